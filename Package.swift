@@ -1,0 +1,15 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let package = Package(
+    name: "Convoy",
+    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
+    products: [
+        .library(name: "ConvoyTesting", targets: ["ConvoyTesting"]),
+    ],
+    targets: [
+        .target(name: "ConvoyTesting"),
+        .testTarget(name: "ConvoyTestingTests", dependencies: ["ConvoyTesting"]),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,125 @@
+import Foundation
+
+/// A door in a scripted reply: the connection stands before it until a test opens it.
+///
+/// A gate replaces sleeping. The test waits until a connection has reached the gate, looks at the client in exactly
+/// that state, and then opens the gate. One gate may stand in many replies; once open it stays open.
+///
+/// ```swift
+/// let gate = Gate()
+/// server.enqueue(.status(200, body: "late").stalling(until: gate))
+/// // start the client here
+/// try await gate.reached()
+/// gate.open()
+/// ```
+///
+/// A connection leaves the gate when it is opened, when its client goes away (half-closing counts), when the server
+/// is shut down, and in any case after two minutes; except in the first case it is closed without another byte.
+///
+/// ## Concurrency
+/// Every member may be used from any thread. Opening wakes waiters with no lock held.
+///
+/// ## Topics
+/// - ``open()``
+/// - ``reached(count:within:)``
+/// - ``opened(within:)``
+public final class Gate: Sendable {
+    private struct State: Sendable {
+        var isOpen = false
+        var arrivals = 0
+        var nextTicket = 0
+        var threads: [Int: Descriptor] = [:]
+        var tasks: [Int: (count: Int?, waiter: Waiter<Void>)] = [:]
+
+        mutating func makeTicket() -> Int {
+            nextTicket += 1
+            return nextTicket
+        }
+
+        mutating func takeReached() -> [Waiter<Void>] {
+            let ready = tasks.filter { _, task in task.count.map { $0 <= arrivals } ?? isOpen }
+            for ticket in ready.keys { tasks[ticket] = nil }
+            return ready.values.map(\.waiter)
+        }
+    }
+
+    private let state = Locked(State())
+
+    /// Makes a gate that is closed.
+    public init() {}
+
+    /// Whether ``open()`` has been called.
+    ///
+    /// - Thread: any.
+    public var isOpen: Bool { state.withLock { $0.isOpen } }
+
+    /// How many connections have come to the gate so far, through the open gate too.
+    ///
+    /// - Thread: any.
+    public var arrivals: Int { state.withLock { $0.arrivals } }
+
+    /// Opens the gate for those who stand at it and for all who come later.
+    ///
+    /// Safe to call again.
+    ///
+    /// - Thread: any.
+    /// - Complexity: O(*w*) for *w* waiters.
+    public func open() {
+        let (threads, tasks) = state.withLock { state in
+            state.isOpen = true
+            let threads = Array(state.threads.values)
+            state.threads = [:]
+            return (threads, state.takeReached())
+        }
+        for thread in threads { thread.signal() }
+        for task in tasks { task.resolve(.success(())) }
+    }
+
+    /// Waits until the gate is open; returns at once if it is.
+    ///
+    /// - Parameter bound: the longest wait, 10 seconds by default.
+    /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
+    /// - Thread: any; suspends the task and blocks no thread.
+    public func opened(within bound: Duration = .seconds(10)) async throws(TestServerError) {
+        try await wait(for: nil, within: bound, what: "a gate to be opened")
+    }
+
+    /// Waits until `count` connections in all have come to the gate.
+    ///
+    /// - Parameters:
+    ///   - count: arrivals since the gate was made, 1 by default.
+    ///   - bound: the longest wait, 10 seconds by default.
+    /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
+    /// - Thread: any; suspends the task and blocks no thread.
+    public func reached(count: Int = 1, within bound: Duration = .seconds(10)) async throws(TestServerError) {
+        try await wait(for: count, within: bound, what: "\(count) arrival(s) at a gate")
+    }
+
+    private func wait(for count: Int?, within bound: Duration, what: String) async throws(TestServerError) {
+        let waiter = Waiter<Void>()
+        let (ticket, ready) = state.withLock { state in
+            let ticket = state.makeTicket()
+            state.tasks[ticket] = (count, waiter)
+            return (ticket, state.takeReached())
+        }
+        for waiter in ready { waiter.resolve(.success(())) }
+        defer { state.withLock { $0.tasks[ticket] = nil } }
+        try await waiter.value(within: bound, of: what)
+    }
+
+    /// Notes an arrival; `nil` if the gate is open, else the ticket to ``leave(_:)`` with.
+    func arrive(waking thread: Descriptor?) -> Int? {
+        let (ticket, ready) = state.withLock { state in
+            state.arrivals += 1
+            let ticket = state.isOpen ? nil : state.makeTicket()
+            if let ticket, let thread { state.threads[ticket] = thread }
+            return (ticket, state.takeReached())
+        }
+        for waiter in ready { waiter.resolve(.success(())) }
+        return ticket
+    }
+
+    func leave(_ ticket: Int) {
+        state.withLock { $0.threads[ticket] = nil }
+    }
+}

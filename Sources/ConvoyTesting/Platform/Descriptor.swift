@@ -1,0 +1,64 @@
+import Foundation
+
+/// A file descriptor that one thread owns and others may borrow.
+///
+/// A borrowed descriptor stays open until the borrower is done, so a late `shutdown(2)` or `write(2)` can never hit
+/// a number that the system has given to somebody else. No system call is made under the lock.
+final class Descriptor: Sendable {
+    private struct Uses: Sendable {
+        var count = 0
+        var isClosing = false
+        var isClosed = false
+
+        mutating func claimClose() -> Bool {
+            guard isClosing, count == 0, !isClosed else { return false }
+            isClosed = true
+            return true
+        }
+    }
+
+    /// For the owner, which alone calls ``close()``; others go through ``use(_:)``.
+    let number: Int32
+    private let uses = Locked(Uses())
+
+    init(_ number: Int32) {
+        self.number = number
+    }
+
+    deinit {
+        close()
+    }
+
+    /// Calls `body` with the open descriptor, or not at all once it is closed.
+    func use(_ body: (Int32) -> Void) {
+        let isOpen = uses.withLock { uses in
+            guard !uses.isClosing else { return false }
+            uses.count += 1
+            return true
+        }
+        guard isOpen else { return }
+        body(number)
+        let closes = uses.withLock { uses in
+            uses.count -= 1
+            return uses.claimClose()
+        }
+        if closes { systemClose(number) }
+    }
+
+    /// Closes the descriptor now, or when the last borrower is done; safe to call again.
+    func close() {
+        let closes = uses.withLock { uses in
+            uses.isClosing = true
+            return uses.claimClose()
+        }
+        if closes { systemClose(number) }
+    }
+}
+
+private func systemClose(_ number: Int32) {
+    #if canImport(Darwin)
+        _ = Darwin.close(number)
+    #else
+        _ = Glibc.close(number)
+    #endif
+}

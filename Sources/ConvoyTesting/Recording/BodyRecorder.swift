@@ -1,0 +1,24 @@
+import Foundation
+
+/// Takes in a body as it arrives: counts and digests all of it, keeps the first part.
+struct BodyRecorder {
+    static let emptyDigest: UInt64 = 0xCBF2_9CE4_8422_2325
+    static let prime: UInt64 = 0x0000_0100_0000_01B3
+
+    let limitBytes: Int
+    private(set) var kept = Data()
+    private(set) var byteCount: Int64 = 0
+    private(set) var digest = emptyDigest
+    var trailerFields: [(name: String, value: String)] = []
+
+    init(limitBytes: Int) {
+        self.limitBytes = limitBytes
+    }
+
+    mutating func append(_ bytes: ArraySlice<UInt8>) {
+        byteCount += Int64(bytes.count)
+        digest = bytes.withUnsafeBufferPointer { $0.reduce(digest) { ($0 ^ UInt64($1)) &* Self.prime } }
+        let room = limitBytes - kept.count
+        if room > 0 { kept.append(contentsOf: bytes.prefix(room)) }
+    }
+}

@@ -1,0 +1,58 @@
+import Foundation
+
+/// The content of generated bodies: a function of the offset alone, without a period.
+///
+/// Bytes 8*k* to 8*k*+7 are the little-endian bytes of SplitMix64's output for *k*, so a block that is lost, doubled
+/// or written at the wrong place changes the content whatever its size.
+enum Pattern {
+    static func word(_ index: UInt64) -> UInt64 {
+        var word = (index &+ 1) &* 0x9E37_79B9_7F4A_7C15
+        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+        return word ^ (word >> 31)
+    }
+
+    static func byte(at offset: Int64) -> UInt8 {
+        let offset = UInt64(bitPattern: offset)
+        return UInt8(truncatingIfNeeded: word(offset / 8) >> (offset % 8 * 8))
+    }
+
+    static func append(_ range: Range<Int64>, to bytes: inout [UInt8]) {
+        bytes.reserveCapacity(bytes.count + range.count)
+        var offset = range.lowerBound
+        while offset < range.upperBound, offset % 8 != 0 {
+            bytes.append(byte(at: offset))
+            offset += 1
+        }
+        while range.upperBound - offset >= 8 {
+            withUnsafeBytes(of: word(UInt64(bitPattern: offset) / 8).littleEndian) { bytes.append(contentsOf: $0) }
+            offset += 8
+        }
+        while offset < range.upperBound {
+            bytes.append(byte(at: offset))
+            offset += 1
+        }
+    }
+}
+
+extension Reply {
+    /// The byte that a generated body has at an offset, so that a test can check what it received.
+    ///
+    /// - Parameter offset: counted from the start of the whole resource, 0 or more.
+    /// - Thread: any.
+    /// - Complexity: O(1).
+    public static func patternByte(at offset: Int64) -> UInt8 {
+        Pattern.byte(at: offset)
+    }
+
+    /// The bytes that a generated body has in a range of offsets.
+    ///
+    /// - Parameter range: offsets from the start of the whole resource.
+    /// - Thread: any.
+    /// - Complexity: O(*n*) in time and memory for *n* bytes; ask for pieces of a large body.
+    public static func pattern(range: Range<Int64>) -> Data {
+        var bytes: [UInt8] = []
+        Pattern.append(range, to: &bytes)
+        return Data(bytes)
+    }
+}

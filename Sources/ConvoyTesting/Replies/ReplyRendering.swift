@@ -1,0 +1,198 @@
+import Foundation
+
+extension Reply {
+    /// The steps for one request, and whether the connection may serve another one afterwards.
+    func rendered(for request: RecordedRequest, keepsAlive: Bool) -> (steps: [Step], keepsConnection: Bool) {
+        var keepsConnection = keepsAlive && !closesConnection
+        var head = Data()
+        var body: [Step]
+        for response in informational {
+            head.appendHead(response.statusCode, response.headerFields)
+        }
+        switch content {
+        case .steps(let steps):
+            // The script says itself when the connection ends; only what the client asked for is added.
+            body = steps
+        case .message(let message):
+            body = message.render(into: &head, for: request, keepsConnection: &keepsConnection)
+        case .resource(let resource):
+            body = resource.message(for: request).render(into: &head, for: request, keepsConnection: &keepsConnection)
+        }
+        let headByteCount = Int64(head.count)
+        if !head.isEmpty { body.insert(.write(head), at: 0) }
+        return (inserting(into: body, headByteCount: headByteCount), keepsConnection)
+    }
+
+    /// The steps for a moment of the request, done before there is a response.
+    func steps(at moment: Moment) -> [Step] {
+        effects.filter { $0.moment == moment }.map(\.step)
+    }
+
+    /// The byte counts at which something happens while the request's body is read, in order.
+    var requestBodyMoments: [Int64] {
+        let counts = effects.compactMap { effect in
+            if case .requestBody(let byteCount) = effect.moment { byteCount } else { nil }
+        }
+        return Set(counts).sorted()
+    }
+
+    private func inserting(into base: [Step], headByteCount: Int64) -> [Step] {
+        var inserts: [(offset: Int64, step: Step)] = []
+        if let pace {
+            inserts.append((headByteCount, .pace(bytesPerSecond: pace.bytesPerSecond, pieceBytes: pace.pieceBytes)))
+        }
+        for effect in effects {
+            switch effect.moment {
+            case .requestStart, .requestBody: break
+            case .responseStart: inserts.append((-1, effect.step))
+            case .responseBody(let count): inserts.append((headByteCount + min(max(0, count), 1 << 62), effect.step))
+            case .response(let count): inserts.append((max(0, count), effect.step))
+            case .responseEnd: inserts.append((.max, effect.step))
+            }
+        }
+        guard !inserts.isEmpty else { return base }
+        var pending = inserts.enumerated().sorted { ($0.element.offset, $0.offset) < ($1.element.offset, $1.offset) }
+            .map(\.element)[...]
+        var result: [Step] = []
+        var position: Int64 = 0
+        for step in base {
+            var rest = [step]
+            let end = position + step.byteCount
+            while let next = pending.first, next.offset < end {
+                if next.offset > position {
+                    let (before, after) = Self.split(rest, at: next.offset - position)
+                    result += before
+                    rest = after
+                    position = next.offset
+                }
+                result.append(next.step)
+                pending.removeFirst()
+            }
+            result += rest
+            position = end
+        }
+        return result + pending.map(\.step)
+    }
+
+    private static func split(_ steps: [Step], at offset: Int64) -> (before: [Step], after: [Step]) {
+        var before: [Step] = []
+        var offset = offset
+        for (index, step) in steps.enumerated() {
+            guard offset < step.byteCount else {
+                before.append(step)
+                offset -= step.byteCount
+                continue
+            }
+            if offset == 0 { return (before, Array(steps[index...])) }
+            let parts = step.split(at: offset)
+            return (before + parts.before, parts.after + steps[(index + 1)...])
+        }
+        return (before, [])
+    }
+}
+
+extension Reply.Message {
+    func render(into head: inout Data, for request: RecordedRequest, keepsConnection: inout Bool) -> [Reply.Step] {
+        var fields = headerFields
+        var steps: [Reply.Step] = []
+        let isBodiless = (100..<200).contains(statusCode) || statusCode == 204 || statusCode == 304
+        let isFramed = fields.contains { name, _ in
+            name.isSameFieldName(as: "content-length") || name.isSameFieldName(as: "transfer-encoding")
+        }
+        switch body {
+        case .data(let data):
+            if !isBodiless, !isFramed { fields.append(("Content-Length", String(data.count))) }
+            if !data.isEmpty { steps = [.write(data)] }
+        case .generated(let range):
+            if !isBodiless, !isFramed { fields.append(("Content-Length", String(range.count))) }
+            steps = [.generate(range)]
+        case .chunked(let chunks, let trailers):
+            if request.isHTTP10 {
+                steps = chunks.map { .write($0) }
+                keepsConnection = false
+            } else {
+                if !isBodiless, !isFramed { fields.append(("Transfer-Encoding", "chunked")) }
+                steps = [.write(Self.chunkedBody(chunks, trailers: trailers))]
+            }
+        }
+        if !keepsConnection {
+            let isTold = fields.contains { name, _ in name.isSameFieldName(as: "connection") }
+            if !isTold { fields.append(("Connection", "close")) }
+        } else if request.isHTTP10 {
+            fields.append(("Connection", "keep-alive"))
+        }
+        head.appendHead(statusCode, fields)
+        return isBodiless || request.method == "HEAD" ? [] : steps
+    }
+
+    private static func chunkedBody(_ chunks: [Data], trailers: [(String, String)]) -> Data {
+        var bytes = Data()
+        for chunk in chunks where !chunk.isEmpty {
+            bytes.append(contentsOf: "\(String(chunk.count, radix: 16))\r\n".utf8)
+            bytes.append(chunk)
+            bytes.append(contentsOf: "\r\n".utf8)
+        }
+        bytes.append(contentsOf: "0\r\n".utf8)
+        for (name, value) in trailers { bytes.append(contentsOf: "\(name): \(value)\r\n".utf8) }
+        bytes.append(contentsOf: "\r\n".utf8)
+        return bytes
+    }
+}
+
+extension Data {
+    fileprivate mutating func appendHead(_ statusCode: Int, _ fields: [(String, String)]) {
+        var text = "HTTP/1.1 "
+        text.reserveCapacity(128)
+        text += String(statusCode)
+        text += " "
+        text += reasonPhrase(of: statusCode)
+        for (name, value) in fields {
+            text += "\r\n"
+            text += name
+            text += ": "
+            text += value
+        }
+        text += "\r\n\r\n"
+        append(contentsOf: text.utf8)
+    }
+}
+
+/// The phrase for the codes that tests use, else `Status`.
+func reasonPhrase(of statusCode: Int) -> String {
+    switch statusCode {
+    case 100: "Continue"
+    case 101: "Switching Protocols"
+    case 103: "Early Hints"
+    case 200: "OK"
+    case 201: "Created"
+    case 202: "Accepted"
+    case 204: "No Content"
+    case 206: "Partial Content"
+    case 301: "Moved Permanently"
+    case 302: "Found"
+    case 303: "See Other"
+    case 304: "Not Modified"
+    case 307: "Temporary Redirect"
+    case 308: "Permanent Redirect"
+    case 400: "Bad Request"
+    case 401: "Unauthorized"
+    case 403: "Forbidden"
+    case 404: "Not Found"
+    case 405: "Method Not Allowed"
+    case 408: "Request Timeout"
+    case 409: "Conflict"
+    case 412: "Precondition Failed"
+    case 413: "Content Too Large"
+    case 416: "Range Not Satisfiable"
+    case 417: "Expectation Failed"
+    case 425: "Too Early"
+    case 429: "Too Many Requests"
+    case 431: "Request Header Fields Too Large"
+    case 500: "Internal Server Error"
+    case 501: "Not Implemented"
+    case 502: "Bad Gateway"
+    case 503: "Service Unavailable"
+    case 504: "Gateway Timeout"
+    default: "Status"
+    }
+}

@@ -1,0 +1,63 @@
+/// What has been received on a connection and not been used yet; keeps pipelined requests.
+struct InputBuffer {
+    private var storage = [UInt8](repeating: 0, count: 16 * 1024)
+    private(set) var start = 0
+    private(set) var end = 0
+
+    /// The bytes not used yet.
+    var bytes: ArraySlice<UInt8> { storage[start..<end] }
+    var isEmpty: Bool { start == end }
+
+    /// Receives once and blocks until something comes; `false` at the end of the stream or after a failure.
+    mutating func fill(from socket: Descriptor) -> Bool {
+        if start == end {
+            start = 0
+            end = 0
+        } else if end == storage.count {
+            if start > 0 {
+                storage.replaceSubrange(0..<(end - start), with: Array(storage[start..<end]))
+                end -= start
+                start = 0
+            } else {
+                storage.append(contentsOf: repeatElement(0, count: storage.count))
+            }
+        }
+        let offset = end
+        let count = storage.withUnsafeMutableBytes { buffer in
+            socket.receive(into: UnsafeMutableRawBufferPointer(rebasing: buffer[offset...]))
+        }
+        guard count > 0 else { return false }
+        end += count
+        return true
+    }
+
+    /// Gives away the first bytes, as many as there are and at most `count`.
+    mutating func take(_ count: Int) -> ArraySlice<UInt8> {
+        let first = start
+        start += min(max(0, count), end - start)
+        return storage[first..<start]
+    }
+
+    /// The length of the first section with its empty line; scans on from where the last call stopped.
+    func endOfSection(scanningFrom scanned: inout Int) -> Int? {
+        storage.withUnsafeBufferPointer { storage in
+            var index = start + scanned
+            defer { scanned = index - start }
+            while index < end {
+                let isLineEnd = storage[index] == 0x0A
+                index += 1
+                guard isLineEnd else { continue }
+                let length = index - start
+                let isEmptyLine = length >= 2 && storage[index - 2] == 0x0A
+                let isEmptyCRLF = length >= 4 && storage[index - 2] == 0x0D && storage[index - 3] == 0x0A
+                if isEmptyLine || isEmptyCRLF { return length }
+            }
+            return nil
+        }
+    }
+
+    /// The length of the first line with its line feed.
+    var firstLineLength: Int? {
+        bytes.firstIndex(of: 0x0A).map { $0 + 1 - start }
+    }
+}

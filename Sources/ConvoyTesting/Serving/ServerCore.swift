@@ -1,0 +1,150 @@
+import Foundation
+
+/// What a server, its accept thread and its connection threads share.
+///
+/// The threads hold this and not the `TestServer`, so that letting go of the latter ends them.
+final class ServerCore: Sendable {
+    struct Options: Sendable {
+        var recording: RequestRecording
+        var bodyLimitBytes: Int
+        var answersContinue: Bool
+    }
+
+    enum Plan {
+        case reply(Reply)
+        case handler(TestServer.Handler, TestServer.HandlerMoment)
+    }
+
+    let options: Options
+    let threads = ThreadCount()
+    private let state = Locked(ServerState())
+
+    init(options: Options) {
+        self.options = options
+    }
+
+    /// Changes the state, then wakes those who waited for it.
+    func change<Value>(_ body: (inout ServerState) -> Value) -> Value {
+        let (value, ready) = state.withLock { state in
+            let value = body(&state)
+            return (value, state.waits.isEmpty ? [] : state.takeReadyWaits())
+        }
+        for waiter in ready { waiter.resolve(.success(())) }
+        return value
+    }
+
+    func read<Value>(_ body: (ServerState) -> Value) -> Value {
+        state.withLock { body($0) }
+    }
+
+    func plan(for request: RecordedRequest) -> Plan {
+        let path = request.path
+        return state.withLock { state in
+            if let reply = state.queue.popFirst() { return .reply(reply) }
+            if let route = state.routes[path] ?? state.fallback { return .handler(route.handler, route.moment) }
+            return .reply(.status(404))
+        }
+    }
+
+    func record(_ request: RecordedRequest) {
+        let taker = change { state in
+            state.requestCount += 1
+            return state.keep(request, options.recording)
+        }
+        if let taker { hand(request, to: taker) }
+    }
+
+    func countRejected() {
+        change { $0.rejectedRequestCount += 1 }
+    }
+
+    /// Resolved outside the lock; a taker that has given up in between leaves the request to the next one.
+    private func hand(_ request: RecordedRequest, to first: Waiter<RecordedRequest>) {
+        var taker: Waiter<RecordedRequest>? = first
+        while let current = taker {
+            if current.resolve(.success(request)) {
+                change { $0.takenRequestCount += 1 }
+                return
+            }
+            taker = change { state in
+                let next = state.takers.popFirst()
+                if next == nil { state.requests.putBack(request) }
+                return next
+            }
+        }
+    }
+
+    func takeRequest(within bound: Duration) async throws(TestServerError) -> RecordedRequest {
+        guard options.recording != .none else { throw .recordsNothing }
+        let waiter = Waiter<RecordedRequest>()
+        let early: Result<RecordedRequest, TestServerError>? = change { state in
+            if let request = state.requests.popFirst() {
+                state.takenRequestCount += 1
+                return .success(request)
+            }
+            if state.isShutDown { return .failure(.shutDown) }
+            state.takers.append(waiter)
+            return nil
+        }
+        if let early { return try early.get() }
+        return try await waiter.value(within: bound, of: "a request (\(read { $0.requestCount }) have come in all)")
+    }
+
+    func wait(
+        within bound: Duration, for what: String, until isTrue: @escaping @Sendable (ServerState) -> Bool
+    ) async throws(TestServerError) {
+        let waiter = Waiter<Void>()
+        let (ticket, early): (Int, Result<Void, TestServerError>?) = change { state in
+            if isTrue(state) { return (0, .success(())) }
+            if state.isShutDown { return (0, .failure(.shutDown)) }
+            state.lastTicket += 1
+            state.waits[state.lastTicket] = (isTrue, waiter)
+            return (state.lastTicket, nil)
+        }
+        if let early { return try early.get() }
+        defer { change { $0.waits[ticket] = nil } }
+        try await waiter.value(within: bound, of: what)
+    }
+}
+
+/// Everything that changes while a server runs, behind one lock.
+struct ServerState: Sendable {
+    typealias Route = (handler: TestServer.Handler, moment: TestServer.HandlerMoment)
+
+    var isShutDown = false
+
+    var queue = FIFO<Reply>()
+    var routes: [String: Route] = [:]
+    var fallback: Route?
+
+    var requests = FIFO<RecordedRequest>()
+    var takers = FIFO<Waiter<RecordedRequest>>()
+    var requestCount = 0
+    var takenRequestCount = 0
+    var rejectedRequestCount = 0
+
+    var connections: [Int: Descriptor] = [:]
+    var connectionCount = 0
+
+    var lastTicket = 0
+    var waits: [Int: (isTrue: @Sendable (ServerState) -> Bool, waiter: Waiter<Void>)] = [:]
+
+    var closedConnectionCount: Int { connectionCount - connections.count }
+
+    mutating func takeReadyWaits() -> [Waiter<Void>] {
+        let ready = waits.filter { $0.value.isTrue(self) }
+        for ticket in ready.keys { waits[ticket] = nil }
+        return ready.values.map(\.waiter)
+    }
+
+    /// Keeps a request, or returns who is waiting for it.
+    mutating func keep(_ request: RecordedRequest, _ recording: RequestRecording) -> Waiter<RecordedRequest>? {
+        if recording == .none { return nil }
+        if let taker = takers.popFirst() { return taker }
+        requests.append(request)
+        if case .last(let limit) = recording {
+            while requests.count > max(0, limit) { _ = requests.popFirst() }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,160 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+#if canImport(Darwin)
+    private let streamType = SOCK_STREAM
+#else
+    private let streamType = Int32(SOCK_STREAM.rawValue)
+#endif
+
+/// A client that shows the bytes on the wire: one blocking socket, every read bounded by ten seconds.
+final class RawClient {
+    enum StreamEnd: Equatable {
+        case end, reset, timedOut
+        case failed(Int32)
+    }
+
+    struct Response: Equatable {
+        var head: String
+        var body: Data
+        var statusLine: String { String(head.prefix { $0 != "\r\n" }) }
+    }
+
+    private let socket: Int32
+    private var buffer = Data()
+    private var isOpen = true
+
+    init(_ server: TestServer, receiveBufferBytes: Int32? = nil) throws {
+        socket = Foundation.socket(AF_INET, streamType, 0)
+        try #require(socket >= 0)
+        var on: Int32 = 1
+        _ = setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
+        if var receiveBufferBytes { _ = setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &receiveBufferBytes, 4) }
+        var bound = timeval(tv_sec: 10, tv_usec: 0)
+        _ = setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(server.port).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        if result != 0 {
+            let code = errno
+            close()
+            throw POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO)
+        }
+    }
+
+    deinit {
+        close()
+    }
+
+    func close() {
+        if isOpen {
+            #if canImport(Darwin)
+                _ = Darwin.close(socket)
+            #else
+                _ = Glibc.close(socket)
+            #endif
+        }
+        isOpen = false
+    }
+
+    func endWriting() {
+        _ = shutdown(socket, Int32(SHUT_WR))
+    }
+
+    /// Sends everything, or as much as the server takes before it breaks off.
+    @discardableResult
+    func send(_ data: Data) -> Bool {
+        #if canImport(Darwin)
+            let flags: Int32 = 0
+        #else
+            let flags = Int32(MSG_NOSIGNAL)
+        #endif
+        let bytes = [UInt8](data)
+        var offset = 0
+        while offset < bytes.count {
+            let count = bytes[offset...].withUnsafeBytes { Foundation.send(socket, $0.baseAddress, $0.count, flags) }
+            guard count > 0 else { return false }
+            offset += count
+        }
+        return true
+    }
+
+    @discardableResult
+    func send(_ text: String) -> Bool { send(Data(text.utf8)) }
+
+    func get(_ target: String, _ fields: String...) {
+        let lines = ["GET \(target) HTTP/1.1", "Host: test"] + fields
+        send(lines.joined(separator: "\r\n") + "\r\n\r\n")
+    }
+
+    private func fill() -> StreamEnd? {
+        var bytes = [UInt8](repeating: 0, count: 64 * 1024)
+        let count = recv(socket, &bytes, bytes.count, 0)
+        if count > 0 {
+            buffer.append(contentsOf: bytes[..<count])
+            return nil
+        }
+        if count == 0 { return .end }
+        switch errno {
+        case ECONNRESET: return .reset
+        case EAGAIN: return .timedOut
+        default: return .failed(errno)
+        }
+    }
+
+    /// Everything that is still to come, and how the stream ended.
+    func readToEnd() -> (text: String, end: StreamEnd) {
+        let (data, end) = readDataToEnd()
+        return (String(decoding: data, as: UTF8.self), end)
+    }
+
+    func readDataToEnd() -> (data: Data, end: StreamEnd) {
+        while true {
+            if let end = fill() {
+                defer { buffer = Data() }
+                return (buffer, end)
+            }
+        }
+    }
+
+    func read(_ count: Int) throws -> Data {
+        while buffer.count < count { try #require(fill() == nil) }
+        defer { buffer = Data(buffer.dropFirst(count)) }
+        return Data(buffer.prefix(count))
+    }
+
+    func readText(_ count: Int) throws -> String { String(decoding: try read(count), as: UTF8.self) }
+
+    func readHead() throws -> String {
+        while true {
+            if let end = buffer.range(of: Data("\r\n\r\n".utf8)) {
+                return try readText(end.upperBound - buffer.startIndex)
+            }
+            try #require(fill() == nil)
+        }
+    }
+
+    /// One response whose length is told by Content-Length, or that has no body.
+    func readResponse() throws -> Response {
+        let head = try readHead()
+        let length = head.split(separator: "\r\n").compactMap { line -> Int? in
+            line.hasPrefix("Content-Length: ") ? Int(line.dropFirst(16)) : nil
+        }
+        return Response(head: head, body: try read(length.first ?? 0))
+    }
+}
+
+extension RawClient {
+    /// Whether something can be read now: bytes or the end.
+    var hasInput: Bool {
+        var entry = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 0) > 0
+    }
+}

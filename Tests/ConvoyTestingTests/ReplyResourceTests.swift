@@ -1,0 +1,90 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@Suite struct ReplyResourceTests {
+    private func get(_ reply: Reply, _ fields: String, method: String = "GET") throws -> RawClient.Response {
+        let server = try TestServer()
+        server.enqueue(reply.closingConnection())
+        let client = try RawClient(server)
+        client.send("\(method) / HTTP/1.1\r\nHost: a\r\n\(fields)\r\n")
+        let head = try client.readHead()
+        return RawClient.Response(head: head, body: client.readDataToEnd().data)
+    }
+
+    private func resource(etag: String? = "\"v1\"") -> Reply {
+        .resource(Data("0123456789".utf8), etag: etag, lastModified: "Sun, 06 Nov 1994 08:49:37 GMT")
+    }
+
+    @Test(arguments: [
+        ("bytes=2-4", "2-4", "234"), ("bytes=7-", "7-9", "789"), ("bytes=-3", "7-9", "789"),
+        ("bytes=8-99999999999999999999", "8-9", "89"), ("bytes=-100", "0-9", "0123456789"), ("Bytes=0-0", "0-0", "0"),
+    ])
+    func satisfiableRangeGets206(range: String, expected: String, body: String) throws {
+        let response = try get(resource(), "Range: \(range)\r\n")
+        #expect(response.statusLine == "HTTP/1.1 206 Partial Content")
+        #expect(response.head.contains("\r\nContent-Range: bytes \(expected)/10\r\n"))
+        #expect(response.head.contains("\r\nContent-Length: \(body.count)\r\n"))
+        #expect(response.body == Data(body.utf8))
+    }
+
+    @Test(arguments: ["bytes=10-", "bytes=99999999999999999999-", "bytes=-0"])
+    func rangeBehindTheEndGets416(range: String) throws {
+        let response = try get(resource(), "Range: \(range)\r\n")
+        #expect(response.statusLine == "HTTP/1.1 416 Range Not Satisfiable")
+        #expect(response.head.contains("\r\nContent-Range: bytes */10\r\n"))
+        #expect(response.body.isEmpty)
+    }
+
+    @Test(arguments: ["bytes=4-2", "bytes=a-b", "lines=1-2", "bytes=0-1,3-4", "bytes", "bytes=-", "bytes=+1-2"])
+    func rangeThatIsIgnoredGets200(range: String) throws {
+        let response = try get(resource(), "Range: \(range)\r\n")
+        #expect(response.statusLine == "HTTP/1.1 200 OK")
+        #expect(response.body == Data("0123456789".utf8))
+    }
+
+    @Test(arguments: [
+        ("\"v1\"", 206), ("\"v2\"", 200), ("W/\"v1\"", 200), ("Sun, 06 Nov 1994 08:49:37 GMT", 206),
+        ("Sun, 06 Nov 1994 08:49:38 GMT", 200),
+    ])
+    func ifRangeDecides(validator: String, statusCode: Int) throws {
+        let response = try get(resource(), "Range: bytes=5-\r\nIf-Range: \(validator)\r\n")
+        #expect(response.statusLine.hasPrefix("HTTP/1.1 \(statusCode) "))
+        #expect(response.body == Data((statusCode == 206 ? "56789" : "0123456789").utf8))
+    }
+
+    @Test func weakEntityTagNeverMatches() throws {
+        let response = try get(resource(etag: "W/\"v1\""), "Range: bytes=5-\r\nIf-Range: W/\"v1\"\r\n")
+        #expect(response.statusLine == "HTTP/1.1 200 OK")
+    }
+
+    @Test func headIgnoresRangeAndHasNoBody() throws {
+        let response = try get(resource(), "Range: bytes=5-\r\n", method: "HEAD")
+        #expect(response.statusLine == "HTTP/1.1 200 OK")
+        #expect(response.head.contains("\r\nContent-Length: 10\r\n"))
+        #expect(response.body.isEmpty)
+    }
+
+    @Test func generatedRangeHasThePatternOfItsOffsets() throws {
+        let reply = Reply.resource(generatedByteCount: 1 << 40, etag: "\"big\"")
+        let start: Int64 = (1 << 39) + 3
+        let response = try get(reply, "Range: bytes=\(start)-\(start + 199_999)\r\n")
+        #expect(response.statusLine == "HTTP/1.1 206 Partial Content")
+        #expect(response.body == Reply.pattern(range: start..<(start + 200_000)))
+    }
+
+    @Test func generatedBodyIsThePattern() throws {
+        let response = try get(.generated(byteCount: 1_000_003), "")
+        #expect(response.body == Reply.pattern(range: 0..<1_000_003))
+        #expect(response.body[999_999] == Reply.patternByte(at: 999_999))
+    }
+
+    @Test func patternDoesNotDependOnWhereItIsCut() {
+        let whole = Reply.pattern(range: 0..<100)
+        for cut in [1, 7, 8, 9, 63, 99] as [Int64] {
+            #expect(Reply.pattern(range: 0..<cut) + Reply.pattern(range: cut..<100) == whole)
+        }
+        #expect(whole.enumerated().allSatisfy { $1 == Reply.patternByte(at: Int64($0)) })
+        #expect(Set(stride(from: 0, to: 96, by: 8).map { whole[$0..<$0 + 8] }).count == 12)
+    }
+}

@@ -1,0 +1,161 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@Suite struct TestServerTests {
+    @Test func smallReplyHasExactlyTheseBytes() throws {
+        let server = try TestServer()
+        server.enqueue(.status(200, headerFields: [("X-A", "1")], body: "hello"))
+        let client = try RawClient(server)
+        client.get("/")
+        #expect(try client.readText(50) == "HTTP/1.1 200 OK\r\nX-A: 1\r\nContent-Length: 5\r\n\r\nhell")
+        #expect(try client.readText(1) == "o")
+    }
+
+    @Test func queueComesBeforeRoutesAndRoutesBeforeFallback() throws {
+        let server = try TestServer()
+        server.route("/a") { _ in .status(200, body: "route") }
+        server.respond { .status(200, body: "fallback " + $0.path) }
+        server.enqueue([.status(200, body: "first"), .status(200, body: "second")])
+        #expect(server.queuedReplyCount == 2)
+        let client = try RawClient(server)
+        var bodies: [String] = []
+        for target in ["/x", "/a", "/a?q=1", "/b%20c?q"] {
+            client.get(target)
+            bodies.append(String(decoding: try client.readResponse().body, as: UTF8.self))
+        }
+        #expect(bodies == ["first", "second", "route", "fallback /b%20c"])
+        #expect(server.queuedReplyCount == 0)
+    }
+
+    @Test func unknownPathGets404() throws {
+        let server = try TestServer()
+        let client = try RawClient(server)
+        client.get("/")
+        #expect(try client.readResponse().statusLine == "HTTP/1.1 404 Not Found")
+    }
+
+    @Test func keepAliveNumbersConnectionsAndRequests() async throws {
+        let server = try TestServer()
+        server.respond { _ in .status(204) }
+        let first = try RawClient(server)
+        first.get("/1")
+        _ = try first.readResponse()
+        first.get("/2")
+        _ = try first.readResponse()
+        let second = try RawClient(server)
+        second.get("/3")
+        _ = try second.readResponse()
+        var numbers: [[Int]] = []
+        for _ in 0..<3 {
+            let request = try await server.takeRequest()
+            numbers.append([request.connectionNumber, request.numberOnConnection])
+        }
+        #expect(numbers == [[1, 1], [1, 2], [2, 1]])
+        #expect(server.connectionCount == 2)
+        #expect(server.openConnectionCount == 2)
+        first.close()
+        try await server.connectionClosed(number: 1)
+        #expect(server.openConnectionCount == 1)
+        second.close()
+        try await server.connectionsClosed()
+        #expect(server.openConnectionCount == 0)
+    }
+
+    @Test func pipelinedRequestsAreAnsweredInOrder() throws {
+        let server = try TestServer()
+        server.respond { .status(200, body: $0.path + $0.bodyText) }
+        let client = try RawClient(server)
+        client.send(
+            "POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nabGET /2 HTTP/1.1\r\nHost: a\r\n\r\n"
+                + "GET /3 HTTP/1.1\r\nHost: a\r\n\r\n")
+        var bodies: [String] = []
+        for _ in 0..<3 { bodies.append(String(decoding: try client.readResponse().body, as: UTF8.self)) }
+        #expect(bodies == ["/1ab", "/2", "/3"])
+    }
+
+    @Test(arguments: [
+        ("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "Connection: close", true),
+        ("GET / HTTP/1.0\r\n\r\n", "Connection: close", true),
+        ("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "Connection: keep-alive", false),
+    ])
+    func connectionFieldIsHonoured(request: String, field: String, closes: Bool) throws {
+        let server = try TestServer()
+        server.respond { _ in .status(200, body: "x") }
+        let client = try RawClient(server)
+        client.send(request)
+        let response = try client.readResponse()
+        #expect(response.head.contains("\r\n\(field)\r\n"))
+        if closes {
+            #expect(client.readToEnd() == ("", .end))
+        } else {
+            client.send(request)
+            #expect(try client.readResponse() == response)
+        }
+    }
+
+    @Test func bodilessResponsesKeepTheConnectionClean() throws {
+        let server = try TestServer()
+        server.enqueue([.status(200, body: "hello"), .status(204, body: "no"), .status(304, body: "no"), .status(200)])
+        let client = try RawClient(server)
+        client.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
+        #expect(try client.readHead() == "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+        client.get("/")
+        #expect(try client.readHead() == "HTTP/1.1 204 No Content\r\n\r\n")
+        client.get("/")
+        #expect(try client.readHead() == "HTTP/1.1 304 Not Modified\r\n\r\n")
+        client.get("/")
+        #expect(try client.readHead() == "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    }
+
+    @Test func serversAreIndependent() throws {
+        let servers = try (0..<8).map { _ in try TestServer() }
+        #expect(Set(servers.map(\.port)).count == 8)
+        for (index, server) in servers.enumerated() { server.enqueue(.status(200, body: "\(index)")) }
+        for (index, server) in servers.enumerated().reversed() {
+            let client = try RawClient(server)
+            client.get("/")
+            #expect(try client.readResponse().body == Data("\(index)".utf8))
+        }
+    }
+
+    @Test func handlerMayUseAndShutDownItsOwnServer() async throws {
+        let server = try TestServer()
+        server.respond { [weak server] request in
+            server?.enqueue(.status(200, body: "from a handler"))
+            server?.shutDown()
+            return .status(200)
+        }
+        let client = try RawClient(server)
+        client.get("/")
+        #expect(client.readToEnd().text == "")
+        #expect(server.queuedReplyCount == 1)
+    }
+
+    @Test func urlHoldsPortPathAndQuery() throws {
+        let server = try TestServer()
+        #expect(server.url("/a?b=c").absoluteString == "http://127.0.0.1:\(server.port)/a?b=c")
+        #expect(server.url().path == "/")
+    }
+
+    @Test func takenPortIsReported() throws {
+        let server = try TestServer()
+        #expect(throws: TestServerError.cannotListen(call: "bind", code: EADDRINUSE)) {
+            try TestServer(port: UInt16(server.port))
+        }
+    }
+
+    @Test func disconnectAllClosesIdleConnectionsAndServesNewOnes() async throws {
+        let server = try TestServer()
+        server.respond { _ in .status(204) }
+        let client = try RawClient(server)
+        client.get("/")
+        _ = try client.readResponse()
+        server.disconnectAll()
+        #expect(client.readToEnd() == ("", .end))
+        try await server.connectionsClosed(count: 1)
+        let next = try RawClient(server)
+        next.get("/")
+        #expect(try next.readResponse().statusLine == "HTTP/1.1 204 No Content")
+    }
+}
