@@ -5,10 +5,13 @@ let package = Package(
     name: "Convoy",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
+        .library(name: "Convoy", targets: ["Convoy"]),
         .library(name: "ConvoyTesting", targets: ["ConvoyTesting"]),
     ],
     targets: [
+        .target(name: "Convoy"),
         .target(name: "ConvoyTesting"),
+        .testTarget(name: "ConvoyTests", dependencies: ["Convoy", "ConvoyTesting"]),
         .testTarget(name: "ConvoyTestingTests", dependencies: ["ConvoyTesting"]),
     ],
     swiftLanguageModes: [.v6]

@@ -1,0 +1,63 @@
+// Request methods: RFC 9110, section 9.
+
+/// A request method, compared by its exact, case-sensitive name (RFC 9110, section 9.1).
+///
+/// Any token is a method: `HTTPMethod("PURGE")`. A name that is no token makes the request it is used in invalid.
+public struct HTTPMethod: RawRepresentable, ExpressibleByStringLiteral, Hashable, Sendable, CustomStringConvertible {
+    /// The method as it is sent.
+    public let rawValue: String
+
+    /// Makes a method from its name; the name is checked when it is used in a request.
+    public init(rawValue: String) { self.rawValue = rawValue }
+    /// Makes a method from its name; the name is checked when it is used in a request.
+    public init(_ name: String) { self.rawValue = name }
+    /// Makes a method from a literal; the name is checked when it is used in a request.
+    public init(stringLiteral value: String) { self.rawValue = value }
+
+    /// Transfers a representation of the target.
+    public static let get = HTTPMethod("GET")
+    /// Like ``get``, without the body of the answer.
+    public static let head = HTTPMethod("HEAD")
+    /// Processes the body in a way of the target's own.
+    public static let post = HTTPMethod("POST")
+    /// Replaces the target with the body.
+    public static let put = HTTPMethod("PUT")
+    /// Applies partial changes to the target (RFC 5789).
+    public static let patch = HTTPMethod("PATCH")
+    /// Removes the target.
+    public static let delete = HTTPMethod("DELETE")
+    /// Describes the options of the target.
+    public static let options = HTTPMethod("OPTIONS")
+
+    /// The method's name.
+    public var description: String { rawValue }
+
+    /// Whether sending the request twice has the effect of sending it once (RFC 9110, section 9.2.2).
+    public var isIdempotent: Bool {
+        switch self {
+        case .get, .head, .put, .delete, .options, HTTPMethod("TRACE"): true
+        default: false
+        }
+    }
+
+    /// Whether the name is a token (RFC 9110, section 5.6.2), as a method must be.
+    var isToken: Bool { rawValue.isHTTPToken }
+}
+
+extension String {
+    /// Whether the string is a token: one or more of the characters RFC 9110, section 5.6.2, allows in names.
+    var isHTTPToken: Bool {
+        !isEmpty
+            && utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"):
+                    true
+                default:
+                    Self.tokenPunctuation.contains(byte)
+                }
+            }
+    }
+
+    private static let tokenPunctuation = Set("!#$%&'*+-.^_`|~".utf8)
+}

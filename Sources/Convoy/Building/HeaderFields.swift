@@ -1,0 +1,127 @@
+// Header fields: RFC 9110, section 5.
+
+/// Header fields in the order they were added; names compare without case, and a name may have several values.
+///
+/// ```swift
+/// var fields: HeaderFields = ["Accept": "application/json"]
+/// fields.add("Accept", "text/plain")
+/// fields["accept"]            // "application/json, text/plain"
+/// ```
+///
+/// Nothing is checked here. A field with CR, LF or NUL, or with a name that is no token, is refused when the request
+/// that carries it is built (``Request/defect``).
+public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
+    /// One field line: a name and a value.
+    public struct Field: Sendable, Hashable {
+        /// The name as it was given; compare with ``HeaderFields/subscript(_:)``, which ignores case.
+        public var name: String
+        /// The value as it was given.
+        public var value: String
+
+        /// Makes a field line.
+        public init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    private var fields: [Field]
+
+    /// Makes header fields without a field.
+    public init() { fields = [] }
+
+    /// Makes header fields from name and value pairs, in order; a name may occur several times.
+    public init(_ pairs: some Sequence<(String, String)>) {
+        fields = pairs.map { Field(name: $0, value: $1) }
+    }
+
+    /// Makes header fields from a literal, in order; a name may occur several times.
+    public init(dictionaryLiteral elements: (String, String)...) {
+        self.init(elements)
+    }
+
+    /// The values of a name joined with `", "` (RFC 9110, section 5.3), or nil; setting replaces all of them, nil removes.
+    ///
+    /// - Complexity: O(*n*) for *n* fields.
+    public subscript(_ name: String) -> String? {
+        get {
+            var joined: String?
+            for field in fields where field.name.equalsIgnoringCase(name) {
+                joined = joined.map { $0 + ", " + field.value } ?? field.value
+            }
+            return joined
+        }
+        set {
+            guard let newValue else { return fields.removeAll { $0.name.equalsIgnoringCase(name) } }
+            guard let first = fields.firstIndex(where: { $0.name.equalsIgnoringCase(name) }) else {
+                return fields.append(Field(name: name, value: newValue))
+            }
+            fields[first].value = newValue
+            let kept = fields[...first] + fields[(first + 1)...].filter { !$0.name.equalsIgnoringCase(name) }
+            fields = Array(kept)
+        }
+    }
+
+    /// Every value of a name, in order, unjoined; empty when there is none.
+    public func values(of name: String) -> [String] {
+        fields.filter { $0.name.equalsIgnoringCase(name) }.map(\.value)
+    }
+
+    /// Adds a field line behind those already there; earlier values of the name stay.
+    public mutating func add(_ name: String, _ value: String) {
+        fields.append(Field(name: name, value: value))
+    }
+
+    /// Whether there is a field of that name.
+    public func contains(_ name: String) -> Bool {
+        fields.contains { $0.name.equalsIgnoringCase(name) }
+    }
+
+    /// Why a field may not be sent, or nil when all may: RFC 9110, sections 5.1 and 5.5.
+    var defect: String? {
+        for field in fields {
+            guard field.name.isHTTPToken else {
+                return "the header field name \(field.name.debugDescription) is not a token"
+            }
+            // Not the value: it may be a secret.
+            if field.value.utf8.contains(where: { $0 == 0x0D || $0 == 0x0A || $0 == 0 }) {
+                return "the value of the header field \(field.name) contains CR, LF or NUL"
+            }
+        }
+        return nil
+    }
+}
+
+extension HeaderFields: RandomAccessCollection {
+    /// The position of the first field.
+    public var startIndex: Int { fields.startIndex }
+    /// The position behind the last field.
+    public var endIndex: Int { fields.endIndex }
+    /// The field at a position from `startIndex` up to, not including, `endIndex`.
+    public subscript(position: Int) -> Field { fields[position] }
+}
+
+extension HeaderFields: CustomStringConvertible {
+    /// The fields, one a line, with the values of secret fields replaced.
+    public var description: String {
+        map { "\($0.name): \(Self.isSecret($0.name) ? "<redacted>" : $0.value)" }.joined(separator: "\n")
+    }
+
+    /// Whether a field's value must not be shown: rule 18 of the design.
+    static func isSecret(_ name: String) -> Bool {
+        ["authorization", "cookie", "proxy-authorization", "set-cookie"].contains { $0.equalsIgnoringCase(name) }
+    }
+}
+
+extension String {
+    /// Whether two strings are equal when ASCII letters are compared without case, as HTTP compares names.
+    func equalsIgnoringCase(_ other: String) -> Bool {
+        let (left, right) = (utf8, other.utf8)
+        guard left.count == right.count else { return false }
+        return zip(left, right).allSatisfy { $0 == $1 || ($0 ^ $1 == 0x20 && ($0 | 0x20).isASCIILetter) }
+    }
+}
+
+extension UInt8 {
+    var isASCIILetter: Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self) }
+}

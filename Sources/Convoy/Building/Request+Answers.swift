@@ -1,0 +1,61 @@
+// Where the body goes and what it becomes.
+import Foundation
+
+extension Request {
+    /// The same request with an output made by a function of yours.
+    ///
+    /// - Parameter decode: makes the output of a complete body; what it throws becomes `.decodingFailed`.
+    /// - Thread: a queue of the operation's own, never a transport's.
+    public func decoding<NewOutput: Sendable>(
+        _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> NewOutput
+    ) -> Request<NewOutput> {
+        Request<NewOutput>(core: changed { $0.decodesAtOnce = false }.core) { body, head in try decode(body.data, head)
+        }
+    }
+
+    /// The same request with its output changed by a function of yours.
+    public func map<NewOutput: Sendable>(
+        _ transform: @escaping @Sendable (Output) throws -> NewOutput
+    ) -> Request<NewOutput> {
+        let decode = self.decode
+        return Request<NewOutput>(core: changed { $0.decodesAtOnce = false }.core) { body, head in
+            try transform(decode(body, head))
+        }
+    }
+
+    /// The same request for its status and header fields only; the body is received and dropped.
+    public func ignoringBody() -> Request<Void> {
+        Request<Void>(core: to(.nowhere)) { _, _ in }
+    }
+
+    /// The same request with the body written to a file; the output is the file's URL.
+    ///
+    /// Bytes go to a temporary name beside the target, which is renamed over the target when the body is complete:
+    /// the target is absent, or as it was before, or whole. A failure or a cancellation removes the temporary file.
+    ///
+    /// - Parameter file: a file URL; its directory must exist. An existing file is replaced.
+    public func saved(to file: URL) -> Request<URL> {
+        var core = to(.file(file))
+        if !file.isFileURL { core.defect = "the destination \(file.redactedString) is not a file URL" }
+        return Request<URL>(core: core) { _, _ in file }
+    }
+
+    /// The same request with the body written to an `OutputStream`.
+    ///
+    /// The output is what a stream to memory holds at the end, or nil for any other stream. The stream is made when an
+    /// acceptable answer arrives, and again should the body start afresh; it is opened, written and closed here. Every
+    /// write is checked: -1, or 0 from a stream at capacity, ends the request with `.destinationUnwritable`.
+    ///
+    /// - Parameter makeStream: makes an unopened stream. It and the stream are used on one queue of the operation's own;
+    ///   a stream that blocks holds up nobody else, and at most ``maximumBodyBytes(_:)`` wait for it.
+    public func written(to makeStream: @escaping @Sendable () -> OutputStream) -> Request<Data?> {
+        Request<Data?>(core: to(.stream(makeStream))) { body, _ in body.storedData }
+    }
+
+    private func to(_ destination: BodyDestination) -> RequestCore {
+        changed { core in
+            core.destination = destination
+            core.decodesAtOnce = true
+        }.core
+    }
+}

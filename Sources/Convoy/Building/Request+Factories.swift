@@ -1,0 +1,49 @@
+// The smallest uses: Request.get, .post and their family.
+import Foundation
+
+extension Request where Output: Decodable {
+    /// Describes a request whose answer is `Data` (the raw body), `String` (decoded by its charset) or any other
+    /// `Decodable` (from JSON).
+    ///
+    /// - Parameters:
+    ///   - method: the request method.
+    ///   - url: a URL or string, absolute or relative to the manager's base URL.
+    public init(method: HTTPMethod, url: some RequestURL) {
+        self.init(method: method, url: url, decoding: ResponseDecoding.standard(for: Output.self))
+        core.decodesAtOnce = Output.self == Data.self
+    }
+
+    /// A GET request.
+    public static func get(_ url: some RequestURL) -> Self { Self(method: .get, url: url) }
+
+    /// A DELETE request.
+    public static func delete(_ url: some RequestURL) -> Self { Self(method: .delete, url: url) }
+
+    /// A POST request without a body; give it one with ``body(_:contentType:)``.
+    public static func post(_ url: some RequestURL) -> Self { Self(method: .post, url: url) }
+
+    /// A POST request with a JSON body.
+    public static func post(_ url: some RequestURL, json: some Encodable) -> Self {
+        Self(method: .post, url: url).json(json)
+    }
+
+    /// A PUT request without a body; give it one with ``body(_:contentType:)``.
+    public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
+
+    /// A PUT request with a JSON body.
+    public static func put(_ url: some RequestURL, json: some Encodable) -> Self {
+        Self(method: .put, url: url).json(json)
+    }
+
+    /// A PATCH request with a JSON body.
+    public static func patch(_ url: some RequestURL, json: some Encodable) -> Self {
+        Self(method: .patch, url: url).json(json)
+    }
+}
+
+extension Request where Output == Void {
+    /// A HEAD request: status and header fields only.
+    public static func head(_ url: some RequestURL) -> Request<Void> {
+        Request(method: .head, url: url) { _, _ in }
+    }
+}

@@ -1,0 +1,152 @@
+// What to send, and how its answer becomes an output: a value.
+import Foundation
+
+/// A description of one HTTP request and of how its answer becomes an `Output`.
+///
+/// A value: building it sends nothing, holds no lock and opens nothing. The same request can be sent any number of
+/// times; each sending is a ``RequestOperation``.
+///
+/// ```swift
+/// let request = Request<User>.get("https://example.com/users/1")
+///     .header("Accept-Language", "en")
+///     .bearer(token)
+///     .tagged("profile")
+/// let user = try await manager.send(request).value
+/// ```
+///
+/// A request that cannot be sent (CR, LF or NUL in a header field, a method that is no token, a URL without http or
+/// https and a host, a body that cannot be encoded) says so at once in ``defect``. Nothing of it is ever sent: its
+/// operation finishes with `.invalidRequest` and that reason.
+///
+/// ## Concurrency
+/// `Sendable`, without shared state.
+///
+/// ## Topics
+/// - ``init(method:url:decoding:)``
+/// - ``defect``
+public struct Request<Output: Sendable>: Sendable {
+    var core: RequestCore
+    var decode: BodyDecoder<Output>
+
+    /// Describes a request whose body is turned into the output by a function of yours.
+    ///
+    /// - Parameters:
+    ///   - method: the request method; `.get` by default.
+    ///   - url: a URL or a string; a relative one is resolved against the manager's base URL (RFC 3986, section 5).
+    ///   - decoding: makes the output of a complete body; what it throws becomes `.decodingFailed`.
+    ///     Runs on a queue of the operation's own, never on a transport's thread, and may take its time.
+    public init(
+        method: HTTPMethod = .get, url: some RequestURL,
+        decoding: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output
+    ) {
+        core = RequestCore(method: method, url: url.requestURL)
+        decode = { body, head in try decoding(body.data, head) }
+        if core.url == nil { core.defect = "\(String(describing: url).debugDescription) is not a URL" }
+    }
+
+    init(core: RequestCore, decode: @escaping BodyDecoder<Output>) {
+        self.core = core
+        self.decode = decode
+    }
+
+    /// Why this request can never be sent, or nil.
+    ///
+    /// A relative URL is no defect: a manager may have a base for it.
+    ///
+    /// - Complexity: O(*n*) for *n* bytes of header fields.
+    public var defect: String? { core.findDefect() }
+
+    /// The request method.
+    public var method: HTTPMethod { core.method }
+    /// The URL, perhaps relative, without the query items added by ``query(_:)``; nil when the string given was no URL.
+    public var url: URL? { core.url }
+    /// The header fields.
+    public var headerFields: HeaderFields { core.headerFields }
+    /// The body, if there is one.
+    public var body: Data? { core.body }
+    /// The tags, by which a manager can find the request.
+    public var tags: Set<String> { core.tags }
+    /// The priority it is queued with.
+    public var priority: Operation.QueuePriority { core.priority }
+}
+
+/// Turns what was received into an output; throws what `.decodingFailed` will carry.
+typealias BodyDecoder<Output> = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> Output
+
+/// Something a request can be addressed to: a `URL`, or a `String` that is one.
+///
+/// A string's characters that a URL may not contain are percent-encoded in UTF-8.
+public protocol RequestURL {
+    /// The URL, or nil when there is none to be made of it.
+    var requestURL: URL? { get }
+}
+
+extension URL: RequestURL {
+    /// The URL itself.
+    public var requestURL: URL? { self }
+}
+
+extension String: RequestURL {
+    /// The URL the string spells, with unsafe characters percent-encoded; nil when it cannot be one.
+    public var requestURL: URL? { URL(string: self, encodingInvalidCharacters: true) }
+}
+
+/// The part of a request that does not depend on its output.
+struct RequestCore: Sendable {
+    var method: HTTPMethod
+    var url: URL?
+    var headerFields = HeaderFields()
+    var queryItems: [URLQueryItem] = []
+    var body: Data?
+    var tags: Set<String> = []
+    var name: String?
+    var priority = Operation.QueuePriority.normal
+    var idleTimeout = Duration.seconds(60)
+    var maximumBodyBytes: Int64 = 64 << 20
+    var acceptableStatusCodes: StatusCheck = .successful
+    var destination = BodyDestination.memory
+    /// Whether making the output takes no time and no code of the user's.
+    var decodesAtOnce = false
+    /// What went wrong while it was built: an encoding error, a string that is no URL.
+    var defect: String?
+
+    init(method: HTTPMethod, url: URL?) {
+        self.method = method
+        self.url = url
+    }
+
+    func findDefect() -> String? {
+        if let defect { return defect }
+        guard method.isToken else { return "the method \(method.rawValue.debugDescription) is not a token" }
+        if let defect = headerFields.defect { return defect }
+        if let url, url.scheme != nil, let defect = url.requestDefect { return defect }
+        if maximumBodyBytes < 0 { return "the body size limit is negative" }
+        if idleTimeout <= .zero { return "the idle timeout is not positive" }
+        return nil
+    }
+}
+
+extension URL {
+    /// Why no request can go to this absolute URL, or nil.
+    var requestDefect: String? {
+        guard let scheme = scheme?.lowercased(), scheme == "http" || scheme == "https" else {
+            return "the URL \(redactedString) is neither http nor https"
+        }
+        guard let host = host(percentEncoded: true), !host.isEmpty else {
+            return "the URL \(redactedString) has no host"
+        }
+        // A port out of range reaches some loaders as another port.
+        if let port, !(0...65_535).contains(port) { return "the URL \(redactedString) has no valid port" }
+        return nil
+    }
+
+    /// The URL without user name and password, for people and logs.
+    var redactedString: String {
+        guard user(percentEncoded: true) != nil || password(percentEncoded: true) != nil,
+            var components = URLComponents(url: self, resolvingAgainstBaseURL: true)
+        else { return absoluteString }
+        components.user = nil
+        components.password = nil
+        return components.string ?? "<URL with credentials>"
+    }
+}

@@ -1,0 +1,59 @@
+// On which queue, or on which run loop and in which modes, callbacks run.
+import Foundation
+
+/// Where a handler runs.
+enum CallbackPlace: Sendable {
+    /// At once, on the finishing thread, perhaps a transport's: for the library's own handlers, which only hand over.
+    case here
+    /// On the operation's lane.
+    case lane
+    /// Where the caller asked for.
+    case elsewhere(Delivery)
+
+    init(_ delivery: Delivery?) { self = delivery.map { .elsewhere($0) } ?? .lane }
+}
+
+/// Where a callback runs: a queue, or a run loop with its modes.
+///
+/// One value, so that both at once cannot be said.
+///
+/// Callbacks never run on a transport's thread (rule 8) and never under a lock.
+///
+/// ```swift
+/// operation.onFinish(on: .queue(.main)) { result in … }
+/// operation.onFinish(on: .runLoop(loop, modes: [.default])) { result in … }
+/// ```
+///
+/// ## Concurrency
+/// A run loop is handed from thread to thread only to be told to run something, which is the one use of it that is
+/// allowed from any thread.
+public struct Delivery: Sendable {
+    private let runsOn: @Sendable (_ work: @escaping @Sendable () -> Void) -> Void
+
+    /// On a dispatch queue.
+    ///
+    /// On a concurrent one, several callbacks may run at once and in any order.
+    public static func queue(_ queue: DispatchQueue) -> Delivery {
+        Delivery { work in queue.async(execute: work) }
+    }
+
+    /// On an operation queue, as an operation each; a suspended queue holds them back.
+    public static func operationQueue(_ queue: OperationQueue) -> Delivery {
+        Delivery { work in queue.addOperation(work) }
+    }
+
+    /// On a run loop, whenever it runs in one of the modes.
+    ///
+    /// A loop that never runs again never calls.
+    ///
+    /// - Parameters:
+    ///   - loop: the run loop; it is woken, on Linux too, where `RunLoop.perform` alone would let it sleep.
+    ///   - modes: the modes; `.default` by default.
+    public static func runLoop(_ loop: RunLoop, modes: [RunLoop.Mode] = [.default]) -> Delivery {
+        let waker = RunLoopWaker(loop, modes: modes)
+        return Delivery { work in waker.perform(work) }
+    }
+
+    /// Runs something there.
+    func run(_ work: @escaping @Sendable () -> Void) { runsOn(work) }
+}

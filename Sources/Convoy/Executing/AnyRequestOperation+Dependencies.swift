@@ -1,0 +1,70 @@
+// Dependencies: Foundation's calls, kept in our own graph.
+import Foundation
+
+extension AnyRequestOperation {
+    /// A queue for the bridges to operations that are not ours; they do nothing but tell us.
+    private static let bridges = OperationQueue()
+
+    /// Adds a dependency with a policy for its failure.
+    ///
+    /// Adding it twice has no effect, nor has adding one when this operation has started. A dependency that would close a
+    /// cycle is not added: this operation ends with `.dependencyCycle`, whose message names the cycle (rule 16).
+    ///
+    /// - Thread: any.
+    /// - Complexity: O(1), unless both operations have edges that lead towards each other.
+    public final func addDependency(_ dependency: AnyRequestOperation, onFailure policy: DependencyPolicy) {
+        guard state.withLock({ $0.outcome == nil }) else { return }
+        switch DependencyGraph.connect(self, to: dependency, policy: policy) {
+        case .met: break
+        case .waiting: isBlockedNow()
+        case .failed(let error): dependencyFailed(dependency, error)
+        case .cycle(let members):
+            let names = (members + [members[0]]).map { ($0 as? AnyRequestOperation)?.label ?? $0.description }
+            conclude(.dependencyCycle, "\(label) would wait for itself: \(names.joined(separator: " waits for "))")
+        }
+    }
+
+    /// A dependency that is not ours: a bridge, which Foundation starts when it has finished, tells the graph.
+    func addForeignDependency(_ dependency: Operation) {
+        guard state.withLock({ $0.outcome == nil }), DependencyGraph.connect(self, toForeign: dependency) else {
+            return
+        }
+        isBlockedNow()
+        let bridge = BlockOperation { [weak self, weak dependency] in
+            guard let self, let dependency else { return }
+            DependencyGraph.foreignFinished(dependency, for: self)
+        }
+        bridge.addDependency(dependency)
+        Self.bridges.addOperation(bridge)
+    }
+
+    private func isBlockedNow() {
+        notifying([.isReady]) {}
+        state.withLock { $0.scheduler }?.block(self)
+    }
+
+    /// The last dependency has finished.
+    func dependenciesHaveFinished(mayBuildHere: Bool = false) {
+        notifying([.isReady]) {}
+        state.withLock { $0.scheduler }?.unblock(self, mayBuildHere: mayBuildHere)
+    }
+
+    /// A dependency failed whose failure is ours.
+    func dependencyFailed(_ dependency: Operation, _ error: RequestError) {
+        let label = (dependency as? AnyRequestOperation)?.label ?? dependency.description
+        let root = error.code == .dependencyFailed ? error.underlying ?? error : error
+        let what = error.code == .cancelled ? "was cancelled" : "failed"
+        guard state.withLock({ $0.outcome == nil }) else { return }
+        conclude(
+            AnyOutcome(
+                error: RequestError(
+                    .dependencyFailed, "nothing was sent: \(label), which it depends on, \(what)", request: self.label,
+                    underlying: root)))
+    }
+
+    /// A short name for messages: its own name, or method and URL.
+    var label: String {
+        let (core, prepared) = state.withLock { ($0.recipe?.core, $0.prepared) }
+        return name ?? prepared?.description ?? core?.summary ?? "a request not built yet"
+    }
+}

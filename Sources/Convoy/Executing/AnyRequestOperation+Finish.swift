@@ -1,0 +1,140 @@
+// Finishing, in four beats: claim, notify, commit, deliver.
+import Foundation
+
+extension AnyRequestOperation {
+    /// Ends the operation with a failure, whatever it does.
+    func conclude(_ code: RequestError.Code, _ message: String) {
+        // Cheap way out for the common case of cancelling what has ended.
+        guard state.withLock({ $0.outcome == nil }) else { return }
+        let summary = state.withLock { $0.prepared?.description ?? $0.recipe?.core?.summary } ?? name ?? ""
+        conclude(AnyOutcome(error: RequestError(code, message, request: summary)))
+    }
+
+    /// Stores an outcome if there is none yet, and does what follows from it.
+    ///
+    /// - Parameters:
+    ///   - attempt: the attempt whose end this is; nil for what ends the operation whatever it does.
+    ///   - taskHasEnded: whether the task has ended by itself.
+    ///   - isOnLane: whether this is the operation's lane.
+    func conclude(
+        _ outcome: AnyOutcome, attempt: Int? = nil, taskHasEnded: Bool = false, isOnLane: Bool = false
+    ) {
+        let (effect, transfer, scheduler) = state.withLock { state in
+            let effect = state.machine.claim(attempt: attempt)
+            guard effect != .ignore else { return (effect, Transfer?.none, Scheduler?.none) }
+            state.outcome = outcome
+            state.timings.finished = .now
+            defer { state.transfer = nil }
+            return (effect, state.transfer, state.scheduler)
+        }
+        switch effect {
+        case .ignore: break
+        case .finish:
+            guard let transfer, !taskHasEnded else { return finish(wasExecuting: true, isOnLane: isOnLane) }
+            context.taskControl.async { transfer.task.cancel() }
+            transfer.attempt.close { self.finish(wasExecuting: true) }
+        case .abandon:
+            notifying([.isReady]) {}
+            DependencyGraph.fail(dependentsOf: self, error: outcome.error)
+            deliver()
+            // A manager that has not handed it to the queue yet enters start() itself.
+            scheduler?.abandoned(self)
+        }
+    }
+
+    /// `start()` of an operation whose outcome is known.
+    func finishAbandoned() {
+        if state.withLock({ $0.machine.start() }) == .finish { finish(wasExecuting: false) }
+    }
+
+    /// Notify, commit, deliver; then let go (rule 6).
+    ///
+    /// Runs once: only the claim that won leads here.
+    ///
+    /// - Parameter isOnLane: whether this is the operation's lane: then a dependent may go on here, unless a callback is
+    ///   waiting for it.
+    func finish(wasExecuting: Bool, isOnLane: Bool = false) {
+        notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
+            state.withLock { $0.machine.commit() }
+        }
+        deliver()
+        let (scheduler, recipe) = state.withLock { state in
+            state.finalTags = state.recipe?.core?.tags ?? []
+            state.dropWatchIfOver()
+            defer { state.recipe = nil }
+            return (state.scheduler, state.recipe)
+        }
+        withExtendedLifetime(recipe) { scheduler?.finished(self) }
+        // Last: a dependent that needs nothing but this thread to go on takes it over.
+        let isFree = isOnLane && state.withLock { $0.isSettled }
+        DependencyGraph.release(self, error: error, lendsThread: isFree)
+    }
+
+    /// Adds somebody who wants the outcome; at once when there is one.
+    func whenFinished(_ handler: FinishHandler) {
+        let outcome: AnyOutcome? = state.withLock { state in
+            guard let outcome = state.outcome, state.isDelivering else {
+                state.handlers.append(handler)
+                return nil
+            }
+            return outcome
+        }
+        if let outcome { run(handler, with: outcome, counts: false) }
+    }
+
+    /// Calls back when the operation has an outcome and every handler added before has returned; at once if so already.
+    func whenSettled(_ hook: @escaping @Sendable () -> Void) {
+        let isSettled = state.withLock { state in
+            if !state.isSettled { state.settledHooks.append(hook) }
+            return state.isSettled
+        }
+        if isSettled { hook() }
+    }
+
+    /// Sends the handlers off.
+    ///
+    /// Called with the claim of an abandoned operation, else when it has finished.
+    private func deliver() {
+        let (handlers, outcome, isFirst): ([FinishHandler], AnyOutcome?, Bool) = state.withLock { state in
+            let isFirst = !state.isDelivering
+            state.isDelivering = true
+            state.runningHandlers += state.handlers.count + (isFirst ? 1 : 0)
+            defer { state.handlers = [] }
+            return (state.handlers, state.outcome, isFirst)
+        }
+        guard let outcome else { return }
+        if isFirst { emit(.finished(outcome.error)) }
+        for handler in handlers { run(handler, with: outcome, counts: true) }
+        // The first delivery counts for one itself, so that nothing settles before all have been sent off.
+        if isFirst { handlerReturned() }
+    }
+
+    private func run(_ handler: FinishHandler, with outcome: AnyOutcome, counts: Bool) {
+        run(at: handler.place) {
+            handler.run(outcome)
+            if counts { self.handlerReturned() }
+        }
+    }
+
+    /// Runs something of the user's where he wants it, with no lock held.
+    func run(at place: CallbackPlace, _ work: @escaping @Sendable () -> Void) {
+        switch place {
+        case .here: work()
+        case .lane: onLane(work)
+        case .elsewhere(let delivery): delivery.run(work)
+        }
+    }
+
+    private func handlerReturned() {
+        let settled: (hooks: [@Sendable () -> Void], scheduler: Scheduler?)? = state.withLock { state in
+            state.runningHandlers -= 1
+            guard state.runningHandlers == 0, !state.isSettled else { return nil }
+            state.isSettled = true
+            defer { state.settledHooks = [] }
+            return (state.settledHooks, state.scheduler)
+        }
+        guard let settled else { return }
+        for hook in settled.hooks { hook() }
+        settled.scheduler?.settled(self)
+    }
+}

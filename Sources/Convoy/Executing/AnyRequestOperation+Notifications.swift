@@ -1,0 +1,107 @@
+// The one file that sends the finish notifications: KVO, and our own observation where nobody can observe.
+import Foundation
+
+extension AnyRequestOperation {
+    /// The state keys that Foundation's queues and KVO observers follow.
+    enum StateKey: String {
+        case isExecuting
+        case isFinished
+        case isReady
+
+        var keyPath: KeyPath<Operation, Bool> & Sendable {
+            switch self {
+            case .isExecuting: \.isExecuting
+            case .isFinished: \.isFinished
+            case .isReady: \.isReady
+            }
+        }
+    }
+
+    /// Whether somebody's code runs inside the notifications; they are then never sent on a transport's thread.
+    var isObservedSynchronously: Bool {
+        #if canImport(FoundationNetworking)
+            state.withLock { $0.watch?.stateObservers.isEmpty == false }
+        #else
+            observationInfo != nil
+        #endif
+    }
+
+    /// Sends the KVO pairs around a change, in the order given, with no lock held (rule 4).
+    func notifying<Result>(_ keys: [StateKey], around change: () -> Result) -> Result {
+        for key in keys { willChangeValue(forKey: key.rawValue) }
+        let result = change()
+        for key in keys {
+            didChangeValue(forKey: key.rawValue)
+            #if canImport(FoundationNetworking)
+                tellStateObservers(key.keyPath)
+            #endif
+        }
+        return result
+    }
+}
+
+#if canImport(FoundationNetworking)
+    /// What to be told of a change: Foundation's options that make sense for a Boolean.
+    public struct StateObservingOptions: OptionSet, Sendable {
+        /// The bits.
+        public let rawValue: Int
+        /// Makes options of bits.
+        public init(rawValue: Int) { self.rawValue = rawValue }
+        /// Give the new value.
+        public static let new = StateObservingOptions(rawValue: 1)
+        /// Call once at the beginning, before `observe` returns.
+        public static let initial = StateObservingOptions(rawValue: 4)
+    }
+
+    /// A change of an operation's state.
+    public struct StateChange: Sendable {
+        /// The value at the time of the call, when `.new` was asked for.
+        public let newValue: Bool?
+    }
+
+    /// Keeps an observation alive; it ends with ``invalidate()`` or when this is released.
+    public final class StateObservation: Sendable {
+        private let end: @Sendable () -> Void
+
+        init(end: @escaping @Sendable () -> Void) { self.end = end }
+
+        deinit { end() }
+
+        /// Ends the observation; again or late: no effect.
+        public func invalidate() { end() }
+    }
+
+    extension AnyRequestOperation {
+        /// Observes `\.isExecuting`, `\.isFinished`, `\.isCancelled` or `\.isReady`, with the call that KVO has on Apple
+        /// platforms; on Linux nobody can observe an operation, so this is our own.
+        ///
+        /// - Parameters:
+        ///   - keyPath: what to observe; of other keys nothing is told.
+        ///   - options: `.new` for the value, `.initial` for a first call now.
+        ///   - changeHandler: called on the thread that makes the change, with no lock held, as KVO does: be brief.
+        /// - Returns: the observation; it ends when this is released.
+        public final func observe(
+            _ keyPath: KeyPath<Operation, Bool> & Sendable, options: StateObservingOptions = [],
+            changeHandler: @escaping @Sendable (Operation, StateChange) -> Void
+        ) -> StateObservation {
+            let identity = watching { watch in
+                watch.addStateObserver(keyPath) { operation in
+                    changeHandler(
+                        operation,
+                        StateChange(newValue: options.contains(.new) ? operation[keyPath: keyPath] : nil))
+                }
+            }
+            if options.contains(.initial) {
+                changeHandler(self, StateChange(newValue: options.contains(.new) ? self[keyPath: keyPath] : nil))
+            }
+            return StateObservation { [weak self] in
+                self?.state.withLock { $0.watch?.stateObservers.removeAll { $0.identity == identity } }
+            }
+        }
+
+        func tellStateObservers(_ keyPath: KeyPath<Operation, Bool> & Sendable) {
+            let observers = state.withLock { $0.watch?.stateObservers ?? [] }
+            for observer in observers where observer.keyPath == keyPath { observer.tell(self) }
+        }
+    }
+#endif

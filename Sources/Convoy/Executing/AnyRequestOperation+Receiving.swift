@@ -1,0 +1,82 @@
+// What an attempt tells its operation.
+import Foundation
+
+extension AnyRequestOperation {
+    /// - Thread: the transport's. Takes notes and hands over; never calls user code or a task.
+    func attempt(_ number: Int, didReceive head: ResponseHead) {
+        let isCurrent = state.withLock { state in
+            guard state.machine.accepts(attempt: number) else { return false }
+            state.timings.firstByte = .now
+            state.progress.receivedBytes = 0
+            state.progress.expectedBytes = head.expectedBytes
+            return true
+        }
+        if isCurrent { emit(.response(head)) }
+    }
+
+    /// - Thread: the transport's.
+    func attempt(_ number: Int, didReceiveBytes count: Int64) {
+        moved(number) { $0.receivedBytes += count }
+    }
+
+    /// - Thread: the transport's.
+    func attempt(_ number: Int, didSendTotal total: Int64) {
+        moved(number) { $0.sentBytes = total }
+    }
+
+    private func moved(_ number: Int, _ change: (inout TransferProgress) -> Void) {
+        let isMonitored = !context.monitors.isEmpty
+        let progress: TransferProgress? = state.withLock { state in
+            guard state.machine.accepts(attempt: number) else { return nil }
+            change(&state.progress)
+            return state.watch != nil || isMonitored ? state.progress : nil
+        }
+        if let progress { emit(.progress(progress)) }
+    }
+
+    /// The body is complete: check, decode, conclude.
+    ///
+    /// - Thread: the operation's lane, unless the request has no user code to run.
+    func attempt(
+        _ number: Int, didComplete received: (body: ReceivedBody, head: ResponseHead, isAcceptable: Bool),
+        isOnLane: Bool
+    ) {
+        let given: (Recipe, FinishedTransfer)? = state.withLock { state in
+            guard let recipe = state.recipe, let request = state.prepared,
+                state.machine.bodyComplete(attempt: number)
+            else { return nil }
+            state.timings.finished = .now
+            return (
+                recipe,
+                FinishedTransfer(
+                    request: request, head: received.head, timings: state.timings, progress: state.progress)
+            )
+        }
+        guard let (recipe, transfer) = given else { return }
+        conclude(
+            outcome(of: received.body, transfer, recipe, isAcceptable: received.isAcceptable), attempt: number,
+            taskHasEnded: true, isOnLane: isOnLane)
+    }
+
+    private func outcome(
+        of body: ReceivedBody, _ transfer: FinishedTransfer, _ recipe: Recipe, isAcceptable: Bool
+    ) -> AnyOutcome {
+        let (summary, head) = (transfer.request.description, transfer.head)
+        guard isAcceptable else {
+            return AnyOutcome(
+                error: RequestError(
+                    .unacceptableStatus, "the server answered \(head.statusCode)", request: summary, response: head,
+                    body: body.data, isRetryable: [408, 425, 429, 500, 502, 503, 504].contains(head.statusCode)))
+        }
+        do {
+            return try recipe.respond(body, transfer)
+        } catch let error as RequestError {
+            return AnyOutcome(error: error.with(request: summary, response: head))
+        } catch {
+            return AnyOutcome(
+                error: RequestError(
+                    .decodingFailed, "the body of \(body.data.count) bytes could not be decoded: \(error)",
+                    request: summary, response: head, body: body.data, underlying: error))
+        }
+    }
+}

@@ -1,0 +1,198 @@
+// The operation: its state behind one lock, and the overrides Foundation calls.
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// A request operation of any output: what a manager schedules, and what predicates and monitors are handed.
+///
+/// Only the library makes subclasses; ``RequestOperation`` is the one there is.
+///
+/// ## Concurrency
+/// Every member may be used from any thread. One lock guards the state; it is never held while Foundation, a task, an
+/// observer or a callback is called, so all of them may call back into the operation.
+public class AnyRequestOperation: Operation, @unchecked Sendable {
+    // @unchecked: `Operation` forces it. `state` is a lock of its own; `node`, `isReleased` and `releasedFailure` are
+    // touched only under the lock of `DependencyGraph`; everything else is constant.
+
+    let context: ExecutionContext
+    let state: Locked<OperationState>
+
+    var node: DependencyNode?
+    var isReleased = false
+    var releasedFailure: RequestError?
+
+    init(recipe: Recipe, context: ExecutionContext) {
+        self.context = context
+        state = Locked(OperationState(recipe: recipe))
+        super.init()
+        name = recipe.core?.name
+        // Explicitly, also when it is normal: SCF files an operation without a priority of its own by its quality of
+        // service and later ignores a raised priority.
+        super.queuePriority = recipe.core?.priority ?? .normal
+    }
+
+    deinit {
+        // A chain that was never run hangs together by its links' dependencies and builders; it is taken apart link by
+        // link, not by one release inside the other.
+        var links: [AnyObject] = []
+        if let node { links.append(node) }
+        node = nil
+        state.withLock { state in
+            if let recipe = state.recipe { links.append(recipe) }
+            state.recipe = nil
+        }
+        Cascade.release(&links)
+    }
+
+    // MARK: What the caller can ask
+
+    /// The tags of the request; those of a chain's link once it has been built.
+    public var tags: Set<String> { state.withLock { $0.recipe?.core?.tags ?? $0.finalTags } }
+
+    /// The request as it is sent; nil until a manager has checked it, and for a chain's link until it has been built.
+    public var request: PreparedRequest? { state.withLock { $0.prepared } }
+
+    /// Why it failed; nil before it has an outcome and after a success.
+    public var error: RequestError? { state.withLock { $0.outcome?.error } }
+
+    /// The number of the attempt under way, from 1; nil when none is.
+    public var attempt: Int? { state.withLock { $0.machine.currentAttempt } }
+
+    /// The bytes moved so far.
+    public var progress: TransferProgress { state.withLock { $0.progress } }
+
+    /// The moments so far.
+    public var timings: Timings { state.withLock { $0.timings } }
+
+    /// The task that moves the bytes; nil unless an attempt is under way.
+    ///
+    /// It belongs to the operation: look, and use ``cancel()``, ``suspend()`` and ``resume()`` of the operation instead
+    /// of the task's own.
+    public var task: URLSessionTask? { state.withLock { $0.transfer?.task } }
+
+    // MARK: Dependencies
+
+    /// Adds a dependency: this operation does not start before it has finished, whatever its outcome.
+    ///
+    /// Foundation's meaning: use ``addDependency(_:onFailure:)`` or a chain for more. Any `Operation` will do; one that
+    /// is not a request costs a small operation in a queue of ours that waits for it, and cycles through it are not seen.
+    ///
+    /// - Thread: any.
+    public final override func addDependency(_ dependency: Operation) {
+        if let dependency = dependency as? AnyRequestOperation {
+            addDependency(dependency, onFailure: .ignore)
+        } else {
+            addForeignDependency(dependency)
+        }
+    }
+
+    /// Removes a dependency; without effect when it is none.
+    public final override func removeDependency(_ dependency: Operation) {
+        if DependencyGraph.disconnect(self, from: dependency) { dependenciesHaveFinished() }
+    }
+
+    /// The dependencies that were added; empty once the operation has finished.
+    public final override var dependencies: [Operation] { DependencyGraph.dependencies(of: self) }
+
+    // MARK: What Foundation asks
+
+    /// Always true.
+    public final override var isAsynchronous: Bool { true }
+    /// Whether it has been started and has not finished.
+    public final override var isExecuting: Bool { state.withLock { $0.machine.isExecuting } }
+    /// Whether it has finished, whatever the outcome.
+    ///
+    /// The result was stored before.
+    public final override var isFinished: Bool { state.withLock { $0.machine.isFinished } }
+
+    /// Whether all dependencies have finished, or an outcome is known without them.
+    public final override var isReady: Bool {
+        isCancelled || state.withLock { $0.outcome != nil } || !DependencyGraph.isBlocked(self)
+    }
+
+    /// Starts the request; called by a queue, or by hand for an operation that is in none.
+    ///
+    /// Returns at once. Starting again has no effect. One that was cancelled before goes straight to finished.
+    /// Started by hand before its dependencies have finished, it fails with `.invalidRequest`.
+    ///
+    /// - Thread: any. The transfer and the callbacks run elsewhere.
+    public final override func start() {
+        if state.withLock({ $0.scheduler == nil }), DependencyGraph.isBlocked(self) {
+            conclude(.invalidRequest, "it was started before its dependencies had finished")
+        }
+        switch state.withLock({ $0.machine.phase }) {
+        case .abandoned: finishAbandoned()
+        case .pending: execute()
+        case .executing, .decoding, .finishing, .finished: break
+        }
+    }
+
+    /// Cancels the request; one that has not started never opens a connection.
+    ///
+    /// The outcome `.cancelled` is stored and delivered promptly, also when the queue is suspended or full.
+    /// Safe to call again; after an outcome has been stored it has no effect on it: the first outcome wins.
+    ///
+    /// - Thread: any, also from inside a callback. Callbacks follow where they were asked for.
+    /// - Complexity: O(1), plus O(*d*) for *d* dependents.
+    public final override func cancel() {
+        let wasCancelled = isCancelled
+        super.cancel()
+        #if canImport(FoundationNetworking)
+            if !wasCancelled, isCancelled { tellStateObservers(\.isCancelled) }
+        #endif
+        conclude(.cancelled, "it was cancelled")
+    }
+
+    /// The priority in the queue; a change takes effect while the operation waits.
+    public final override var queuePriority: Operation.QueuePriority {
+        get { super.queuePriority }
+        set {
+            super.queuePriority = newValue
+            state.withLock { $0.scheduler }?.priorityChanged(of: self)
+        }
+    }
+
+    #if canImport(FoundationNetworking)
+        // SCF never clears it, so that a block that captures its operation would keep both for ever.
+        /// The block that runs after the operation has finished; cleared before it runs.
+        public final override var completionBlock: (@Sendable () -> Void)? {
+            get { super.completionBlock }
+            set {
+                guard let block = newValue else {
+                    super.completionBlock = nil
+                    return
+                }
+                super.completionBlock = { [weak self] in
+                    self?.clearCompletionBlock()
+                    block()
+                }
+            }
+        }
+
+        private func clearCompletionBlock() { super.completionBlock = nil }
+    #endif
+
+    /// Method and URL without credentials, or the name, for people and logs.
+    public final override var description: String {
+        let (name, core, prepared, phase) = state.withLock {
+            ($0.recipe?.core?.name, $0.recipe?.core, $0.prepared, $0.machine.phase)
+        }
+        let what = name ?? prepared?.description ?? core?.summary ?? self.name ?? "a request not built yet"
+        return "\(what) (\(phase.words))"
+    }
+}
+
+extension OperationStateMachine.Phase {
+    /// The phase for people.
+    var words: String {
+        switch self {
+        case .pending: "not started"
+        case .abandoned: "ended before its start"
+        case .executing(let attempt): attempt == 1 ? "executing" : "executing, attempt \(attempt)"
+        case .decoding: "decoding"
+        case .finishing, .finished: "finished"
+        }
+    }
+}

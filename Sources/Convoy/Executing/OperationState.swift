@@ -1,0 +1,68 @@
+// Everything that changes in an operation: one value behind its lock.
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// The state of an operation.
+///
+/// What a queued operation does not need yet is nil or empty (rule 7).
+struct OperationState {
+    var machine = OperationStateMachine()
+    /// Until the operation finishes.
+    var recipe: Recipe?
+    /// From the moment the request has been checked.
+    var prepared: PreparedRequest?
+    /// From the moment it is claimed, for good.
+    var outcome: AnyOutcome?
+    /// The tags, kept when the recipe has been let go of.
+    var finalTags: Set<String> = []
+    var timings = Timings()
+    var progress = TransferProgress()
+
+    /// The manager's half, from enqueue until the last callback has run.
+    var scheduler: Scheduler?
+    var ticket: Ticket?
+
+    /// The attempt under way and its task.
+    var transfer: Transfer?
+    /// A task is being made outside the lock.
+    var isLaunching = false
+    /// The caller asked for it.
+    var isSuspended = false
+    /// The reader of the body is behind.
+    var isHeld = false
+
+    var handlers: [FinishHandler] = []
+    /// Handlers that have been sent off and have not returned.
+    var runningHandlers = 0
+    /// Called after the last handler has returned.
+    var settledHooks: [@Sendable () -> Void] = []
+    var isSettled = false
+    /// Whether the handlers have been sent off: later ones run at once.
+    var isDelivering = false
+
+    /// Observers of events, progress and state; nil while there is none.
+    var watch: Watch?
+    /// Where user code runs: decoding, building, callbacks without another place.
+    ///
+    /// Borrowed while there is some.
+    var lane = BorrowedLane()
+
+    init(recipe: Recipe) { self.recipe = recipe }
+}
+
+/// The attempt under way.
+struct Transfer {
+    let attempt: Attempt
+    let task: URLSessionTask
+    /// Whether the task was last told to run or to pause.
+    var isRunning: Bool
+}
+
+/// Somebody who wants the outcome.
+struct FinishHandler: Sendable {
+    let place: CallbackPlace
+    let run: @Sendable (AnyOutcome) -> Void
+}

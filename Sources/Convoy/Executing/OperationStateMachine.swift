@@ -1,0 +1,109 @@
+// What states a request operation can be in, and what moves it: a pure value.
+
+/// Decides what an operation does next.
+///
+/// No lock, no I/O: an event goes in, an effect comes out.
+///
+/// `AnyRequestOperation` holds it behind its lock and performs the effects after the lock has been given back.
+struct OperationStateMachine {
+    enum Phase: Equatable {
+        /// Made, perhaps queued; not started. Next: executing, abandoned.
+        case pending
+        /// Cancelled or failed before it was started; the outcome is stored and delivered. Next: finishing, in `start()`.
+        case abandoned
+        /// An attempt with this number is under way. Next: decoding, executing with a higher number, finishing.
+        case executing(attempt: Int)
+        /// The body is complete and becomes the output. Next: finishing.
+        case decoding(attempt: Int)
+        /// The outcome is stored, the notifications are on their way. Next: finished.
+        case finishing(wasExecuting: Bool)
+        /// Terminal.
+        case finished
+    }
+
+    enum StartEffect: Equatable {
+        /// Make a task for this attempt.
+        case execute(attempt: Int)
+        /// The outcome is known already: send the notifications.
+        case finish
+        /// Started before.
+        case ignore
+    }
+
+    enum ClaimEffect: Equatable {
+        /// Store the outcome and deliver it; `start()` will finish the operation.
+        case abandon
+        /// Store the outcome, then notify, commit and deliver.
+        case finish
+        /// An outcome was stored before, or the attempt is over: drop it.
+        case ignore
+    }
+
+    private(set) var phase = Phase.pending
+
+    var isExecuting: Bool {
+        switch phase {
+        case .executing, .decoding, .finishing(wasExecuting: true): true
+        case .pending, .abandoned, .finishing(wasExecuting: false), .finished: false
+        }
+    }
+
+    var isFinished: Bool { phase == .finished }
+
+    /// The number of the attempt under way; nil before the first and once the body is complete.
+    var currentAttempt: Int? {
+        if case .executing(let attempt) = phase { attempt } else { nil }
+    }
+
+    /// Whether what arrives for an attempt still counts (rule 5).
+    func accepts(attempt: Int) -> Bool { currentAttempt == attempt }
+
+    mutating func start() -> StartEffect {
+        switch phase {
+        case .pending:
+            phase = .executing(attempt: 1)
+            return .execute(attempt: 1)
+        case .abandoned:
+            phase = .finishing(wasExecuting: false)
+            return .finish
+        case .executing, .decoding, .finishing, .finished:
+            return .ignore
+        }
+    }
+
+    /// Ends the attempt under way and numbers the next one; nil when none is under way.
+    mutating func nextAttempt() -> Int? {
+        guard let attempt = currentAttempt else { return nil }
+        phase = .executing(attempt: attempt + 1)
+        return attempt + 1
+    }
+
+    /// The body of an attempt is complete; false when that attempt is over.
+    mutating func bodyComplete(attempt: Int) -> Bool {
+        guard accepts(attempt: attempt) else { return false }
+        phase = .decoding(attempt: attempt)
+        return true
+    }
+
+    /// Claims the one outcome (rule 1): the first claim wins.
+    ///
+    /// - Parameter attempt: the attempt whose end this is; nil for what ends the operation whatever it does, as a cancellation.
+    mutating func claim(attempt: Int? = nil) -> ClaimEffect {
+        switch phase {
+        case .pending where attempt == nil:
+            phase = .abandoned
+            return .abandon
+        case .executing(let current) where attempt == nil || attempt == current,
+            .decoding(let current) where attempt == nil || attempt == current:
+            phase = .finishing(wasExecuting: true)
+            return .finish
+        case .pending, .executing, .decoding, .abandoned, .finishing, .finished:
+            return .ignore
+        }
+    }
+
+    /// The notifications are on their way: `isExecuting` turns false, `isFinished` true.
+    mutating func commit() {
+        if case .finishing = phase { phase = .finished }
+    }
+}

@@ -1,0 +1,87 @@
+// A request as an operation, with its typed result.
+import Foundation
+
+/// One request as a concurrent operation, with its typed result.
+///
+/// A manager makes and schedules it. One made by hand can be started, or added to any `OperationQueue`.
+///
+/// ```swift
+/// let operation = RequestOperation(Request<User>.get("https://example.com/users/1"))
+/// operation.onFinish { result in print(result) }
+/// OperationQueue().addOperation(operation)
+/// ```
+///
+/// ## Concurrency
+/// Use it from any thread. It ends exactly once; the first outcome wins; the result is stored before `isFinished` turns
+/// true, and nothing is called back after it but the handlers that wanted it.
+///
+/// ## Topics
+/// - ``result``
+/// - ``onFinish(on:_:)``
+/// - ``response()``
+/// - ``startAndWait(in:timeout:)``
+public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unchecked Sendable {
+    // @unchecked: it adds no state to its superclass.
+
+    /// What an operation ends with.
+    public typealias Result = Swift.Result<Response<Output>, RequestError>
+
+    /// Makes an operation without a manager; nothing runs until it is started or added to a queue.
+    ///
+    /// - Parameters:
+    ///   - request: what to send; its URL must be absolute.
+    ///   - transport: what moves the bytes; the shared URLSession transport by default.
+    public convenience init(_ request: Request<Output>, transport: (any Transport)? = nil) {
+        self.init(
+            recipe: Recipe(request), context: transport.map { ExecutionContext(transport: $0) } ?? .standalone)
+    }
+
+    override init(recipe: Recipe, context: ExecutionContext) {
+        super.init(recipe: recipe, context: context)
+    }
+
+    /// The outcome; nil until there is one.
+    ///
+    /// Stored before `isFinished` turns true, and never changed.
+    public var result: Result? { state.withLock { $0.outcome }.map(typed) }
+
+    /// Adds a handler for the outcome.
+    ///
+    /// Any number may be added, also after the end; each is called exactly once.
+    ///
+    /// - Parameters:
+    ///   - delivery: where to call it: a queue, or a run loop with its modes. By default the manager's choice, or a
+    ///     serial queue of this operation's own, where it delays nobody else however long it takes.
+    ///   - handler: receives the outcome. The operation has finished then, unless it was cancelled or failed before its
+    ///     start: that is told at once, and the queue finishes the operation when it comes to it.
+    @discardableResult
+    public func onFinish(on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void) -> Self {
+        whenFinished(
+            FinishHandler(place: CallbackPlace(delivery ?? context.callbacks)) { [typed] in handler(typed($0)) })
+        return self
+    }
+
+    /// Waits for the outcome; it does not start the operation.
+    ///
+    /// Cancelling the task cancels the operation.
+    ///
+    /// - Throws: the operation's error.
+    public func response() async throws(RequestError) -> Response<Output> {
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                whenFinished(FinishHandler(place: .here) { [typed] in continuation.resume(returning: typed($0)) })
+            }
+        } onCancel: {
+            // Runs under the task's own lock: what cancelling leads to must not. A queue of our own takes it from here.
+            context.taskControl.async { self.cancel() }
+        }
+        return try result.get()
+    }
+
+    private var typed: @Sendable (AnyOutcome) -> Result {
+        { outcome in
+            if let success = outcome as? Success<Output> { return .success(success.response) }
+            return .failure(outcome.error ?? RequestError(.decodingFailed, "the outcome is of another type"))
+        }
+    }
+}

@@ -1,0 +1,72 @@
+// The body as an AsyncSequence.
+import Foundation
+
+/// The body of one response, chunk by chunk, for one reader.
+///
+/// The chunks are as the transport delivers them. A reader that is behind makes a transport that can pause do so; with
+/// one that cannot (URLSession on Linux) at most the request's body limit waits in memory, then the request ends with
+/// `.bodyTooLarge`. Leaving the loop early, or cancelling its task, cancels the request.
+///
+/// ```swift
+/// for try await chunk in manager.chunks(of: .get(url)) { hasher.update(data: chunk) }
+/// ```
+public struct ResponseChunks: AsyncSequence, Sendable {
+    /// The elements.
+    public typealias Element = Data
+    /// What reading throws.
+    public typealias Failure = RequestError
+
+    /// The operation behind it: its head, its progress, its outcome.
+    public let operation: RequestOperation<Void>
+
+    let buffer: ChunkBuffer
+    fileprivate let reader: Reader
+
+    init(operation: RequestOperation<Void>, buffer: ChunkBuffer) {
+        self.operation = operation
+        self.buffer = buffer
+        reader = Reader(operation: operation)
+        operation.whenFinished(FinishHandler(place: .here) { buffer.end($0.error) })
+    }
+
+    /// Makes the iterator; the sequence is read once.
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(buffer: buffer, reader: reader) }
+
+    /// Reads the chunks.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        let buffer: ChunkBuffer
+        fileprivate let reader: Reader
+
+        /// The next chunk, nil after the last.
+        ///
+        /// - Throws: the operation's error, after the chunks that had arrived.
+        public mutating func next(isolation _: isolated (any Actor)?) async throws(RequestError) -> Data? {
+            try await ResponseChunks.next(of: buffer, reader.operation)
+        }
+
+        /// The next chunk, nil after the last.
+        public mutating func next() async throws(RequestError) -> Data? {
+            try await ResponseChunks.next(of: buffer, reader.operation)
+        }
+    }
+
+    private static func next(of buffer: ChunkBuffer, _ operation: AnyRequestOperation) async throws(RequestError)
+        -> Data?
+    {
+        let result = await withTaskCancellationHandler {
+            await buffer.next()
+        } onCancel: {
+            operation.context.taskControl.async { operation.cancel() }
+        }
+        return try result.get()
+    }
+
+    /// Cancels the request when nobody can read it any more.
+    fileprivate final class Reader: Sendable {
+        let operation: RequestOperation<Void>
+
+        init(operation: RequestOperation<Void>) { self.operation = operation }
+
+        deinit { operation.cancel() }
+    }
+}

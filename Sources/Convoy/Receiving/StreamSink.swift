@@ -1,0 +1,90 @@
+// Writing a body to the caller's OutputStream.
+import Foundation
+
+/// Hands a body to an `OutputStream` on a queue of its own: a stream that blocks holds up nobody else.
+final class StreamSink: BodySink {
+    /// The stream, used on the sink's queue only.
+    private final class Writer: @unchecked Sendable {
+        // @unchecked: a stream is not Sendable; it and `hasFailed` are touched on the sink's serial queue only.
+        let makeStream: @Sendable () -> OutputStream
+        var stream: OutputStream?
+        var hasFailed = false
+
+        init(_ makeStream: @escaping @Sendable () -> OutputStream) { self.makeStream = makeStream }
+    }
+
+    private struct Backlog {
+        var bytes: Int64 = 0
+        var isDiscarded = false
+    }
+
+    private let queue = DispatchQueue(label: "convoy.stream")
+    private let writer: Writer
+    private let backlog = Locked(Backlog())
+    private let limit: Int64
+    private let fail: @Sendable (RequestError) -> Void
+
+    init(
+        _ makeStream: @escaping @Sendable () -> OutputStream, limit: Int64,
+        fail: @escaping @Sendable (RequestError) -> Void
+    ) {
+        writer = Writer(makeStream)
+        self.limit = limit
+        self.fail = fail
+        queue.async { [writer] in
+            let stream = makeStream()
+            stream.open()
+            writer.stream = stream
+        }
+    }
+
+    func write(_ data: Data) throws(RequestError) {
+        let waiting = backlog.withLock { backlog in
+            backlog.bytes += Int64(data.count)
+            return backlog.bytes
+        }
+        guard waiting <= limit else { throw .tooLarge("the stream is behind by \(waiting) bytes", limit: limit) }
+        queue.async { self.writeAll(data) }
+    }
+
+    func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
+        queue.async { [writer] in
+            guard let stream = writer.stream, !writer.hasFailed else { return }
+            let memory = stream.property(forKey: .dataWrittenToMemoryStreamKey) as? Data
+            stream.close()
+            writer.stream = nil
+            completion(.success(ReceivedBody(storedData: memory)))
+        }
+    }
+
+    func discard() {
+        backlog.withLock { $0.isDiscarded = true }
+        queue.async { [writer] in
+            writer.stream?.close()
+            writer.stream = nil
+        }
+    }
+
+    private func writeAll(_ data: Data) {
+        defer { backlog.withLock { $0.bytes -= Int64(data.count) } }
+        guard let stream = writer.stream, !writer.hasFailed, !backlog.withLock({ $0.isDiscarded }) else { return }
+        var (offset, result) = (0, 1)
+        data.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
+            guard let base = bytes.bindMemory(to: UInt8.self).baseAddress else { return }
+            while offset < bytes.count, result > 0 {
+                result = stream.write(base + offset, maxLength: bytes.count - offset)
+                if result > 0 { offset += result }
+            }
+        }
+        guard result <= 0 else { return }
+        writer.hasFailed = true
+        let reason =
+            result == 0
+            ? "the output stream is full"
+            : "the output stream failed: \(stream.streamError?.localizedDescription ?? "no reason given")"
+        fail(
+            RequestError(
+                .destinationUnwritable, "\(reason), after \(offset) of \(data.count) bytes of a write",
+                underlying: stream.streamError))
+    }
+}

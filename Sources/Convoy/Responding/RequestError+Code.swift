@@ -1,0 +1,87 @@
+// The kinds of failure.
+
+extension RequestError {
+    /// A kind of failure.
+    ///
+    /// The list grows; keep a `default` where you switch.
+    public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+        /// The code's name, stable across versions.
+        public let rawValue: String
+
+        /// Makes a code, for a transport or decoder of your own.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The code's name.
+        public var description: String { rawValue }
+
+        /// The caller cancelled.
+        ///
+        /// Retry: no, it was meant.
+        public static let cancelled = Code(rawValue: "cancelled")
+        /// Nothing arrived for the idle timeout, or `startAndWait` waited its time.
+        ///
+        /// The server or the network. Retry: yes.
+        public static let timedOut = Code(rawValue: "timedOut")
+        /// No connection: refused, unreachable, name not found.
+        ///
+        /// The server or the network. Retry: yes.
+        public static let connectionFailed = Code(rawValue: "connectionFailed")
+        /// A connection was made and then lost, before the answer or in its middle.
+        ///
+        /// The network. Retry: yes.
+        public static let connectionLost = Code(rawValue: "connectionLost")
+        /// The server could not be trusted or spoke no TLS.
+        ///
+        /// Retry: no, it would fail again.
+        public static let tlsFailed = Code(rawValue: "tlsFailed")
+        /// What arrived is not HTTP, or not complete in its framing.
+        ///
+        /// The server. Retry: seldom.
+        public static let badResponse = Code(rawValue: "badResponse")
+        /// The status code failed the request's check.
+        ///
+        /// The server, or a wrong request. Retry: by status.
+        public static let unacceptableStatus = Code(rawValue: "unacceptableStatus")
+        /// A dependency failed or was cancelled; nothing was sent.
+        ///
+        /// Retry: after the dependency.
+        public static let dependencyFailed = Code(rawValue: "dependencyFailed")
+        /// A dependency would have closed a cycle; the message names it.
+        ///
+        /// The programmer. Retry: no.
+        public static let dependencyCycle = Code(rawValue: "dependencyCycle")
+        /// The body arrived and could not be turned into the output; ``RequestError/body`` has it.
+        ///
+        /// Retry: no.
+        public static let decodingFailed = Code(rawValue: "decodingFailed")
+        /// The body is larger than the request allows.
+        ///
+        /// Retry: no, unless with a larger limit.
+        public static let bodyTooLarge = Code(rawValue: "bodyTooLarge")
+        /// The file or stream could not be written: missing directory, no permission, disk full.
+        ///
+        /// Retry: no.
+        public static let destinationUnwritable = Code(rawValue: "destinationUnwritable")
+        /// The transfer had to begin again after bytes had been read from its chunks.
+        ///
+        /// Retry: by the caller.
+        public static let bodyNotReplayable = Code(rawValue: "bodyNotReplayable")
+        /// The request cannot be sent as it was built; the message says why.
+        ///
+        /// The programmer. Retry: no.
+        public static let invalidRequest = Code(rawValue: "invalidRequest")
+        /// The manager had been shut down.
+        ///
+        /// The programmer. Retry: with another manager.
+        public static let managerShutDown = Code(rawValue: "managerShutDown")
+        /// The transport cannot do what was asked of it, or failed in a way of its own.
+        ///
+        /// Retry: no.
+        public static let transportFailed = Code(rawValue: "transportFailed")
+
+        /// Whether a request that failed this way is usually worth sending again.
+        var isUsuallyRetryable: Bool {
+            [.timedOut, .connectionFailed, .connectionLost].contains(self)
+        }
+    }
+}

@@ -1,0 +1,102 @@
+// How a request can fail: the one error type of the library.
+import Foundation
+
+/// Why a request failed.
+///
+/// A flat value with a ``code`` that can grow: switch over the codes you treat apart and keep a `default`.
+///
+/// ```swift
+/// do {
+///     let user = try await manager.send(Request<User>.get(url)).value
+/// } catch where error.code == .unacceptableStatus {
+///     print(error.response?.statusCode ?? 0, error.message)
+/// }
+/// ```
+///
+/// ## Topics
+/// - ``code``
+/// - ``message``
+/// - ``request``
+/// - ``response``
+/// - ``body``
+/// - ``underlying``
+/// - ``isRetryable``
+public struct RequestError: Error, Sendable {
+    // A reference, so that a result stays a word or two however much an error tells.
+    private final class Storage: Sendable {
+        let code: Code
+        let message: String
+        let request: String
+        let response: ResponseHead?
+        let body: Data?
+        let underlying: (any Error)?
+        let isRetryable: Bool
+
+        init(
+            code: Code, message: String, request: String, response: ResponseHead?, body: Data?,
+            underlying: (any Error)?, isRetryable: Bool
+        ) {
+            self.code = code
+            self.message = message
+            self.request = request
+            self.response = response
+            self.body = body
+            self.underlying = underlying
+            self.isRetryable = isRetryable
+        }
+    }
+
+    private let storage: Storage
+
+    /// Makes an error; transports and decoders of your own report with it.
+    ///
+    /// - Parameters:
+    ///   - code: the kind of failure.
+    ///   - message: what was tried, what happened and, where that helps, what to do; without secrets.
+    ///   - request: the redacted description of the request; the operation fills it in when it is empty.
+    ///   - response: the response, if one arrived.
+    ///   - body: the raw body of the answer, when it was kept.
+    ///   - underlying: the error this one was made from.
+    ///   - isRetryable: whether sending the same request again can help; the code's own answer by default.
+    public init(
+        _ code: Code, _ message: String, request: String = "", response: ResponseHead? = nil, body: Data? = nil,
+        underlying: (any Error)? = nil, isRetryable: Bool? = nil
+    ) {
+        storage = Storage(
+            code: code, message: message, request: request, response: response, body: body, underlying: underlying,
+            isRetryable: isRetryable ?? code.isUsuallyRetryable)
+    }
+
+    /// The kind of failure.
+    public var code: Code { storage.code }
+    /// What was tried, what happened and what to do, in one line.
+    public var message: String { storage.message }
+    /// Method and URL of the request, with credentials in the URL replaced.
+    public var request: String { storage.request }
+    /// The response, if one arrived before the failure.
+    public var response: ResponseHead? { storage.response }
+    /// The raw body: of an answer that could not be decoded, or the first 64 KiB of one with an unacceptable status.
+    public var body: Data? { storage.body }
+    /// The error this one was made from: the loader's, the decoder's or the file system's.
+    public var underlying: (any Error)? { storage.underlying }
+    /// Whether sending the same request again can help.
+    public var isRetryable: Bool { storage.isRetryable }
+
+    /// The same error, naming a request and a response where it names none yet.
+    func with(request: String, response: ResponseHead? = nil) -> RequestError {
+        guard storage.request.isEmpty || (storage.response == nil && response != nil) else { return self }
+        return RequestError(
+            code, message, request: storage.request.isEmpty ? request : storage.request,
+            response: storage.response ?? response, body: body, underlying: underlying, isRetryable: isRetryable)
+    }
+}
+
+extension RequestError: CustomStringConvertible, LocalizedError {
+    /// One line: the code, the request and the message.
+    public var description: String {
+        request.isEmpty ? "\(code): \(message)" : "\(code): \(request): \(message)"
+    }
+
+    /// The same line, for Foundation.
+    public var errorDescription: String? { description }
+}

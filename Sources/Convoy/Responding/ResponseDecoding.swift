@@ -1,0 +1,68 @@
+// How a complete body becomes Data, String or a Decodable.
+import Foundation
+
+/// The standard decoders.
+///
+/// They run on a queue of the operation's own, on a body that is complete.
+enum ResponseDecoding {
+    /// Raw bytes for `Data`, text for `String`, JSON for everything else.
+    static func standard<Output: Decodable & Sendable>(
+        for _: Output.Type
+    ) -> @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output {
+        { body, head in
+            if let data = body as? Output { return data }
+            if Output.self == String.self, let text = try text(body, head) as? Output { return text }
+            return try JSONDecoder().decode(Output.self, from: body)
+        }
+    }
+
+    /// Text by its byte order mark, else by the charset of its content type, else UTF-8.
+    static func text(_ body: Data, _ head: ResponseHead) throws -> String {
+        if body.starts(with: [0xEF, 0xBB, 0xBF]) {
+            return try text(body.dropFirst(3), as: .utf8, named: "UTF-8")
+        }
+        if body.starts(with: [0xFF, 0xFE]) || body.starts(with: [0xFE, 0xFF]) {
+            return try text(body, as: .utf16, named: "UTF-16")
+        }
+        guard let name = charset(of: head.headerFields["Content-Type"] ?? "") else {
+            return try text(body, as: .utf8, named: "UTF-8")
+        }
+        guard let encoding = encodings[name.lowercased()] else {
+            throw TextError(reason: "its charset \(name.debugDescription) is not known")
+        }
+        return try text(body, as: encoding, named: name)
+    }
+
+    private static func text(_ body: Data, as encoding: String.Encoding, named name: String) throws -> String {
+        guard let text = String(data: body, encoding: encoding) else {
+            throw TextError(reason: "its bytes are not valid \(name)")
+        }
+        return text
+    }
+
+    /// The charset parameter of a content type (RFC 9110, section 8.3), without its quotes.
+    private static func charset(of contentType: String) -> String? {
+        for parameter in contentType.split(separator: ";").dropFirst() {
+            let pair = parameter.split(separator: "=", maxSplits: 1)
+            guard pair.count == 2, pair[0].trimmingCharacters(in: .whitespaces).equalsIgnoringCase("charset") else {
+                continue
+            }
+            return pair[1].trimmingCharacters(in: CharacterSet(charactersIn: " \t\""))
+        }
+        return nil
+    }
+
+    private static let encodings: [String: String.Encoding] = [
+        "utf-8": .utf8, "utf8": .utf8, "us-ascii": .ascii, "ascii": .ascii,
+        "iso-8859-1": .isoLatin1, "latin1": .isoLatin1, "iso-8859-2": .isoLatin2, "windows-1250": .windowsCP1250,
+        "windows-1251": .windowsCP1251, "windows-1252": .windowsCP1252, "windows-1253": .windowsCP1253,
+        "windows-1254": .windowsCP1254, "utf-16": .utf16, "utf-16le": .utf16LittleEndian,
+        "utf-16be": .utf16BigEndian, "utf-32": .utf32, "shift_jis": .shiftJIS, "euc-jp": .japaneseEUC,
+        "iso-2022-jp": .iso2022JP,
+    ]
+
+    private struct TextError: Error, CustomStringConvertible {
+        let reason: String
+        var description: String { reason }
+    }
+}

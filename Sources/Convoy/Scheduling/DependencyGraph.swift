@@ -1,0 +1,238 @@
+// Who waits for whom: the edges between operations, behind one lock.
+import Foundation
+
+/// What a dependent does when a dependency fails or is cancelled (rule 10).
+public enum DependencyPolicy: Sendable {
+    /// The dependent fails with `.dependencyFailed` without being sent, and its own dependents after it.
+    case fail
+    /// The dependent runs: finished is enough, as with Foundation's `addDependency`.
+    case ignore
+}
+
+/// The edges of one operation; made with the first edge.
+///
+/// Touched only under the graph's lock.
+final class DependencyNode: @unchecked Sendable {
+    // @unchecked: every access is inside `DependencyGraph.locked`.
+    fileprivate struct Dependent {
+        // Weak: a dependent that nobody holds any more has nothing to wait for.
+        weak var operation: AnyRequestOperation?
+        let policy: DependencyPolicy
+    }
+
+    fileprivate var dependencies: [Operation] = []
+    /// The same by identity, once there are many: a linear search for each of 100,000 would be quadratic.
+    fileprivate var identities: Set<ObjectIdentifier>?
+    fileprivate var dependents: [Dependent] = []
+    fileprivate var unfinished = 0
+
+    fileprivate func contains(_ operation: Operation) -> Bool {
+        identities?.contains(ObjectIdentifier(operation)) ?? dependencies.contains { $0 === operation }
+    }
+
+    fileprivate func insert(_ dependency: Operation) {
+        dependencies.append(dependency)
+        if identities == nil, dependencies.count > 16 { identities = Set(dependencies.map { ObjectIdentifier($0) }) }
+        identities?.insert(ObjectIdentifier(dependency))
+        unfinished += 1
+    }
+}
+
+/// The dependency graph of all request operations of the process.
+///
+/// Foundation keeps unretained pointers to dependents on Linux and rescans every blocked operation on every event; here
+/// an edge costs O(1), an operation is told once when its last dependency has finished, and a finished operation lets
+/// go of its dependencies, so that a chain is freed link by link.
+///
+/// One lock for all: an edge concerns two operations, and two edges made at the same time must not close a cycle.
+enum DependencyGraph {
+    /// What it guards stands in the operations: their `node`, `isReleased` and `releasedFailure`.
+    ///
+    /// The count is there because the thread sanitizer takes an access to nothing at all for one to the box, and
+    /// reports races.
+    private static let locked = Locked(0)
+
+    /// What came of asking for an edge.
+    enum Connection {
+        /// The dependent waits.
+        case waiting
+        /// The dependency has finished already, or was there before: nothing to wait for.
+        case met
+        /// The dependency has failed, and the policy is to fail with it.
+        case failed(RequestError)
+        /// The edge would close a cycle, whose members these are; it was not made.
+        case cycle([Operation])
+    }
+
+    /// Makes an edge between two request operations.
+    ///
+    /// - Complexity: O(1) when either has no other edges in the direction of the other; else O(*r*), where *r* is the
+    ///   smaller of what `operation` leads to and what leads to `dependency`.
+    static func connect(
+        _ operation: AnyRequestOperation, to dependency: AnyRequestOperation, policy: DependencyPolicy
+    ) -> Connection {
+        locked.withLock { edges in
+            if operation === dependency { return .cycle([operation]) }
+            if dependency.isReleased {
+                if policy == .fail, let error = dependency.releasedFailure { return .failed(error) }
+                return .met
+            }
+            if operation.isReleased || operation.node?.contains(dependency) == true { return .met }
+            if let cycle = cycle(closedBy: operation, dependingOn: dependency) { return .cycle(cycle) }
+            edges += 1
+            makeNode(operation).insert(dependency)
+            makeNode(dependency).dependents.append(.init(operation: operation, policy: policy))
+            return .waiting
+        }
+    }
+
+    /// Makes an edge to an operation that is not ours; ``foreignFinished(_:for:)`` has to follow.
+    static func connect(_ operation: AnyRequestOperation, toForeign dependency: Operation) -> Bool {
+        locked.withLock { _ in
+            if operation.isReleased || operation.node?.contains(dependency) == true { return false }
+            makeNode(operation).insert(dependency)
+            return true
+        }
+    }
+
+    /// An operation that is not ours has finished.
+    static func foreignFinished(_ dependency: Operation, for operation: AnyRequestOperation) {
+        let isReady = locked.withLock { _ -> Bool in
+            // Not if the edge has been removed meanwhile.
+            guard !operation.isReleased, let node = operation.node, node.contains(dependency) else { return false }
+            node.unfinished -= 1
+            return node.unfinished == 0
+        }
+        if isReady { operation.dependenciesHaveFinished() }
+    }
+
+    /// Removes an edge; true when that leaves nothing to wait for.
+    static func disconnect(_ operation: AnyRequestOperation, from dependency: Operation) -> Bool {
+        locked.withLock { _ in
+            guard let node = operation.node, node.contains(dependency) else { return false }
+            node.dependencies.removeAll { $0 === dependency }
+            node.identities?.remove(ObjectIdentifier(dependency))
+            if let dependency = dependency as? AnyRequestOperation {
+                dependency.node?.dependents.removeAll { $0.operation === operation }
+                guard !dependency.isReleased else { return false }
+            }
+            node.unfinished -= 1
+            return node.unfinished == 0
+        }
+    }
+
+    static func dependencies(of operation: AnyRequestOperation) -> [Operation] {
+        locked.withLock { _ in operation.node?.dependencies ?? [] }
+    }
+
+    static func isBlocked(_ operation: AnyRequestOperation) -> Bool {
+        locked.withLock { _ in (operation.node?.unfinished ?? 0) > 0 }
+    }
+
+    /// Fails the dependents that fail with an operation, before it has finished itself: it was abandoned.
+    static func fail(dependentsOf operation: AnyRequestOperation, error: RequestError?) {
+        guard let error else { return }
+        let failing = locked.withLock { _ -> [AnyRequestOperation] in
+            guard let node = operation.node else { return [] }
+            let failing = node.dependents.filter { $0.policy == .fail }.compactMap(\.operation)
+            node.dependents.removeAll { $0.policy == .fail }
+            return failing
+        }
+        fail(failing, because: operation, error)
+    }
+
+    /// Tells the dependents of an operation that it has finished, and lets go of its dependencies.
+    ///
+    /// - Parameter lendsThread: whether the calling thread may run user code that builds a dependent's request.
+    /// - Complexity: O(*d*) for *d* dependents, over a whole cascade, without recursion.
+    static func release(_ operation: AnyRequestOperation, error: RequestError?, lendsThread: Bool) {
+        let (dropped, failing, ready) = locked.withLock {
+            _ -> ([Operation], [AnyRequestOperation], [AnyRequestOperation]) in
+            operation.isReleased = true
+            operation.releasedFailure = error
+            guard let node = operation.node else { return ([], [], []) }
+            operation.node = nil
+            var (failing, ready): ([AnyRequestOperation], [AnyRequestOperation]) = ([], [])
+            for dependent in node.dependents {
+                guard let waiting = dependent.operation, let waitingNode = waiting.node else { continue }
+                if error != nil, dependent.policy == .fail {
+                    failing.append(waiting)
+                } else {
+                    waitingNode.unfinished -= 1
+                    if waitingNode.unfinished == 0 { ready.append(waiting) }
+                }
+            }
+            return (node.dependencies, failing, ready)
+        }
+        // They have finished and let go of theirs: no chain hangs on them.
+        withExtendedLifetime(dropped) {}
+        if let error { fail(failing, because: operation, error) }
+        // The last one goes on here, where it may build its request; the others must not wait for that.
+        for waiting in ready.dropLast() { waiting.dependenciesHaveFinished() }
+        ready.last?.dependenciesHaveFinished(mayBuildHere: lendsThread)
+    }
+
+    private static func fail(_ operations: [AnyRequestOperation], because dependency: Operation, _ error: RequestError)
+    {
+        for operation in operations {
+            // A chain of 100,000 fails in a loop, not in 100,000 frames.
+            Cascade.run { operation.dependencyFailed(dependency, error) }
+        }
+    }
+
+    private static func makeNode(_ operation: AnyRequestOperation) -> DependencyNode {
+        if let node = operation.node { return node }
+        let node = DependencyNode()
+        operation.node = node
+        return node
+    }
+
+    /// The members of the cycle that an edge would close, or nil.
+    ///
+    /// Looks from both ends in turn and stops when either has been seen whole: an operation without dependents cannot
+    /// be on a cycle, nor can a dependency without dependencies, which covers what people build.
+    private static func cycle(
+        closedBy operation: AnyRequestOperation, dependingOn dependency: AnyRequestOperation
+    ) -> [Operation]? {
+        var (down, downSeen): ([AnyRequestOperation], Set) = ([dependency], [ObjectIdentifier(dependency)])
+        var (up, upSeen): ([AnyRequestOperation], Set) = ([operation], [ObjectIdentifier(operation)])
+        var cameFrom: [ObjectIdentifier: AnyRequestOperation] = [:]
+        var (wayUp, meetsUp) = ([ObjectIdentifier: AnyRequestOperation](), AnyRequestOperation?.none)
+        search: while let below = down.popLast(), let above = up.popLast() {
+            for next in below.node?.dependencies ?? [] {
+                guard let next = next as? AnyRequestOperation, downSeen.insert(ObjectIdentifier(next)).inserted else {
+                    continue
+                }
+                cameFrom[ObjectIdentifier(next)] = below
+                if upSeen.contains(ObjectIdentifier(next)) {
+                    meetsUp = next
+                    break search
+                }
+                down.append(next)
+            }
+            for dependent in above.node?.dependents ?? [] {
+                guard let next = dependent.operation, upSeen.insert(ObjectIdentifier(next)).inserted else { continue }
+                wayUp[ObjectIdentifier(next)] = above
+                if downSeen.contains(ObjectIdentifier(next)) {
+                    meetsUp = next
+                    break search
+                }
+                up.append(next)
+            }
+        }
+        guard let middle = meetsUp else { return nil }
+        // From the new dependency down to the meeting point, and on to the operation.
+        var path: [Operation] = [middle]
+        var step = cameFrom[ObjectIdentifier(middle)]
+        while let current = step {
+            path.insert(current, at: 0)
+            step = cameFrom[ObjectIdentifier(current)]
+        }
+        step = wayUp[ObjectIdentifier(middle)]
+        while let current = step {
+            path.append(current)
+            step = wayUp[ObjectIdentifier(current)]
+        }
+        return path
+    }
+}

@@ -1,0 +1,34 @@
+// The smallest of many, again and again.
+
+/// A binary heap with its least element first.
+struct Heap<Element: Comparable> {
+    private var elements: [Element] = []
+
+    /// - Complexity: O(log *n*).
+    mutating func insert(_ element: Element) {
+        elements.append(element)
+        var child = elements.count - 1
+        while child > 0, elements[child] < elements[(child - 1) / 2] {
+            elements.swapAt(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+    }
+
+    /// - Complexity: O(log *n*).
+    mutating func popFirst() -> Element? {
+        guard let first = elements.first, let last = elements.popLast() else { return nil }
+        guard !elements.isEmpty else { return first }
+        elements[0] = last
+        var parent = 0
+        while true {
+            var least = parent
+            for child in [2 * parent + 1, 2 * parent + 2]
+            where child < elements.count && elements[child] < elements[least] {
+                least = child
+            }
+            if least == parent { return first }
+            elements.swapAt(least, parent)
+            parent = least
+        }
+    }
+}

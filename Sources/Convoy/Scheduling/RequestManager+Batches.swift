@@ -1,0 +1,66 @@
+// Starting batches.
+import Foundation
+
+extension RequestManager {
+    /// Runs the requests of an array or another collection as a batch; it begins at once.
+    ///
+    /// - Parameters:
+    ///   - requests: the requests; pulled, off this thread, only as there is room.
+    ///   - failFast: whether the first failure cancels the rest.
+    ///   - keepsResults: whether ``Batch/results`` will be asked for; false keeps memory flat, however many there are.
+    ///   - onResult: called once for each member, in the order they finish, with its index.
+    public func batch<Output, Requests: Collection & SendableMetatype>(
+        _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
+        onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
+    ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.Iterator: SendableMetatype {
+        let count = requests.count
+        return start(requests, announced: count, failFast, keepsResults, onResult)
+    }
+
+    /// Runs the requests of any lazy sequence as a batch; how many there are is known when it has ended.
+    public func batch<Output, Requests: Sequence & SendableMetatype>(
+        _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
+        onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
+    ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.Iterator: SendableMetatype {
+        start(requests, announced: nil, failFast, keepsResults, onResult)
+    }
+
+    private func start<Output, Requests: Sequence & SendableMetatype>(
+        _ requests: sending Requests, announced: Int?, _ failFast: Bool, _ keepsResults: Bool,
+        _ onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)?
+    ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.Iterator: SendableMetatype {
+        let batch = Batch<Output>(
+            manager: scheduler, announced: announced, failFast: failFast, keepsResults: keepsResults, onResult: onResult
+        )
+        Task {
+            for request in requests {
+                guard await batch.admit(request) else { break }
+            }
+            batch.endSource()
+        }
+        return batch
+    }
+
+    /// Runs the requests of an asynchronous sequence as a batch; it begins at once.
+    ///
+    /// An error the sequence throws is the batch's last result, and ends the taking.
+    public func batch<Output, Requests: AsyncSequence & SendableMetatype>(
+        pulling requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
+        onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
+    ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.AsyncIterator: SendableMetatype {
+        let batch = Batch<Output>(
+            manager: scheduler, announced: nil, failFast: failFast, keepsResults: keepsResults, onResult: onResult)
+        Task {
+            do {
+                for try await request in requests {
+                    guard await batch.admit(request) else { break }
+                }
+                batch.endSource()
+            } catch {
+                batch.endSource(
+                    RequestError(.invalidRequest, "the sequence of requests failed: \(error)", underlying: error))
+            }
+        }
+        return batch
+    }
+}

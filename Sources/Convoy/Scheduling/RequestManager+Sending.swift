@@ -1,0 +1,71 @@
+// One request, a chain, a download: making operations and enqueueing them.
+import Foundation
+
+extension RequestManager {
+    /// Makes an operation; nothing runs until it is enqueued or started.
+    public func operation<Output>(_ request: Request<Output>) -> RequestOperation<Output> {
+        RequestOperation(recipe: Recipe(request), context: scheduler.context)
+    }
+
+    /// Enqueues operations; each runs when its dependencies have finished and it has a slot.
+    ///
+    /// One that was enqueued or started before is left alone. After ``shutDown()`` each ends with `.managerShutDown`.
+    ///
+    /// - Complexity: O(1) amortised each.
+    public func enqueue(_ operations: AnyRequestOperation...) { enqueue(operations) }
+
+    /// Enqueues operations, in order.
+    public func enqueue(_ operations: some Sequence<AnyRequestOperation>) {
+        for operation in operations { scheduler.enqueue(operation) }
+    }
+
+    /// Makes and enqueues an operation.
+    ///
+    /// - Returns: the operation, to cancel it, watch it or let others depend on it.
+    @discardableResult
+    public func enqueue<Output>(
+        _ request: Request<Output>,
+        onFinish handler: (@Sendable (RequestOperation<Output>.Result) -> Void)? = nil
+    ) -> RequestOperation<Output> {
+        let operation = operation(request)
+        if let handler { operation.onFinish(handler) }
+        scheduler.enqueue(operation)
+        return operation
+    }
+
+    /// Sends a request and waits for its response.
+    ///
+    /// Cancelling the task cancels the operation.
+    ///
+    /// - Throws: why it failed.
+    @discardableResult
+    public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
+        let operation = operation(request)
+        scheduler.enqueue(operation)
+        return try await operation.response()
+    }
+
+    /// Sends a request and reads its body chunk by chunk.
+    public func chunks(of request: Request<Data>) -> ResponseChunks {
+        let reading = Locked(WeakOperation())
+        let buffer = ChunkBuffer { isHeld in reading.withLock { $0 }.operation?.setHeld(isHeld) }
+        var core = request.core
+        core.destination = .chunks(buffer)
+        core.decodesAtOnce = true
+        let operation = operation(Request<Void>(core: core) { _, _ in })
+        reading.withLock { $0.operation = operation }
+        let chunks = ResponseChunks(operation: operation, buffer: buffer)
+        scheduler.enqueue(operation)
+        return chunks
+    }
+
+    /// Downloads to a file: a temporary name beside it, then a rename.
+    ///
+    /// See ``Request/saved(to:)``.
+    ///
+    /// - Returns: the operation, enqueued.
+    @discardableResult
+    public func download(_ request: Request<Data>, to file: URL) -> RequestOperation<URL> {
+        enqueue(request.saved(to: file))
+    }
+}

@@ -1,0 +1,159 @@
+// The manager: what people hold.
+import Foundation
+
+/// Sends requests as operations on an `OperationQueue`, with dependencies, limits, priorities and cancellation.
+///
+/// ```swift
+/// let manager = RequestManager(configuration: .init(maxConcurrentOperationCount: 16, maxConcurrentPerHost: 6))
+/// let user = try await manager.send(Request<User>.get("https://example.com/users/1")).value
+/// ```
+///
+/// Letting go of a manager stops nothing: what is queued goes on to its end and its callbacks come. Only when the queue
+/// is the manager's own and suspended, so that nobody could resume it, everything queued is cancelled.
+///
+/// ## Concurrency
+/// Use it from any thread. No lock is held while user code runs.
+///
+/// ## Topics
+/// - ``send(_:)``
+/// - ``operation(_:)``
+/// - ``enqueue(_:)-(AnyRequestOperation...)``
+/// - ``batch(_:failFast:keepsResults:onResult:)``
+/// - ``download(_:to:)``
+/// - ``cancelAll(where:)``
+/// - ``why(_:)``
+public final class RequestManager: Sendable {
+    /// How a manager works.
+    public struct Configuration: Sendable {
+        /// How many operations may have a slot at once; 16 by default.
+        ///
+        /// At least 1.
+        public var maxConcurrentOperationCount: Int
+        /// How many of them to one host, a host being scheme, name and port; 6 by default.
+        ///
+        /// At least 1.
+        public var maxConcurrentPerHost: Int
+        /// What relative URLs are resolved against (RFC 3986, section 5: end it with a slash to keep its last part).
+        public var baseURL: URL?
+        /// What moves the bytes.
+        public var transport: TransportChoice
+        /// Where callbacks run that ask for no other place; nil, the default: a serial queue of each operation's own.
+        public var callbacks: Delivery?
+        /// Who is told of everything that happens.
+        public var monitors: [any EventMonitor]
+
+        /// Makes a configuration.
+        public init(
+            maxConcurrentOperationCount: Int = 16, maxConcurrentPerHost: Int = 6, baseURL: URL? = nil,
+            transport: TransportChoice = .automatic, callbacks: Delivery? = nil, monitors: [any EventMonitor] = []
+        ) {
+            self.maxConcurrentOperationCount = maxConcurrentOperationCount
+            self.maxConcurrentPerHost = maxConcurrentPerHost
+            self.baseURL = baseURL
+            self.transport = transport
+            self.callbacks = callbacks
+            self.monitors = monitors
+        }
+    }
+
+    /// The queue the operations run on.
+    ///
+    /// Configure it as you like; its own limit holds beside the manager's.
+    public let queue: OperationQueue
+    /// The configuration, as it was given.
+    public let configuration: Configuration
+
+    let scheduler: Scheduler
+
+    /// Makes a manager with a queue of its own.
+    ///
+    /// That queue starts one operation at a time, which is all that requests need: they run on elsewhere. Operations of
+    /// yours that work inside `main()` are better off in a queue of yours.
+    public convenience init(configuration: Configuration = Configuration()) {
+        let queue = OperationQueue()
+        queue.name = "convoy.manager"
+        // Starting is brief, so one at a time is enough; and a serial queue gets a thread when it needs one, where the
+        // concurrent default waits for one of as many threads as there are cores, which anybody's code may be blocking.
+        let startQueue = DispatchQueue(label: "convoy.manager")
+        queue.underlyingQueue = startQueue
+        self.init(queue: queue, startQueue: startQueue, configuration: configuration)
+    }
+
+    /// Makes a manager over a queue of yours.
+    ///
+    /// Other operations may run on it too.
+    public convenience init(queue: OperationQueue, configuration: Configuration = Configuration()) {
+        self.init(queue: queue, startQueue: nil, configuration: configuration)
+    }
+
+    private init(queue: OperationQueue, startQueue: DispatchQueue?, configuration: Configuration) {
+        self.queue = queue
+        self.configuration = configuration
+        scheduler = Scheduler(
+            queue: queue, startQueue: startQueue,
+            context: ExecutionContext(
+                transport: configuration.transport.transport, baseURL: configuration.baseURL,
+                callbacks: configuration.callbacks, monitors: configuration.monitors),
+            limit: configuration.maxConcurrentOperationCount, limitPerHost: configuration.maxConcurrentPerHost)
+    }
+
+    deinit {
+        guard scheduler.startQueue != nil, queue.isSuspended else { return }
+        scheduler.shutDown()
+        queue.isSuspended = false
+    }
+
+    // MARK: All at once
+
+    /// How many operations have a slot at most.
+    ///
+    /// A change takes effect at once; what runs goes on.
+    public var maxConcurrentOperationCount: Int {
+        get { scheduler.state.withLock { $0.limit } }
+        set {
+            scheduler.state.withLock { $0.limit = max(1, newValue) }
+            scheduler.pump()
+        }
+    }
+
+    /// Whether the queue starts no more operations.
+    ///
+    /// What runs goes on; a cancelled operation is still told so at once.
+    public var isSuspended: Bool {
+        get { queue.isSuspended }
+        set { queue.isSuspended = newValue }
+    }
+
+    /// The operations that have not finished, or whose callbacks have not all returned, in the order of enqueueing.
+    ///
+    /// - Complexity: O(*n* log *n*).
+    public var operations: [AnyRequestOperation] { scheduler.operations }
+
+    /// Cancels every operation; later ones are not affected.
+    ///
+    /// - Complexity: O(*n* log *n*) for *n* operations.
+    public func cancelAll() { scheduler.cancelAll { _ in true } }
+
+    /// Cancels the operations a predicate picks.
+    ///
+    /// - Parameter isMeant: called on this thread, with no lock held.
+    public func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) { scheduler.cancelAll(where: isMeant) }
+
+    /// Cancels the operations with a tag.
+    public func cancelAll(tagged tag: String) { scheduler.cancelAll { $0.tags.contains(tag) } }
+
+    /// Waits until every operation has finished and every callback returned; returns early when the task is cancelled.
+    ///
+    /// In a suspended queue that may be never; cancelling the operations does not end those the queue already has.
+    public func drain() async { await scheduler.drain() }
+
+    /// Cancels everything and takes no more: what is enqueued later ends with `.managerShutDown`.
+    ///
+    /// Again: no effect.
+    public func shutDown() { scheduler.shutDown() }
+
+    /// Why an operation has not finished, in words: what it waits for, or what it does.
+    ///
+    /// - Complexity: O(*d*) for *d* dependencies.
+    public func why(_ operation: AnyRequestOperation) -> String { scheduler.why(operation) }
+}

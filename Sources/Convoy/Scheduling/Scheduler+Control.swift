@@ -1,0 +1,84 @@
+// What is asked of all operations at once, and why one waits.
+import Foundation
+
+extension Scheduler {
+    /// Every operation that is not over, in the order of enqueueing.
+    var operations: [AnyRequestOperation] {
+        state.withLock { $0.tickets }.compactMap { $0 }.sorted { $0.sequence < $1.sequence }.map(\.operation)
+    }
+
+    /// - Complexity: O(*n* log *n*) for *n* operations.
+    func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) {
+        for operation in operations where isMeant(operation) { operation.cancel() }
+    }
+
+    func shutDown() {
+        state.withLock { $0.isShutDown = true }
+        cancelAll { _ in true }
+    }
+
+    /// Waits until no operation is left, or the task is cancelled.
+    func drain() async {
+        let identity = state.withLock { state in
+            state.lastDrain += 1
+            return state.lastDrain
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isOver = state.withLock { state in
+                    guard state.count > 0, !Task.isCancelled else { return true }
+                    state.drains[identity] = continuation
+                    return false
+                }
+                if isOver { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.drains.removeValue(forKey: identity) }?.resume()
+        }
+    }
+
+    /// What an operation waits for, for people.
+    func why(_ operation: AnyRequestOperation) -> String {
+        guard let ticket = operation.state.withLock({ $0.ticket }) else { return operation.whyWithoutManager }
+        let (status, host, count, running, limit) = state.withLock { state in
+            (ticket.status, ticket.host, state.room.count(of: ticket.host), state.room.running, state.limit)
+        }
+        let isSuspended = queue.isSuspended
+        switch status {
+        case .blocked: return operation.whyBlocked
+        case .preparing: return "waits for its request to be built"
+        case .held: return "waits for its owner: it is suspended"
+        case .waiting:
+            if running < limit { return "waits for \(host): \(count.running) running there, its limit" }
+            return "waits for a slot: \(running) running, \(isSuspended ? "in a suspended queue" : "the limit")"
+        case .handed:
+            guard operation.state.withLock({ $0.machine.isWaitingToStart }) else { return operation.whyRunning }
+            return isSuspended ? "waits for the queue: it is suspended" : "waits for the queue to start it"
+        case .gone: return "has finished"
+        }
+    }
+}
+
+extension AnyRequestOperation {
+    fileprivate var whyWithoutManager: String {
+        if isFinished { return "has finished" }
+        if isExecuting { return whyRunning }
+        return dependencies.isEmpty ? "waits to be enqueued or started" : whyBlocked
+    }
+
+    fileprivate var whyRunning: String {
+        let phase = state.withLock { $0.machine.phase }.words
+        return isSuspended ? "\(phase), suspended by its owner" : phase
+    }
+
+    fileprivate var whyBlocked: String {
+        let waiting = dependencies.filter { !$0.isFinished }
+        let named = waiting.prefix(3).map { dependency in
+            guard let dependency = dependency as? AnyRequestOperation else { return dependency.description }
+            let (phase, isQueued) = dependency.state.withLock { ($0.machine.phase, $0.scheduler != nil) }
+            return "\(dependency.label) (\(phase == .pending ? isQueued ? "queued" : "not enqueued" : phase.words))"
+        }
+        let more = waiting.count > 3 ? " and \(waiting.count - 3) more" : ""
+        return "waits for: \(named.joined(separator: ", "))\(more)"
+    }
+}

@@ -1,0 +1,156 @@
+// The one delegate of the session: which client a callback is for, and what an error means.
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Maps tasks to the clients of attempts.
+final class SessionDelegate: NSObject, URLSessionDataDelegate {
+    fileprivate struct Entry {
+        let client: any TransportClient
+        let body: Data?
+        var isChallenged = false
+        var hasHead = false
+        var expectedBytes: Int64?
+        var receivedBytes: Int64 = 0
+    }
+
+    /// By task identifier, which is unique within the one session.
+    private let entries = Locked<[Int: Entry]>([:])
+
+    func register(_ client: any TransportClient, for task: URLSessionTask, body: Data?) {
+        entries.withLock { $0[task.taskIdentifier] = Entry(client: client, body: body) }
+    }
+
+    func urlSession(
+        _: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        if let response = response as? HTTPURLResponse {
+            let head = ResponseHead(response)
+            let client = entries.withLock { entries in
+                if !head.isInformational { entries[dataTask.taskIdentifier]?.begin(head) }
+                return entries[dataTask.taskIdentifier]?.client
+            }
+            client?.didReceive(head)
+        }
+        completionHandler(.allow)
+    }
+
+    func urlSession(_: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        let client = entries.withLock { entries in
+            entries[dataTask.taskIdentifier]?.receivedBytes += Int64(data.count)
+            return entries[dataTask.taskIdentifier]?.client
+        }
+        client?.didReceive(data)
+    }
+
+    func urlSession(
+        _: URLSession, task: URLSessionTask, didSendBodyData _: Int64, totalBytesSent: Int64,
+        totalBytesExpectedToSend _: Int64
+    ) {
+        entries.withLock { $0[task.taskIdentifier]?.client }?.didSend(totalBytes: totalBytesSent)
+    }
+
+    func urlSession(
+        _: URLSession, task: URLSessionTask,
+        needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
+    ) {
+        completionHandler(entries.withLock { $0[task.taskIdentifier]?.body }.map { InputStream(data: $0) })
+    }
+
+    func urlSession(
+        _: URLSession, task _: URLSessionTask, willPerformHTTPRedirection _: HTTPURLResponse,
+        newRequest _: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        // The redirect is the answer. Following it here would carry credentials to another host and crash SCF.
+        completionHandler(nil)
+    }
+
+    func urlSession(
+        _: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        #if canImport(FoundationNetworking)
+            // Without an answer SCF hangs for ever. Refusing ends the task as cancelled, after the 401 and its body.
+            entries.withLock { $0[task.taskIdentifier]?.isChallenged = true }
+            completionHandler(.cancelAuthenticationChallenge, nil)
+        #else
+            switch challenge.protectionSpace.authenticationMethod {
+            case NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate:
+                completionHandler(.performDefaultHandling, nil)
+            default:
+                completionHandler(.rejectProtectionSpace, nil)
+            }
+        #endif
+    }
+
+    func urlSession(_: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        guard let entry = entries.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
+        entry.client.didFinish(
+            error.flatMap { entry.meaning(of: $0, isHTTPS: task.originalRequest?.url?.scheme == "https") })
+    }
+}
+
+extension SessionDelegate.Entry {
+    fileprivate mutating func begin(_ head: ResponseHead) {
+        hasHead = true
+        expectedBytes = head.expectedBytes
+        receivedBytes = 0
+    }
+
+    /// What the loader's error means; nil when the answer is complete all the same.
+    fileprivate func meaning(of error: any Error, isHTTPS: Bool) -> RequestError? {
+        let code = (error as? URLError)?.code ?? .unknown
+        if code == .cancelled, isChallenged, hasHead { return nil }
+        let (kind, what) = kind(of: code, isHTTPS: isHTTPS)
+        return RequestError(kind, "\(what) (\(error.localizedDescription))", underlying: error)
+    }
+
+    private func kind(of code: URLError.Code, isHTTPS: Bool) -> (RequestError.Code, String) {
+        switch code {
+        case .cancelled: (.cancelled, "it was cancelled")
+        case .timedOut: (.timedOut, "nothing arrived within the idle timeout")
+        case .cannotConnectToHost, .cannotFindHost, .dnsLookupFailed, .notConnectedToInternet:
+            (.connectionFailed, "no connection could be made")
+        case .networkConnectionLost:
+            (.connectionLost, "the connection was lost")
+        case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted,
+            .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid, .clientCertificateRejected,
+            .clientCertificateRequired:
+            (.tlsFailed, "the server could not be trusted")
+        case .badServerResponse:
+            // SCF: the connection was closed before any answer.
+            hasHead
+                ? (.badResponse, "the answer is not HTTP")
+                : (.connectionLost, "the connection was closed before an answer")
+        case .unknown where hasHead && receivedBytes < expectedBytes ?? .max:
+            // SCF has one code for a body that was cut and for one that is malformed.
+            (
+                .connectionLost,
+                "the body ended after \(receivedBytes) of \(expectedBytes.map(String.init) ?? "an unknown number of") bytes"
+            )
+        case .unknown where isHTTPS && !hasHead:
+            (.tlsFailed, "no secure connection could be made")
+        default:
+            (.badResponse, "the answer could not be understood")
+        }
+    }
+}
+
+extension ResponseHead {
+    /// The loader's response.
+    ///
+    /// It has joined the fields of one name, and lost their order.
+    init(_ response: HTTPURLResponse) {
+        var fields = HeaderFields()
+        for (name, value) in response.allHeaderFields {
+            if let name = name as? String, let value = value as? String { fields.add(name, value) }
+        }
+        let length = response.expectedContentLength
+        self.init(
+            statusCode: response.statusCode, headerFields: fields, url: response.url,
+            expectedBytes: length >= 0 ? length : nil)
+    }
+}

@@ -1,0 +1,163 @@
+// Answers without a network.
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// A transport whose answers are made by a function, for tests of code that uses Convoy.
+///
+/// ```swift
+/// let manager = RequestManager(configuration: .init(transport: .custom(StubTransport { exchange in
+///     exchange.answer(200, body: Data("[]".utf8))
+/// })))
+/// ```
+///
+/// ## Concurrency
+/// The function is called when the task is resumed for the first time, on that thread: a queue's, for an operation in a
+/// queue. The exchange may be kept and used later, from any thread; what it is told is passed on at once, one call after
+/// the other, so the thread that tells is the transport's thread.
+public final class StubTransport: Transport {
+    /// Whether tasks go on where they were when suspended and resumed; true by default.
+    public let pausesInPlace: Bool
+
+    private let handler: @Sendable (StubExchange) -> Void
+
+    /// Makes a transport that answers with a function.
+    public init(pausesInPlace: Bool = true, handler: @escaping @Sendable (StubExchange) -> Void) {
+        self.pausesInPlace = pausesInPlace
+        self.handler = handler
+    }
+
+    /// Makes a task that moves no bytes.
+    public func makeTask(
+        for request: PreparedRequest, client: any TransportClient
+    ) throws(RequestError) -> URLSessionTask {
+        StubTask(exchange: StubExchange(request: request, client: client), handler: handler)
+    }
+}
+
+/// One request that a stub answers.
+public final class StubExchange: Sendable {
+    private struct State {
+        /// Until the end has been told.
+        var client: (any TransportClient)?
+        /// What is to be told, in order; whoever finds `isTelling` false tells it all.
+        var pending: [@Sendable (any TransportClient) -> Void] = []
+        var isTelling = false
+        var hasEnded = false
+        var isCancelled = false
+        var isSuspended = false
+    }
+
+    /// What was sent.
+    public let request: PreparedRequest
+    private let state: Locked<State>
+
+    init(request: PreparedRequest, client: any TransportClient) {
+        self.request = request
+        state = Locked(State(client: client))
+    }
+
+    /// Whether the task was cancelled; what is sent then is dropped.
+    public var isCancelled: Bool { state.withLock { $0.isCancelled } }
+    /// Whether the task is suspended; a stub goes on or waits as it likes.
+    public var isSuspended: Bool { state.withLock { $0.isSuspended } }
+
+    /// The whole answer in one call.
+    public func answer(_ statusCode: Int, headerFields: HeaderFields = [:], body: Data = Data()) {
+        respond(
+            ResponseHead(
+                statusCode: statusCode, headerFields: headerFields, url: request.url, expectedBytes: Int64(body.count)))
+        if !body.isEmpty { send(body) }
+        finish()
+    }
+
+    /// The head of a response.
+    public func respond(_ head: ResponseHead) { tell { $0.didReceive(head) } }
+    /// Bytes of the body.
+    public func send(_ data: Data) { tell { $0.didReceive(data) } }
+    /// How many bytes of the request's body have gone.
+    public func sent(totalBytes: Int64) { tell { $0.didSend(totalBytes: totalBytes) } }
+
+    /// The end; later calls are dropped.
+    public func finish(_ error: RequestError? = nil) {
+        tell(isLast: true) { $0.didFinish(error) }
+    }
+
+    private func tell(isLast: Bool = false, _ call: @escaping @Sendable (any TransportClient) -> Void) {
+        let isTeller = state.withLock { state in
+            guard !state.hasEnded else { return false }
+            state.hasEnded = isLast
+            state.pending.append(call)
+            defer { state.isTelling = true }
+            return !state.isTelling
+        }
+        guard isTeller else { return }
+        while let (client, calls) = takePending() {
+            for call in calls { call(client) }
+        }
+    }
+
+    private func takePending() -> (any TransportClient, [@Sendable (any TransportClient) -> Void])? {
+        state.withLock { state in
+            guard let client = state.client, !state.pending.isEmpty else {
+                state.isTelling = false
+                if state.hasEnded { state.client = nil }
+                return nil
+            }
+            defer { state.pending = [] }
+            return (client, state.pending)
+        }
+    }
+
+    func cancel() {
+        let isFirst = state.withLock { state in
+            defer { state.isCancelled = true }
+            return !state.isCancelled
+        }
+        if isFirst { finish(RequestError(.cancelled, "the task was cancelled")) }
+    }
+
+    func setSuspended(_ isSuspended: Bool) { state.withLock { $0.isSuspended = isSuspended } }
+
+}
+
+/// The task of a stub.
+private final class StubTask: URLSessionDataTask, @unchecked Sendable {
+    // @unchecked: `URLSessionTask` forces it. Everything that changes is behind a lock.
+    private let exchange: StubExchange
+    private let handler: @Sendable (StubExchange) -> Void
+    private let phase = Locked(URLSessionTask.State.suspended)
+    private let hasBegun = Locked(false)
+
+    init(exchange: StubExchange, handler: @escaping @Sendable (StubExchange) -> Void) {
+        self.exchange = exchange
+        self.handler = handler
+        super.init()
+    }
+
+    override var state: URLSessionTask.State { phase.withLock { $0 } }
+    override var originalRequest: URLRequest? { URLRequest(url: exchange.request.url) }
+    override var currentRequest: URLRequest? { originalRequest }
+
+    override func resume() {
+        phase.withLock { if $0 == .suspended { $0 = .running } }
+        exchange.setSuspended(false)
+        let isFirst = hasBegun.withLock { hasBegun in
+            defer { hasBegun = true }
+            return !hasBegun
+        }
+        if isFirst, !exchange.isCancelled { handler(exchange) }
+    }
+
+    override func suspend() {
+        phase.withLock { if $0 == .running { $0 = .suspended } }
+        exchange.setSuspended(true)
+    }
+
+    override func cancel() {
+        phase.withLock { $0 = .canceling }
+        exchange.cancel()
+    }
+}

@@ -1,0 +1,62 @@
+// What moves the bytes: the seam between operations and loaders.
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Makes the task that moves the bytes of one attempt.
+///
+/// An operation owns the task and uses nothing of it but `resume`, `suspend`, `cancel` and its properties; everything that
+/// arrives goes to the client. Write one to replay recorded answers or to move bytes another way; `StubTransport` is the
+/// smallest example, and the conformance suite in `Tests/ConvoyTests/Transport` says what is expected.
+///
+/// ## Concurrency
+/// `makeTask` is called from any thread, with no lock held.
+public protocol Transport: AnyObject, Sendable {
+    /// Whether a task that is suspended and resumed goes on where it was. Where it does not, operations end the attempt
+    /// and begin another.
+    var pausesInPlace: Bool { get }
+
+    /// Makes a suspended task for an attempt.
+    ///
+    /// After `resume()`, the client hears of the response, the body and, exactly once and last, the end. After
+    /// `cancel()`, whenever it comes, the end still follows; the operation does not wait for it. A task that was never
+    /// resumed may end in silence.
+    ///
+    /// - Throws: `.invalidRequest` when this transport cannot send the request.
+    func makeTask(
+        for request: PreparedRequest, client: any TransportClient
+    ) throws(RequestError) -> URLSessionTask
+}
+
+/// Hears what happens to one attempt.
+///
+/// One call at a time; the thread is the transport's.
+public protocol TransportClient: AnyObject, Sendable {
+    /// The head of a response. It may come again, after an interim response for example; the body then starts afresh.
+    func didReceive(_ head: ResponseHead)
+    /// The next bytes of the body, content-decoded.
+    func didReceive(_ data: Data)
+    /// How many bytes of the request's body have been sent so far.
+    func didSend(totalBytes: Int64)
+    /// The end; nil when the response is complete. Nothing follows.
+    func didFinish(_ error: RequestError?)
+}
+
+/// Which transport a manager uses.
+public enum TransportChoice: Sendable {
+    /// The best one for the platform. Today that is URLSession everywhere.
+    case automatic
+    /// The platform's URLSession.
+    case urlSession
+    /// One of your own, or a stub.
+    case custom(any Transport)
+
+    var transport: any Transport {
+        switch self {
+        case .automatic, .urlSession: URLSessionTransport.shared
+        case .custom(let transport): transport
+        }
+    }
+}

@@ -1,0 +1,107 @@
+// The platform's own loader: one session, one delegate, data tasks only.
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Moves bytes with `URLSession`.
+///
+/// One session for the life of the process, with cache, cookie and credential storage off. Redirects and 401 come back as
+/// answers: what to do about them is decided above the transport, the same on every platform.
+///
+/// On Linux, URLSession has faults that no client of it can mend. A server that closes the connection in the middle of the
+/// header, or sends trailers, ends the process; idle timeouts count in whole seconds; a transfer cannot be paused.
+/// The conformance suite lists them as known.
+public final class URLSessionTransport: Transport {
+    /// The transport all managers share.
+    public static let shared = URLSessionTransport()
+
+    private let session: URLSession
+    private let delegate = SessionDelegate()
+
+    private init() {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.urlCache = nil
+        configuration.httpCookieStorage = nil
+        configuration.httpShouldSetCookies = false
+        configuration.urlCredentialStorage = nil
+        // Never the limit: a task that waits inside the loader uses up its idle timeout. Managers limit each host.
+        configuration.httpMaximumConnectionsPerHost = 1_024
+        session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: Self.callbackQueue())
+    }
+
+    /// Whether a suspended task goes on where it was: not on Linux, where it starts over and its timeout runs on.
+    public var pausesInPlace: Bool {
+        #if canImport(FoundationNetworking)
+            false
+        #else
+            true
+        #endif
+    }
+
+    /// Makes a data task.
+    ///
+    /// - Throws: `.invalidRequest` for a GET with a body, which URLSession refuses.
+    public func makeTask(
+        for request: PreparedRequest, client: any TransportClient
+    ) throws(RequestError) -> URLSessionTask {
+        if request.method == .get, let body = request.body, !body.isEmpty {
+            throw RequestError(.invalidRequest, "nothing was sent: URLSession does not send a GET request with a body")
+        }
+        let task = session.dataTask(with: URLRequest(request))
+        delegate.register(client, for: task, body: request.body)
+        return task
+    }
+
+    private static func callbackQueue() -> OperationQueue {
+        #if canImport(FoundationNetworking)
+            return InlineCallbackQueue()
+        #else
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = 1
+            return queue
+        #endif
+    }
+}
+
+#if canImport(FoundationNetworking)
+    /// Runs the delegate's callbacks at once, on the loader's own queue: an operation each, as SCF makes of them, costs
+    /// more than the request.
+    ///
+    /// What runs there keeps bytes and hands over; it never calls a task.
+    private final class InlineCallbackQueue: OperationQueue, @unchecked Sendable {
+        // @unchecked: `OperationQueue` forces it; there is no state.
+
+        override init() {
+            super.init()
+            maxConcurrentOperationCount = 1
+        }
+
+        override func addOperation(_ block: @escaping @Sendable () -> Void) { block() }
+    }
+#endif
+
+extension URLRequest {
+    /// The loader's form of a prepared request.
+    fileprivate init(_ request: PreparedRequest) {
+        self.init(url: request.url, cachePolicy: .reloadIgnoringLocalCacheData)
+        httpMethod = request.method.rawValue
+        httpShouldHandleCookies = false
+        for field in request.headerFields { addValue(field.value, forHTTPHeaderField: field.name) }
+        #if canImport(FoundationNetworking)
+            // SCF counts whole seconds and takes a fraction of one for none; `.infinity` traps.
+            timeoutInterval = min(max(1, request.idleTimeout.seconds.rounded(.up)), 1_000_000)
+            if let body = request.body {
+                // A stream, because SCF forgets to rewind Data when it sends again on a fresh connection; with the
+                // length declared, and the blank that makes libcurl leave out "Transfer-Encoding: chunked".
+                httpBodyStream = InputStream(data: body)
+                setValue(String(body.count), forHTTPHeaderField: "Content-Length")
+                setValue(" ", forHTTPHeaderField: "Transfer-Encoding")
+            }
+        #else
+            timeoutInterval = request.idleTimeout.seconds
+            httpBody = request.body
+        #endif
+    }
+}

@@ -1,0 +1,173 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct DeliveryTests {
+    private static let key = DispatchSpecificKey<String>()
+
+    @Test func onADispatchQueue() async {
+        let queue = DispatchQueue(label: "test")
+        queue.setSpecific(key: Self.key, value: "here")
+        let seen = EventLog<String?>()
+        StubServer().manager(callbacks: .queue(queue)).enqueue(.stub("a")) { _ in
+            seen.record(DispatchQueue.getSpecific(key: Self.key))
+        }
+        #expect(await seen.wait() == ["here"])
+    }
+
+    @Test func onAnOperationQueueThatCanHoldThemBack() async {
+        let queue = OperationQueue()
+        queue.isSuspended = true
+        let seen = EventLog<Void>()
+        let manager = StubServer().manager()
+        let operation = manager.operation(.stub("a"))
+        operation.onFinish(on: .operationQueue(queue)) { _ in seen.record(()) }
+        let other = EventLog<Void>()
+        operation.onFinish { _ in other.record(()) }
+        manager.enqueue(operation)
+        await other.wait()
+        #expect(seen.count == 0)
+        queue.isSuspended = false
+        await seen.wait()
+        await manager.drain()
+    }
+
+    /// A thread with a run loop that sleeps: its only other source is far off.
+    private final class LoopThread: @unchecked Sendable {
+        // @unchecked: `loop` is set before the semaphore is signalled, `anchor` is used on the loop's thread only.
+        private(set) var loop = RunLoop.main
+        private let anchor = Timer(timeInterval: 3_600, repeats: true) { _ in }
+        private let mode: RunLoop.Mode
+        private let ready = DispatchSemaphore(value: 0)
+        private let over = EventLog<Void>()
+
+        init(mode: RunLoop.Mode = .default) {
+            self.mode = mode
+            Thread { [self] in
+                loop = RunLoop.current
+                loop.add(anchor, forMode: mode)
+                ready.signal()
+                // Until the loop has nothing left to wait for.
+                while loop.run(mode: mode, before: .distantFuture), anchor.isValid {}
+                over.record(())
+            }.start()
+            _ = ready.wait(timeout: .now() + 10)
+        }
+
+        func stop() async {
+            RunLoopWaker(loop, modes: [mode]).perform { [self] in anchor.invalidate() }
+            await over.wait()
+        }
+    }
+
+    @Test func onARunLoopThatSleeps() async {
+        let thread = LoopThread()
+        let seen = EventLog<Bool>()
+        let loop = Locked(thread.loop)
+        let manager = StubServer().manager(callbacks: .runLoop(thread.loop))
+        // Within the ten seconds of the wait; asleep, the loop would wake in an hour.
+        for _ in 0..<20 {
+            manager.enqueue(.stub("a")) { _ in seen.record(loop.withLock { $0 === RunLoop.current }) }
+        }
+        #expect(await seen.wait(count: 20).allSatisfy { $0 })
+        await manager.drain()
+        await thread.stop()
+    }
+
+    @Test func onlyInTheModesAskedFor() async {
+        let mode = RunLoop.Mode("private")
+        let thread = LoopThread(mode: mode)
+        let seen = EventLog<String>()
+        let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
+        operation.onFinish(on: .runLoop(thread.loop, modes: [.default])) { _ in seen.record("default") }
+        operation.onFinish(on: .runLoop(thread.loop, modes: [mode])) { _ in seen.record("private") }
+        operation.start()
+        #expect(await seen.wait() == ["private"])
+        let turn = EventLog<Void>()
+        RunLoopWaker(thread.loop, modes: [mode]).perform { turn.record(()) }
+        await turn.wait()
+        #expect(seen.events == ["private"])
+        await thread.stop()
+    }
+
+    // MARK: Waiting on the current loop
+
+    /// Runs a closure on a thread that may block.
+    private func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+        await withCheckedContinuation { continuation in
+            Thread { continuation.resume(returning: body()) }.start()
+        }
+    }
+
+    @Test func startAndWaitRunsTheLoopUntilTheEnd() async throws {
+        let server = StubServer.held()
+        let callbacks = EventLog<Bool>()
+        let waiting = Task {
+            await onThread { () -> Data? in
+                let operation = RequestOperation(.stub("a"), transport: server.transport)
+                let loop = Locked(RunLoop.current)
+                operation.onFinish(on: .runLoop(RunLoop.current)) { _ in
+                    callbacks.record(loop.withLock { $0 === RunLoop.current })
+                }
+                let value = try? operation.startAndWait().value
+                // What is due on the loop when the operation has finished may need one more turn.
+                while callbacks.count == 0 {
+                    _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 1))
+                }
+                return value
+            }
+        }
+        await server.exchanges.wait()[0].answer(200, body: Data("waited".utf8))
+        #expect(await waiting.value == Data("waited".utf8))
+        #expect(callbacks.events == [true])
+    }
+
+    @Test func startAndWaitEndsWithItsTimeout() async {
+        let server = StubServer.held()
+        let code = await onThread { () -> RequestError.Code? in
+            let operation = RequestOperation(.stub("a"), transport: server.transport)
+            do throws(RequestError) {
+                _ = try operation.startAndWait(in: RunLoop.Mode("private"), timeout: .milliseconds(30))
+                return nil
+            } catch { return error.code }
+        }
+        #expect(code == .timedOut)
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func startAndWaitWorksOnAQueuesThreadAndForQueuedOperations() async {
+        let server = StubServer()
+        let manager = server.manager()
+        let done = EventLog<Int>()
+        for index in 0..<4 {
+            let operation = manager.enqueue(.stub("\(index)"))
+            DispatchQueue.global().async {
+                if (try? operation.startAndWait(timeout: .seconds(10))) != nil { done.record(index) }
+            }
+        }
+        await done.wait(count: 4)
+        #expect(server.exchanges.count == 4)
+    }
+
+    // MARK: Lanes
+
+    @Test func anOperationsCallbacksRunInOrder() async {
+        let server = StubServer.held()
+        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let log = EventLog<Int>()
+        for index in 0..<50 { operation.onFinish { _ in log.record(index) } }
+        operation.start()
+        await server.exchanges.wait()[0].answer(200)
+        #expect(await log.wait(count: 50) == Array(0..<50))
+    }
+
+    @Test func aLaneGivenBackIsLentAgain() {
+        let lanes = Lanes()
+        let first = lanes.take()
+        let second = lanes.take()
+        #expect(first !== second)
+        lanes.giveBack(first)
+        #expect(lanes.take() === first)
+    }
+}

@@ -1,0 +1,149 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Every event of a scenario, and at each of them every way to interfere.
+@Suite struct CancellationTests {
+    enum Interference: String, CaseIterable, Sendable {
+        case none
+        case cancel
+        case cancelAll
+        case suspend
+        case dropManager
+        case fail
+        case shutDown
+    }
+
+    /// What a run has recorded.
+    ///
+    /// Events are recorded, and interfered with, on the thread that makes them.
+    private final class Run: @unchecked Sendable {
+        // @unchecked: everything is behind `lock`.
+        private let lock = NSLock()
+        private var interfere: ((Int) -> Void)?
+        private var recorded: [String] = []
+        let outcomes = EventLog<(name: String, code: RequestError.Code?)>()
+
+        init() {}
+
+        var events: [String] { lock.withLock { recorded } }
+
+        func onEvent(_ interfere: @escaping (Int) -> Void) { lock.withLock { self.interfere = interfere } }
+        func stop() { lock.withLock { interfere = nil } }
+
+        func event(_ name: String) {
+            let (number, interfere) = lock.withLock {
+                recorded.append(name)
+                return (recorded.count, self.interfere)
+            }
+            interfere?(number)
+        }
+    }
+
+    /// Login, then two dependents: a chain's link and a download with a plain dependency; over a stub that answers in
+    /// pieces.
+    ///
+    /// Runs on this thread and on the queue's; returns how many events there were.
+    @discardableResult
+    private func play(_ interference: Interference, at moment: Int, check: LeakCheck) async -> Int {
+        let run = Run()
+        let exchanges = EventLog<StubExchange>()
+        let stub = StubTransport { exchange in
+            exchanges.record(exchange)
+            run.event("sent \(exchange.request.url.path)")
+            exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 6))
+            run.event("head \(exchange.request.url.path)")
+            for piece in ["abc", "def"] {
+                exchange.send(Data(piece.utf8))
+                run.event("bytes \(exchange.request.url.path)")
+            }
+            exchange.finish()
+            run.event("end \(exchange.request.url.path)")
+        }
+        var manager: RequestManager? = RequestManager(configuration: .init(transport: .custom(stub)))
+        guard let held = manager else { return 0 }
+        let login = check.watch(held.operation(Request<Data>.stub("login")))
+        let me = check.watch(
+            held.operation(after: login) { login in
+                run.event("build me")
+                return Request<String>.get("http://stub/me").decoding { body, _ in
+                    run.event("decode me")
+                    return String(decoding: body, as: UTF8.self)
+                }
+            })
+        let file = check.watch(held.operation(Request<Data>.stub("file")))
+        file.addDependency(login)
+        let operations: [AnyRequestOperation] = [login, me, file]
+        login.onFinish {
+            run.outcomes.record(("login", $0.code))
+            run.event("callback login")
+        }
+        me.onFinish {
+            run.outcomes.record(("me", $0.code))
+            run.event("callback me")
+        }
+        file.onFinish {
+            run.outcomes.record(("file", $0.code))
+            run.event("callback file")
+        }
+
+        let box = Locked<RequestManager?>(manager)
+        manager = nil
+        run.onEvent { [unowned run] number in
+            guard number == moment else { return }
+            switch interference {
+            case .none: break
+            case .cancel: for operation in operations { operation.cancel() }
+            case .cancelAll: box.withLock { $0 }?.cancelAll()
+            case .suspend:
+                for operation in operations { operation.suspend() }
+                box.withLock { $0 }?.isSuspended = true
+                for operation in operations { operation.resume() }
+                box.withLock { $0 }?.isSuspended = false
+            case .dropManager:
+                let dropped = box.withLock { manager in
+                    defer { manager = nil }
+                    return manager
+                }
+                withExtendedLifetime(dropped) {}
+            case .fail: for exchange in exchanges.events { exchange.finish(RequestError(.connectionLost, "lost")) }
+            case .shutDown: box.withLock { $0 }?.shutDown()
+            }
+            _ = run.events.count
+        }
+        box.withLock { $0 }?.enqueue(operations)
+        await run.outcomes.wait(count: 3)
+        run.stop()
+        // Nothing comes after the outcome: every callback that was on its way has its turn before this one.
+        for operation in operations {
+            let last = EventLog<Void>()
+            operation.whenSettled { last.record(()) }
+            await last.wait()
+        }
+        let label = "\(interference.rawValue) at event \(moment) of \(run.events)"
+        #expect(run.outcomes.count == 3, "\(label)")
+        #expect(Set(run.outcomes.events.map(\.name)).count == 3, "\(label)")
+        for (name, code) in run.outcomes.events {
+            let operation = operations[name == "login" ? 0 : name == "me" ? 1 : 2]
+            #expect(operation.error?.code == code, "\(name), \(label)")
+            if interference == .none || interference == .suspend || interference == .dropManager {
+                #expect(code == nil, "\(name), \(label)")
+            }
+        }
+        // A dependent never runs before its dependency has ended, and a chain's link never after a failure.
+        let outcomes = Dictionary(run.outcomes.events.map { ($0.name, $0.code) }) { first, _ in first }
+        if outcomes["login"] != .some(nil) { #expect(outcomes["me"] != .some(nil), "\(label)") }
+        await box.withLock { $0 }?.drain()
+        return run.events.count
+    }
+
+    @Test(arguments: Interference.allCases)
+    func whateverHappensAtWhateverEventThereIsOneOutcomeEach(interference: Interference) async {
+        let check = LeakCheck()
+        let count = await play(.none, at: 0, check: check)
+        #expect(count >= 17)
+        for moment in 1...count { await play(interference, at: moment, check: check) }
+        await check.expectAllGone()
+    }
+}

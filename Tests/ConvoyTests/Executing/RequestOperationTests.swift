@@ -1,0 +1,363 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite struct RequestOperationTests {
+    // MARK: Rule 1, one outcome
+
+    @Test func endsExactlyOnceWhoeverEndsIt() async {
+        for _ in 0..<200 {
+            let server = StubServer.held()
+            let operation = RequestOperation(.stub("a"), transport: server.transport)
+            let outcomes = EventLog<RequestOperation<Data>.Result>()
+            operation.onFinish { outcomes.record($0) }
+            operation.start()
+            let exchange = await server.exchanges.wait()[0]
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { operation.cancel() }
+                group.addTask { exchange.answer(200, body: Data("x".utf8)) }
+                group.addTask { exchange.finish(RequestError(.connectionLost, "lost")) }
+            }
+            await outcomes.wait()
+            let first = outcomes.events[0].code
+            #expect(operation.result?.code == first)
+            operation.cancel()
+            exchange.finish(RequestError(.timedOut, "late"))
+            #expect(operation.result?.code == first)
+            #expect(outcomes.count == 1)
+        }
+    }
+
+    @Test func nothingIsToldAfterTheOutcome() async {
+        let server = StubServer.held()
+        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let log = EventLog<String>()
+        operation.onProgress { _ in log.record("progress") }
+        operation.onFinish { _ in log.record("finish") }
+        operation.start()
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200))
+        operation.cancel()
+        await log.wait()
+        exchange.send(Data(count: 10))
+        exchange.finish()
+        let drained = EventLog<Void>()
+        operation.onFinish { _ in drained.record(()) }
+        await drained.wait()
+        #expect(log.events == ["finish"])
+        #expect(operation.progress.receivedBytes == 0)
+    }
+
+    // MARK: Rule 2, result before finish
+
+    @Test func resultIsThereWhenIsFinishedTurnsTrue() async {
+        let server = StubServer()
+        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let seen = EventLog<Bool>()
+        operation.completionBlock = { [unowned operation] in seen.record(operation.result != nil) }
+        #if canImport(FoundationNetworking)
+            let observation = operation.observe(\.isFinished) { observed, _ in
+                seen.record((observed as? RequestOperation<Data>)?.result != nil && observed.isFinished)
+            }
+            defer { observation.invalidate() }
+            OperationQueue().addOperation(operation)
+            #expect(await seen.wait(count: 2) == [true, true])
+        #else
+            OperationQueue().addOperation(operation)
+            #expect(await seen.wait() == [true])
+        #endif
+    }
+
+    // MARK: Rule 3, cancel before start only marks
+
+    @Test func cancelBeforeStartOpensNoConnection() async {
+        let server = StubServer()
+        let queue = OperationQueue()
+        queue.isSuspended = true
+        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let outcomes = EventLog<RequestError.Code?>()
+        operation.onFinish { outcomes.record($0.code) }
+        queue.addOperation(operation)
+        operation.cancel()
+        #expect(await outcomes.wait() == [.cancelled])
+        #expect(operation.isCancelled && !operation.isFinished && !operation.isExecuting)
+        queue.isSuspended = false
+        queue.waitUntilAllOperationsAreFinished(within: .seconds(10))
+        #expect(operation.isFinished)
+        #expect(server.exchanges.count == 0)
+    }
+
+    @Test func anOperationThatWasNeverEnqueuedAndIsCancelledStillDelivers() async {
+        let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
+        let outcomes = EventLog<RequestError.Code?>()
+        operation.onFinish { outcomes.record($0.code) }
+        operation.cancel()
+        operation.cancel()
+        #expect(await outcomes.wait() == [.cancelled])
+        operation.start()
+        #expect(operation.isFinished)
+        #expect(outcomes.count == 1)
+    }
+
+    @Test func cancellingFromInsideACallbackIsHarmless() async {
+        let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
+        let outcomes = EventLog<RequestError.Code?>()
+        operation.onFinish { [unowned operation] in
+            operation.cancel()
+            #expect(operation.result != nil)
+            outcomes.record($0.code)
+        }
+        operation.start()
+        #expect(await outcomes.wait() == [nil])
+        #expect(operation.error == nil)
+    }
+
+    // MARK: Rule 4, order of the notifications
+
+    #if canImport(FoundationNetworking)
+        @Test func notifiesCancelledThenExecutingThenFinished() async {
+            let server = StubServer.held()
+            let operation = RequestOperation(.stub("a"), transport: server.transport)
+            let log = EventLog<String>()
+            // Each observer calls back into the operation: a lock held there would hang the test.
+            let observations = [
+                operation.observe(\.isCancelled, options: [.new]) {
+                    log.record("cancelled \($1.newValue == $0.isCancelled)")
+                },
+                operation.observe(\.isExecuting, options: [.new]) { observed, change in
+                    observed.cancel()
+                    log.record("executing \(change.newValue ?? false)")
+                },
+                operation.observe(\.isFinished, options: [.new]) {
+                    log.record("finished \($1.newValue == $0.isFinished)")
+                },
+            ]
+            operation.start()
+            await log.wait(count: 4)
+            #expect(log.events == ["cancelled true", "executing false", "finished true", "executing true"])
+            for observation in observations { observation.invalidate() }
+        }
+
+        @Test func notifiesInOrderWhenCancelledWhileExecuting() async {
+            let server = StubServer.held()
+            let operation = RequestOperation(.stub("a"), transport: server.transport)
+            let log = EventLog<String>()
+            let observations = [
+                operation.observe(\.isCancelled) { _, _ in log.record("cancelled") },
+                operation.observe(\.isExecuting, options: [.new]) {
+                    log.record("executing \($1.newValue ?? $0.isExecuting)")
+                },
+                operation.observe(\.isFinished, options: [.initial, .new]) {
+                    log.record("finished \($1.newValue ?? $0.isFinished)")
+                },
+            ]
+            operation.start()
+            await server.exchanges.wait()
+            operation.cancel()
+            #expect(
+                await log.wait(count: 5) == [
+                    "finished false", "executing true", "cancelled", "executing false", "finished true",
+                ])
+            for observation in observations { observation.invalidate() }
+        }
+    #endif
+
+    // MARK: Rule 5, attempts are numbered
+
+    @Test func whatArrivesForAnAttemptThatIsOverIsDropped() async {
+        let server = StubServer.held(pausesInPlace: false)
+        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        operation.start()
+        let first = await server.exchanges.wait()[0]
+        first.respond(ResponseHead(statusCode: 200))
+        first.send(Data("old".utf8))
+        operation.suspend()
+        operation.resume()
+        let second = await server.exchanges.wait(count: 2)[1]
+        #expect(operation.attempt == 2)
+        second.respond(ResponseHead(statusCode: 201))
+        first.send(Data("late".utf8))
+        first.respond(ResponseHead(statusCode: 500))
+        first.finish()
+        second.send(Data("new".utf8))
+        second.finish()
+        let response = try? await operation.response()
+        #expect(response?.value == Data("new".utf8))
+        #expect(response?.statusCode == 201)
+        #expect(response?.transfer.receivedBytes == 3)
+    }
+
+    // MARK: Rule 6, finish lets go
+
+    @Test func aFinishedOperationLetsGoOfEverything() async {
+        let check = LeakCheck()
+        final class Captured: Sendable {}
+        do {
+            let server = StubServer()
+            let dependency = check.watch(RequestOperation(.stub("a"), transport: server.transport))
+            let captured = check.watch(Captured())
+            let operation = check.watch(
+                RequestOperation(
+                    Request<Int>(url: "http://stub/b") { _, _ in
+                        _ = captured
+                        return 1
+                    }, transport: server.transport))
+            operation.addDependency(dependency)
+            operation.completionBlock = { [operation] in
+                _ = operation
+                _ = captured
+            }
+            operation.onFinish { [operation] _ in
+                _ = operation
+                _ = captured
+            }
+            operation.onProgress { [operation] _ in _ = operation }
+            let queue = OperationQueue()
+            queue.addOperation(operation)
+            queue.addOperation(dependency)
+            _ = try? await operation.response()
+            queue.waitUntilAllOperationsAreFinished(within: .seconds(10))
+            #expect(operation.dependencies.isEmpty)
+        }
+        await check.expectAllGone()
+        #expect(check.watchedCount == 3)
+    }
+
+    // MARK: Rule 7, a queued operation is small
+
+    @Test func aQueuedOperationHasNoTaskStreamOrFile() throws {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = StubServer()
+        let manager = server.manager()
+        manager.isSuspended = true
+        let streams = EventLog<Void>()
+        let download = manager.download(.stub("file"), to: directory.appendingPathComponent("file"))
+        let streamed = manager.enqueue(
+            Request<Data>.stub("stream").written {
+                streams.record(())
+                return OutputStream(toMemory: ())
+            })
+        #expect(download.task == nil && streamed.task == nil)
+        #expect(streams.count == 0)
+        #expect(server.exchanges.count == 0)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).isEmpty)
+        manager.cancelAll()
+        manager.isSuspended = false
+    }
+
+    // MARK: Starting and waiting
+
+    @Test func startingTwiceSendsOnce() async throws {
+        let server = StubServer()
+        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        operation.start()
+        operation.start()
+        _ = try await operation.response()
+        operation.start()
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func startedBeforeItsDependenciesItFailsWithTheReason() async {
+        let server = StubServer()
+        let first = RequestOperation(.stub("first"), transport: server.transport)
+        let second = RequestOperation(.stub("second"), transport: server.transport)
+        second.addDependency(first)
+        second.start()
+        #expect(second.isFinished)
+        #expect(second.result?.code == .invalidRequest)
+        #expect(server.exchanges.count == 0)
+    }
+
+    @Test func worksInAnyOperationQueueWithAnyOperations() async {
+        let server = StubServer()
+        let log = EventLog<String>()
+        let before = BlockOperation { log.record("before") }
+        let request = RequestOperation(.stub("a"), transport: server.transport)
+        let after = BlockOperation { [unowned request] in log.record("after \(request.result != nil)") }
+        request.addDependency(before)
+        after.addDependency(request)
+        let queue = OperationQueue()
+        queue.addOperation(after)
+        queue.addOperation(request)
+        #expect(request.isReady == false)
+        queue.addOperation(before)
+        #expect(await log.wait(count: 2) == ["before", "after true"])
+    }
+
+    @Test func responseIsCancelledWithItsTask() async {
+        let server = StubServer.held()
+        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        operation.start()
+        let task = Task { try await operation.response() }
+        await server.exchanges.wait()
+        task.cancel()
+        let result = await task.result
+        #expect((result.failure as? RequestError)?.code == .cancelled)
+        #expect(operation.isCancelled)
+    }
+
+    @Test func handlersAddedAfterTheEndAreCalledToo() async throws {
+        let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
+        operation.start()
+        _ = try await operation.response()
+        let late = EventLog<Int>()
+        for index in 0..<3 { operation.onFinish { _ in late.record(index) } }
+        #expect(await late.wait(count: 3) == [0, 1, 2])
+    }
+
+    @Test func aSuspendedOperationMovesNothingUntilItIsResumed() async throws {
+        let server = StubServer.held()
+        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        operation.suspend()
+        operation.suspend()
+        operation.start()
+        #expect(operation.isExecuting)
+        #expect(operation.task?.state == .suspended)
+        #expect(server.exchanges.count == 0)
+        operation.resume()
+        let exchange = await server.exchanges.wait()[0]
+        exchange.answer(200)
+        _ = try await operation.response()
+        operation.suspend()
+        #expect(!operation.isSuspended)
+    }
+
+    @Test func aResponseThatArrivesAgainStartsTheBodyAfresh() async throws {
+        let server = StubServer.held()
+        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        operation.start()
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 103))
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data("first".utf8))
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data("again".utf8))
+        exchange.finish()
+        let response = try await operation.response()
+        #expect(response.value == Data("again".utf8))
+        #expect(response.transfer.receivedBytes == 5)
+    }
+}
+
+extension Result {
+    var failure: (any Error)? { if case .failure(let error) = self { error } else { nil } }
+}
+
+extension OperationQueue {
+    /// Waits, with a bound, on a thread that may block.
+    func waitUntilAllOperationsAreFinished(within bound: Duration) {
+        let isEmpty = DispatchSemaphore(value: 0)
+        addBarrierBlock { isEmpty.signal() }
+        if isEmpty.wait(timeout: .now() + .milliseconds(Int(bound / .milliseconds(1)))) == .timedOut {
+            Issue.record("the queue was not empty within \(bound)")
+        }
+    }
+}

@@ -1,0 +1,150 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct ObservingTests {
+    @Test func severalReadersGetTheSameEventsInOrder() async {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let operation = manager.operation(.stub("a"))
+        let (one, other) = (operation.events.makeAsyncIterator(), operation.events.makeAsyncIterator())
+        let readers = [one, other].map { iterator in
+            Task {
+                var (iterator, names) = (iterator, [String]())
+                while let event = await iterator.next() { names.append(event.word) }
+                return names
+            }
+        }
+        manager.enqueue(operation)
+        let exchange = await server.exchanges.wait()[0]
+        operation.suspend()
+        operation.resume()
+        exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 3))
+        exchange.send(Data(count: 3))
+        exchange.finish()
+        for reader in readers {
+            #expect(
+                await reader.value == [
+                    "queued", "started 1", "suspended", "resumed", "response 200", "progress 3", "finished",
+                ])
+        }
+        // One that comes after the end gets the end.
+        var late: [String] = []
+        for await event in operation.events { late.append(event.word) }
+        #expect(late == ["finished"])
+    }
+
+    @Test func aReaderThatIsBehindGetsTheLatestProgressOnly() async {
+        let server = StubServer.held()
+        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let iterator = operation.events.makeAsyncIterator()
+        operation.start()
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200))
+        for _ in 0..<1_000 { exchange.send(Data(count: 1)) }
+        exchange.finish()
+        _ = try? await operation.response()
+        var (words, reader) = ([String](), iterator)
+        while let event = await reader.next() { words.append(event.word) }
+        #expect(words == ["started 1", "response 200", "progress 1000", "finished"])
+    }
+
+    @Test func aSlowProgressHandlerIsNotFlooded() async {
+        let server = StubServer.held()
+        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let (entered, gate) = (EventLog<Int64>(), DispatchSemaphore(value: 0))
+        operation.onProgress { progress in
+            entered.record(progress.receivedBytes)
+            _ = gate.wait(timeout: .now() + 30)
+        }
+        operation.start()
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data(count: 1))
+        await entered.wait()
+        for _ in 0..<999 { exchange.send(Data(count: 1)) }
+        gate.signal()
+        #expect(await entered.wait(count: 2).last == 1_000)
+        gate.signal()
+        exchange.finish()
+        let done = EventLog<Void>()
+        operation.onFinish { _ in done.record(()) }
+        await done.wait()
+        #expect(entered.count == 2)
+    }
+
+    @Test func readingEndsWithItsTask() async {
+        let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
+        let reading = Task {
+            for await _ in operation.events {}
+            return true
+        }
+        reading.cancel()
+        #expect(await reading.value)
+    }
+
+    @Test func monitorsAreToldEverythingInOrderAndMayCallBack() async {
+        struct Monitor: EventMonitor {
+            let log: EventLog<String>
+            func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
+                _ = (operation.description, operation.progress, operation.isFinished)
+                log.record("\(operation.label) \(event.word)")
+            }
+        }
+        let log = EventLog<String>()
+        let manager = StubServer().manager(1, monitors: [Monitor(log: log)])
+        manager.isSuspended = true
+        manager.enqueue(.stub("a"))
+        manager.enqueue(.stub("b")).cancel()
+        manager.isSuspended = false
+        await log.wait(count: 7)
+        #expect(
+            log.events.filter { $0.hasPrefix("a") } == [
+                "a queued", "a started 1", "a response 200", "a progress 2", "a finished",
+            ])
+        #expect(log.events.filter { $0.hasPrefix("b") } == ["b queued", "b finished cancelled"])
+        await manager.drain()
+    }
+
+    @Test func timingsAreInOrder() async throws {
+        let server = StubServer()
+        let response = try await server.manager().send(.stub("a"))
+        let moments = [
+            response.timings.queued, response.timings.started, response.timings.firstByte, response.timings.finished,
+        ]
+        #expect(!moments.contains(nil))
+        #expect(moments.compactMap { $0 } == moments.compactMap { $0 }.sorted())
+    }
+
+    @Test func descriptionsShowNoSecret() async {
+        let server = StubServer { $0.answer(500) }
+        let manager = server.manager()
+        let request = Request<Data>.get("http://user:hunter2@stub/a").bearer("hunter2").header("Cookie", "hunter2")
+        let operation = manager.operation(request)
+        let failed = manager.enqueue(request)
+        manager.enqueue(operation)
+        await manager.drain()
+        let texts = [
+            "\(operation)", manager.why(operation), "\(String(describing: failed.result))",
+            operation.request?.description ?? "",
+            operation.request?.headerFields.description ?? "", operation.error?.description ?? "",
+            operation.error?.localizedDescription ?? "",
+        ]
+        for text in texts { #expect(!text.contains("hunter2"), "\(text)") }
+    }
+}
+
+extension RequestEvent {
+    var word: String {
+        switch self {
+        case .queued: "queued"
+        case .started(let attempt): "started \(attempt)"
+        case .response(let head): "response \(head.statusCode)"
+        case .progress(let progress): "progress \(progress.receivedBytes)"
+        case .suspended: "suspended"
+        case .resumed: "resumed"
+        case .finished(let error): error.map { "finished \($0.code)" } ?? "finished"
+        }
+    }
+}

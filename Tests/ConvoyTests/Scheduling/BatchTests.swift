@@ -1,0 +1,172 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct BatchTests {
+    @Test func resultsAreInInputOrder() async {
+        let server = StubServer.held()
+        let manager = server.manager(4, perHost: 4)
+        let batch = manager.batch((0..<4).map { Request<Data>.stub("\($0)") })
+        let exchanges = await server.exchanges.wait(count: 4)
+        for exchange in exchanges.reversed() { exchange.answer(200, body: Data(exchange.request.url.path.utf8)) }
+        let bodies = await batch.results.map { (try? $0.get().value).map { String(decoding: $0, as: UTF8.self) } }
+        #expect(bodies == ["/0", "/1", "/2", "/3"])
+    }
+
+    @Test func oneFailureIsOneResult() async {
+        let server = StubServer { $0.answer($0.request.url.path == "/2" ? 500 : 200) }
+        let batch = server.manager().batch((0..<5).map { Request<Data>.stub("\($0)") })
+        #expect(await batch.results.map(\.code) == [nil, nil, .unacceptableStatus, nil, nil])
+        #expect(batch.currentProgress.failedCount == 1)
+    }
+
+    @Test func anEmptyBatchFinishes() async {
+        let batch = StubServer().manager().batch([Request<Data>]())
+        #expect(await batch.results.isEmpty)
+        #expect(batch.currentProgress.totalCount == 0)
+    }
+
+    @Test func failFastCancelsTheRest() async {
+        let server = StubServer { if $0.request.url.path == "/1" { $0.answer(500) } }
+        let batch = server.manager(4, perHost: 4).batch((0..<300).map { Request<Data>.stub("\($0)") }, failFast: true)
+        let codes = await batch.results.map(\.code)
+        #expect(codes.count == 300)
+        #expect(codes[1] == .unacceptableStatus)
+        #expect(codes.enumerated().allSatisfy { $0.offset == 1 || $0.element == .cancelled })
+        #expect(server.exchanges.count <= 5)
+    }
+
+    @Test func cancellingABatchEndsEveryMemberOnce() async {
+        let server = StubServer.held()
+        let told = EventLog<(Int, RequestError.Code?)>()
+        let batch = server.manager(2).batch((0..<50).map { Request<Data>.stub("\($0)") }) { told.record(($0, $1.code)) }
+        await server.exchanges.wait(count: 2)
+        batch.cancel()
+        batch.cancel()
+        #expect(await batch.results.map(\.code) == Array(repeating: .cancelled, count: 50))
+        #expect(Set(told.events.map(\.0)).count == told.count)
+        #expect(batch.add(.stub("late")) == nil)
+    }
+
+    @Test func theBatchEndsAfterItsMembersCallbacks() async {
+        let gate = DispatchSemaphore(value: 0)
+        let log = EventLog<String>()
+        let batch = StubServer().manager().batch([Request<Data>.stub("a"), .stub("b")]) { index, _ in
+            if index == 0 { _ = gate.wait(timeout: .now() + 30) }
+            log.record("member")
+        }
+        let end = Task {
+            await batch.finished()
+            log.record("batch")
+        }
+        await log.wait(count: 1)
+        #expect(log.events == ["member"])
+        gate.signal()
+        await end.value
+        #expect(log.events == ["member", "member", "batch"])
+    }
+
+    @Test func requestsAreTakenOnlyAsThereIsRoom() async {
+        let server = StubServer.held()
+        let pulled = EventLog<Int>()
+        let manager = server.manager(4, perHost: 4)
+        let batch = lazyBatch(manager, count: 5_000, pulled)
+        await pulled.wait(count: 64)
+        await server.exchanges.wait(count: 4)
+        let before = pulled.count
+        #expect(before <= 66)
+        for done in 0..<5_000 { await server.exchanges.wait(count: done + 1)[done].answer(200) }
+        await batch.finished()
+        #expect(pulled.count == 5_000)
+        #expect(batch.currentProgress.finishedCount == 5_000)
+        #expect(await batch.results.isEmpty)
+    }
+
+    private nonisolated func lazyBatch(_ manager: RequestManager, count: Int, _ pulled: EventLog<Int>) -> Batch<Data> {
+        let requests = sequence(state: 0) { next -> Request<Data>? in
+            guard next < count else { return nil }
+            pulled.record(next)
+            defer { next += 1 }
+            return .stub("\(next)")
+        }
+        return manager.batch(requests, keepsResults: false)
+    }
+
+    @Test func anAsynchronousSequenceIsPulledAndItsErrorIsAResult() async {
+        struct Broken: Error {}
+        let (stream, input) = AsyncThrowingStream<Request<Data>, any Error>.makeStream()
+        let batch = StubServer().manager().batch(pulling: stream)
+        input.yield(.stub("a"))
+        input.yield(.stub("b"))
+        input.finish(throwing: Broken())
+        let results = await batch.results
+        #expect(results.map(\.code) == [nil, nil, .invalidRequest])
+        #expect((results.last?.failure as? RequestError)?.underlying is Broken)
+    }
+
+    @Test func requestsCanBeAddedWhileItRuns() async {
+        let server = StubServer.held()
+        let batch = server.manager().batch([Request<Data>.stub("first")])
+        let first = await server.exchanges.wait()[0]
+        #expect(batch.add(.stub("second")) == 1)
+        first.answer(200)
+        await server.exchanges.wait(count: 2)[1].answer(404)
+        #expect(await batch.results.map(\.code) == [nil, .unacceptableStatus])
+        #expect(batch.add(.stub("third")) == nil)
+        #expect(batch.currentProgress.totalCount == 2)
+    }
+
+    @Test func byteProgressNeverRunsBackwards() async {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let batch = manager.batch([Request<Data>.stub("a"), .stub("b")])
+        let seen = Task {
+            var seen: [BatchProgress] = []
+            for await progress in batch.progress { seen.append(progress) }
+            return seen
+        }
+        let exchanges = await server.exchanges.wait(count: 2)
+        for exchange in exchanges { exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 100)) }
+        exchanges[0].send(Data(count: 60))
+        // The body starts again: bytes count once they have passed where they were.
+        exchanges[0].respond(ResponseHead(statusCode: 200, expectedBytes: 100))
+        exchanges[0].send(Data(count: 30))
+        #expect(batch.currentProgress.receivedBytes == 60)
+        #expect(batch.currentProgress.fractionCompleted == 0.3)
+        exchanges[0].send(Data(count: 70))
+        exchanges[0].finish()
+        exchanges[1].send(Data(count: 100))
+        exchanges[1].finish()
+        await batch.finished()
+        let all = await seen.value
+        #expect(all.last == BatchProgress(finished: 2, total: 2, received: 200))
+        for (earlier, later) in zip(all, all.dropFirst()) {
+            #expect(earlier.receivedBytes <= later.receivedBytes)
+            #expect(earlier.fractionCompleted <= later.fractionCompleted)
+        }
+    }
+
+    @Test func aBatchNobodyHoldsRunsOnAndIsFreed() async {
+        let server = StubServer()
+        let check = LeakCheck()
+        let told = EventLog<Int>()
+        do {
+            _ = check.watch(
+                server.manager().batch((0..<20).map { Request<Data>.stub("\($0)") }) { index, _ in told.record(index) })
+        }
+        await told.wait(count: 20)
+        await check.expectAllGone()
+    }
+}
+
+extension BatchProgress {
+    init(finished: Int, total: Int, received: Int64) {
+        self.init()
+        finishedCount = finished
+        totalCount = total
+        receivedBytes = received
+        fractionCompleted = 1
+    }
+}

@@ -1,0 +1,268 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct DependencyTests {
+    @Test func dependentSeesResultOfItsDependency() async throws {
+        let server = StubServer { $0.answer(200, body: Data($0.request.url.path.utf8)) }
+        let manager = server.manager()
+        let first = manager.operation(Request<String>.get("http://stub/a"))
+        let second = manager.operation(after: first) { Request<String>.get("http://stub\($0.value)/b") }
+        let third = manager.operation(after: second) { Request<String>.get("http://stub\($0.value)/c") }
+        manager.enqueue(third, second, first)
+        #expect(try await third.response().value == "/a/b/c")
+    }
+
+    @Test func severalResponsesMakeOneRequestInTheirOrder() async throws {
+        let server = StubServer { $0.answer(200, body: Data($0.request.url.path.utf8)) }
+        let manager = server.manager()
+        let parts = (0..<20).map { manager.operation(Request<String>.get("http://stub/\($0)")) }
+        let whole = manager.operation(after: parts) { parts in
+            Request<String>.get("http://stub" + parts.map(\.value).joined())
+        }
+        manager.enqueue(whole)
+        manager.enqueue(parts.reversed())
+        #expect(try await whole.response().value == (0..<20).map { "/\($0)" }.joined())
+    }
+
+    @Test func aFailureEndsTypedDependentsWithoutSendingThem() async {
+        let server = StubServer { $0.answer($0.request.url.path == "/bad" ? 500 : 200) }
+        let manager = server.manager()
+        let bad = manager.operation(.stub("bad"))
+        let second = manager.operation(after: bad) { _ in Request<Data>.stub("second") }
+        let third = manager.operation(after: second) { _ in Request<Data>.stub("third") }
+        let plain = manager.operation(.stub("plain"))
+        plain.addDependency(third)
+        manager.enqueue(plain, third, second, bad)
+        await manager.drain()
+        #expect(second.error?.code == .dependencyFailed && third.error?.code == .dependencyFailed)
+        #expect((third.error?.underlying as? RequestError)?.code == .unacceptableStatus)
+        #expect(second.error?.message.contains("bad") == true)
+        #expect(plain.error == nil)
+        #expect(server.paths == ["/bad", "/plain"])
+    }
+
+    @Test func aCancelledDependencyEndsItsTypedDependents() async {
+        let server = StubServer()
+        let manager = server.manager()
+        manager.isSuspended = true
+        let first = manager.operation(.stub("first"))
+        let second = manager.operation(after: first) { _ in Request<Data>.stub("second") }
+        let told = EventLog<RequestError.Code?>()
+        second.onFinish { told.record($0.code) }
+        manager.enqueue(first, second)
+        first.cancel()
+        // Also in a suspended queue.
+        #expect(await told.wait() == [.dependencyFailed])
+        manager.isSuspended = false
+        await manager.drain()
+    }
+
+    @Test func theResultOfAFailureCanMakeARequest() async throws {
+        let server = StubServer { $0.answer($0.request.url.path == "/bad" ? 404 : 200) }
+        let manager = server.manager()
+        let bad = manager.operation(.stub("bad"))
+        let next = manager.operation(afterResultOf: bad) { result in
+            Request<Data>.stub("after-\(result.code?.rawValue ?? "success")")
+        }
+        manager.enqueue(bad, next)
+        _ = try await next.response()
+        #expect(server.paths == ["/bad", "/after-unacceptableStatus"])
+    }
+
+    @Test func aBuilderThatThrowsEndsItsOperation() async {
+        struct Refusal: Error {}
+        let manager = StubServer().manager()
+        let first = manager.operation(.stub("first"))
+        let second = manager.operation(after: first) { _ throws -> Request<Data> in throw Refusal() }
+        let third = manager.operation(after: second) { _ in Request<Data>.stub("third") }
+        manager.enqueue(first, second, third)
+        await manager.drain()
+        #expect(second.error?.code == .invalidRequest && second.error?.underlying is Refusal)
+        #expect(third.error?.code == .dependencyFailed)
+    }
+
+    @Test func dependingOnWhatHasFinishedIsMetOrFailsAtOnce() async throws {
+        let server = StubServer { $0.answer($0.request.url.path == "/bad" ? 500 : 200) }
+        let manager = server.manager()
+        let (good, bad) = (manager.enqueue(.stub("good")), manager.enqueue(.stub("bad")))
+        await manager.drain()
+        let next = manager.operation(after: good) { _ in Request<Data>.stub("next") }
+        let never = manager.operation(after: bad) { _ in Request<Data>.stub("never") }
+        manager.enqueue(next, never)
+        _ = try await next.response()
+        #expect(never.error?.code == .dependencyFailed)
+    }
+
+    @Test func anotherManagersOperationCanBeADependency() async throws {
+        let server = StubServer()
+        let (one, other) = (server.manager(), server.manager())
+        let first = one.operation(.stub("first"))
+        let second = other.operation(after: first) { _ in Request<Data>.stub("second") }
+        other.enqueue(second)
+        #expect(other.why(second) == "waits for: first (not enqueued)")
+        one.enqueue(first)
+        _ = try await second.response()
+        #expect(server.paths == ["/first", "/second"])
+    }
+
+    @Test func aRemovedDependencyIsNotWaitedFor() async throws {
+        let server = StubServer()
+        let manager = server.manager()
+        let never = manager.operation(.stub("never"))
+        let operation = manager.operation(.stub("a"))
+        operation.addDependency(never)
+        operation.addDependency(never)
+        manager.enqueue(operation)
+        #expect(operation.dependencies == [never])
+        operation.removeDependency(never)
+        operation.removeDependency(never)
+        _ = try await operation.response()
+    }
+
+    @Test func aDependencyAddedWhileQueuedIsWaitedFor() async throws {
+        let server = StubServer.held()
+        let manager = server.manager(1)
+        manager.enqueue(.stub("running"))
+        let late = manager.enqueue(.stub("late"))
+        let before = manager.operation(.stub("before"))
+        late.addDependency(before)
+        manager.enqueue(before)
+        for index in 0..<3 { await server.exchanges.wait(count: index + 1)[index].answer(200) }
+        _ = try await late.response()
+        #expect(server.paths == ["/running", "/before", "/late"])
+    }
+
+    // MARK: Cycles
+
+    @Test func aCycleIsAnErrorThatNamesIt() async {
+        let server = StubServer()
+        let manager = server.manager()
+        let operations = (0..<4).map { manager.operation(.stub("n\($0)")) }
+        for index in 1..<4 { operations[index].addDependency(operations[index - 1]) }
+        operations[0].addDependency(operations[3])
+        #expect(operations[0].error?.code == .dependencyCycle)
+        #expect(
+            operations[0].error?.message
+                == "n0 would wait for itself: n3 waits for n2 waits for n1 waits for n0 waits for n3")
+        manager.enqueue(operations)
+        await manager.drain()
+        // Plain dependents go on; the cycle was never made.
+        #expect(operations[1...].allSatisfy { $0.error == nil })
+    }
+
+    @Test func dependingOnItselfIsAnError() {
+        let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
+        operation.addDependency(operation)
+        #expect(operation.error?.code == .dependencyCycle)
+    }
+
+    @Test func edgesMadeAtTheSameTimeCloseNoCycle() async {
+        for _ in 0..<100 {
+            let server = StubServer()
+            let manager = server.manager()
+            let operations = (0..<6).map { manager.operation(.stub("\($0)")) }
+            await withTaskGroup(of: Void.self) { group in
+                for index in 0..<6 {
+                    group.addTask { operations[index].addDependency(operations[(index + 1) % 6]) }
+                }
+            }
+            #expect(operations.count { $0.error?.code == .dependencyCycle } == 1)
+            manager.enqueue(operations)
+            await manager.drain()
+        }
+    }
+
+    @Test func randomGraphsHaveNoCycleAndAllEnd() async {
+        var random = SeededGenerator(seed: 42)
+        for _ in 0..<20 {
+            let manager = StubServer().manager(4)
+            let operations = (0..<60).map { manager.operation(.stub("\($0)")) }
+            for _ in 0..<150 {
+                let (from, to) = (Int.random(in: 0..<60, using: &random), Int.random(in: 0..<60, using: &random))
+                operations[from].addDependency(operations[to])
+            }
+            manager.enqueue(operations.shuffled(using: &random))
+            await manager.drain()
+            #expect(operations.allSatisfy { $0.isFinished })
+        }
+    }
+
+    // MARK: Length
+
+    @Test(arguments: [100_000])
+    func aLongChainFailsAndIsFreedWithoutRecursion(length: Int) async {
+        let check = LeakCheck()
+        do {
+            let manager = StubServer().manager()
+            let first = manager.operation(.stub("0"))
+            var last = first
+            for _ in 1..<length {
+                last = manager.operation(after: last) { _ in Request<Data>.stub("n") }
+                manager.enqueue(last)
+            }
+            _ = check.watch(last)
+            first.cancel()
+            #expect(await last.resultCode() == .dependencyFailed)
+            await manager.drain()
+        }
+        await check.expectAllGone()
+    }
+
+    @Test func aLongChainThatWasNeverRunIsFreed() async {
+        let check = LeakCheck()
+        do {
+            let manager = StubServer().manager()
+            var last = check.watch(manager.operation(.stub("0")))
+            for _ in 1..<100_000 { last = manager.operation(after: last) { _ in Request<Data>.stub("n") } }
+            _ = check.watch(last)
+        }
+        await check.expectAllGone()
+    }
+
+    @Test func aWideFanOutRunsAndJoins() async throws {
+        let server = StubServer()
+        let manager = server.manager(64, perHost: 64)
+        let root = manager.operation(.stub("root"))
+        let leaves = (0..<10_000).map { _ in
+            let leaf = manager.operation(.stub("leaf"))
+            leaf.addDependency(root)
+            return leaf
+        }
+        let join = manager.operation(.stub("join"))
+        for leaf in leaves { join.addDependency(leaf) }
+        manager.enqueue(join)
+        manager.enqueue(leaves)
+        manager.enqueue(root)
+        _ = try await join.response()
+        #expect(server.exchanges.count == 10_002)
+        #expect(server.paths.first == "/root" && server.paths.last == "/join")
+    }
+}
+
+extension RequestOperation {
+    func resultCode() async -> RequestError.Code? {
+        do {
+            _ = try await response()
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+}
+
+/// Random numbers that come again: SplitMix64.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}

@@ -1,0 +1,111 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct WaitingRoomTests {
+    private func ticket(_ name: String, host: String = "a", _ priority: Operation.QueuePriority = .normal) -> Ticket {
+        let ticket = Ticket(
+            RequestOperation(Request<Data>.stub(name), transport: StubServer().transport), sequence: 0)
+        ticket.host = host
+        ticket.priority = priority
+        return ticket
+    }
+
+    private func takeAll(_ room: inout WaitingRoom, limit: Int = .max) -> [String] {
+        var names: [String] = []
+        while let ticket = room.takeNext(limit: limit) { names.append(ticket.operation.name ?? "") }
+        return names
+    }
+
+    @Test func takesByPriorityThenByTurnOverAllHosts() {
+        var room = WaitingRoom(limitPerHost: 10)
+        room.join(ticket("1", host: "a"))
+        room.join(ticket("2", host: "b", .high))
+        room.join(ticket("3", host: "c", .veryLow))
+        room.join(ticket("4", host: "b"))
+        room.join(ticket("5", host: "c", .high))
+        #expect(takeAll(&room) == ["2", "5", "1", "4", "3"])
+    }
+
+    @Test func neverExceedsEitherLimit() {
+        var room = WaitingRoom(limitPerHost: 2)
+        let tickets = (0..<9).map { ticket("\($0)", host: "\($0 % 3)") }
+        for ticket in tickets { room.join(ticket) }
+        #expect(takeAll(&room, limit: 4) == ["0", "1", "2", "3"])
+        #expect(takeAll(&room) == ["4", "5"])
+        #expect(takeAll(&room) == [])
+        room.giveBack(tickets[1])
+        #expect(takeAll(&room) == ["7"])
+        #expect(room.running == 6)
+        #expect(room.count(of: "0").waiting == 1)
+    }
+
+    @Test func whoLeavesIsNotTakenAndWhoComesBackIsTakenOnce() {
+        var room = WaitingRoom(limitPerHost: 10)
+        let (first, second) = (ticket("first"), ticket("second"))
+        room.join(first)
+        room.join(second)
+        room.leave(first, for: .held)
+        room.leave(first, for: .held)
+        room.join(first)
+        #expect(takeAll(&room) == ["second", "first"])
+        room.giveBack(first)
+        room.giveBack(first)
+        #expect(room.running == 1)
+    }
+
+    /// Against a plain list that is searched: the rule, written down once more.
+    @Test(arguments: 0..<30)
+    func behavesAsAListThatIsSearched(seed: Int) {
+        var random = SeededGenerator(seed: UInt64(seed))
+        var room = WaitingRoom(limitPerHost: 3)
+        var waiting: [Ticket] = []
+        var running: [Ticket] = []
+        let priorities: [Operation.QueuePriority] = [.veryLow, .low, .normal, .high, .veryHigh]
+        for step in 0..<400 {
+            switch Int.random(in: 0..<6, using: &random) {
+            case 0, 1, 2:
+                let new = ticket(
+                    "\(step)", host: "\(Int.random(in: 0..<4, using: &random))",
+                    priorities.randomElement(using: &random) ?? .normal)
+                room.join(new)
+                waiting.append(new)
+            case 3:
+                guard let one = running.randomElement(using: &random) else { continue }
+                room.giveBack(one)
+                running.removeAll { $0 === one }
+            case 4:
+                guard let one = waiting.randomElement(using: &random) else { continue }
+                room.leave(one, for: .gone)
+                waiting.removeAll { $0 === one }
+            default:
+                let expected = waiting.enumerated().filter { candidate in
+                    running.count { $0.host == candidate.element.host } < 3
+                }.min { ($0.element.priority.rank, $0.offset) < ($1.element.priority.rank, $1.offset) }
+                let limit = 8
+                let taken = room.takeNext(limit: limit)
+                #expect(taken === (running.count < limit ? expected?.element : nil))
+                guard let taken else { continue }
+                waiting.removeAll { $0 === taken }
+                running.append(taken)
+            }
+            #expect(room.running == running.count)
+        }
+    }
+
+    @Test func leftoversDoNotPileUp() {
+        var room = WaitingRoom(limitPerHost: 1)
+        let check = LeakCheck()
+        let holder = ticket("holder")
+        room.join(holder)
+        #expect(room.takeNext(limit: 1) === holder)
+        room.join(ticket("waits"))
+        for index in 0..<10_000 {
+            let passing = check.watch(ticket("\(index)"))
+            room.join(passing)
+            room.leave(passing, for: .gone)
+        }
+        #expect(check.aliveCount < 200)
+    }
+}

@@ -1,0 +1,50 @@
+// Managers over a stub.
+import Convoy
+import Foundation
+
+/// What a stub was asked, and what the test still holds back.
+final class StubServer: Sendable {
+    let exchanges = EventLog<StubExchange>()
+    let transport: StubTransport
+
+    /// - Parameter answer: answers at once; nil leaves the exchange to the test.
+    init(
+        pausesInPlace: Bool = true,
+        answer: (@Sendable (StubExchange) -> Void)? = { $0.answer(200, body: Data("ok".utf8)) }
+    ) {
+        let exchanges = exchanges
+        transport = StubTransport(pausesInPlace: pausesInPlace) { exchange in
+            exchanges.record(exchange)
+            answer?(exchange)
+        }
+    }
+
+    /// A stub whose exchanges the test answers.
+    static func held(pausesInPlace: Bool = true) -> StubServer { StubServer(pausesInPlace: pausesInPlace, answer: nil) }
+
+    /// The paths asked for, in order.
+    var paths: [String] { exchanges.events.map { $0.request.url.path } }
+
+    func manager(
+        _ limit: Int = 16, perHost: Int = 16, monitors: [any EventMonitor] = [], callbacks: Delivery? = nil,
+        queue: OperationQueue? = nil
+    ) -> RequestManager {
+        let configuration = RequestManager.Configuration(
+            maxConcurrentOperationCount: limit, maxConcurrentPerHost: perHost, transport: .custom(transport),
+            callbacks: callbacks, monitors: monitors)
+        return queue.map { RequestManager(queue: $0, configuration: configuration) }
+            ?? RequestManager(configuration: configuration)
+    }
+}
+
+extension Request where Output == Data {
+    /// A request to a stub, named after its path.
+    static func stub(_ name: String, host: String = "stub") -> Request<Data> {
+        .get("http://\(host)/\(name)").named(name)
+    }
+}
+
+extension Result where Success: Sendable, Failure == RequestError {
+    /// The error's code; nil for a success.
+    var code: RequestError.Code? { if case .failure(let error) = self { error.code } else { nil } }
+}
