@@ -7,12 +7,15 @@ let package = Package(
     products: [
         .library(name: "Convoy", targets: ["Convoy"]),
         .library(name: "ConvoyTesting", targets: ["ConvoyTesting"]),
+        .executable(name: "convoy", targets: ["ConvoyCommand"]),
     ],
     targets: [
         .target(name: "Convoy"),
         .target(name: "ConvoyTesting"),
+        .executableTarget(name: "ConvoyCommand", dependencies: ["Convoy", "ConvoyTesting"]),
         .testTarget(name: "ConvoyTests", dependencies: ["Convoy", "ConvoyTesting"]),
         .testTarget(name: "ConvoyTestingTests", dependencies: ["ConvoyTesting"]),
+        .testTarget(name: "ConvoyCommandTests", dependencies: ["ConvoyCommand", "ConvoyTesting"]),
     ],
     swiftLanguageModes: [.v6]
 )

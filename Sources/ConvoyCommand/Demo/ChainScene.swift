@@ -1,0 +1,114 @@
+// Scene two: one answer makes the next request.
+import Convoy
+import ConvoyTesting
+import Foundation
+
+/// Log in, then the user, then the user's list; and the same with a wrong password.
+struct ChainScene: DemoScene {
+    private struct Credentials: Codable {
+        var user: String
+        var password: String
+    }
+
+    private struct Token: Codable { var token: String }
+
+    private struct User: Codable {
+        var id: Int
+        var name: String
+    }
+
+    private struct Entry: Codable {
+        var title: String
+        var bytes: Int
+    }
+
+    /// The operations of one chain.
+    private struct Links {
+        let login: RequestOperation<Token>
+        let me: RequestOperation<User>
+        let list: RequestOperation<[Entry]>
+
+        /// Runs them to their ends.
+        func run(_ manager: RequestManager) async -> Outcomes {
+            manager.enqueue(login, me, list)
+            return await (outcome(of: login), outcome(of: me), outcome(of: list))
+        }
+
+        private func outcome<Value>(of operation: RequestOperation<Value>) async -> Result<Value, RequestError> {
+            do { return .success(try await operation.response().value) } catch { return .failure(error) }
+        }
+    }
+
+    private typealias Outcomes = (
+        login: Result<Token, RequestError>, me: Result<User, RequestError>, list: Result<[Entry], RequestError>
+    )
+
+    let name = "chain"
+    let summary =
+        "POST /login, then GET /me with the token, then that user's list; and one that fails at its first link"
+
+    func play(_ stage: DemoStage, _ server: TestServer, _ manager: RequestManager) async throws -> DemoVerdict {
+        let token = UUID().uuidString
+        Self.script(server, token: token)
+        let start = ContinuousClock.now
+        let good = await links(manager, server, password: "correct horse").run(manager)
+        let goodCount = server.requestCount
+        let bad = await links(manager, server, password: "wrong").run(manager)
+        let badCount = server.requestCount - goodCount
+        return judge(good, bad, goodCount, badCount, time: .now - start)
+    }
+
+    /// The server lets nobody in without the password, and tells nobody anything without the token.
+    private static func script(_ server: TestServer, token: String) {
+        server.route("/login") { request in
+            let credentials = try? JSONDecoder().decode(Credentials.self, from: request.body)
+            guard request.method == "POST", credentials?.password == "correct horse" else { return .status(401) }
+            return .json(#"{"token": "\#(token)"}"#)
+        }
+        for (path, body) in [
+            "/me": #"{"id": 7, "name": "Ada"}"#,
+            "/users/7/list": #"[{"title": "engine", "bytes": 1200}, {"title": "notes", "bytes": 34000}]"#,
+        ] {
+            server.route(path) { request in
+                request.value(of: "Authorization") == "Bearer \(token)" ? .json(body) : .status(401)
+            }
+        }
+    }
+
+    private func links(_ manager: RequestManager, _ server: TestServer, password: String) -> Links {
+        let login = manager.operation(
+            Request<Token>.post(server.url("/login"), json: Credentials(user: "ada", password: password)))
+        let me: RequestOperation<User> = manager.operation(after: login) { login in
+            .get(server.url("/me")).bearer(login.value.token)
+        }
+        let list: RequestOperation<[Entry]> = manager.operation(after: me) { me in
+            guard let token = try login.result?.get().value.token else { throw CancellationError() }
+            return .get(server.url("/users/\(me.value.id)/list")).bearer(token)
+        }
+        return Links(login: login, me: me, list: list)
+    }
+
+    private func judge(
+        _ good: Outcomes, _ bad: Outcomes, _ goodCount: Int, _ badCount: Int, time: Duration
+    ) -> DemoVerdict {
+        var problems: [String] = []
+        let (name, entries) = ((try? good.me.get())?.name, (try? good.list.get()) ?? [])
+        if name != "Ada" || entries.map(\.title) != ["engine", "notes"] {
+            problems.append("the chain ended with \(good.me) and \(good.list)")
+        }
+        if goodCount != 3 { problems.append("the server saw \(goodCount) requests of the chain, and not 3") }
+        let codes = [bad.login.code, bad.me.code, bad.list.code]
+        if codes != [.unacceptableStatus, .dependencyFailed, .dependencyFailed] {
+            problems.append("the links of the failing chain ended with \(codes.map { $0?.description ?? "success" })")
+        }
+        if badCount != 1 { problems.append("the server saw \(badCount) requests of the failing chain, and not 1") }
+        return DemoVerdict(
+            "\(goodCount) requests gave \(name ?? "nobody") and a list of \(entries.count) in \(Figures.time(time)); "
+                + "after a refused login 2 links ended with dependencyFailed, the server saw \(badCount) request of the 3",
+            problems: problems)
+    }
+}
+
+extension Result where Failure == RequestError {
+    fileprivate var code: RequestError.Code? { if case .failure(let error) = self { error.code } else { nil } }
+}

@@ -1,0 +1,37 @@
+// `convoy demo`: three scenes against a server of its own.
+import Convoy
+import ConvoyTesting
+import Foundation
+
+/// The subcommand.
+enum DemoCommand {
+    /// The scenes take some five seconds; what takes this long hangs.
+    private static let patience = DispatchTimeInterval.seconds(30)
+
+    static func run() async -> ExitStatus {
+        let stage = DemoStage(console: Console(allowsLive: true), interruption: Interruption())
+        stage.interruption.watchSignals()
+        stage.console.onOutputClosed { stage.interruption.interrupt(.outputClosed) }
+        DispatchQueue.global().asyncAfter(deadline: .now() + patience) {
+            Interruption.leaveAtOnce(.failure)
+        }
+        let start = ContinuousClock.now
+        let scenes: [any DemoScene] = [BatchScene(), ChainScene(), DownloadScene()]
+        var failures = 0
+        for scene in scenes where stage.interruption.reason == nil {
+            stage.console.printLine("\(scene.name): \(scene.summary)")
+            let verdict = await stage.perform(scene)
+            stage.console.endLive()
+            guard stage.interruption.reason == nil else { break }
+            if !verdict.isGood { failures += 1 }
+            stage.console.printLine("  \(verdict.isGood ? "ok" : "FAILED"): \(verdict.text)")
+        }
+        if let reason = stage.interruption.reason {
+            if let text = reason.reason { stage.console.printLine(text) }
+            return reason
+        }
+        let outcome = failures == 0 ? "all did what they should" : "\(failures) did not do what they should"
+        stage.console.printLine("\(scenes.count) scenes in \(Figures.time(.now - start)): \(outcome)")
+        return stage.console.isOutputClosed ? .outputClosed : failures == 0 ? .success : .failure
+    }
+}

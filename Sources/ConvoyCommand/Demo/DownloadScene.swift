@@ -1,0 +1,117 @@
+// Scene three: a download that is cancelled on its way, and then done again.
+import Convoy
+import ConvoyTesting
+import Foundation
+
+/// A large file, cancelled at two fifths, of which nothing may stay; then the whole of it, verified.
+struct DownloadScene: DemoScene {
+    private static let byteCount: Int64 = 6_000_000
+    private static let cancelFraction = 0.4
+
+    let name = "download"
+    let summary = "\(Figures.bytes(byteCount)), cancelled at \(Int(cancelFraction * 100)) %; then again, whole"
+
+    private struct Cancelled {
+        var error: RequestError?
+        var receivedBytes: Int64 = 0
+        /// From `cancel()` to the callback.
+        var latency = Duration.zero
+        var leftovers: [String] = []
+    }
+
+    func play(_ stage: DemoStage, _ server: TestServer, _ manager: RequestManager) async throws -> DemoVerdict {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "convoy-demo-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        server.route("/big") { _ in
+            .generated(byteCount: Self.byteCount).dripping(bytesPerSecond: 4_000_000, pieceBytes: 40_000)
+        }
+        let file = directory.appending(path: "big.bin")
+        let request = Request<Data>.get(server.url("/big")).saved(to: file)
+        let cancelled = await cancelOnItsWay(manager.operation(request), stage, manager, directory)
+        let start = ContinuousClock.now
+        let result = await show(manager.operation(request), stage, manager)
+        return judge(cancelled, result, file, time: .now - start)
+    }
+
+    private func cancelOnItsWay(
+        _ operation: RequestOperation<URL>, _ stage: DemoStage, _ manager: RequestManager, _ directory: URL
+    ) async -> Cancelled {
+        let (ends, end) = AsyncStream.makeStream(of: (ContinuousClock.Instant, RequestError?).self)
+        operation.onFinish { result in
+            let error: RequestError? = if case .failure(let error) = result { error } else { nil }
+            end.yield((.now, error))
+            end.finish()
+        }
+        var cancelled = Cancelled()
+        await stage.performing {
+            stage.console.draw([Self.line(operation, "to be cancelled").text(columns: stage.console.size.width - 1)])
+        } _: {
+            manager.enqueue(operation)
+            var asked = ContinuousClock.now
+            for await event in operation.events {
+                guard case .progress(let progress) = event, (progress.fractionCompleted ?? 0) >= Self.cancelFraction
+                else { continue }
+                asked = .now
+                operation.cancel()
+                cancelled.receivedBytes = progress.receivedBytes
+                break
+            }
+            for await (moment, error) in ends {
+                cancelled.latency = moment - asked
+                cancelled.error = error
+            }
+        }
+        TemporaryFiles.waitUntilGone(in: directory.path)
+        cancelled.leftovers = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? ["?"]
+        return cancelled
+    }
+
+    private func show(
+        _ operation: RequestOperation<URL>, _ stage: DemoStage, _ manager: RequestManager
+    ) async -> RequestOperation<URL>.Result {
+        await stage.performing {
+            stage.console.draw([Self.line(operation, "again").text(columns: stage.console.size.width - 1)])
+        } _: {
+            manager.enqueue(operation)
+            do throws(RequestError) { return .success(try await operation.response()) } catch { return .failure(error) }
+        }
+    }
+
+    private static func line(_ operation: AnyRequestOperation, _ label: String) -> ProgressLine {
+        let progress = operation.progress
+        return ProgressLine(
+            label: "big.bin, \(label)", fraction: progress.fractionCompleted ?? 0,
+            details: ["\(Figures.bytes(progress.receivedBytes)) of \(Figures.bytes(byteCount))"])
+    }
+
+    private func judge(
+        _ cancelled: Cancelled, _ result: RequestOperation<URL>.Result, _ file: URL, time: Duration
+    ) -> DemoVerdict {
+        var problems: [String] = []
+        if cancelled.error?.code != .cancelled {
+            problems.append("the cancelled download ended with \(cancelled.error?.description ?? "success")")
+        }
+        if !cancelled.leftovers.isEmpty { problems.append("after the cancellation there was \(cancelled.leftovers)") }
+        if case .failure(let error) = result { problems.append("the second download: \(error)") }
+        if problems.isEmpty, !Self.isWhole(file) { problems.append("the file is not what the server sent") }
+        let milliseconds = (cancelled.latency.inSeconds * 10_000).rounded() / 10
+        return DemoVerdict(
+            "cancelled after \(Figures.bytes(cancelled.receivedBytes)), the callback came \(milliseconds) ms later and "
+                + "\(cancelled.leftovers.count) files were left; then \(Figures.bytes(Self.byteCount)) "
+                + "in \(Figures.time(time)), every byte verified",
+            problems: problems)
+    }
+
+    /// Compares the file with what the server generates, piece by piece.
+    private static func isWhole(_ file: URL) -> Bool {
+        guard let handle = try? FileHandle(forReadingFrom: file) else { return false }
+        defer { try? handle.close() }
+        var offset: Int64 = 0
+        while let piece = try? handle.read(upToCount: 1 << 20), !piece.isEmpty {
+            guard piece == Reply.pattern(range: offset..<offset + Int64(piece.count)) else { return false }
+            offset += Int64(piece.count)
+        }
+        return offset == byteCount
+    }
+}

@@ -1,0 +1,44 @@
+// `convoy fetch`: checks before the first request, then the run.
+import Convoy
+import Foundation
+
+/// The subcommand.
+struct FetchCommand {
+    let options: FetchOptions
+
+    /// - Throws: what makes the run impossible; nothing has been sent then.
+    func run() async throws(UsageError) -> ExitStatus {
+        if !options.discards { try Self.check(directory: options.directory) }
+        let list = try options.input.map { input throws(UsageError) in try LineReader.open(input) }
+        let console = Console(allowsLive: !options.isQuiet && !options.isJSON)
+        let interruption = Interruption()
+        interruption.watchSignals()
+        console.onOutputClosed { interruption.interrupt(.outputClosed) }
+        let report: any FetchReport =
+            options.isJSON
+            ? JSONReport(console: console, directory: options.discards ? nil : options.directory)
+            : LineReport(console: console, isQuiet: options.isQuiet, discards: options.discards)
+        let run = FetchRun(options: options, list: list, report: report, interruption: interruption)
+        let status: ExitStatus
+        if options.discards {
+            status = await run.run { request, _ in request.ignoringBody() }
+        } else {
+            let directory = URL(filePath: options.directory, directoryHint: .isDirectory)
+            status = await run.run { request, item in
+                request.saved(to: directory.appending(path: item.fileName, directoryHint: .notDirectory))
+            }
+        }
+        return console.isOutputClosed ? .outputClosed : status
+    }
+
+    /// Whether files can be made in the directory, as far as that can be known before.
+    static func check(directory: String) throws(UsageError) {
+        var status = stat()
+        var problem = stat(directory, &status) == 0 ? 0 : errno
+        if problem == 0, status.st_mode & S_IFMT != S_IFDIR { problem = ENOTDIR }
+        if problem == 0, access(directory, W_OK | X_OK) != 0 { problem = errno }
+        guard problem != 0 else { return }
+        let reason = String(cString: strerror(problem))
+        throw UsageError("the output directory \(directory) cannot be used: \(reason)", command: "fetch")
+    }
+}

@@ -1,0 +1,56 @@
+// One line of a list of URLs.
+import Convoy
+import Foundation
+
+/// What a line of a list asks for: `URL`, `URL<TAB>NAME`, nothing, or something that cannot be sent.
+enum InputLine: Equatable {
+    case blank
+    case request(URL, name: String?)
+    case broken(reason: String)
+
+    /// Reads a line of a list.
+    init(_ line: some StringProtocol) {
+        let text = line.trimmingCharacters(in: .whitespacesAndNewlines)
+        guard !text.isEmpty, !text.hasPrefix("#") else {
+            self = .blank
+            return
+        }
+        let columns = text.split(separator: "\t", maxSplits: 1, omittingEmptySubsequences: false)
+        let name = columns.count == 2 ? columns[1].trimmingCharacters(in: .whitespacesAndNewlines) : ""
+        self.init(url: columns[0].trimmingCharacters(in: .whitespaces), name: name.isEmpty ? nil : name)
+    }
+
+    /// Checks a URL as a request will.
+    ///
+    /// What is no URL at all is not repeated: it may hold a password.
+    init(url text: String, name: String? = nil) {
+        guard !text.isEmpty else {
+            self = .blank
+            return
+        }
+        guard let url = text.requestURL else {
+            self = .broken(reason: "it is not a URL")
+            return
+        }
+        guard url.scheme != nil else {
+            self = .broken(reason: "it is not an absolute URL, which begins with http:// or https://")
+            return
+        }
+        if let defect = Request<Data>.get(url).defect {
+            self = .broken(reason: defect)
+        } else {
+            self = .request(url, name: name)
+        }
+    }
+}
+
+extension URL {
+    /// The URL without user name and password, for people and logs.
+    var withoutCredentials: String {
+        guard user(percentEncoded: true) != nil || password(percentEncoded: true) != nil else { return absoluteString }
+        guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return "<URL>" }
+        components.user = nil
+        components.password = nil
+        return components.string ?? "<URL>"
+    }
+}

@@ -1,0 +1,124 @@
+// Lines of a descriptor, read as they are asked for.
+import Foundation
+
+/// Reads a file, a pipe or a terminal line by line.
+///
+/// ## Concurrency
+/// One task asks for lines. Reading happens on a queue of the reader's own, one block at a time and only when there is no
+/// line left: it may block there as long as it likes, in `read`, without holding up a task. ``stop()`` may be called from
+/// any thread, and ends a wait at once; the blocked thread is left to the end of the process.
+final class LineReader: Sendable {
+    /// What came.
+    enum Read: Equatable, Sendable {
+        case line(NumberedLine)
+        /// Reading failed; the end follows.
+        case failed(reason: String)
+    }
+
+    private struct State {
+        var splitter = LineSplitter()
+        /// Lines not asked for yet, the next one last.
+        var ready: [Read] = []
+        var waiting: CheckedContinuation<Read?, Never>?
+        var hasEnded = false
+    }
+
+    private static let blockBytes = 64 * 1_024
+
+    /// How messages name what is read.
+    let name: String
+    private let descriptor: Int32
+    private let state = Locked(State())
+    private let queue = DispatchQueue(label: "convoy.input")
+
+    private init(descriptor: Int32, name: String) {
+        self.descriptor = descriptor
+        self.name = name
+    }
+
+    deinit { if descriptor != STDIN_FILENO { close(descriptor) } }
+
+    /// Opens a list, or says why that cannot be.
+    static func open(_ input: FetchOptions.Input) throws(UsageError) -> LineReader {
+        let reader: LineReader
+        switch input {
+        case .standardInput:
+            reader = LineReader(descriptor: STDIN_FILENO, name: "standard input")
+        case .file(let path):
+            let descriptor = Foundation.open(path, O_RDONLY | O_CLOEXEC)
+            guard descriptor >= 0 else { throw refusal(path, errno) }
+            reader = LineReader(descriptor: descriptor, name: path)
+        }
+        guard StandardStreams.isGiven(reader.descriptor) else { throw refusal(reader.name, EBADF) }
+        var status = stat()
+        guard fstat(reader.descriptor, &status) == 0 else { throw refusal(reader.name, errno) }
+        guard status.st_mode & S_IFMT != S_IFDIR else { throw refusal(reader.name, EISDIR) }
+        return reader
+    }
+
+    private static func refusal(_ name: String, _ code: Int32) -> UsageError {
+        UsageError("the list \(name) cannot be read: \(reason(code))", command: "fetch")
+    }
+
+    private static func reason(_ code: Int32) -> String { String(cString: strerror(code)) }
+
+    /// The next line; nil at the end and after ``stop()``.
+    func next() async -> Read? {
+        await withCheckedContinuation { continuation in
+            let ready: Read?? = state.withLock { state in
+                if let read = state.ready.popLast() { return .some(read) }
+                if state.hasEnded { return .some(nil) }
+                state.waiting = continuation
+                return nil
+            }
+            if let ready { continuation.resume(returning: ready) } else { queue.async { self.fill() } }
+        }
+    }
+
+    /// Gives no more lines; safe to call again.
+    func stop() {
+        let waiting = state.withLock { state in
+            state.hasEnded = true
+            state.ready = []
+            defer { state.waiting = nil }
+            return state.waiting
+        }
+        waiting?.resume(returning: nil)
+    }
+
+    /// Reads until there is a line, or the end.
+    private func fill() {
+        var block = [UInt8](repeating: 0, count: Self.blockBytes)
+        var isWanted = true
+        while isWanted {
+            let count = block.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            if count < 0, errno == EAGAIN {
+                StandardStreams.wait(for: descriptor, POLLIN)
+                continue
+            }
+            let problem = count < 0 ? errno : 0
+            isWanted = take(block.prefix(max(0, count)), isEnd: count <= 0, problem)
+        }
+    }
+
+    /// Notes what was read; true while nobody's wait could be ended with it.
+    private func take(_ bytes: ArraySlice<UInt8>, isEnd: Bool, _ problem: Int32) -> Bool {
+        let (waiting, read): (CheckedContinuation<Read?, Never>?, Read?) = state.withLock { state in
+            guard !state.hasEnded else { return (nil, nil) }
+            var lines = state.splitter.split(bytes).map(Read.line)
+            if isEnd {
+                if let last = state.splitter.finish() { lines.append(.line(last)) }
+                if problem != 0 { lines.append(.failed(reason: Self.reason(problem))) }
+                state.hasEnded = true
+            }
+            state.ready = lines.reversed()
+            guard isEnd || !lines.isEmpty else { return (state.waiting, nil) }
+            defer { state.waiting = nil }
+            return (state.waiting, state.ready.popLast())
+        }
+        guard read != nil || isEnd else { return waiting != nil }
+        waiting?.resume(returning: read)
+        return false
+    }
+}

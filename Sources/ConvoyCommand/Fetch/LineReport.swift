@@ -1,0 +1,51 @@
+// The report for people.
+import Convoy
+import Foundation
+
+/// Live progress on a terminal, a line for each file elsewhere, a summary; errors on standard error.
+final class LineReport: FetchReport {
+    private let console: Console
+    private let isQuiet: Bool
+    private let discards: Bool
+    private let screen: Locked<FetchScreen>
+
+    init(console: Console, isQuiet: Bool, discards: Bool) {
+        self.console = console
+        self.isQuiet = isQuiet
+        self.discards = discards
+        screen = Locked(FetchScreen(started: .now))
+    }
+
+    var tickInterval: DispatchTimeInterval? { console.isLive ? .milliseconds(100) : nil }
+    var wantsStarts: Bool { false }
+
+    func started(_ item: FetchItem) {}
+
+    func tick(_ progress: RunProgress, _ running: [RunningTransfer]) {
+        let size = console.size
+        console.draw(screen.withLock { $0.lines(progress, running, size: size, now: .now) })
+    }
+
+    func finished(_ outcome: FetchOutcome) {
+        switch outcome.result {
+        case .success(let success):
+            // On a terminal the live lines tell it.
+            guard !isQuiet, !(console.isLive && console.isOutputTerminal) else { return }
+            let what = discards ? "received \(outcome.item.url.withoutCredentials)" : "saved \(outcome.item.fileName)"
+            console.printLine("\(what)  \(Figures.bytes(success.bytes)) in \(Figures.time(success.time))")
+        case .failure(let error):
+            let cause = error.response == nil ? "\(error.message) (\(error.code))" : error.message
+            console.printError("convoy: \(outcome.item.url.withoutCredentials): \(cause)")
+        }
+    }
+
+    func isDefective(_ defect: FetchItems.Defect) {
+        let place = defect.line.map { "line \($0) of \(defect.list)" } ?? defect.list
+        console.printError("convoy: \(place): \(defect.reason)")
+    }
+
+    func ended(_ summary: FetchSummary) {
+        console.endLive()
+        if !isQuiet { console.printLine(summary.text) }
+    }
+}

@@ -1,0 +1,66 @@
+// From blocks of bytes to lines of text.
+
+/// One line of a file, counted from 1, without its end.
+struct NumberedLine: Equatable, Sendable {
+    enum Content: Equatable, Sendable {
+        case text(String)
+        case broken(reason: String)
+    }
+
+    let number: Int
+    let content: Content
+}
+
+/// Cuts bytes into lines as they come: `\n` or `\r\n`; a byte order mark at the start is dropped.
+///
+/// A value. It keeps the beginning of one line, and never more of it than the limit.
+struct LineSplitter {
+    static let limitBytes = 64 * 1_024
+
+    private var open: [UInt8] = []
+    private var isTooLong = false
+    private var lineCount = 0
+
+    /// The lines that a block completes.
+    mutating func split(_ block: some Collection<UInt8>) -> [NumberedLine] {
+        var lines: [NumberedLine] = []
+        var rest = block[...]
+        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+            keep(rest[..<end])
+            lines.append(takeLine())
+            rest = rest[rest.index(after: end)...]
+        }
+        keep(rest)
+        return lines
+    }
+
+    /// The last line, when it has no end of its own.
+    mutating func finish() -> NumberedLine? { open.isEmpty && !isTooLong ? nil : takeLine() }
+
+    private mutating func keep(_ bytes: some Collection<UInt8>) {
+        guard !isTooLong else { return }
+        isTooLong = open.count + bytes.count > Self.limitBytes
+        if isTooLong { open = [] } else { open += bytes }
+    }
+
+    private mutating func takeLine() -> NumberedLine {
+        defer {
+            open.removeAll(keepingCapacity: true)
+            isTooLong = false
+        }
+        lineCount += 1
+        return NumberedLine(number: lineCount, content: content)
+    }
+
+    private var content: NumberedLine.Content {
+        if isTooLong { return .broken(reason: "it is longer than \(Self.limitBytes) bytes") }
+        var bytes = open[...]
+        if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+        if lineCount == 1, bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = bytes.dropFirst(3) }
+        if bytes.contains(0) { return .broken(reason: "it contains NUL") }
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            return .broken(reason: "it is not valid UTF-8")
+        }
+        return .text(text)
+    }
+}

@@ -1,0 +1,102 @@
+// Options and operands of a command line.
+
+/// What is wrong with a command line; nothing has been run.
+struct UsageError: Error, Equatable {
+    let message: String
+    /// The subcommand whose help is pointed to; nil for the whole.
+    let command: String?
+
+    init(_ message: String, command: String? = nil) {
+        self.message = message
+        self.command = command
+    }
+
+    /// Where to read more.
+    var hint: String { "Try 'convoy \(command.map { $0 + " " } ?? "")--help'." }
+}
+
+/// One option that a command knows.
+struct Option: Hashable, Sendable {
+    let name: String
+    let short: Character?
+    let takesValue: Bool
+
+    static let help = Option(name: "help", short: "h", takesValue: false)
+}
+
+/// A command line taken apart.
+struct ScannedArguments {
+    fileprivate(set) var given: [(option: Option, value: String)] = []
+    fileprivate(set) var operands: [String] = []
+
+    func has(_ option: Option) -> Bool { given.contains { $0.option == option } }
+    func values(of option: Option) -> [String] { given.filter { $0.option == option }.map(\.value) }
+    /// The last value: a later option overrides an earlier one.
+    func value(of option: Option) -> String? { values(of: option).last }
+}
+
+/// Takes a command line apart as getopt does: `--name value`, `--name=value`, `-n value`, `-nvalue`, `--` ends options.
+///
+/// Options and operands may be mixed. A value is taken as it is, also when it begins with a dash.
+struct OptionScanner {
+    let options: [Option]
+    let command: String
+
+    func scan(_ arguments: [String]) throws(UsageError) -> ScannedArguments {
+        var scanned = ScannedArguments()
+        var rest = arguments[...]
+        while let argument = rest.popFirst() {
+            if argument == "--" {
+                scanned.operands += rest
+                break
+            } else if argument.hasPrefix("--") {
+                try scanLong(argument.dropFirst(2), &rest, &scanned)
+            } else if argument.hasPrefix("-"), argument != "-" {
+                try scanShort(argument.dropFirst(), &rest, &scanned)
+            } else {
+                scanned.operands.append(argument)
+            }
+        }
+        return scanned
+    }
+
+    private func scanLong(
+        _ argument: Substring, _ rest: inout ArraySlice<String>, _ scanned: inout ScannedArguments
+    ) throws(UsageError) {
+        let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        let name = parts[0]
+        guard let option = options.first(where: { $0.name == name }) else {
+            throw UsageError("there is no option --\(name)", command: command)
+        }
+        if option.takesValue {
+            let value = parts.count == 2 ? String(parts[1]) : rest.popFirst()
+            scanned.given.append((option, try checked(value, of: "--\(name)")))
+        } else {
+            guard parts.count == 1 else { throw UsageError("the option --\(name) takes no value", command: command) }
+            scanned.given.append((option, ""))
+        }
+    }
+
+    private func scanShort(
+        _ argument: Substring, _ rest: inout ArraySlice<String>, _ scanned: inout ScannedArguments
+    ) throws(UsageError) {
+        var letters = argument
+        while let letter = letters.popFirst() {
+            guard let option = options.first(where: { $0.short == letter }) else {
+                throw UsageError("there is no option -\(letter)", command: command)
+            }
+            guard option.takesValue else {
+                scanned.given.append((option, ""))
+                continue
+            }
+            let value = letters.isEmpty ? rest.popFirst() : String(letters)
+            scanned.given.append((option, try checked(value, of: "-\(letter)")))
+            return
+        }
+    }
+
+    private func checked(_ value: String?, of name: String) throws(UsageError) -> String {
+        guard let value, !value.isEmpty else { throw UsageError("the option \(name) needs a value", command: command) }
+        return value
+    }
+}

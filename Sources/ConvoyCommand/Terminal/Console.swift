@@ -1,0 +1,80 @@
+// Everything the command says goes through here.
+import Foundation
+
+/// Standard output and standard error, with a live region on the latter where that is a terminal.
+///
+/// Lines are made safe before they are written: no text of a server can move the cursor.
+///
+/// ## Concurrency
+/// Use it from any thread. Its lock orders what is written and is held while writing, so a reader that does not read holds
+/// up whoever prints; nothing else is done under it.
+final class Console: Sendable {
+    private struct State {
+        var region = LiveRegion()
+        var isOutputClosed = false
+        var onClosed: (@Sendable () -> Void)?
+    }
+
+    /// Whether there is a live region.
+    let isLive: Bool
+    /// Whether standard output is a terminal too.
+    let isOutputTerminal: Bool
+    private let state = Locked(State())
+
+    init(allowsLive: Bool) {
+        isLive = allowsLive && Terminal.errors.canRedraw
+        isOutputTerminal = Terminal.output.isTerminal
+    }
+
+    /// Whether writing to standard output has failed; nothing more is written there then.
+    var isOutputClosed: Bool { state.withLock { $0.isOutputClosed } }
+
+    /// The size of the live region's terminal now.
+    var size: Terminal.Size { Terminal.errors.size }
+
+    /// Says what to do, once, when standard output cannot be written; at once if it is so already.
+    func onOutputClosed(_ handler: @escaping @Sendable () -> Void) {
+        let isLate = state.withLock { state in
+            if !state.isOutputClosed { state.onClosed = handler }
+            return state.isOutputClosed
+        }
+        if isLate { handler() }
+    }
+
+    /// Writes to standard output: lines of ours, which may be several, or one with text of others in it.
+    func printLine(_ line: String) {
+        let onClosed = state.withLock { state -> (@Sendable () -> Void)? in
+            guard !state.isOutputClosed else { return nil }
+            let lines = state.region.lines
+            if !lines.isEmpty { writeToErrors(state.region.erase()) }
+            let problem = StandardStreams.write(line.visible(keepsNewlines: true) + "\n", to: STDOUT_FILENO)
+            if !lines.isEmpty { writeToErrors(state.region.draw(lines, size: size)) }
+            guard problem != 0 else { return nil }
+            state.isOutputClosed = true
+            defer { state.onClosed = nil }
+            return state.onClosed
+        }
+        onClosed?()
+    }
+
+    /// Writes one line to standard error, above the live region.
+    func printError(_ line: String) {
+        state.withLock { state in writeToErrors(state.region.insert(line.visible() + "\n")) }
+    }
+
+    /// Shows these lines in the live region; without effect where there is none.
+    func draw(_ lines: [String]) {
+        guard isLive else { return }
+        let size = size
+        state.withLock { state in writeToErrors(state.region.draw(lines.map { $0.visible() }, size: size)) }
+    }
+
+    /// Takes the live region away and shows the cursor.
+    func endLive() {
+        state.withLock { state in writeToErrors(state.region.erase()) }
+    }
+
+    private func writeToErrors(_ text: String) {
+        if !text.isEmpty { _ = StandardStreams.write(text, to: STDERR_FILENO) }
+    }
+}

@@ -1,0 +1,54 @@
+// Bytes, rates and times for people.
+import Foundation
+
+enum Figures {
+    /// `812 B`, `1.2 kB`, `34.5 MB`: powers of a thousand, one decimal.
+    static func bytes(_ count: Int64) -> String {
+        guard count >= 1_000 else { return "\(count) B" }
+        var value = Double(count)
+        var unit = ""
+        for next in ["kB", "MB", "GB", "TB", "PB", "EB"] where value >= 999.95 || unit.isEmpty {
+            value /= 1_000
+            unit = next
+        }
+        return "\(decimal(value)) \(unit)"
+    }
+
+    /// `1.2 MB/s`.
+    static func rate(_ bytesPerSecond: Double) -> String {
+        "\(bytes(Int64(min(max(0, bytesPerSecond), 1e18))))/s"
+    }
+
+    /// `12 ms`, `0.3 s`, `1 min 05 s`, `2 h 03 min`.
+    static func time(_ duration: Duration) -> String {
+        let seconds = max(0, duration.inSeconds)
+        if seconds < 0.0995 { return "\(Int((seconds * 1_000).rounded())) ms" }
+        if seconds < 59.95 { return "\(decimal(seconds)) s" }
+        let whole = Int(min(seconds.rounded(), 1e12))
+        if whole < 3_600 { return "\(whole / 60) min \(twoDigits(whole % 60)) s" }
+        return "\(whole / 3_600) h \(twoDigits(whole % 3_600 / 60)) min"
+    }
+
+    /// `0:07`, `12:34`, `1:02:03`; no more than 99 hours.
+    static func timeLeft(_ seconds: Double) -> String {
+        guard seconds.isFinite, seconds < 359_999 else { return "> 99 h" }
+        let whole = Int(max(0, seconds).rounded(.up))
+        let minutes = "\(whole / 60 % 60)"
+        guard whole >= 3_600 else { return "\(minutes):\(twoDigits(whole % 60))" }
+        return "\(whole / 3_600):\(twoDigits(whole / 60 % 60)):\(twoDigits(whole % 60))"
+    }
+
+    /// `1 file`, `2 files`.
+    static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+
+    private static func decimal(_ value: Double) -> String {
+        let tenths = Int64((value * 10).rounded())
+        return "\(tenths / 10).\(tenths % 10)"
+    }
+
+    private static func twoDigits(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+}
+
+extension Duration {
+    var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+}

@@ -1,0 +1,26 @@
+// How fast something moves at the moment.
+import Foundation
+
+/// A moving average of bytes per second: what is three seconds old counts about a third.
+struct RateMeter {
+    private static let memorySeconds = 3.0
+
+    /// The average; nil until some time has passed.
+    private(set) var bytesPerSecond: Double?
+    private var last: (bytes: Int64, moment: ContinuousClock.Instant)?
+
+    /// Notes a count; one that runs backwards begins anew.
+    mutating func note(_ bytes: Int64, at moment: ContinuousClock.Instant) {
+        guard let last, bytes >= last.bytes else {
+            self.last = (bytes, moment)
+            bytesPerSecond = nil
+            return
+        }
+        let seconds = (moment - last.moment).inSeconds
+        guard seconds > 0.01 else { return }
+        let current = Double(bytes - last.bytes) / seconds
+        let weight = 1 - exp(-seconds / Self.memorySeconds)
+        bytesPerSecond = bytesPerSecond.map { $0 + (current - $0) * weight } ?? current
+        self.last = (bytes, moment)
+    }
+}

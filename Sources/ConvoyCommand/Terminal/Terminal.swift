@@ -1,0 +1,37 @@
+// What a descriptor's terminal can show.
+import Foundation
+
+/// A descriptor that may be a terminal.
+struct Terminal: Sendable {
+    /// Columns and lines.
+    struct Size: Equatable, Sendable {
+        var width = 80
+        var height = 24
+    }
+
+    let descriptor: Int32
+
+    static let output = Terminal(descriptor: STDOUT_FILENO)
+    static let errors = Terminal(descriptor: STDERR_FILENO)
+
+    /// Whether it is a terminal at all.
+    var isTerminal: Bool { isatty(descriptor) == 1 }
+
+    /// Whether its cursor can be moved.
+    var canRedraw: Bool { isTerminal && ProcessInfo.processInfo.environment["TERM"] != "dumb" }
+
+    /// Its size now; 80 by 24 where it does not tell.
+    var size: Size {
+        var window = winsize()
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
+            return Size()
+        }
+        return Size(width: Int(window.ws_col), height: Int(window.ws_row))
+    }
+
+    /// Shows the cursor, whatever else is being written; nothing where there is none.
+    func restoreCursor() {
+        guard canRedraw else { return }
+        _ = StandardStreams.write(LiveRegion.showCursor, to: descriptor)
+    }
+}

@@ -1,0 +1,79 @@
+// Text of others on our terminal: what it may contain, and how wide it is.
+
+extension Unicode.Scalar {
+    /// Whether it could steer a terminal, or make text look like what it is not.
+    ///
+    /// Controls, line separators, bidirectional and other invisible formatting; the joiners of scripts and emoji are fine.
+    var isUnsafeToShow: Bool {
+        switch properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator, .surrogate: true
+        case .format: value != 0x200C && value != 0x200D
+        default: false
+        }
+    }
+
+    /// How many columns it takes, as wcwidth(3) has it, and rather more than less where terminals differ.
+    var columnCount: Int {
+        // The emoji variation selector makes the symbol before it wide.
+        if value == 0xFE0F { return 1 }
+        switch properties.generalCategory {
+        case .nonspacingMark, .enclosingMark, .format, .control: return 0
+        default: return properties.isEmojiPresentation || Self.isWide(value) ? 2 : 1
+        }
+    }
+
+    /// Unicode Standard Annex 11, in coarse ranges.
+    private static func isWide(_ value: UInt32) -> Bool {
+        switch value {
+        case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0x4DBF, 0x4E00...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3,
+            0xF900...0xFAFF, 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F900...0x1FAFF,
+            0x20000...0x3FFFD:
+            true
+        default: false
+        }
+    }
+}
+
+extension String {
+    /// The text without anything that could steer a terminal: line ends and tabs become blanks, the rest question marks.
+    func visible(keepsNewlines: Bool = false) -> String {
+        guard unicodeScalars.contains(where: \.isUnsafeToShow) else { return self }
+        var result = UnicodeScalarView()
+        for scalar in unicodeScalars {
+            switch scalar {
+            case "\n" where keepsNewlines: result.append(scalar)
+            case "\n", "\r", "\t": result.append(" ")
+            default: result.append(scalar.isUnsafeToShow ? "?" : scalar)
+            }
+        }
+        return String(result)
+    }
+
+    /// How many columns of a terminal the text takes.
+    var columnCount: Int { unicodeScalars.reduce(0) { $0 + $1.columnCount } }
+
+    /// The text cut to a number of columns, with three dots in place of what is missing, where they fit.
+    func clipped(toColumns limit: Int) -> String {
+        guard columnCount > limit else { return self }
+        let dots = limit > 6 ? "..." : ""
+        var (result, columns) = ("", 0)
+        for character in self {
+            let width = String(character).columnCount
+            guard columns + width <= limit - dots.count else { break }
+            result.append(character)
+            columns += width
+        }
+        return result + dots
+    }
+
+    /// The text with blanks before it, up to a number of columns.
+    func padded(toColumns count: Int) -> String {
+        String(repeating: " ", count: max(0, count - columnCount)) + self
+    }
+
+    /// The text cut or filled with blanks to exactly a number of columns.
+    func fitted(toColumns count: Int) -> String {
+        let text = clipped(toColumns: count)
+        return text + String(repeating: " ", count: max(0, count - text.columnCount))
+    }
+}

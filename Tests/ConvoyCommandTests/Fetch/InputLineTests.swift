@@ -1,0 +1,106 @@
+import Foundation
+import Testing
+
+@testable import ConvoyCommand
+
+@Suite struct InputLineTests {
+    @Test(arguments: ["", "   ", "# http://a/", "\t"])
+    func nothingIsAskedFor(line: String) {
+        #expect(InputLine(line) == .blank)
+    }
+
+    @Test func namesStandBehindATab() throws {
+        let url = try #require(URL(string: "http://a/b"))
+        #expect(InputLine("http://a/b") == .request(url, name: nil))
+        #expect(InputLine("  http://a/b\tname of it.txt ") == .request(url, name: "name of it.txt"))
+        #expect(InputLine("http://a/b\t") == .request(url, name: nil))
+    }
+
+    @Test(arguments: ["not a url", "/relative", "ftp://a/b", "http://", "http://a:99999/", "http://[::1/"])
+    func brokenLinesHaveAReason(line: String) {
+        guard case .broken(let reason) = InputLine(line) else {
+            Issue.record("\(line) is \(InputLine(line))")
+            return
+        }
+        #expect(!reason.isEmpty)
+    }
+
+    @Test func reasonsKeepPasswords() {
+        guard case .broken(let reason) = InputLine("ftp://user:secret@host/") else {
+            Issue.record("the line is not broken")
+            return
+        }
+        #expect(!reason.contains("secret"))
+    }
+}
+
+@Suite struct LineSplitterTests {
+    private func lines(_ bytes: [UInt8], blockBytes: Int) -> [NumberedLine] {
+        var splitter = LineSplitter()
+        var lines: [NumberedLine] = []
+        for start in stride(from: 0, to: bytes.count, by: blockBytes) {
+            lines += splitter.split(bytes[start..<min(bytes.count, start + blockBytes)])
+        }
+        return lines + [splitter.finish()].compactMap(\.self)
+    }
+
+    @Test(arguments: [1, 2, 3, 1_000])
+    func linesDoNotDependOnTheBlocks(blockBytes: Int) {
+        let bytes = Array("\u{FEFF}one\r\n\ntwo\u{E9}\nlast".utf8)
+        #expect(
+            lines(bytes, blockBytes: blockBytes) == [
+                NumberedLine(number: 1, content: .text("one")), NumberedLine(number: 2, content: .text("")),
+                NumberedLine(number: 3, content: .text("two\u{E9}")), NumberedLine(number: 4, content: .text("last")),
+            ])
+    }
+
+    @Test func brokenBytesSpoilOnlyTheirLine() {
+        let long = [UInt8](repeating: 0x61, count: LineSplitter.limitBytes + 1)
+        let result = lines(Array("a\n".utf8) + [0xFF, 0x0A] + long + Array("\nb\0\nz\n".utf8), blockBytes: 1_000)
+        #expect(result.map(\.number) == [1, 2, 3, 4, 5])
+        let isText = result.map { if case .text = $0.content { true } else { false } }
+        #expect(isText == [true, false, false, false, true])
+    }
+
+    @Test func nothingHasNoLines() {
+        #expect(lines([], blockBytes: 1) == [])
+    }
+}
+
+@Suite struct LineReaderTests {
+    @Test func aFileIsReadToItsEnd() async throws {
+        let directory = try TestDirectory()
+        let file = directory.url.appending(path: "list")
+        try Data((1...20_000).map { "http://a/\($0)\n" }.joined().utf8).write(to: file)
+        let reader = try LineReader.open(.file(file.path))
+        var count = 0
+        while let read = await reader.next() {
+            count += 1
+            #expect(read == .line(NumberedLine(number: count, content: .text("http://a/\(count)"))))
+        }
+        #expect(count == 20_000)
+        #expect(await reader.next() == nil)
+    }
+
+    @Test func stopEndsAWaitThatReadingWouldNot() async throws {
+        let directory = try TestDirectory()
+        let fifo = directory.url.appending(path: "fifo").path
+        #expect(mkfifo(fifo, 0o600) == 0)
+        // Open for reading and writing: opening does not wait, and reading never ends by itself.
+        let keeper = open(fifo, O_RDWR)
+        defer { close(keeper) }
+        let reader = try LineReader.open(.file(fifo))
+        async let next = reader.next()
+        reader.stop()
+        #expect(await next == nil)
+        #expect(await reader.next() == nil)
+        // Lets the blocked thread go.
+        _ = StandardStreams.write("\n", to: keeper)
+    }
+
+    @Test func whatCannotBeReadIsAUsageError() throws {
+        let directory = try TestDirectory()
+        #expect(throws: UsageError.self) { try LineReader.open(.file(directory.url.path)) }
+        #expect(throws: UsageError.self) { try LineReader.open(.file(directory.url.path + "/none")) }
+    }
+}

@@ -1,0 +1,106 @@
+import Foundation
+import Testing
+
+/// The built command as a child process, with a bound on its life.
+final class ConvoyProcess {
+    /// How it ended, and what it said.
+    struct Ending {
+        var status: Int32
+        var isSignalled: Bool
+        var output: String
+        var errors: String
+
+        /// The JSON objects of the output, one a line.
+        var events: [[String: Any]] {
+            output.split(separator: "\n").compactMap { line in
+                try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+            }
+        }
+
+        func events(named name: String) -> [[String: Any]] { events.filter { $0["event"] as? String == name } }
+    }
+
+    private static let boundSeconds = 30.0
+
+    let files: TestDirectory
+    private let process = Process()
+    private let endings: AsyncStream<Void>
+
+    /// Starts the command.
+    ///
+    /// - Parameters:
+    ///   - input: what standard input is; empty by default.
+    ///   - output: what standard output is; a file that the ending tells by default.
+    ///   - errors: what standard error is; a file that the ending tells by default.
+    convenience init(_ arguments: [String], input: Any? = nil, output: Any? = nil, errors: Any? = nil) throws {
+        try self.init(Self.executable(), arguments, input: input, output: output, errors: errors)
+    }
+
+    /// Starts a shell with a script in which `$0` is the command.
+    convenience init(shell script: String, _ arguments: [String]) throws {
+        try self.init(URL(filePath: "/bin/sh"), ["-c", script, Self.executable().path] + arguments)
+    }
+
+    private init(
+        _ executable: URL, _ arguments: [String], input: Any? = nil, output: Any? = nil, errors: Any? = nil
+    ) throws {
+        files = try TestDirectory()
+        let (endings, end) = AsyncStream.makeStream(of: Void.self)
+        self.endings = endings
+        process.executableURL = executable
+        process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment.merging(
+            ["SWIFT_BACKTRACE": "enable=no", "TERM": "xterm"]) { $1 }
+        process.standardInput = input ?? FileHandle.nullDevice
+        process.standardOutput = try output ?? Self.file(files, "output")
+        process.standardError = try errors ?? Self.file(files, "errors")
+        process.terminationHandler = { _ in end.finish() }
+        try process.run()
+    }
+
+    /// A test that failed on its way leaves no child behind.
+    deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+
+    func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
+
+    /// Waits for the end; a child that takes too long is killed, which is an issue.
+    func ended() async throws -> Ending {
+        let identifier = process.processIdentifier
+        let bound = DispatchWorkItem { kill(identifier, SIGKILL) }
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.boundSeconds, execute: bound)
+        for await _ in endings {}
+        bound.cancel()
+        let isSignalled = process.terminationReason == .uncaughtSignal
+        if isSignalled { Issue.record("the command ended by signal \(process.terminationStatus)") }
+        return Ending(
+            status: process.terminationStatus, isSignalled: isSignalled, output: text("output"), errors: text("errors"))
+    }
+
+    private func text(_ name: String) -> String {
+        (try? String(contentsOf: files.url.appending(path: name), encoding: .utf8)) ?? ""
+    }
+
+    private static func file(_ files: TestDirectory, _ name: String) throws -> FileHandle {
+        let file = files.url.appending(path: name)
+        try Data().write(to: file)
+        return try FileHandle(forWritingTo: file)
+    }
+
+    /// The command lies beside the test bundle, or some directories above what runs it.
+    private static func executable() throws -> URL {
+        var directory = URL(filePath: CommandLine.arguments[0]).absoluteURL
+        while directory.path != "/" {
+            directory.deleteLastPathComponent()
+            let candidate = directory.appending(path: "convoy", directoryHint: .notDirectory)
+            var isDirectory: ObjCBool = false
+            let isThere = FileManager.default.fileExists(atPath: candidate.path, isDirectory: &isDirectory)
+            if isThere, !isDirectory.boolValue { return candidate }
+        }
+        throw CocoaError(.fileNoSuchFile)
+    }
+}
+
+/// Runs the command to its end.
+func convoy(_ arguments: String..., input: Any? = nil) async throws -> ConvoyProcess.Ending {
+    try await ConvoyProcess(arguments, input: input).ended()
+}

@@ -1,0 +1,173 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// `convoy fetch` as a child process.
+@Suite struct FetchRunningTests {
+    private let directory: TestDirectory
+    private let target: URL
+    private let server: TestServer
+
+    init() throws {
+        directory = try TestDirectory()
+        target = try directory.makeDirectory("target")
+        server = try TestServer()
+        server.respond { request in
+            guard let count = request.path.split(separator: "/").last.flatMap({ Int64($0) }) else {
+                return .status(404, body: "gone \u{1B}[2J")
+            }
+            return .generated(byteCount: count)
+        }
+    }
+
+    private func content(_ name: String) throws -> Data { try Data(contentsOf: target.appending(path: name)) }
+
+    private func list(_ text: String) throws -> String {
+        let file = directory.url.appending(path: "list")
+        try Data(text.utf8).write(to: file)
+        return file.path
+    }
+
+    @Test func filesAreSavedAndSummedUp() async throws {
+        try Data("old".utf8).write(to: target.appending(path: "1000"))
+        let ending = try await convoy(
+            "fetch", "-o", target.path, server.url("/1000").absoluteString, server.url("/x/300000").absoluteString)
+        #expect(ending.status == 0)
+        #expect(ending.errors == "")
+        #expect(ending.output.contains("saved 1000  1.0 kB in "))
+        #expect(ending.output.contains("saved 300000  300.0 kB in "))
+        #expect(ending.output.contains("2 files, 301.0 kB in "))
+        #expect(try content("1000") == Reply.pattern(range: 0..<1_000))
+        #expect(try content("300000") == Reply.pattern(range: 0..<300_000))
+        #expect(try directory.names(in: "target") == ["1000", "300000"])
+    }
+
+    @Test func oneFailureAmongSuccessesIsOneLineAndStatus1() async throws {
+        let url = server.url("/missing").absoluteString.replacing("http://", with: "http://user:secret@")
+        let ending = try await convoy("fetch", "-o\(target.path)", server.url("/10").absoluteString, url)
+        #expect(ending.status == 1)
+        #expect(ending.errors == "convoy: \(server.url("/missing")): the server answered 404\n")
+        #expect(ending.output.contains("1 file, 10 B in "))
+        #expect(ending.output.contains(", 1 failed"))
+        #expect(!(ending.output + ending.errors).contains("secret"))
+        #expect(try directory.names(in: "target") == ["10"])
+    }
+
+    @Test func aBrokenLineIsToldByItsNumberAndTheOthersRun() async throws {
+        let text = """
+            # a list
+            \(server.url("/1"))\tfirst.bin
+
+            nonsense
+            \(server.url("/2"))\t../../second.bin
+            \(server.url("/3"))\tfirst.bin
+            """
+        let ending = try await convoy("fetch", "-i", try list(text), "--output-dir", target.path)
+        #expect(ending.status == 1)
+        #expect(ending.errors.hasPrefix("convoy: line 4 of "))
+        #expect(ending.errors.split(separator: "\n").count == 1)
+        #expect(try directory.names(in: "target") == ["first-1.bin", "first.bin", "second.bin"])
+        #expect(try content("first.bin").count == 1)
+        #expect(try content("first-1.bin").count == 3)
+    }
+
+    @Test func standardInputIsReadAsItComes() async throws {
+        let pipe = Pipe()
+        let child = try ConvoyProcess(["fetch", "-i", "-", "-o", target.path], input: pipe)
+        try pipe.fileHandleForWriting.write(contentsOf: Data("\(server.url("/1"))\n".utf8))
+        // The first request comes while the list is open still.
+        try await server.requestsReceived(count: 1, within: .seconds(30))
+        try pipe.fileHandleForWriting.write(contentsOf: Data("\(server.url("/2"))".utf8))
+        try pipe.fileHandleForWriting.close()
+        let ending = try await child.ended()
+        #expect(ending.status == 0)
+        #expect(try directory.names(in: "target") == ["1", "2"])
+    }
+
+    @Test func anUnreachableHostIsNamedWithTheCause() async throws {
+        let gone = try TestServer()
+        let url = gone.url("/a")
+        gone.shutDown()
+        let ending = try await convoy("fetch", "-o", target.path, url.absoluteString)
+        #expect(ending.status == 1)
+        #expect(ending.errors.hasPrefix("convoy: \(url): "))
+        #expect(ending.errors.contains("connectionFailed"))
+        #expect(try directory.names(in: "target") == [])
+    }
+
+    @Test func aMissingDirectoryRunsNothing() async throws {
+        let ending = try await convoy("fetch", "-o", target.path + "/none", server.url("/1").absoluteString)
+        #expect(ending.status == 2)
+        #expect(ending.errors.contains("cannot be used"))
+        #expect(server.requestCount == 0)
+    }
+
+    @Test func aDirectoryInTheWayFailsOnlyItsFile() async throws {
+        try FileManager.default.createDirectory(
+            at: target.appending(path: "5"), withIntermediateDirectories: false)
+        let ending = try await convoy(
+            "fetch", "-o", target.path, server.url("/5").absoluteString, server.url("/6").absoluteString)
+        #expect(ending.status == 1)
+        #expect(ending.errors.contains("destinationUnwritable") || ending.errors.contains("could not be put"))
+        #expect(try directory.names(in: "target") == ["5", "6"])
+    }
+
+    @Test func headerFieldsAreSent() async throws {
+        let ending = try await convoy(
+            "fetch", "--discard", "--header", "X-One: 1", "--header=X-Two: a: b", server.url("/1").absoluteString)
+        #expect(ending.status == 0)
+        let request = try await server.takeRequest()
+        #expect(request.value(of: "x-one") == "1")
+        #expect(request.value(of: "x-two") == "a: b")
+    }
+
+    @Test func quietPrintsErrorsOnly() async throws {
+        let ending = try await convoy(
+            "fetch", "--quiet", "-o", target.path, server.url("/1").absoluteString, server.url("/x").absoluteString)
+        #expect(ending.status == 1)
+        #expect(ending.output == "")
+        #expect(ending.errors.split(separator: "\n").count == 1)
+    }
+
+    @Test func jsonTellsEveryStartAndEnd() async throws {
+        let text = "\(server.url("/1000"))\n\(server.url("/x"))\nnonsense\n"
+        let ending = try await convoy("fetch", "--json", "-o", target.path, "-i", try list(text))
+        #expect(ending.status == 1)
+        #expect(ending.errors == "")
+        #expect(ending.events.count == ending.output.split(separator: "\n").count)
+        #expect(ending.events(named: "started").contains { $0["url"] as? String == server.url("/1000").absoluteString })
+        let finished = try #require(ending.events(named: "finished").first)
+        #expect(finished["status"] as? Int == 200)
+        #expect(finished["bytes"] as? Int == 1_000)
+        #expect(finished["file"] as? String == target.path + "/1000")
+        #expect(finished["seconds"] is Double)
+        let failed = ending.events(named: "failed")
+        #expect(failed.contains { $0["code"] as? String == "unacceptableStatus" && $0["status"] as? Int == 404 })
+        #expect(failed.contains { $0["code"] as? String == "invalidRequest" && $0["line"] as? Int == 3 })
+        let summary = try #require(ending.events.last)
+        #expect(summary["event"] as? String == "summary")
+        #expect(summary["succeeded"] as? Int == 1)
+        #expect(summary["failed"] as? Int == 2)
+        #expect(summary["exit_status"] as? Int == 1)
+    }
+
+    @Test(arguments: [
+        ["fetch"], ["fetch", "--nope"], ["nope"], [], ["demo", "x"], ["fetch", "-j", "0", "http://a/"],
+    ])
+    func usageErrorsExitWith2(arguments: [String]) async throws {
+        let ending = try await ConvoyProcess(arguments).ended()
+        #expect(ending.status == 2)
+        #expect(ending.output == "")
+        #expect(ending.errors.hasPrefix("convoy: "))
+        #expect(ending.errors.contains("--help"))
+    }
+
+    @Test(arguments: [["--help"], ["fetch", "--help"], ["demo", "--help"], ["--version"]])
+    func helpGoesToStandardOutput(arguments: [String]) async throws {
+        let ending = try await ConvoyProcess(arguments).ended()
+        #expect(ending.status == 0)
+        #expect(ending.output.contains("convoy"))
+        #expect(ending.output.split(separator: "\n").allSatisfy { $0.count <= 120 })
+        #expect(ending.errors == "")
+    }
+}

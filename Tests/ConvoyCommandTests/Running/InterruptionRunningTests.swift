@@ -1,0 +1,81 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// What stops a run on its way.
+@Suite struct InterruptionRunningTests {
+    private let directory: TestDirectory
+    private let server: TestServer
+
+    init() throws {
+        directory = try TestDirectory()
+        server = try TestServer()
+    }
+
+    @Test(arguments: [(SIGINT, 130, "interrupted"), (SIGTERM, 143, "terminated")])
+    func aSignalCancelsAndLeavesNothing(signal: Int32, status: Int32, word: String) async throws {
+        let gate = Gate()
+        server.respond { _ in .generated(byteCount: 1_000_000).stalling(afterBodyBytes: 500_000, until: gate) }
+        try Data("old".utf8).write(to: directory.url.appending(path: "a"))
+        let child = try ConvoyProcess(
+            ["fetch", "-o", directory.url.path, server.url("/a").absoluteString, server.url("/b").absoluteString])
+        try await gate.reached(count: 2, within: .seconds(30))
+        child.send(signal)
+        let ending = try await child.ended()
+        #expect(ending.status == status)
+        #expect(ending.output.hasPrefix("\(word): 0 files, 0 B in "))
+        #expect(ending.output.hasSuffix(", 2 cancelled\n"))
+        #expect(ending.errors == "")
+        #expect(try directory.names() == ["a"])
+        #expect(try Data(contentsOf: directory.url.appending(path: "a")) == Data("old".utf8))
+    }
+
+    @Test func aListThatNeverEndsCanBeInterrupted() async throws {
+        server.respond { _ in .status(200, body: "x") }
+        let pipe = Pipe()
+        let child = try ConvoyProcess(["fetch", "-i", "-", "-o", directory.url.path], input: pipe)
+        try pipe.fileHandleForWriting.write(contentsOf: Data("\(server.url("/a"))\n".utf8))
+        try await server.requestsReceived(count: 1, within: .seconds(30))
+        child.send(SIGINT)
+        let ending = try await child.ended()
+        #expect(ending.status == 130)
+        #expect(ending.output.contains("interrupted: "))
+        try pipe.fileHandleForWriting.close()
+    }
+
+    @Test func aClosedOutputEndsTheRunQuietly() async throws {
+        let gate = Gate()
+        server.route("/slow") { _ in .generated(byteCount: 1_000).stalling(afterBodyBytes: 10, until: gate) }
+        server.route("/a") { _ in .status(200, body: "x") }
+        let output = Pipe()
+        try output.fileHandleForReading.close()
+        let child = try ConvoyProcess(
+            ["fetch", "-o", directory.url.path, server.url("/slow").absoluteString, server.url("/a").absoluteString],
+            output: output)
+        let ending = try await child.ended()
+        #expect(ending.status == 141)
+        #expect(ending.errors == "")
+        #expect(try directory.names() == ["a"])
+    }
+
+    @Test func streamsThatWereClosedBeforeTheStartAreNotWrittenTo() async throws {
+        server.respond { _ in .status(200, body: "x") }
+        let url = server.url("/a").absoluteString
+        let script = "exec \"$0\" fetch \"$@\" >&- 2>&- <&-"
+        let child = try ConvoyProcess(shell: script, ["--quiet", "-o", directory.url.path, url])
+        #expect(try await child.ended().status == 0)
+        #expect(try Data(contentsOf: directory.url.appending(path: "a")) == Data("x".utf8))
+        let loud = try ConvoyProcess(shell: script, ["-o", directory.url.path, url])
+        #expect(try await loud.ended().status == 141)
+        #expect(try Data(contentsOf: directory.url.appending(path: "a")) == Data("x".utf8))
+        let list = try ConvoyProcess(shell: script, ["-i", "-", "-o", directory.url.path])
+        #expect(try await list.ended().status == 2)
+    }
+
+    @Test func theDemoDoesWhatItSays() async throws {
+        let ending = try await convoy("demo")
+        #expect(ending.status == 0)
+        #expect(ending.errors == "")
+        #expect(ending.output.components(separatedBy: "  ok: ").count == 4)
+    }
+}

@@ -1,0 +1,87 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import ConvoyCommand
+
+#if os(Linux)
+    /// The command with a terminal as its standard error.
+    @Suite struct LiveRunningTests {
+        /// A terminal of 50 columns by 6 lines.
+        private struct PseudoTerminal {
+            let master: Int32
+            let slave: FileHandle
+
+            init() throws {
+                master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+                try #require(master >= 0)
+                // Linux: TIOCSPTLCK unlocks the other end, TIOCGPTN gives its number; Glibc's module has neither.
+                var (lock, number) = (Int32(0), UInt32(0))
+                try #require(ioctl(master, 0x4004_5431, &lock) == 0 && ioctl(master, 0x8004_5430, &number) == 0)
+                let descriptor = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY | O_CLOEXEC)
+                try #require(descriptor >= 0)
+                var size = winsize(ws_row: 6, ws_col: 50, ws_xpixel: 0, ws_ypixel: 0)
+                try #require(ioctl(descriptor, UInt(TIOCSWINSZ), &size) == 0)
+                slave = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+            }
+
+            /// Reads off the task's thread, until a text has been written or nobody has the terminal open any more.
+            func read(until text: String? = nil) async -> String {
+                let master = master
+                return await withCheckedContinuation { continuation in
+                    DispatchQueue(label: "pty").async {
+                        var (seen, block) = ([UInt8](), [UInt8](repeating: 0, count: 4_096))
+                        while true {
+                            var request = pollfd(fd: master, events: Int16(POLLIN), revents: 0)
+                            guard poll(&request, 1, 20_000) > 0 else { break }
+                            let count = Foundation.read(master, &block, block.count)
+                            guard count > 0 else { break }
+                            seen += block.prefix(count)
+                            if let text, String(decoding: seen, as: UTF8.self).contains(text) { break }
+                        }
+                        continuation.resume(returning: String(decoding: seen, as: UTF8.self))
+                    }
+                }
+            }
+        }
+
+        @Test func progressIsDrawnAndTheCursorRestored() async throws {
+            let (directory, server, gate) = (try TestDirectory(), try TestServer(), Gate())
+            server.respond { _ in .generated(byteCount: 100_000).stalling(afterBodyBytes: 50_000, until: gate) }
+            let terminal = try PseudoTerminal()
+            defer { close(terminal.master) }
+            let urls = (0..<8).map { server.url("/\u{6F22}\u{5B57}-a-rather-long-name-\($0)").absoluteString }
+            let child = try ConvoyProcess(
+                ["fetch", "--per-host=8", "-o", directory.url.path] + urls, errors: terminal.slave)
+            try terminal.slave.close()
+            // Four files and the total fit the six lines; the others are counted.
+            let before = await terminal.read(until: "400.0 kB")
+            gate.open()
+            let text = before + (await terminal.read())
+            let ending = try await child.ended()
+            #expect(ending.status == 0)
+            #expect(ending.output.contains("8 files, 800.0 kB in "))
+            #expect(before.contains("\u{1B}[?25l"))
+            #expect(text.hasSuffix("\u{1B}[J\u{1B}[?25h"))
+            for line in text.replacing(#/\u{1B}\[[?0-9]*[A-Za-z]/#, with: "").split(whereSeparator: \.isNewline) {
+                #expect(line.description.columnCount <= 49)
+            }
+        }
+
+        @Test func anInterruptionRestoresTheCursor() async throws {
+            let (directory, server, gate) = (try TestDirectory(), try TestServer(), Gate())
+            server.respond { _ in .generated(byteCount: 100_000).stalling(afterBodyBytes: 50_000, until: gate) }
+            let terminal = try PseudoTerminal()
+            defer { close(terminal.master) }
+            let child = try ConvoyProcess(
+                ["fetch", "-o", directory.url.path, server.url("/a").absoluteString], errors: terminal.slave)
+            try terminal.slave.close()
+            let before = await terminal.read(until: "50.0 kB")
+            child.send(SIGINT)
+            let text = before + (await terminal.read())
+            #expect(try await child.ended().status == 130)
+            #expect(text.hasSuffix("\u{1B}[?25h"))
+            #expect(try directory.names() == [])
+        }
+    }
+#endif

@@ -1,0 +1,119 @@
+import Foundation
+import Testing
+
+@testable import ConvoyCommand
+
+@Suite struct FiguresTests {
+    @Test(arguments: [
+        (0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (1_249, "1.2 kB"), (999_949, "999.9 kB"), (999_950, "1.0 MB"),
+        (1_234_567_890, "1.2 GB"), (Int64.max, "9.2 EB"),
+    ])
+    func bytesHaveOneDecimal(count: Int64, text: String) {
+        #expect(Figures.bytes(count) == text)
+    }
+
+    @Test(arguments: [
+        (Duration.milliseconds(12), "12 ms"), (.milliseconds(340), "0.3 s"), (.milliseconds(59_949), "59.9 s"),
+        (.milliseconds(59_960), "1 min 00 s"), (.seconds(65), "1 min 05 s"), (.seconds(7_380), "2 h 03 min"),
+        (.seconds(-1), "0 ms"),
+    ])
+    func timesAreForPeople(time: Duration, text: String) {
+        #expect(Figures.time(time) == text)
+    }
+
+    @Test(arguments: [
+        (6.2, "0:07"), (754.0, "12:34"), (3_723.0, "1:02:03"), (Double.infinity, "> 99 h"), (-5, "0:00"),
+    ])
+    func timeLeftIsAClock(seconds: Double, text: String) {
+        #expect(Figures.timeLeft(seconds) == text)
+    }
+
+    @Test func ratesAreBytesASecond() {
+        #expect(Figures.rate(1_500_000) == "1.5 MB/s")
+        #expect(Figures.rate(.infinity).hasSuffix("EB/s"))
+    }
+}
+
+@Suite struct VisibleTextTests {
+    @Test func nothingSteersTheTerminal() {
+        #expect("a\u{1B}[2Jb\u{9B}c\u{7}\u{202E}d\u{2028}e".visible() == "a?[2Jb?c??d?e")
+        #expect("a\r\nb\tc".visible() == "a  b c")
+        #expect("a\nb".visible(keepsNewlines: true) == "a\nb")
+        #expect("\u{E9}\u{6F22}\u{1F600}".visible() == "\u{E9}\u{6F22}\u{1F600}")
+    }
+
+    @Test(arguments: [
+        ("abc", 3), ("\u{6F22}\u{5B57}", 4), ("e\u{301}", 1), ("\u{1F600}", 2), ("\u{FF21}", 2), ("\u{200D}", 0),
+    ])
+    func columnsAreCounted(text: String, count: Int) {
+        #expect(text.columnCount == count)
+    }
+
+    @Test func clippingNeverExceedsTheLimit() {
+        for limit in 0...12 {
+            #expect("\u{6F22}a\u{5B57}b\u{1F600}cdefgh".clipped(toColumns: limit).columnCount <= limit)
+            #expect("\u{6F22}a\u{5B57}".fitted(toColumns: limit).columnCount == limit)
+        }
+        #expect("abcdefghij".clipped(toColumns: 8) == "abcde...")
+    }
+}
+
+@Suite struct ProgressLineTests {
+    @Test func detailsGoBeforeTheBarAndTheBarBeforeTheLabel() {
+        let line = ProgressLine(label: "name.zip", fraction: 0.455, details: ["1.2 MB", "3.4 MB/s"])
+        #expect(line.text(columns: 60) == "name.zip         [=======>        ]   45 %  1.2 MB  3.4 MB/s")
+        #expect(line.text(columns: 30) == "name.zip   45 %  1.2 MB")
+        #expect(line.text(columns: 8) == "name.zip")
+    }
+
+    @Test(arguments: [-1.0, 0, 0.5, 0.999, 1, 7])
+    func barsAreAsWideAsAskedFor(fraction: Double) {
+        for columns in 3...20 { #expect(ProgressLine.bar(fraction, columns: columns).count == columns) }
+    }
+}
+
+@Suite struct RateMeterTests {
+    @Test func aSteadyRateIsItself() throws {
+        var meter = RateMeter()
+        let start = ContinuousClock.now
+        for tick in 0...50 { meter.note(Int64(tick) * 100_000, at: start + .milliseconds(100 * tick)) }
+        #expect(abs(try #require(meter.bytesPerSecond) - 1_000_000) < 1)
+    }
+
+    @Test func aStallFadesAndARestartBeginsAnew() throws {
+        var meter = RateMeter()
+        let start = ContinuousClock.now
+        meter.note(0, at: start)
+        meter.note(1_000, at: start + .seconds(1))
+        meter.note(1_000, at: start + .seconds(4))
+        #expect(try #require(meter.bytesPerSecond) < 400)
+        meter.note(0, at: start + .seconds(5))
+        #expect(meter.bytesPerSecond == nil)
+    }
+}
+
+@Suite struct LiveRegionTests {
+    private let size = Terminal.Size(width: 10, height: 3)
+
+    @Test func redrawingGoesUpAndClearsWhatIsLeft() {
+        var region = LiveRegion()
+        #expect(region.draw(["a", "b"], size: size) == "\u{1B}[?25l\ra\u{1B}[K\nb\u{1B}[K\n\u{1B}[J")
+        #expect(region.draw(["c"], size: size) == "\r\u{1B}[2Ac\u{1B}[K\n\u{1B}[J")
+        #expect(region.draw(["c"], size: size) == "")
+        #expect(region.erase() == "\r\u{1B}[1A\u{1B}[J\u{1B}[?25h")
+        #expect(region.erase() == "")
+    }
+
+    @Test func linesNeverWrapOrScroll() {
+        var region = LiveRegion()
+        _ = region.draw(Array(repeating: "0123456789abc", count: 8), size: size)
+        #expect(region.lines == ["012345...", "012345..."])
+    }
+
+    @Test func permanentTextGoesAbove() {
+        var region = LiveRegion()
+        #expect(region.insert("x\n") == "x\n")
+        _ = region.draw(["a"], size: size)
+        #expect(region.insert("x\n") == "\r\u{1B}[1A\u{1B}[Jx\na\n")
+    }
+}
