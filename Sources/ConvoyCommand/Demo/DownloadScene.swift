@@ -62,7 +62,6 @@ struct DownloadScene: DemoScene {
                 cancelled.error = error
             }
         }
-        TemporaryFiles.waitUntilGone(in: directory.path)
         cancelled.leftovers = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? ["?"]
         return cancelled
     }

@@ -55,7 +55,6 @@ struct FetchRun {
         }
         await batch.finished()
         ticker?.stop()
-        if interruption.reason != nil, !options.discards { TemporaryFiles.waitUntilGone(in: options.directory) }
         var summary = tally.withLock { $0 }
         summary.time = .now - start
         summary.reason = interruption.reason

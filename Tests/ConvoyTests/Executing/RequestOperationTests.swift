@@ -253,6 +253,32 @@ import Testing
         manager.isSuspended = false
     }
 
+    /// Cancelled by the check of the head, on the transport's thread, in the middle of making the file.
+    @Test func aCancelledDownloadHasLeftNoFileWhenThatIsTold() async throws {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = StubServer()
+        let told = EventLog<[String]>()
+        let cancelled = Locked<RequestOperation<URL>?>(nil)
+        let check = StatusCheck { _ in
+            cancelled.withLock { $0 }?.cancel()
+            #expect(told.count == 0)
+            return true
+        }
+        let operation = RequestOperation(
+            Request<Data>.stub("a").accepting(check).saved(to: directory.appendingPathComponent("a")),
+            transport: server.transport)
+        cancelled.withLock { $0 = operation }
+        operation.onFinish { _ in
+            told.record((try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? ["?"])
+        }
+        operation.start()
+        #expect(await told.wait() == [[]])
+        #expect(operation.error?.code == .cancelled)
+        cancelled.withLock { $0 = nil }
+    }
+
     // MARK: Starting and waiting
 
     @Test func startingTwiceSendsOnce() async throws {

@@ -1,0 +1,91 @@
+import Convoy
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// The code of the README and of the documentation, as it stands there, against a server.
+@Suite struct ReadmeTests {
+    struct Token: Codable, Sendable { var id: String }
+    struct User: Codable, Sendable, Equatable { var id: String }
+    struct Order: Codable, Sendable, Equatable { var number: Int }
+
+    private func makeServer() throws -> TestServer {
+        let server = try TestServer()
+        server.route("/login") { _ in .json(#"{"id": "secret"}"#) }
+        server.route("/me") { request in
+            request.value(of: "Authorization") == "Bearer secret" ? .json(#"{"id": "ada"}"#) : .status(401)
+        }
+        server.route("/orders") { request in request.query == "user=ada" ? .json(#"[{"number": 1}]"#) : .status(404) }
+        server.respond { .status(200, body: $0.path) }
+        return server
+    }
+
+    @Test func theExampleAndTheChain() async throws {
+        let server = try makeServer()
+        defer { server.shutDown() }
+        let (loginURL, meURL) = (server.url("/login"), server.url("/me"))
+        let credentials = ["name": "ada"]
+        let shown = EventLog<User?>()
+        let queue = DispatchQueue(label: "show")
+
+        let manager = RequestManager(
+            configuration: .init(maxConcurrentOperationCount: 16, maxConcurrentPerHost: 6, baseURL: server.url("/")))
+        let token = try await manager.send(Request<Token>.post(loginURL, json: credentials)).value
+        #expect(token.id == "secret")
+
+        let login = manager.operation(Request<Token>.post(loginURL, json: credentials))
+        let me = manager.operation(after: login) { Request<User>.get(meURL).bearer($0.value.id) }
+        me.onFinish(on: .queue(queue)) { result in shown.record(try? result.get().value) }
+        manager.enqueue(login, me)
+
+        let list = manager.operation(after: me) { Request<[Order]>.get("orders").query("user", $0.value.id) }
+        manager.enqueue(list)
+        #expect(!manager.why(list).isEmpty)
+        #expect(try await list.response().value == [Order(number: 1)])
+        #expect(await shown.wait() == [User(id: "ada")])
+    }
+
+    @Test func theBatch() async throws {
+        let server = try makeServer()
+        defer { server.shutDown() }
+        let manager = RequestManager()
+        let urls = (0..<20).map { server.url("/\($0)") }
+        let drawn = EventLog<Double>()
+
+        let batch = manager.batch(urls.map { Request<Data>.get($0) })
+        for await progress in batch.progress { drawn.record(progress.fractionCompleted) }
+        let bodies = try await batch.results.map { String(decoding: try $0.get().value, as: UTF8.self) }
+        #expect(bodies == (0..<20).map { "/\($0)" })
+        #expect(drawn.events.last == 1)
+    }
+
+    @Test func theDownload() async throws {
+        let server = try makeServer()
+        defer { server.shutDown() }
+        let gate = Gate()
+        server.enqueue(.generated(byteCount: 100_000).stalling(afterBodyBytes: 50_000, until: gate))
+        server.enqueue(.generated(byteCount: 100_000))
+        let manager = RequestManager()
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: file) }
+
+        let download = manager.download(.get(server.url("/big")), to: file)
+        download.onProgress { _ = $0.fractionCompleted }
+        try await gate.reached()
+        download.cancel()
+        await manager.drain()
+        #expect(!FileManager.default.fileExists(atPath: file.path))
+
+        _ = try await manager.download(.get(server.url("/big")), to: file).response()
+        #expect(try Data(contentsOf: file) == Reply.pattern(range: 0..<100_000))
+    }
+
+    @Test func chunksOneByOne() async throws {
+        let server = try makeServer()
+        defer { server.shutDown() }
+        server.enqueue(.generated(byteCount: 300_000))
+        var body = Data()
+        for try await chunk in RequestManager().chunks(of: .get(server.url("/big"))) { body += chunk }
+        #expect(body == Reply.pattern(range: 0..<300_000))
+    }
+}
