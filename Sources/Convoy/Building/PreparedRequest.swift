@@ -15,12 +15,14 @@ public struct PreparedRequest: Sendable, Hashable {
     public let body: Data?
     /// How long nothing may arrive.
     public let idleTimeout: Duration
+    /// Scheme, host and port, in one spelling: what per-host limits count by.
+    let hostKey: String
 
     /// Checks a request and resolves its URL.
     ///
     /// - Throws: `.invalidRequest` with the reason.
     init(_ core: RequestCore, baseURL: URL?) throws(RequestError) {
-        if let defect = core.findDefect() { throw Self.refusal(defect, core) }
+        if let defect = core.findDefectBesideURL() { throw Self.refusal(defect, core) }
         guard let given = core.url else { throw Self.refusal("there is no URL", core) }
         var url = given
         if given.scheme == nil {
@@ -31,7 +33,10 @@ public struct PreparedRequest: Sendable, Hashable {
                 throw Self.refusal("the URL \(given.redactedString) cannot be resolved against the base URL", core)
             }
             url = resolved
-            if let defect = url.requestDefect { throw Self.refusal(defect, core) }
+        }
+        switch url.origin {
+        case .failure(let defect): throw Self.refusal(defect.reason, core)
+        case .success(let key): hostKey = key
         }
         if !core.queryItems.isEmpty {
             guard let extended = url.appendingQuery(core.queryItems) else {
@@ -47,27 +52,13 @@ public struct PreparedRequest: Sendable, Hashable {
     }
 
     private static func refusal(_ reason: String, _ core: RequestCore) -> RequestError {
-        RequestError(.invalidRequest, "nothing was sent: \(reason)", request: core.summary)
-    }
-
-    /// Scheme, host and port, in one spelling: what per-host limits count by.
-    var hostKey: String {
-        let scheme = url.scheme?.lowercased() ?? ""
-        let port = url.port ?? (scheme == "https" ? 443 : 80)
-        return "\(scheme)://\(url.host(percentEncoded: true)?.lowercased() ?? ""):\(port)"
+        RequestError(.invalidRequest, "nothing was sent: \(reason)", summary: core.summary)
     }
 }
 
 extension PreparedRequest: CustomStringConvertible {
     /// Method and URL, without credentials.
     public var description: String { "\(method.rawValue) \(url.redactedString)" }
-}
-
-extension RequestCore {
-    /// Method and URL, without credentials, for errors and logs.
-    var summary: String {
-        "\(method.rawValue.debugDescription.dropFirst().dropLast()) \(url?.redactedString ?? "(no URL)")"
-    }
 }
 
 extension URL {

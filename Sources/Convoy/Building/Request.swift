@@ -116,10 +116,15 @@ struct RequestCore: Sendable {
     }
 
     func findDefect() -> String? {
+        if let defect = findDefectBesideURL() { return defect }
+        guard let url, url.scheme != nil, case .failure(let defect) = url.origin else { return nil }
+        return defect.reason
+    }
+
+    func findDefectBesideURL() -> String? {
         if let defect { return defect }
         guard method.isToken else { return "the method \(method.rawValue.debugDescription) is not a token" }
         if let defect = headerFields.defect { return defect }
-        if let url, url.scheme != nil, let defect = url.requestDefect { return defect }
         if maximumBodyBytes < 0 { return "the body size limit is negative" }
         if idleTimeout <= .zero { return "the idle timeout is not positive" }
         return nil
@@ -127,17 +132,25 @@ struct RequestCore: Sendable {
 }
 
 extension URL {
-    /// Why no request can go to this absolute URL, or nil.
-    var requestDefect: String? {
+    /// Why no request can go to a URL.
+    struct Defect: Error {
+        let reason: String
+    }
+
+    /// Scheme, host and port of this absolute URL in one spelling, or why no request can go there.
+    var origin: Result<String, Defect> {
         guard let scheme = scheme?.lowercased(), scheme == "http" || scheme == "https" else {
-            return "the URL \(redactedString) is neither http nor https"
+            return .failure(Defect(reason: "the URL \(redactedString) is neither http nor https"))
         }
-        guard let host = host(percentEncoded: true), !host.isEmpty else {
-            return "the URL \(redactedString) has no host"
+        guard let host = host(percentEncoded: true)?.lowercased(), !host.isEmpty else {
+            return .failure(Defect(reason: "the URL \(redactedString) has no host"))
         }
+        let port = port ?? (scheme == "https" ? 443 : 80)
         // A port out of range reaches some loaders as another port.
-        if let port, !(0...65_535).contains(port) { return "the URL \(redactedString) has no valid port" }
-        return nil
+        guard (0...65_535).contains(port) else {
+            return .failure(Defect(reason: "the URL \(redactedString) has no valid port"))
+        }
+        return .success("\(scheme)://\(host):\(port)")
     }
 
     /// The URL without user name and password, for people and logs.

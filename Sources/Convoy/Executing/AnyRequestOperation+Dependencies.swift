@@ -58,13 +58,14 @@ extension AnyRequestOperation {
         conclude(
             AnyOutcome(
                 error: RequestError(
-                    .dependencyFailed, "nothing was sent: \(label), which it depends on, \(what)", request: self.label,
+                    .dependencyFailed, "nothing was sent: \(label), which it depends on, \(what)",
+                    summary: RequestSummary(text: self.label),
                     underlying: root)))
     }
 
     /// A short name for messages: its own name, or method and URL.
     var label: String {
         let (core, prepared) = state.withLock { ($0.recipe?.core, $0.prepared) }
-        return name ?? prepared?.description ?? core?.summary ?? "a request not built yet"
+        return name ?? prepared?.description ?? core?.summary.description ?? "a request not built yet"
     }
 }

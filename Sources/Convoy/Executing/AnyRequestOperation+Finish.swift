@@ -6,8 +6,8 @@ extension AnyRequestOperation {
     func conclude(_ code: RequestError.Code, _ message: String) {
         // Cheap way out for the common case of cancelling what has ended.
         guard state.withLock({ $0.outcome == nil }) else { return }
-        let summary = state.withLock { $0.prepared?.description ?? $0.recipe?.core?.summary } ?? name ?? ""
-        conclude(AnyOutcome(error: RequestError(code, message, request: summary)))
+        let summary = state.withLock { $0.prepared?.summary ?? $0.recipe?.core?.summary }
+        conclude(AnyOutcome(error: RequestError(code, message, summary: summary ?? RequestSummary(text: name ?? ""))))
     }
 
     /// Stores an outcome if there is none yet, and does what follows from it.

@@ -26,12 +26,17 @@ extension AnyRequestOperation {
 
     private func moved(_ number: Int, _ change: (inout TransferProgress) -> Void) {
         let isMonitored = !context.monitors.isEmpty
-        let progress: TransferProgress? = state.withLock { state in
+        let told: (TransferProgress, observers: [Watch.ProgressObserver]?)? = state.withLock { state in
             guard state.machine.accepts(attempt: number) else { return nil }
             change(&state.progress)
-            return state.watch != nil || isMonitored ? state.progress : nil
+            guard state.watch != nil || isMonitored else { return nil }
+            // Where only progress is watched, there is no order among events to keep.
+            let observers = isMonitored || state.watch?.events != nil ? nil : state.watch?.progressObservers
+            return (state.progress, observers)
         }
-        if let progress { emit(.progress(progress)) }
+        guard let told else { return }
+        guard let observers = told.observers else { return emit(.progress(told.0)) }
+        for observer in observers { observer.tell(told.0) }
     }
 
     /// The body is complete: check, decode, conclude.
@@ -61,22 +66,22 @@ extension AnyRequestOperation {
     private func outcome(
         of body: ReceivedBody, _ transfer: FinishedTransfer, _ recipe: Recipe, isAcceptable: Bool
     ) -> AnyOutcome {
-        let (summary, head) = (transfer.request.description, transfer.head)
+        let (summary, head) = (transfer.request.summary, transfer.head)
         guard isAcceptable else {
             return AnyOutcome(
                 error: RequestError(
-                    .unacceptableStatus, "the server answered \(head.statusCode)", request: summary, response: head,
+                    .unacceptableStatus, "the server answered \(head.statusCode)", summary: summary, response: head,
                     body: body.data, isRetryable: [408, 425, 429, 500, 502, 503, 504].contains(head.statusCode)))
         }
         do {
             return try recipe.respond(body, transfer)
         } catch let error as RequestError {
-            return AnyOutcome(error: error.with(request: summary, response: head))
+            return AnyOutcome(error: error.with(summary, response: head))
         } catch {
             return AnyOutcome(
                 error: RequestError(
                     .decodingFailed, "the body of \(body.data.count) bytes could not be decoded: \(error)",
-                    request: summary, response: head, body: body.data, underlying: error))
+                    summary: summary, response: head, body: body.data, underlying: error))
         }
     }
 }

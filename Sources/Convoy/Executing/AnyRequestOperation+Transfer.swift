@@ -51,7 +51,7 @@ extension AnyRequestOperation {
             }
             return true
         } catch {
-            conclude(AnyOutcome(error: error.with(request: recipe.core?.summary ?? name ?? "")))
+            conclude(AnyOutcome(error: error.with(recipe.core?.summary ?? name.map { RequestSummary(text: $0) })))
             return false
         }
     }
@@ -75,7 +75,7 @@ extension AnyRequestOperation {
             task = try context.transport.makeTask(for: request, client: attempt)
         } catch {
             state.withLock { $0.isLaunching = false }
-            return conclude(AnyOutcome(error: error.with(request: request.description)), attempt: number)
+            return conclude(AnyOutcome(error: error.with(request.summary)), attempt: number)
         }
 
         enum Next { case resume, wait, discard }

@@ -27,7 +27,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         self.context = context
         state = Locked(OperationState(recipe: recipe))
         super.init()
-        name = recipe.core?.name
+        if let name = recipe.core?.name { self.name = name }
         // Explicitly, also when it is normal: SCF files an operation without a priority of its own by its quality of
         // service and later ignores a raised priority.
         super.queuePriority = recipe.core?.priority ?? .normal
@@ -179,7 +179,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         let (name, core, prepared, phase) = state.withLock {
             ($0.recipe?.core?.name, $0.recipe?.core, $0.prepared, $0.machine.phase)
         }
-        let what = name ?? prepared?.description ?? core?.summary ?? self.name ?? "a request not built yet"
+        let what = name ?? prepared?.description ?? core?.summary.description ?? self.name ?? "a request not built yet"
         return "\(what) (\(phase.words))"
     }
 }

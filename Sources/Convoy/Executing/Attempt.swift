@@ -142,14 +142,14 @@ final class Attempt: TransportClient {
     private func fail(_ error: RequestError) {
         let head = receiving.withLock { $0.head }
         close()
-        conclude(with: error.with(request: "", response: head))
+        conclude(with: error.with(nil, response: head))
     }
 
     /// Never on the transport's thread: ending an operation notifies, and cancels a task.
     private func conclude(with error: RequestError, taskHasEnded: Bool = false) {
         operation.onLane {
             self.operation.conclude(
-                AnyOutcome(error: error.with(request: self.operation.request?.description ?? "")),
+                AnyOutcome(error: error.with(self.operation.request?.summary)),
                 attempt: self.number, taskHasEnded: taskHasEnded, isOnLane: true)
         }
     }

@@ -26,19 +26,19 @@ public struct RequestError: Error, Sendable {
     private final class Storage: Sendable {
         let code: Code
         let message: String
-        let request: String
+        let summary: RequestSummary
         let response: ResponseHead?
         let body: Data?
         let underlying: (any Error)?
         let isRetryable: Bool
 
         init(
-            code: Code, message: String, request: String, response: ResponseHead?, body: Data?,
+            code: Code, message: String, summary: RequestSummary, response: ResponseHead?, body: Data?,
             underlying: (any Error)?, isRetryable: Bool
         ) {
             self.code = code
             self.message = message
-            self.request = request
+            self.summary = summary
             self.response = response
             self.body = body
             self.underlying = underlying
@@ -62,8 +62,17 @@ public struct RequestError: Error, Sendable {
         _ code: Code, _ message: String, request: String = "", response: ResponseHead? = nil, body: Data? = nil,
         underlying: (any Error)? = nil, isRetryable: Bool? = nil
     ) {
+        self.init(
+            code, message, summary: RequestSummary(text: request), response: response, body: body,
+            underlying: underlying, isRetryable: isRetryable)
+    }
+
+    init(
+        _ code: Code, _ message: String, summary: RequestSummary, response: ResponseHead? = nil, body: Data? = nil,
+        underlying: (any Error)? = nil, isRetryable: Bool? = nil
+    ) {
         storage = Storage(
-            code: code, message: message, request: request, response: response, body: body, underlying: underlying,
+            code: code, message: message, summary: summary, response: response, body: body, underlying: underlying,
             isRetryable: isRetryable ?? code.isUsuallyRetryable)
     }
 
@@ -72,7 +81,7 @@ public struct RequestError: Error, Sendable {
     /// What was tried, what happened and what to do, in one line.
     public var message: String { storage.message }
     /// Method and URL of the request, with credentials in the URL replaced.
-    public var request: String { storage.request }
+    public var request: String { storage.summary.description }
     /// The response, if one arrived before the failure.
     public var response: ResponseHead? { storage.response }
     /// The raw body: of an answer that could not be decoded, or the first 64 KiB of one with an unacceptable status.
@@ -83,10 +92,11 @@ public struct RequestError: Error, Sendable {
     public var isRetryable: Bool { storage.isRetryable }
 
     /// The same error, naming a request and a response where it names none yet.
-    func with(request: String, response: ResponseHead? = nil) -> RequestError {
-        guard storage.request.isEmpty || (storage.response == nil && response != nil) else { return self }
+    func with(_ summary: RequestSummary?, response: ResponseHead? = nil) -> RequestError {
+        let names = storage.summary.isEmpty && summary != nil
+        guard names || (storage.response == nil && response != nil) else { return self }
         return RequestError(
-            code, message, request: storage.request.isEmpty ? request : storage.request,
+            code, message, summary: names ? summary ?? storage.summary : storage.summary,
             response: storage.response ?? response, body: body, underlying: underlying, isRetryable: isRetryable)
     }
 }

@@ -166,7 +166,8 @@ public final class Batch<Output: Sendable>: Sendable {
             if keepsResults { state.results[index] = result }
             state.meter.finish(index, isSuccess: isSuccess)
             state.notice()
-            let room = state.running.count < window ? state.room : nil
+            // Not at the first free place: the source and the queue would wake each other for every request.
+            let room = state.running.count <= window / 2 ? state.room : nil
             if room != nil { state.room = nil }
             return (room, failFast && !isSuccess && !state.isStopped, state.takeFinish())
         }

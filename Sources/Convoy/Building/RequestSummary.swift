@@ -1,0 +1,38 @@
+// What a request is called in errors and logs.
+import Foundation
+
+/// Names a request for people, without credentials; put into words only when somebody reads it.
+struct RequestSummary: Sendable, CustomStringConvertible {
+    private let text: String?
+    private let method: HTTPMethod?
+    private let url: URL?
+
+    init(text: String) {
+        self.text = text
+        method = nil
+        url = nil
+    }
+
+    init(method: HTTPMethod, url: URL?) {
+        text = nil
+        self.method = method
+        self.url = url
+    }
+
+    var isEmpty: Bool { text == "" }
+
+    var description: String {
+        if let text { return text }
+        // A method may be anything until it has been checked.
+        let method = method?.rawValue.debugDescription.dropFirst().dropLast() ?? ""
+        return "\(method) \(url?.redactedString ?? "(no URL)")"
+    }
+}
+
+extension RequestCore {
+    var summary: RequestSummary { RequestSummary(method: method, url: url) }
+}
+
+extension PreparedRequest {
+    var summary: RequestSummary { RequestSummary(method: method, url: url) }
+}
