@@ -1,0 +1,76 @@
+// Runs cases in children, in rounds.
+import ArgumentParser
+import Foundation
+
+/// Options that every benchmark has.
+struct CommonOptions: ParsableArguments {
+    @Flag(help: "Print one JSON object a line instead of a table.")
+    var json = false
+
+    @Option(help: "How often each case is measured; the median is reported.")
+    var rounds = 3
+
+    @Option(help: "How many seconds one case may take before it is ended and counted as an error.")
+    var limitSeconds = 120
+
+    func validate() throws {
+        if rounds < 1 { throw ValidationError("--rounds must be at least 1.") }
+        if limitSeconds < 1 { throw ValidationError("--limit-seconds must be at least 1.") }
+    }
+}
+
+/// Measures cases, each in a child of its own: neither heap nor peak memory carries over from one to the next.
+struct Runner {
+    let options: CommonOptions
+
+    /// The median of each case, in the order given.
+    ///
+    /// Every second round goes backwards, so that what the machine does meanwhile favours nobody.
+    func run(_ specs: [CaseSpec]) -> [Measurement] {
+        var collected = [[[Measurement]]](repeating: [], count: specs.count)
+        var failures = [[String]](repeating: [], count: specs.count)
+        for round in 0..<options.rounds {
+            let order = Array(specs.indices)
+            for index in round.isMultiple(of: 2) ? order : order.reversed() {
+                let title = "round \(round + 1) of \(options.rounds): \(specs[index].title)"
+                do {
+                    let measurements = try runChild(specs[index])
+                    collected[index].append(measurements)
+                    write("\(title): \(measurements.map(\.summary).joined(separator: "; "))\n", to: .error)
+                } catch {
+                    failures[index].append("\(error)")
+                    write("\(title): error: \(error)\n", to: .error)
+                }
+            }
+        }
+        return specs.indices.flatMap { medians(specs[$0], collected[$0], failures[$0]) }
+    }
+
+    private func runChild(_ spec: CaseSpec) throws -> [Measurement] {
+        let json = String(decoding: try JSONEncoder().encode(spec), as: UTF8.self)
+        let output = try ChildProcess(["case", "--ends-with-parent", json]).output(withinSeconds: options.limitSeconds)
+        let measurements = try output.split(separator: "\n").map { line in
+            try JSONDecoder().decode(Measurement.self, from: Data(line.utf8))
+        }
+        if measurements.isEmpty { throw BenchmarkError("it measured nothing") }
+        return measurements
+    }
+
+    private func medians(_ spec: CaseSpec, _ rounds: [[Measurement]], _ failures: [String]) -> [Measurement] {
+        // A case measures the same things in every round, in the same order.
+        let width = rounds.map(\.count).min() ?? 0
+        var results = (0..<width).compactMap { column in Measurement.median(rounds.map { $0[column] }) }
+        if results.isEmpty { results = [Measurement(spec.benchmark.rawValue, spec.subject, count: spec.count)] }
+        results[0].errors += failures.count
+        if results[0].firstError == nil { results[0].firstError = failures.first }
+        return results
+    }
+}
+
+extension Measurement {
+    /// For the line that tells of progress.
+    fileprivate var summary: String {
+        let what = "\(benchmark) \((seconds ?? 0).figure) s"
+        return errors == 0 ? what : "\(what), \(errors) error(s): \(firstError ?? "?")"
+    }
+}

@@ -1,0 +1,22 @@
+// The hidden subcommand that answers when no server was named.
+import ArgumentParser
+import ConvoyTesting
+import Foundation
+
+/// Runs the ConvoyTesting server until standard input ends, after printing its URL.
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve", abstract: "Runs the ConvoyTesting server.", shouldDisplay: false)
+
+    @Option(help: "The size of each body.")
+    var bodyBytes = 1_024
+
+    func run() async throws {
+        let server = try TestServer(recording: .none)
+        let reply = Reply.body(Data(repeating: 0x78, count: bodyBytes))
+        server.respond { _ in reply }
+        write(server.url("/").absoluteString + "\n", to: .output)
+        ChildProcess.endWithParent()
+        while true { try await Task.sleep(for: .seconds(3_600)) }
+    }
+}

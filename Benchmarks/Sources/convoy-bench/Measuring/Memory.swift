@@ -1,0 +1,48 @@
+// Memory of this process.
+import CHeap
+import Foundation
+
+/// What the system and the allocator say; nil where they say nothing (only Linux tells all of it).
+enum Memory {
+    /// The resident set now.
+    static var residentBytes: Int? { status("VmRSS:") }
+
+    /// The largest resident set since ``resetPeak()``, or since the start where that has no effect.
+    static var peakBytes: Int? {
+        if let bytes = status("VmHWM:") { return bytes }
+        guard let usage = rusage.ofThisProcess else { return nil }
+        #if canImport(Darwin)
+            return usage.ru_maxrss
+        #else
+            return usage.ru_maxrss * 1_024
+        #endif
+    }
+
+    /// Forgets the peak so far (proc(5), clear_refs: 5).
+    static func resetPeak() {
+        guard let file = fopen("/proc/self/clear_refs", "w") else { return }
+        fputs("5", file)
+        fclose(file)
+    }
+
+    /// Bytes that are allocated on the heap, mapped blocks included.
+    static var heapBytes: Int? {
+        let bytes = convoy_bench_heap_bytes()
+        return bytes < 0 ? nil : Int(bytes)
+    }
+
+    private static func status(_ key: String) -> Int? {
+        guard let text = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8) else { return nil }
+        guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix(key) }) else { return nil }
+        return line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }.map { $0 * 1_024 }
+    }
+}
+
+extension rusage {
+    /// What the system has counted for this process; nil when it does not say.
+    static var ofThisProcess: rusage? {
+        var usage = rusage()
+        // Zero is RUSAGE_SELF, whose type differs from platform to platform.
+        return getrusage(0, &usage) == 0 ? usage : nil
+    }
+}

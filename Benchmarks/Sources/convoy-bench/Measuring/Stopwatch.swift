@@ -1,0 +1,40 @@
+// Time, processor time and memory between two moments.
+import Foundation
+
+/// Starts when it is made.
+struct Stopwatch {
+    /// What had passed.
+    struct Reading {
+        var seconds: Double
+        /// Of all threads, user and system.
+        var cpuSeconds: Double
+        var peakRSSBytes: Int?
+        var peakRSSGrowthBytes: Int?
+    }
+
+    private let rssAtStart: Int?
+    private let cpuAtStart: Double
+    private let start: ContinuousClock.Instant
+
+    init() {
+        Memory.resetPeak()
+        rssAtStart = Memory.residentBytes
+        cpuAtStart = Self.cpuSeconds
+        start = .now
+    }
+
+    /// The reading so far; the watch goes on.
+    func read() -> Reading {
+        let seconds = start.duration(to: .now) / .seconds(1)
+        let cpu = Self.cpuSeconds - cpuAtStart
+        let peak = Memory.peakBytes
+        let growth = peak.flatMap { peak in rssAtStart.map { max(0, peak - $0) } }
+        return Reading(seconds: seconds, cpuSeconds: cpu, peakRSSBytes: peak, peakRSSGrowthBytes: growth)
+    }
+
+    private static var cpuSeconds: Double {
+        guard let usage = rusage.ofThisProcess else { return 0 }
+        func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+        return seconds(usage.ru_utime) + seconds(usage.ru_stime)
+    }
+}

@@ -1,0 +1,75 @@
+// Counts what ended, and waits until enough has.
+import Synchronization
+
+/// Outcomes of a case: successes, errors, and somebody who waits for the last of them.
+final class Tally: Sendable {
+    private struct State {
+        var done = 0
+        var errors = 0
+        var firstError: String?
+        var target = Int.max
+        var waiter: CheckedContinuation<Void, Never>?
+
+        /// Who waited, if this was the last.
+        mutating func countOne() -> CheckedContinuation<Void, Never>? {
+            done += 1
+            guard done >= target else { return nil }
+            defer { waiter = nil }
+            return waiter
+        }
+
+        mutating func note(_ text: String) {
+            errors += 1
+            if firstError == nil { firstError = text }
+        }
+    }
+
+    private let state = Mutex(State())
+
+    /// How many there were, and the first one's text.
+    var errors: (count: Int, first: String?) { state.withLock { ($0.errors, $0.firstError) } }
+
+    /// Counts an outcome; a text is an error.
+    func add(_ error: @autoclosure () -> String? = nil) {
+        let text = error()
+        let waiter = state.withLock { state in
+            if let text { state.note(text) }
+            return state.countOne()
+        }
+        waiter?.resume()
+    }
+
+    /// Notes an error that is no outcome.
+    func note(_ error: String) {
+        state.withLock { $0.note(error) }
+    }
+
+    /// Waits until so many outcomes have been counted; one at a time may wait.
+    func reached(_ count: Int) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                guard state.done < count else { return true }
+                state.target = count
+                state.waiter = continuation
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+}
+
+/// Hands out turns until none is left.
+final class Turns: Sendable {
+    private let left: Mutex<Int>
+
+    init(_ count: Int) { left = Mutex(count) }
+
+    /// Takes a turn; false when there was none.
+    func take() -> Bool {
+        left.withLock { left in
+            guard left > 0 else { return false }
+            left -= 1
+            return true
+        }
+    }
+}

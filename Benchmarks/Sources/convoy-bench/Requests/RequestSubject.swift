@@ -1,0 +1,64 @@
+// Who sends the requests, and how an answer is judged.
+import Foundation
+
+/// A stack that is measured.
+enum RequestSubject: String {
+    case convoy
+    case convoySend = "convoy-send"
+    case convoyEnqueue = "convoy-enqueue"
+    case urlSession = "urlsession"
+    case asyncHTTPClient = "async-http-client"
+    case asyncHTTPClientAsync = "async-http-client-async"
+
+    func makeSender(_ spec: CaseSpec, _ url: URL) -> any RequestSender {
+        switch self {
+        case .convoy: ConvoyBatchSender(spec, url)
+        case .convoySend: ConvoyTaskSender(spec, url)
+        case .convoyEnqueue: ConvoyEnqueueSender(spec, url)
+        case .urlSession: URLSessionSender(spec, url)
+        case .asyncHTTPClient: FutureSender(spec, url)
+        case .asyncHTTPClientAsync: TaskGroupSender(spec, url)
+        }
+    }
+}
+
+/// Sends requests with one stack.
+protocol RequestSender {
+    /// Sends so many, as many at once as the case says, and returns when the tally has counted the last.
+    func send(_ count: Int, _ tally: Tally) async
+    /// Frees what has to be freed.
+    func end() async throws
+}
+
+extension RequestSender {
+    func end() async throws {}
+}
+
+/// Warms up, then measures.
+func measureRequests(_ spec: CaseSpec) async throws -> Measurement {
+    guard let url = spec.url, let subject = RequestSubject(rawValue: spec.subject) else {
+        throw BenchmarkError("there is no subject \(spec.subject), or no URL")
+    }
+    let sender = subject.makeSender(spec, url)
+    let warmup = Tally()
+    await sender.send(spec.warmup, warmup)
+    let tally = Tally()
+    let watch = Stopwatch()
+    await sender.send(spec.count, tally)
+    let reading = watch.read()
+    try await sender.end()
+    var result = Measurement(spec.benchmark.rawValue, spec.subject, count: spec.count, concurrency: spec.concurrency)
+    result.add(reading)
+    result.bytesPerSecond = Double(spec.bodyBytes * (spec.count - tally.errors.count)) / reading.seconds
+    result.add(tally)
+    result.add(warmup)
+    return result
+}
+
+extension CaseSpec {
+    /// What is wrong with an answer; nil when nothing is.
+    func defect(statusCode: Int, bytes: Int) -> String? {
+        if statusCode != 200 { return "the server answered \(statusCode)" }
+        return bytes == bodyBytes ? nil : "the body had \(bytes) bytes instead of \(bodyBytes)"
+    }
+}

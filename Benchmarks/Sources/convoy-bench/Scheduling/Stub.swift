@@ -1,0 +1,18 @@
+// Convoy without a network.
+import Convoy
+import Foundation
+
+/// What all managers of these cases have in common.
+enum Stub {
+    /// A manager whose requests are answered at once, each with a 200 and two bytes.
+    static func makeManager(limit: Int) -> RequestManager {
+        let body = Data("ok".utf8)
+        let transport = StubTransport { $0.answer(200, body: body) }
+        return RequestManager(
+            configuration: .init(
+                maxConcurrentOperationCount: limit, maxConcurrentPerHost: limit, transport: .custom(transport)))
+    }
+
+    /// A request with a URL of its own.
+    static func request(_ index: Int) -> Request<Data> { .get("http://stub.test/item/\(index)") }
+}
