@@ -101,11 +101,18 @@ extension HeaderFields: RandomAccessCollection {
     public subscript(position: Int) -> Field { fields[position] }
 }
 
-extension HeaderFields: CustomStringConvertible {
+extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
+    /// Name and value; the value of a secret field is replaced.
+    public var description: String { "\(name): \(HeaderFields.isSecret(name) ? "<redacted>" : value)" }
+    /// The description only: a reflection would show what descriptions leave out.
+    public var customMirror: Mirror { Mirror(self, children: ["field": description]) }
+}
+
+extension HeaderFields: CustomStringConvertible, CustomReflectable {
     /// The fields, one a line, with the values of secret fields replaced.
-    public var description: String {
-        map { "\($0.name): \(Self.isSecret($0.name) ? "<redacted>" : $0.value)" }.joined(separator: "\n")
-    }
+    public var description: String { map(\.description).joined(separator: "\n") }
+    /// The fields' descriptions.
+    public var customMirror: Mirror { Mirror(self, unlabeledChildren: map(\.description)) }
 
     /// Whether a field's value must not be shown: rule 18 of the design.
     static func isSecret(_ name: String) -> Bool {

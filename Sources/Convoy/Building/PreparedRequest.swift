@@ -56,9 +56,11 @@ public struct PreparedRequest: Sendable, Hashable {
     }
 }
 
-extension PreparedRequest: CustomStringConvertible {
+extension PreparedRequest: CustomStringConvertible, CustomReflectable {
     /// Method and URL, without credentials.
-    public var description: String { "\(method.rawValue) \(url.redactedString)" }
+    public var description: String { summary.description }
+    /// The description only: a reflection would show what descriptions leave out.
+    public var customMirror: Mirror { Mirror(self, children: ["request": description]) }
 }
 
 extension URL {

@@ -9,8 +9,12 @@ extension Request {
     public func decoding<NewOutput: Sendable>(
         _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> NewOutput
     ) -> Request<NewOutput> {
-        Request<NewOutput>(core: changed { $0.decodesAtOnce = false }.core) { body, head in try decode(body.data, head)
+        let decodable = changed { core in
+            core.decodesAtOnce = false
+            if case .memory = core.destination { return }
+            core.defect = core.defect ?? "decoding(_:) needs the body in memory, and it goes elsewhere; use map(_:)"
         }
+        return Request<NewOutput>(core: decodable.core) { body, head in try decode(body.data, head) }
     }
 
     /// The same request with its output changed by a function of yours.

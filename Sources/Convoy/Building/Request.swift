@@ -41,7 +41,11 @@ public struct Request<Output: Sendable>: Sendable {
     ) {
         core = RequestCore(method: method, url: url.requestURL)
         decode = { body, head in try decoding(body.data, head) }
-        if core.url == nil { core.defect = "\(String(describing: url).debugDescription) is not a URL" }
+        if core.url == nil {
+            let text = String(describing: url)
+            // What cannot be taken apart may have a password anywhere before an at sign.
+            core.defect = text.contains("@") ? "the text given is not a URL" : "\(text.debugDescription) is not a URL"
+        }
     }
 
     init(core: RequestCore, decode: @escaping BodyDecoder<Output>) {
@@ -70,6 +74,13 @@ public struct Request<Output: Sendable>: Sendable {
     public var priority: Operation.QueuePriority { core.priority }
 }
 
+extension Request: CustomStringConvertible, CustomReflectable {
+    /// Method and URL, without credentials.
+    public var description: String { core.summary.description }
+    /// The description only: a reflection would show what descriptions leave out.
+    public var customMirror: Mirror { Mirror(self, children: ["request": description]) }
+}
+
 /// Turns what was received into an output; throws what `.decodingFailed` will carry.
 typealias BodyDecoder<Output> = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> Output
 
@@ -88,7 +99,38 @@ extension URL: RequestURL {
 
 extension String: RequestURL {
     /// The URL the string spells, with unsafe characters percent-encoded; nil when it cannot be one.
-    public var requestURL: URL? { URL(string: self, encodingInvalidCharacters: true) }
+    public var requestURL: URL? {
+        if let url = URL(string: self, encodingInvalidCharacters: false) { return url }
+        // Foundation encodes the percent signs of escapes too, once anything has to be encoded.
+        guard contains("%") else { return URL(string: self, encodingInvalidCharacters: true) }
+        return URL(string: encodingUnsafe(), encodingInvalidCharacters: false)
+    }
+
+    /// The string with what no URL may contain percent-encoded in UTF-8; escapes that are there stay.
+    private func encodingUnsafe() -> String {
+        let bytes = Array(utf8)
+        return bytes.indices.map { index -> String in
+            let byte = bytes[index]
+            let isEscape =
+                byte == UInt8(ascii: "%") && bytes.dropFirst(index + 1).prefix(2).count(where: \.isHexDigit) == 2
+            let scalar = Unicode.Scalar(byte)
+            guard isEscape || (byte != UInt8(ascii: "%") && CharacterSet.urlCharacters.contains(scalar)) else {
+                return "%" + String(byte >> 4, radix: 16, uppercase: true)
+                    + String(byte & 15, radix: 16, uppercase: true)
+            }
+            return String(scalar)
+        }.joined()
+    }
+}
+
+extension CharacterSet {
+    /// Reserved and unreserved characters (RFC 3986, sections 2.2 and 2.3).
+    fileprivate static let urlCharacters = CharacterSet(
+        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:/?#[]@!$&'()*+,;=")
+}
+
+extension UInt8 {
+    fileprivate var isHexDigit: Bool { Character(Unicode.Scalar(self)).isHexDigit }
 }
 
 /// The part of a request that does not depend on its output.
@@ -125,6 +167,10 @@ struct RequestCore: Sendable {
         if let defect { return defect }
         guard method.isToken else { return "the method \(method.rawValue.debugDescription) is not a token" }
         if let defect = headerFields.defect { return defect }
+        if body == nil, headerFields.contains("Content-Length") || headerFields.contains("Transfer-Encoding") {
+            return "Content-Length and Transfer-Encoding are set by the transport, and there is no body"
+        }
+        if method.rawValue.equalsIgnoringCase("HEAD"), body != nil { return "a HEAD request has no body" }
         if maximumBodyBytes < 0 { return "the body size limit is negative" }
         if idleTimeout <= .zero { return "the idle timeout is not positive" }
         return nil
@@ -145,12 +191,21 @@ extension URL {
         guard let host = host(percentEncoded: true)?.lowercased(), !host.isEmpty else {
             return .failure(Defect(reason: "the URL \(redactedString) has no host"))
         }
-        let port = port ?? (scheme == "https" ? 443 : 80)
-        // A port out of range reaches some loaders as another port.
+        // A port out of range reaches some loaders as another port; one beyond Int reads as none.
+        let port = port ?? (hasPortText ? -1 : scheme == "https" ? 443 : 80)
         guard (0...65_535).contains(port) else {
             return .failure(Defect(reason: "the URL \(redactedString) has no valid port"))
         }
         return .success("\(scheme)://\(host):\(port)")
+    }
+
+    /// Whether a port is written in the authority, readable or not.
+    private var hasPortText: Bool {
+        let text = absoluteString
+        guard let start = text.range(of: "//")?.upperBound else { return false }
+        let authority = text[start...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        guard let last = authority.lastIndex(where: { $0 == ":" || $0 == "]" || $0 == "@" }) else { return false }
+        return authority[last] == ":" && authority.index(after: last) < authority.endIndex
     }
 
     /// The URL without user name and password, for people and logs.

@@ -10,6 +10,8 @@ enum CallbackPlace: Sendable {
     /// Where the caller asked for.
     case elsewhere(Delivery)
 
+    var isLane: Bool { if case .lane = self { true } else { false } }
+
     init(_ delivery: Delivery?) { self = delivery.map { .elsewhere($0) } ?? .lane }
 }
 

@@ -13,20 +13,25 @@ extension AnyRequestOperation {
     /// - Thread: any.
     /// - Complexity: O(1), unless both operations have edges that lead towards each other.
     public final func addDependency(_ dependency: AnyRequestOperation, onFailure policy: DependencyPolicy) {
-        guard state.withLock({ $0.outcome == nil }) else { return }
+        guard state.withLock({ $0.machine.phase == .pending }) else { return }
         switch DependencyGraph.connect(self, to: dependency, policy: policy) {
         case .met: break
         case .waiting: isBlockedNow()
         case .failed(let error): dependencyFailed(dependency, error)
         case .cycle(let members):
-            let names = (members + [members[0]]).map { ($0 as? AnyRequestOperation)?.label ?? $0.description }
-            conclude(.dependencyCycle, "\(label) would wait for itself: \(names.joined(separator: " waits for "))")
+            let round = members + members.prefix(1)
+            var names = round.prefix(8).map { ($0 as? AnyRequestOperation)?.label ?? $0.description }
+            if round.count > 8 { names.append("\(round.count - 9) more, and so for \(names[0])") }
+            conclude(
+                .dependencyCycle, "\(label) would wait for itself: \(names.joined(separator: " waits for "))",
+                onlyBeforeStart: true)
         }
     }
 
     /// A dependency that is not ours: a bridge, which Foundation starts when it has finished, tells the graph.
     func addForeignDependency(_ dependency: Operation) {
-        guard state.withLock({ $0.outcome == nil }), DependencyGraph.connect(self, toForeign: dependency) else {
+        guard state.withLock({ $0.machine.phase == .pending }), DependencyGraph.connect(self, toForeign: dependency)
+        else {
             return
         }
         isBlockedNow()
@@ -44,9 +49,9 @@ extension AnyRequestOperation {
     }
 
     /// The last dependency has finished.
-    func dependenciesHaveFinished(mayBuildHere: Bool = false) {
+    func dependenciesHaveFinished() {
         notifying([.isReady]) {}
-        state.withLock { $0.scheduler }?.unblock(self, mayBuildHere: mayBuildHere)
+        state.withLock { $0.scheduler }?.unblock(self)
     }
 
     /// A dependency failed whose failure is ours.
@@ -54,13 +59,13 @@ extension AnyRequestOperation {
         let label = (dependency as? AnyRequestOperation)?.label ?? dependency.description
         let root = error.code == .dependencyFailed ? error.underlying ?? error : error
         let what = error.code == .cancelled ? "was cancelled" : "failed"
-        guard state.withLock({ $0.outcome == nil }) else { return }
+        guard state.withLock({ $0.machine.phase == .pending }) else { return }
         conclude(
             AnyOutcome(
                 error: RequestError(
                     .dependencyFailed, "nothing was sent: \(label), which it depends on, \(what)",
                     summary: RequestSummary(text: self.label),
-                    underlying: root)))
+                    underlying: root)), onlyBeforeStart: true)
     }
 
     /// A short name for messages: its own name, or method and URL.

@@ -3,11 +3,12 @@ import Foundation
 
 extension AnyRequestOperation {
     /// Ends the operation with a failure, whatever it does.
-    func conclude(_ code: RequestError.Code, _ message: String) {
+    func conclude(_ code: RequestError.Code, _ message: String, onlyBeforeStart: Bool = false) {
         // Cheap way out for the common case of cancelling what has ended.
         guard state.withLock({ $0.outcome == nil }) else { return }
         let summary = state.withLock { $0.prepared?.summary ?? $0.recipe?.core?.summary }
-        conclude(AnyOutcome(error: RequestError(code, message, summary: summary ?? RequestSummary(text: name ?? ""))))
+        let error = RequestError(code, message, summary: summary ?? RequestSummary(text: name ?? ""))
+        conclude(AnyOutcome(error: error), onlyBeforeStart: onlyBeforeStart)
     }
 
     /// Stores an outcome if there is none yet, and does what follows from it.
@@ -15,12 +16,12 @@ extension AnyRequestOperation {
     /// - Parameters:
     ///   - attempt: the attempt whose end this is; nil for what ends the operation whatever it does.
     ///   - taskHasEnded: whether the task has ended by itself.
-    ///   - isOnLane: whether this is the operation's lane.
+    ///   - onlyBeforeStart: whether it is dropped once the operation has started.
     func conclude(
-        _ outcome: AnyOutcome, attempt: Int? = nil, taskHasEnded: Bool = false, isOnLane: Bool = false
+        _ outcome: AnyOutcome, attempt: Int? = nil, taskHasEnded: Bool = false, onlyBeforeStart: Bool = false
     ) {
         let (effect, transfer, scheduler) = state.withLock { state in
-            let effect = state.machine.claim(attempt: attempt)
+            let effect = onlyBeforeStart ? state.machine.abandon() : state.machine.claim(attempt: attempt)
             guard effect != .ignore else { return (effect, Transfer?.none, Scheduler?.none) }
             state.outcome = outcome
             state.timings.finished = .now
@@ -30,7 +31,7 @@ extension AnyRequestOperation {
         switch effect {
         case .ignore: break
         case .finish:
-            guard let transfer, !taskHasEnded else { return finish(wasExecuting: true, isOnLane: isOnLane) }
+            guard let transfer, !taskHasEnded else { return finish(wasExecuting: true) }
             context.taskControl.async { transfer.task.cancel() }
             transfer.attempt.close { self.finish(wasExecuting: true) }
         case .abandon:
@@ -50,24 +51,19 @@ extension AnyRequestOperation {
     /// Notify, commit, deliver; then let go (rule 6).
     ///
     /// Runs once: only the claim that won leads here.
-    ///
-    /// - Parameter isOnLane: whether this is the operation's lane: then a dependent may go on here, unless a callback is
-    ///   waiting for it.
-    func finish(wasExecuting: Bool, isOnLane: Bool = false) {
+    func finish(wasExecuting: Bool) {
         notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
             state.withLock { $0.machine.commit() }
         }
         deliver()
-        let (scheduler, recipe) = state.withLock { state in
+        let (scheduler, recipe, watch) = state.withLock { state in
             state.finalTags = state.recipe?.core?.tags ?? []
-            state.dropWatchIfOver()
             defer { state.recipe = nil }
-            return (state.scheduler, state.recipe)
+            return (state.scheduler, state.recipe, state.takeWatchIfOver())
         }
-        withExtendedLifetime(recipe) { scheduler?.finished(self) }
-        // Last: a dependent that needs nothing but this thread to go on takes it over.
-        let isFree = isOnLane && state.withLock { $0.isSettled }
-        DependencyGraph.release(self, error: error, lendsThread: isFree)
+        // What they captured goes outside the lock: it may call back from its deinit.
+        withExtendedLifetime((recipe, watch)) { scheduler?.finished(self) }
+        DependencyGraph.release(self, error: error)
     }
 
     /// Adds somebody who wants the outcome; at once when there is one.

@@ -26,6 +26,14 @@ extension AnyRequestOperation {
         #endif
     }
 
+    /// Whether finishing now runs nobody's code and takes no time: then it may happen on a transport's thread.
+    var finishesWithoutUserCode: Bool {
+        guard !isObservedSynchronously else { return false }
+        // A crowd of dependents is told elsewhere, and so is one that somebody observes.
+        let dependents = DependencyGraph.dependents(of: self, atMost: 2)
+        return dependents.count < 2 && dependents.allSatisfy { !$0.isObservedSynchronously }
+    }
+
     /// Sends the KVO pairs around a change, in the order given, with no lock held (rule 4).
     func notifying<Result>(_ keys: [StateKey], around change: () -> Result) -> Result {
         for key in keys { willChangeValue(forKey: key.rawValue) }
@@ -95,7 +103,13 @@ extension AnyRequestOperation {
                 changeHandler(self, StateChange(newValue: options.contains(.new) ? self[keyPath: keyPath] : nil))
             }
             return StateObservation { [weak self] in
-                self?.state.withLock { $0.watch?.stateObservers.removeAll { $0.identity == identity } }
+                let removed = self?.state.withLock { state -> [Watch.StateObserver] in
+                    let removed = state.watch?.stateObservers.filter { $0.identity == identity } ?? []
+                    state.watch?.stateObservers.removeAll { $0.identity == identity }
+                    return removed
+                }
+                // What it captured goes outside the lock.
+                withExtendedLifetime(removed) {}
             }
         }
 

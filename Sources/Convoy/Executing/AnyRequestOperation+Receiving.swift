@@ -39,28 +39,31 @@ extension AnyRequestOperation {
         for observer in observers { observer.tell(told.0) }
     }
 
-    /// The body is complete: check, decode, conclude.
+    /// The body is complete; false when the attempt is over.
+    ///
+    /// - Thread: the transport's.
+    func attempt(_ number: Int, hasWholeBodyCommitting commits: Bool) -> Bool {
+        state.withLock { state in
+            guard state.machine.bodyComplete(attempt: number, commits: commits) else { return false }
+            state.timings.finished = .now
+            return true
+        }
+    }
+
+    /// The body is where it belongs: check, decode, conclude.
     ///
     /// - Thread: the operation's lane, unless the request has no user code to run.
-    func attempt(
-        _ number: Int, didComplete received: (body: ReceivedBody, head: ResponseHead, isAcceptable: Bool),
-        isOnLane: Bool
-    ) {
+    func attempt(_ number: Int, didComplete received: (body: ReceivedBody, head: ResponseHead, isAcceptable: Bool)) {
         let given: (Recipe, FinishedTransfer)? = state.withLock { state in
-            guard let recipe = state.recipe, let request = state.prepared,
-                state.machine.bodyComplete(attempt: number)
-            else { return nil }
-            state.timings.finished = .now
-            return (
-                recipe,
-                FinishedTransfer(
-                    request: request, head: received.head, timings: state.timings, progress: state.progress)
-            )
+            guard let recipe = state.recipe, let request = state.prepared, state.outcome == nil else { return nil }
+            let transfer = FinishedTransfer(
+                request: request, head: received.head, timings: state.timings, progress: state.progress)
+            return (recipe, transfer)
         }
         guard let (recipe, transfer) = given else { return }
         conclude(
             outcome(of: received.body, transfer, recipe, isAcceptable: received.isAcceptable), attempt: number,
-            taskHasEnded: true, isOnLane: isOnLane)
+            taskHasEnded: true)
     }
 
     private func outcome(

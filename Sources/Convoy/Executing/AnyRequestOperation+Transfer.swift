@@ -43,13 +43,15 @@ extension AnyRequestOperation {
             }
             guard let core = recipe.core else { return false }
             let prepared = try PreparedRequest(core, baseURL: context.baseURL)
-            state.withLock { state in
-                guard state.recipe != nil else { return }
-                state.recipe = recipe
+            let replaced: Recipe? = state.withLock { state in
+                guard state.recipe != nil else { return nil }
+                defer { state.recipe = recipe }
                 state.prepared = prepared
                 state.progress.expectedSentBytes = prepared.body.map { Int64($0.count) }
+                return state.recipe
             }
-            return true
+            // The builder and what it captured go outside the lock.
+            return withExtendedLifetime(replaced) { true }
         } catch {
             conclude(AnyOutcome(error: error.with(recipe.core?.summary ?? name.map { RequestSummary(text: $0) })))
             return false
@@ -86,14 +88,20 @@ extension AnyRequestOperation {
                 _ = state.machine.nextAttempt()
                 return .discard
             }
-            let runs = !state.isPaused
-            state.transfer = Transfer(attempt: attempt, task: task, isRunning: runs)
+            let runs = !state.isSuspended
+            state.transfer = Transfer(attempt: attempt, task: task, isRunning: runs, isSettingOff: runs)
             return runs ? .resume : .wait
         }
         switch next {
         case .resume:
             emit(.started(attempt: number))
             task.resume()
+            // A suspension meanwhile has waited for this: the other way round it would be undone.
+            let isOutdated = state.withLock { state in
+                state.transfer?.isSettingOff = false
+                return state.isSuspended
+            }
+            if isOutdated { adjustTask() }
         case .wait:
             emit(.started(attempt: number))
         case .discard:
@@ -156,24 +164,20 @@ extension AnyRequestOperation {
         }
     }
 
-    /// The reader of the body is behind, or has caught up.
+    /// Brings the task to where it should be: its owner suspended or resumed it, or the reader of its body fell behind or
+    /// caught up.
     ///
-    /// Only a transport that can pause is told.
-    func setHeld(_ isHeld: Bool) {
+    /// Two calls cannot be performed in the wrong order: each looks when its turn on the serial queue comes, not when it
+    /// was asked for.
+    func adjustTask() {
         guard context.transport.pausesInPlace else { return }
-        state.withLock { $0.isHeld = isHeld }
-        adjustTask()
-    }
-
-    /// Brings the task to where it should be.
-    ///
-    /// Two calls cannot be performed in the wrong order: each reads the state when its turn on the serial queue comes,
-    /// not when it was asked for.
-    private func adjustTask() {
         context.taskControl.async {
+            let isHeld = self.state.withLock { $0.recipe?.core?.destination.buffer }?.isHeld ?? false
             let action: (task: URLSessionTask, run: Bool)? = self.state.withLock { state in
-                guard let transfer = state.transfer, transfer.isRunning == state.isPaused else { return nil }
-                let runs = !state.isPaused
+                let runs = !state.isSuspended && !isHeld
+                guard let transfer = state.transfer, !transfer.isSettingOff, transfer.isRunning != runs else {
+                    return nil
+                }
                 state.transfer?.isRunning = runs
                 return (transfer.task, runs)
             }
@@ -181,9 +185,4 @@ extension AnyRequestOperation {
             if action.run { action.task.resume() } else { action.task.suspend() }
         }
     }
-}
-
-extension OperationState {
-    /// Whether the task should not move bytes now.
-    fileprivate var isPaused: Bool { isSuspended || isHeld }
 }

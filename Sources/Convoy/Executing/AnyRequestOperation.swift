@@ -119,8 +119,10 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     ///
     /// - Thread: any. The transfer and the callbacks run elsewhere.
     public final override func start() {
-        if state.withLock({ $0.scheduler == nil }), DependencyGraph.isBlocked(self) {
-            conclude(.invalidRequest, "it was started before its dependencies had finished")
+        if DependencyGraph.isBlocked(self), state.withLock({ $0.scheduler })?.hasHandedOver(self) != true {
+            conclude(
+                .invalidRequest, "nothing was sent: it was started before its dependencies had finished",
+                onlyBeforeStart: true)
         }
         switch state.withLock({ $0.machine.phase }) {
         case .abandoned: finishAbandoned()
@@ -192,7 +194,8 @@ extension OperationStateMachine.Phase {
         case .abandoned: "ended before its start"
         case .executing(let attempt): attempt == 1 ? "executing" : "executing, attempt \(attempt)"
         case .decoding: "decoding"
-        case .finishing, .finished: "finished"
+        case .finishing: "finishing"
+        case .finished: "finished"
         }
     }
 }

@@ -31,22 +31,26 @@ final class Attempt: TransportClient {
     ///
     /// - Parameter afterwards: called when that has been done: now, or, when the transport's thread is just writing,
     ///   after that write. A cancelled download has left no file behind when its outcome is told.
-    func close(_ afterwards: @escaping @Sendable () -> Void = {}) {
+    func close(_ afterwards: (@Sendable () -> Void)? = nil) {
         let (sink, isBusy) = receiving.withLock { receiving -> ((any BodySink)?, Bool) in
             receiving.isOver = true
             if receiving.isBusy {
-                receiving.afterwards = afterwards
+                // Who closes it again has nothing to add.
+                if let afterwards { receiving.afterwards = afterwards }
                 return (nil, true)
             }
             defer { receiving.sink = nil }
             return (receiving.sink, false)
         }
         sink?.discard()
-        if !isBusy { afterwards() }
+        if !isBusy { afterwards?() }
     }
 
     func didReceive(_ head: ResponseHead) {
         guard !head.isInformational else { return }
+        var head = head
+        // These have no body, whatever length they declare (RFC 9110, section 6.4.1).
+        if core.method == .head || head.statusCode == 204 || head.statusCode == 304 { head.expectedBytes = nil }
         // A response that arrives again starts the body afresh (rule 12).
         let (begins, old) = receiving.withLock { receiving -> (Bool, (any BodySink)?) in
             guard !receiving.isOver else { return (false, nil) }
@@ -68,7 +72,7 @@ final class Attempt: TransportClient {
         } catch {
             failure = error
         }
-        let isCurrent = leave(sink) { receiving in
+        let isCurrent = leave(sink) { [head] receiving in
             receiving.head = head
             receiving.isAcceptable = isAcceptable
         }
@@ -121,7 +125,12 @@ final class Attempt: TransportClient {
         guard let head = received.head, let sink = received.sink, error == nil else {
             received.sink?.discard()
             let error = error ?? RequestError(.badResponse, "the transfer ended without a response")
-            return conclude(with: error, taskHasEnded: true)
+            return conclude(with: error.with(nil, response: received.head), taskHasEnded: true)
+        }
+        // From here on the body is complete. One that goes to a file cannot be cancelled any more: nobody is told that a
+        // download was cancelled whose file is there.
+        guard operation.attempt(number, hasWholeBodyCommitting: received.isAcceptable && core.destination.isFile) else {
+            return sink.discard()
         }
         sink.finish { result in
             switch result {
@@ -129,10 +138,10 @@ final class Attempt: TransportClient {
             case .success(let body):
                 let transfer = (body: body, head: head, isAcceptable: received.isAcceptable)
                 // This may be the transport's thread: user code, if there is any, runs on the operation's lane.
-                if self.core.decodesAtOnce, !self.operation.isObservedSynchronously {
-                    self.operation.attempt(self.number, didComplete: transfer, isOnLane: false)
+                if self.core.decodesAtOnce, self.operation.finishesWithoutUserCode {
+                    self.operation.attempt(self.number, didComplete: transfer)
                 } else {
-                    self.operation.onLane { self.operation.attempt(self.number, didComplete: transfer, isOnLane: true) }
+                    self.operation.onLane { self.operation.attempt(self.number, didComplete: transfer) }
                 }
             }
         }
@@ -150,7 +159,7 @@ final class Attempt: TransportClient {
         operation.onLane {
             self.operation.conclude(
                 AnyOutcome(error: error.with(self.operation.request?.summary)),
-                attempt: self.number, taskHasEnded: taskHasEnded, isOnLane: true)
+                attempt: self.number, taskHasEnded: taskHasEnded)
         }
     }
 }

@@ -31,8 +31,6 @@ struct OperationState {
     var isLaunching = false
     /// The caller asked for it.
     var isSuspended = false
-    /// The reader of the body is behind.
-    var isHeld = false
 
     var handlers: [FinishHandler] = []
     /// Handlers that have been sent off and have not returned.
@@ -42,6 +40,8 @@ struct OperationState {
     var isSettled = false
     /// Whether the handlers have been sent off: later ones run at once.
     var isDelivering = false
+    /// Whether the last event has been noted.
+    var hasEmittedEnd = false
 
     /// Observers of events, progress and state; nil while there is none.
     var watch: Watch?
@@ -59,6 +59,8 @@ struct Transfer {
     let task: URLSessionTask
     /// Whether the task was last told to run or to pause.
     var isRunning: Bool
+    /// Whether the first `resume()` is on its way, outside the lock.
+    var isSettingOff: Bool
 }
 
 /// Somebody who wants the outcome.

@@ -13,8 +13,9 @@ struct OperationStateMachine {
         case abandoned
         /// An attempt with this number is under way. Next: decoding, executing with a higher number, finishing.
         case executing(attempt: Int)
-        /// The body is complete and becomes the output. Next: finishing.
-        case decoding(attempt: Int)
+        /// The body is complete and becomes the output. Committed: its file is being put in its place, so that it is too
+        /// late to end otherwise. Next: finishing.
+        case decoding(attempt: Int, isCommitted: Bool)
         /// The outcome is stored, the notifications are on their way. Next: finished.
         case finishing(wasExecuting: Bool)
         /// Terminal.
@@ -79,10 +80,19 @@ struct OperationStateMachine {
     }
 
     /// The body of an attempt is complete; false when that attempt is over.
-    mutating func bodyComplete(attempt: Int) -> Bool {
+    ///
+    /// - Parameter commits: whether what comes next shows outside the process, so that only the attempt's own end counts.
+    mutating func bodyComplete(attempt: Int, commits: Bool = false) -> Bool {
         guard accepts(attempt: attempt) else { return false }
-        phase = .decoding(attempt: attempt)
+        phase = .decoding(attempt: attempt, isCommitted: commits)
         return true
+    }
+
+    /// Claims the outcome of an operation that has not been started; later it has no effect.
+    mutating func abandon() -> ClaimEffect {
+        guard phase == .pending else { return .ignore }
+        phase = .abandoned
+        return .abandon
     }
 
     /// Claims the one outcome (rule 1): the first claim wins.
@@ -91,10 +101,10 @@ struct OperationStateMachine {
     mutating func claim(attempt: Int? = nil) -> ClaimEffect {
         switch phase {
         case .pending where attempt == nil:
-            phase = .abandoned
-            return .abandon
+            return abandon()
         case .executing(let current) where attempt == nil || attempt == current,
-            .decoding(let current) where attempt == nil || attempt == current:
+            .decoding(let current, _) where attempt == current,
+            .decoding(let current, isCommitted: false) where attempt == nil && current > 0:
             phase = .finishing(wasExecuting: true)
             return .finish
         case .pending, .executing, .decoding, .abandoned, .finishing, .finished:

@@ -24,17 +24,28 @@ extension RequestOperation {
         let anchor = Timer(timeInterval: 3_600, repeats: true) { _ in }
         loop.add(anchor, forMode: mode)
         defer { anchor.invalidate() }
-        while !hasOutcome {
+        var toldAt: ContinuousClock.Instant?
+        while true {
+            let (isDelivering, isSettled) = state.withLock { ($0.isDelivering, $0.isSettled) }
+            // Callbacks due on this loop get their turn; those sent elsewhere may take longer than anybody would wait.
+            if isDelivering, toldAt == nil { toldAt = .now }
+            if isSettled || toldAt.map({ $0.duration(to: .now) > .milliseconds(250) }) == true { break }
             let waited = began.duration(to: .now)
-            if let timeout, waited >= timeout {
+            if let timeout, waited >= timeout, !isDelivering {
                 conclude(.timedOut, "it had not finished when the \(timeout) to wait were over")
                 break
             }
             // In slices: neither a timer nor a performed block makes a run loop return, and Linux has no call that does.
             // They grow with the wait, so that a quick answer is seen quickly and a long wait costs next to nothing.
             let slice = min(
-                .milliseconds(10), waited / 4 + .microseconds(100), timeout.map { $0 - waited } ?? .seconds(1))
+                .milliseconds(10), waited / 4 + .microseconds(100),
+                timeout.map { max(.microseconds(100), $0 - waited) } ?? .seconds(1))
+            let end = ContinuousClock.now + slice
             _ = loop.run(mode: mode, before: Date(timeIntervalSinceNow: slice.seconds))
+            // Some modes return at once: `.common` is the name of a set.
+            if mode == .common, .now < end {
+                _ = loop.run(mode: .default, before: Date(timeIntervalSinceNow: slice.seconds))
+            }
         }
         // The conclusion is stored; a finish under way on another thread needs no run loop.
         guard let result else {
@@ -42,13 +53,15 @@ extension RequestOperation {
         }
         return try result.get()
     }
-
-    private var hasOutcome: Bool { state.withLock { $0.isDelivering } }
 }
 
 extension Duration {
-    /// The duration in seconds, for Foundation.
+    /// The duration in seconds, for Foundation: at most eleven days, which is for ever to a timeout, and what no loader
+    /// trips over.
     var seconds: TimeInterval {
+        // Before it is taken apart: that traps for what Int64 cannot hold.
+        guard self < .seconds(1_000_000) else { return 1_000_000 }
+        guard self > .zero else { return 0 }
         let (seconds, attoseconds) = components
         return TimeInterval(seconds) + TimeInterval(attoseconds) * 1e-18
     }

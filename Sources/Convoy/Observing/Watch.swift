@@ -43,22 +43,30 @@ extension Watch {
 
 extension OperationState {
     /// Lets go of the observers once the last thing has been told; their closures may hold the operation.
-    mutating func dropWatchIfOver() {
-        if machine.isFinished, watch?.hasEnded == true, watch?.isTelling == false { watch = nil }
+    ///
+    /// - Returns: what was let go of, to be released outside the lock.
+    mutating func takeWatchIfOver() -> Watch? {
+        guard machine.isFinished, watch?.hasEnded == true, watch?.isTelling == false else { return nil }
+        defer { watch = nil }
+        return watch
     }
 }
 
 extension AnyRequestOperation {
     /// What happens to the operation from now on, for any number of readers; a reader that comes late gets the end.
     public final var events: Broadcast<RequestEvent> {
-        let source = watching { watch in
-            if let source = watch.events { return source }
-            let source = BroadcastSource<RequestEvent> { $0.isProgress && $1.isProgress }
-            watch.events = source
-            return source
+        let fresh = BroadcastSource<RequestEvent> { $0.isProgress && $1.isProgress }
+        let (source, end) = state.withLock { state -> (BroadcastSource<RequestEvent>, AnyOutcome?) in
+            if let source = state.watch?.events { return (source, nil) }
+            // Too late to be told: what there is to tell is known.
+            if state.hasEmittedEnd { return (fresh, state.outcome) }
+            var watch = state.watch ?? Watch()
+            watch.events = fresh
+            state.watch = watch
+            return (fresh, nil)
         }
-        if let outcome = state.withLock({ $0.isDelivering ? $0.outcome : nil }) {
-            source.send(.finished(outcome.error))
+        if let end {
+            source.send(.finished(end.error))
             source.end()
         }
         return Broadcast(source: source)
@@ -88,8 +96,11 @@ extension AnyRequestOperation {
             guard isFirst, let operation = holder.operation else { return }
             operation.run(at: place) {
                 isWaiting.withLock { $0 = false }
-                guard let progress = holder.operation?.state.withLock({ $0.isSettled ? nil : $0.progress }) ?? nil
-                else { return }
+                // On the lane the finish handlers stand behind this call; elsewhere they may have run.
+                let isLate = { (state: OperationState) in place.isLane ? state.isSettled : state.isDelivering }
+                guard let progress = holder.operation?.state.withLock({ isLate($0) ? nil : $0.progress }) ?? nil else {
+                    return
+                }
                 handler(progress)
             }
         }
@@ -98,8 +109,13 @@ extension AnyRequestOperation {
 
     /// Tells the library's own observers of every change, on the thread that reports it.
     func whenProgressing(_ tell: @escaping @Sendable (TransferProgress) -> Void) {
-        watching { watch in
+        state.withLock { state in
+            // Nothing follows the outcome, and nobody would let go of the closure.
+            guard !state.isDelivering else { return }
+            var watch = state.watch ?? Watch()
+            state.watch = nil
             watch.progressObservers.append(.init(identity: watch.makeIdentity(), tell: tell))
+            state.watch = watch
         }
     }
 
@@ -117,6 +133,7 @@ extension AnyRequestOperation {
     func emit(_ event: RequestEvent) {
         let isMonitored = !context.monitors.isEmpty
         let isTeller = state.withLock { state -> Bool in
+            if event.isFinished { state.hasEmittedEnd = true }
             if isMonitored, state.watch == nil { state.watch = Watch() }
             guard state.watch != nil, state.watch?.hasEnded == false else { return false }
             if event.isFinished { state.watch?.hasEnded = true }
@@ -126,21 +143,23 @@ extension AnyRequestOperation {
             return true
         }
         guard isTeller else { return }
-        while let (events, source, observers) = takePending() {
-            for event in events { tell(event, source, observers) }
+        while let watch = takePending() {
+            for event in watch.pending { tell(event, watch.events, watch.progressObservers) }
         }
     }
 
-    private func takePending() -> ([RequestEvent], BroadcastSource<RequestEvent>?, [Watch.ProgressObserver])? {
-        state.withLock { state in
+    /// The watch with the events still to be told; nil when there are none.
+    private func takePending() -> Watch? {
+        let (pending, dropped) = state.withLock { state -> (Watch?, Watch?) in
             guard let watch = state.watch, !watch.pending.isEmpty else {
                 state.watch?.isTelling = false
-                state.dropWatchIfOver()
-                return nil
+                return (nil, state.takeWatchIfOver())
             }
             state.watch?.pending = []
-            return (watch.pending, watch.events, watch.progressObservers)
+            return (watch, nil)
         }
+        // What its closures captured goes outside the lock: it may call back from its deinit.
+        return withExtendedLifetime(dropped) { pending }
     }
 
     private func tell(

@@ -31,6 +31,9 @@ protocol BodySink: AnyObject, Sendable {
 }
 
 extension BodyDestination {
+    var isFile: Bool { if case .file = self { true } else { false } }
+    var buffer: ChunkBuffer? { if case .chunks(let buffer) = self { buffer } else { nil } }
+
     /// Makes the sink for the body of an acceptable answer.
     ///
     /// - Parameter fail: called when a sink that writes elsewhere finds that it cannot; on any thread, once or never.
@@ -58,6 +61,19 @@ extension BodyDestination {
         guard FileManager.default.fileExists(atPath: directory, isDirectory: &isDirectory), isDirectory.boolValue else {
             throw RequestError(
                 .destinationUnwritable, "nothing was sent: the directory \(directory) does not exist; make it first")
+        }
+        guard file.lastPathComponent.utf8.count <= 255 else {
+            throw RequestError(.destinationUnwritable, "nothing was sent: the file name is longer than 255 bytes")
+        }
+        // A rename over a device or a pipe would replace it by a file.
+        var status = stat()
+        if lstat(file.path, &status) == 0 {
+            let kind = status.st_mode & S_IFMT
+            guard kind == S_IFREG || kind == S_IFLNK else {
+                throw RequestError(
+                    .destinationUnwritable,
+                    "nothing was sent: \(file.path) is \(kind == S_IFDIR ? "a directory" : "not a regular file")")
+            }
         }
         guard access(directory, W_OK) == 0 else {
             throw RequestError(

@@ -11,25 +11,32 @@ final class ChunkBuffer: Sendable {
         var end: RequestError??
         var continuation: CheckedContinuation<Result<Data?, RequestError>, Never>?
         var isHeld = false
+        var highWaterBytes = ChunkBuffer.highWaterBytes
     }
 
-    /// From here on the transport is asked to pause, where it can.
+    /// From here on the transport is asked to pause, where it can; less when the request allows less.
     private static let highWaterBytes: Int64 = 1 << 20
 
     private let state = Locked(State())
-    /// Asks for a pause, or for more; called with no lock held.
-    let hold: @Sendable (Bool) -> Void
+    /// Tells that ``isHeld`` has changed; called with no lock held, so it may come late: look then.
+    private let holdChanged: @Sendable () -> Void
 
-    init(hold: @escaping @Sendable (Bool) -> Void) { self.hold = hold }
+    init(holdChanged: @escaping @Sendable () -> Void) { self.holdChanged = holdChanged }
+
+    /// Whether the reader is so far behind that no more should come.
+    var isHeld: Bool { state.withLock { $0.isHeld } }
 
     /// A body begins.
     ///
     /// One that begins again after bytes have been read cannot be continued.
     func makeSink(limit: Int64) throws(RequestError) -> any BodySink {
-        let hasDelivered = state.withLock { state in
+        let (hasDelivered, wasHeld) = state.withLock { state in
             (state.chunks, state.next, state.waitingBytes) = ([], 0, 0)
-            return state.hasDelivered
+            defer { state.isHeld = false }
+            state.highWaterBytes = min(Self.highWaterBytes, max(1, limit / 2))
+            return (state.hasDelivered, state.isHeld)
         }
+        if wasHeld { holdChanged() }
         guard !hasDelivered else {
             throw RequestError(.bodyNotReplayable, "the body began again after some of it had been read")
         }
@@ -62,13 +69,13 @@ final class ChunkBuffer: Sendable {
             }
             state.chunks.append(data)
             state.waitingBytes += Int64(data.count)
-            let holds = !state.isHeld && state.waitingBytes >= Self.highWaterBytes
+            let holds = !state.isHeld && state.waitingBytes >= state.highWaterBytes
             if holds { state.isHeld = true }
             return (nil, holds, state.waitingBytes)
         }
         continuation?.resume(returning: .success(data))
         if waiting > limit { throw .tooLarge("the reader is behind by \(waiting) bytes", limit: limit) }
-        if holds { hold(true) }
+        if holds { holdChanged() }
     }
 
     /// Nothing follows: nil for a complete body.
@@ -91,7 +98,7 @@ final class ChunkBuffer: Sendable {
                     if state.next == state.chunks.count { (state.chunks, state.next) = ([], 0) }
                     state.waitingBytes -= Int64(chunk.count)
                     state.hasDelivered = true
-                    let releases = state.isHeld && state.waitingBytes <= Self.highWaterBytes / 2
+                    let releases = state.isHeld && state.waitingBytes <= state.highWaterBytes / 2
                     if releases { state.isHeld = false }
                     return (.success(chunk), releases)
                 }
@@ -100,7 +107,7 @@ final class ChunkBuffer: Sendable {
                 state.continuation = continuation
                 return (nil, false)
             }
-            if releases { hold(false) }
+            if releases { holdChanged() }
             if let ready { continuation.resume(returning: ready) }
         }
     }

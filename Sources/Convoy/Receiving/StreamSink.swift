@@ -31,10 +31,17 @@ final class StreamSink: BodySink {
         writer = Writer(makeStream)
         self.limit = limit
         self.fail = fail
-        queue.async { [writer] in
+        queue.async {
             let stream = makeStream()
+            // Foundation traps on some calls of a stream that has been closed.
+            guard stream.streamStatus == .notOpen else {
+                return self.end(nil, "the output stream had been opened or closed before; make a new one each time")
+            }
             stream.open()
-            writer.stream = stream
+            self.writer.stream = stream
+            if stream.streamStatus == .error || stream.streamStatus == .notOpen {
+                self.end(stream, "the output stream could not be opened")
+            }
         }
     }
 
@@ -53,6 +60,14 @@ final class StreamSink: BodySink {
             let memory = stream.property(forKey: .dataWrittenToMemoryStreamKey) as? Data
             stream.close()
             writer.stream = nil
+            // What was kept back is written when a stream is closed.
+            if stream.streamStatus == .error {
+                return completion(
+                    .failure(
+                        RequestError(
+                            .destinationUnwritable, "the output stream failed when it was closed",
+                            underlying: stream.streamError)))
+            }
             completion(.success(ReceivedBody(storedData: memory)))
         }
     }
@@ -77,14 +92,19 @@ final class StreamSink: BodySink {
             }
         }
         guard result <= 0 else { return }
+        let what = result == 0 ? "the output stream is full" : "the output stream failed"
+        end(stream, "\(what), after \(offset) of \(data.count) bytes of a write")
+    }
+
+    /// Closes the stream and tells why, unless nobody wants it any more.
+    private func end(_ stream: OutputStream?, _ what: String) {
         writer.hasFailed = true
-        let reason =
-            result == 0
-            ? "the output stream is full"
-            : "the output stream failed: \(stream.streamError?.localizedDescription ?? "no reason given")"
-        fail(
-            RequestError(
-                .destinationUnwritable, "\(reason), after \(offset) of \(data.count) bytes of a write",
-                underlying: stream.streamError))
+        // Asked for without an error, Foundation's `streamError` traps on some streams.
+        let error = stream?.streamStatus == .error ? stream?.streamError : nil
+        stream?.close()
+        writer.stream = nil
+        guard !backlog.withLock({ $0.isDiscarded }) else { return }
+        let cause = error.map { ": \($0.localizedDescription)" } ?? ""
+        fail(RequestError(.destinationUnwritable, what + cause, underlying: error))
     }
 }

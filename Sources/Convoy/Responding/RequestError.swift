@@ -104,9 +104,19 @@ public struct RequestError: Error, Sendable {
 extension RequestError: CustomStringConvertible, LocalizedError {
     /// One line: the code, the request and the message.
     public var description: String {
-        request.isEmpty ? "\(code): \(message)" : "\(code): \(request): \(message)"
+        let line = request.isEmpty ? "\(code): \(message)" : "\(code): \(request): \(message)"
+        // What a server or a decoder said may have line ends, or move the cursor of a terminal.
+        return String(String.UnicodeScalarView(line.unicodeScalars.map { $0.isControl ? " " : $0 }))
     }
 
     /// The same line, for Foundation.
     public var errorDescription: String? { description }
+}
+
+extension Unicode.Scalar {
+    /// Whether this is a control character or one that ends a line.
+    fileprivate var isControl: Bool {
+        properties.generalCategory == .control || properties.generalCategory == .lineSeparator
+            || properties.generalCategory == .paragraphSeparator
+    }
 }

@@ -21,6 +21,9 @@ enum ResponseDecoding {
         if body.starts(with: [0xEF, 0xBB, 0xBF]) {
             return try text(body.dropFirst(3), as: .utf8, named: "UTF-8")
         }
+        if body.starts(with: [0xFF, 0xFE, 0, 0]) || body.starts(with: [0, 0, 0xFE, 0xFF]) {
+            return try text(body, as: .utf32, named: "UTF-32")
+        }
         if body.starts(with: [0xFF, 0xFE]) || body.starts(with: [0xFE, 0xFF]) {
             return try text(body, as: .utf16, named: "UTF-16")
         }
@@ -57,8 +60,7 @@ enum ResponseDecoding {
         "iso-8859-1": .isoLatin1, "latin1": .isoLatin1, "iso-8859-2": .isoLatin2, "windows-1250": .windowsCP1250,
         "windows-1251": .windowsCP1251, "windows-1252": .windowsCP1252, "windows-1253": .windowsCP1253,
         "windows-1254": .windowsCP1254, "utf-16": .utf16, "utf-16le": .utf16LittleEndian,
-        "utf-16be": .utf16BigEndian, "utf-32": .utf32, "shift_jis": .shiftJIS, "euc-jp": .japaneseEUC,
-        "iso-2022-jp": .iso2022JP,
+        "utf-16be": .utf16BigEndian, "utf-32": .utf32, "shift_jis": .shiftJIS,
     ]
 
     private struct TextError: Error, CustomStringConvertible {

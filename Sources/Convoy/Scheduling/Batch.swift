@@ -20,17 +20,23 @@ public final class Batch<Output: Sendable>: Sendable {
 
     fileprivate struct State {
         var results: [Int: Result] = [:]
+        /// Members that were announced and never made.
+        var skipped = 0..<0
         var running: [Int: RequestOperation<Output>] = [:]
         var nextIndex = 0
         var meter = BatchMeter()
         /// How many members the source announced; more may be added.
         var announced: Int?
         var sourceHasEnded = false
+        /// Takes from the source.
+        var pulling: Task<Void, Never>?
+        /// Members that have an index and are being made ready.
+        var beginning = 0
         var isStopped = false
         var isFinished = false
         var room: CheckedContinuation<Void, Never>?
         var waiters: [CheckedContinuation<Void, Never>] = []
-        var pending: [BatchProgress] = []
+        var pending: BatchProgress?
         var isTelling = false
     }
 
@@ -50,7 +56,7 @@ public final class Batch<Output: Sendable>: Sendable {
         self.failFast = failFast
         self.keepsResults = keepsResults
         self.onResult = onResult
-        window = max(64, min(1_024, 4 * manager.state.withLock { $0.limit }))
+        window = max(1_024, 4 * min(1 << 20, manager.state.withLock { $0.limit }))
         var state = State()
         state.announced = announced
         state.meter.expect(announced)
@@ -69,7 +75,10 @@ public final class Batch<Output: Sendable>: Sendable {
     public var results: [Result] {
         get async {
             await finished()
-            return state.withLock { state in (0..<state.nextIndex).compactMap { state.results[$0] } }
+            let (results, count, skipped) = state.withLock { ($0.results, $0.nextIndex, $0.skipped) }
+            guard keepsResults else { return [] }
+            let cancelled = Result.failure(RequestError(.cancelled, "its batch was stopped before it was its turn"))
+            return (0..<count).compactMap { results[$0] ?? (skipped.contains($0) ? cancelled : nil) }
         }
     }
 
@@ -110,18 +119,9 @@ public final class Batch<Output: Sendable>: Sendable {
     /// The source gives no more; an error of its own is the last result.
     func endSource(_ error: RequestError? = nil) {
         let finish = state.withLock { state in
-            if let error, !state.isStopped { state.appendFailure(error, keeps: keepsResults) }
-            state.sourceHasEnded = true
-            if state.isStopped {
-                // What was announced and never taken was cancelled with the rest.
-                while state.nextIndex < state.announced ?? 0 {
-                    state.appendFailure(
-                        RequestError(.cancelled, "its batch was stopped before it was its turn"), keeps: keepsResults)
-                }
-            }
-            state.announced = nil
-            state.meter.expect(state.nextIndex)
-            state.notice()
+            guard !state.sourceHasEnded else { return [CheckedContinuation<Void, Never>]?.none }
+            if let error { state.appendFailure(error, keeps: keepsResults) }
+            state.endSource()
             return state.takeFinish()
         }
         tell()
@@ -134,7 +134,7 @@ public final class Batch<Output: Sendable>: Sendable {
             guard !state.isStopped, !state.isFinished else { return nil }
             let index = state.nextIndex
             state.nextIndex += 1
-            state.running[index] = operation
+            state.beginning += 1
             if !isFromSource { state.announced? += 1 }
             if state.announced == nil, state.sourceHasEnded { state.meter.expect(state.nextIndex) }
             if let announced = state.announced { state.meter.expect(max(announced, state.nextIndex)) }
@@ -146,8 +146,24 @@ public final class Batch<Output: Sendable>: Sendable {
         if let onResult { operation.onFinish { onResult(index, $0) } }
         // Its own callbacks first: the batch comes last.
         operation.whenSettled { [unowned operation] in self.settled(index, operation.result) }
+        // Where it can be cancelled only now: a callback added after its end would not be waited for.
+        let isStopped = state.withLock { state in
+            state.beginning -= 1
+            state.running[index] = operation
+            return state.isStopped
+        }
+        if isStopped { operation.cancel() }
         manager.enqueue(operation)
         return index
+    }
+
+    /// Holds the task that takes from the source, to cancel it.
+    func pull(with task: Task<Void, Never>) {
+        let isStopped = state.withLock { state in
+            state.pulling = state.sourceHasEnded ? nil : task
+            return state.isStopped
+        }
+        if isStopped { task.cancel() }
     }
 
     private func moved(_ index: Int, _ transfer: TransferProgress) {
@@ -169,7 +185,9 @@ public final class Batch<Output: Sendable>: Sendable {
             // Not at the first free place: the source and the queue would wake each other for every request.
             let room = state.running.count <= window / 2 ? state.room : nil
             if room != nil { state.room = nil }
-            return (room, failFast && !isSuccess && !state.isStopped, state.takeFinish())
+            // A manager that has been shut down takes no more from anybody.
+            let isRefused = if case .failure(let error) = result { error.code == .managerShutDown } else { false }
+            return (room, (failFast && !isSuccess || isRefused) && !state.isStopped, state.takeFinish())
         }
         tell()
         if stops { stop() }
@@ -178,13 +196,22 @@ public final class Batch<Output: Sendable>: Sendable {
     }
 
     private func stop() {
-        let (operations, room) = state.withLock { state in
+        let (operations, room, pulling, finish) = state.withLock { state in
             state.isStopped = true
-            defer { state.room = nil }
-            return (state.running.sorted { $0.key < $1.key }.map(\.value), state.room)
+            let taken = (state.running.sorted { $0.key < $1.key }.map(\.value), state.room, state.pulling)
+            state.room = nil
+            if !state.sourceHasEnded {
+                // What was announced and never taken was cancelled with the rest. The source need not hear of it now.
+                state.skipAnnounced(keeps: keepsResults)
+                state.endSource()
+            }
+            return (taken.0, taken.1, taken.2, state.takeFinish())
         }
         for operation in operations { operation.cancel() }
+        pulling?.cancel()
         room?.resume()
+        tell()
+        for waiter in finish ?? [] { waiter.resume() }
     }
 
     /// Sends progress in the order it was made, with no lock held; whoever comes first sends for all.
@@ -202,20 +229,34 @@ public final class Batch<Output: Sendable>: Sendable {
 
     private func takePending() -> (BatchProgress, isLast: Bool)? {
         state.withLock { state in
-            guard let last = state.pending.last else {
+            guard let latest = state.pending else {
                 state.isTelling = false
                 return nil
             }
-            state.pending = []
-            return (last, state.isFinished)
+            state.pending = nil
+            return (latest, state.isFinished)
         }
     }
 }
 
 extension Batch.State {
     /// Notes the progress to be told; only the latest counts.
-    fileprivate mutating func notice() {
-        if pending.isEmpty { pending.append(meter.progress) } else { pending[0] = meter.progress }
+    fileprivate mutating func notice() { pending = meter.progress }
+
+    fileprivate mutating func endSource() {
+        sourceHasEnded = true
+        pulling = nil
+        announced = nil
+        meter.expect(nextIndex)
+        notice()
+    }
+
+    /// Counts the members that will never be made as cancelled.
+    fileprivate mutating func skipAnnounced(keeps: Bool) {
+        guard let announced, announced > nextIndex else { return }
+        if keeps { skipped = nextIndex..<announced }
+        meter.skip(announced - nextIndex)
+        nextIndex = announced
     }
 
     fileprivate mutating func appendFailure(_ error: RequestError, keeps: Bool) {
@@ -228,7 +269,7 @@ extension Batch.State {
     ///
     /// The result is who waited.
     fileprivate mutating func takeFinish() -> [CheckedContinuation<Void, Never>]? {
-        guard sourceHasEnded, running.isEmpty, !isFinished else { return nil }
+        guard sourceHasEnded, running.isEmpty, beginning == 0, !isFinished else { return nil }
         isFinished = true
         notice()
         defer { waiters = [] }

@@ -28,11 +28,9 @@ struct BatchMeter {
     private(set) var progress = BatchProgress()
     private var running: [Int: Member] = [:]
     private var runningFraction = 0.0
-    private var startedCount = 0
 
     mutating func start(_ index: Int) {
         running[index] = Member()
-        startedCount += 1
     }
 
     mutating func move(_ index: Int, _ transfer: TransferProgress) {
@@ -52,6 +50,13 @@ struct BatchMeter {
         if running.isEmpty { runningFraction = 0 }
         progress.finishedCount += 1
         if !isSuccess { progress.failedCount += 1 }
+        update()
+    }
+
+    /// Members that will never be made.
+    mutating func skip(_ count: Int) {
+        progress.finishedCount += count
+        progress.failedCount += count
         update()
     }
 

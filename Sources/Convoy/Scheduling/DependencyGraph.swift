@@ -25,6 +25,8 @@ final class DependencyNode: @unchecked Sendable {
     fileprivate var identities: Set<ObjectIdentifier>?
     fileprivate var dependents: [Dependent] = []
     fileprivate var unfinished = 0
+    /// Those of them that are not ours, whose bridges may tell late, twice, or after a removal.
+    fileprivate var unfinishedForeign: Set<ObjectIdentifier> = []
 
     fileprivate func contains(_ operation: Operation) -> Bool {
         identities?.contains(ObjectIdentifier(operation)) ?? dependencies.contains { $0 === operation }
@@ -71,14 +73,14 @@ enum DependencyGraph {
     static func connect(
         _ operation: AnyRequestOperation, to dependency: AnyRequestOperation, policy: DependencyPolicy
     ) -> Connection {
-        locked.withLock { edges in
+        // Whom the search has met is let go of outside the lock: it may be the last to hold him.
+        var met: [AnyRequestOperation] = []
+        return locked.withLock { edges in
             if operation === dependency { return .cycle([operation]) }
-            if dependency.isReleased {
-                if policy == .fail, let error = dependency.releasedFailure { return .failed(error) }
-                return .met
-            }
+            if policy == .fail, let error = dependency.releasedFailure { return .failed(error) }
+            if dependency.isReleased { return .met }
             if operation.isReleased || operation.node?.contains(dependency) == true { return .met }
-            if let cycle = cycle(closedBy: operation, dependingOn: dependency) { return .cycle(cycle) }
+            if let cycle = cycle(closedBy: operation, dependingOn: dependency, &met) { return .cycle(cycle) }
             edges += 1
             makeNode(operation).insert(dependency)
             makeNode(dependency).dependents.append(.init(operation: operation, policy: policy))
@@ -91,6 +93,7 @@ enum DependencyGraph {
         locked.withLock { _ in
             if operation.isReleased || operation.node?.contains(dependency) == true { return false }
             makeNode(operation).insert(dependency)
+            operation.node?.unfinishedForeign.insert(ObjectIdentifier(dependency))
             return true
         }
     }
@@ -98,8 +101,9 @@ enum DependencyGraph {
     /// An operation that is not ours has finished.
     static func foreignFinished(_ dependency: Operation, for operation: AnyRequestOperation) {
         let isReady = locked.withLock { _ -> Bool in
-            // Not if the edge has been removed meanwhile.
-            guard !operation.isReleased, let node = operation.node, node.contains(dependency) else { return false }
+            guard let node = operation.node, node.unfinishedForeign.remove(ObjectIdentifier(dependency)) != nil else {
+                return false
+            }
             node.unfinished -= 1
             return node.unfinished == 0
         }
@@ -115,6 +119,8 @@ enum DependencyGraph {
             if let dependency = dependency as? AnyRequestOperation {
                 dependency.node?.dependents.removeAll { $0.operation === operation }
                 guard !dependency.isReleased else { return false }
+            } else if node.unfinishedForeign.remove(ObjectIdentifier(dependency)) == nil {
+                return false
             }
             node.unfinished -= 1
             return node.unfinished == 0
@@ -133,6 +139,7 @@ enum DependencyGraph {
     static func fail(dependentsOf operation: AnyRequestOperation, error: RequestError?) {
         guard let error else { return }
         let failing = locked.withLock { _ -> [AnyRequestOperation] in
+            operation.releasedFailure = error
             guard let node = operation.node else { return [] }
             let failing = node.dependents.filter { $0.policy == .fail }.compactMap(\.operation)
             node.dependents.removeAll { $0.policy == .fail }
@@ -143,33 +150,33 @@ enum DependencyGraph {
 
     /// Tells the dependents of an operation that it has finished, and lets go of its dependencies.
     ///
-    /// - Parameter lendsThread: whether the calling thread may run user code that builds a dependent's request.
     /// - Complexity: O(*d*) for *d* dependents, over a whole cascade, without recursion.
-    static func release(_ operation: AnyRequestOperation, error: RequestError?, lendsThread: Bool) {
-        let (dropped, failing, ready) = locked.withLock {
-            _ -> ([Operation], [AnyRequestOperation], [AnyRequestOperation]) in
+    static func release(_ operation: AnyRequestOperation, error: RequestError?) {
+        let (dropped, failing, ready, waiting) = locked.withLock {
+            _ -> ([Operation], [AnyRequestOperation], [AnyRequestOperation], [AnyRequestOperation]) in
             operation.isReleased = true
             operation.releasedFailure = error
-            guard let node = operation.node else { return ([], [], []) }
+            guard let node = operation.node else { return ([], [], [], []) }
             operation.node = nil
-            var (failing, ready): ([AnyRequestOperation], [AnyRequestOperation]) = ([], [])
+            var failing: [AnyRequestOperation] = []
+            var (ready, waiting) = (failing, failing)
             for dependent in node.dependents {
-                guard let waiting = dependent.operation, let waitingNode = waiting.node else { continue }
+                guard let operation = dependent.operation else { continue }
                 if error != nil, dependent.policy == .fail {
-                    failing.append(waiting)
+                    failing.append(operation)
+                } else if let unfinished = operation.node?.unfinished {
+                    operation.node?.unfinished = unfinished - 1
+                    if unfinished == 1 { ready.append(operation) } else { waiting.append(operation) }
                 } else {
-                    waitingNode.unfinished -= 1
-                    if waitingNode.unfinished == 0 { ready.append(waiting) }
+                    waiting.append(operation)
                 }
             }
-            return (node.dependencies, failing, ready)
+            return (node.dependencies, failing, ready, waiting)
         }
-        // They have finished and let go of theirs: no chain hangs on them.
-        withExtendedLifetime(dropped) {}
+        // Released here, outside the lock. The dependencies have let go of theirs: no chain hangs on them.
+        withExtendedLifetime((dropped, waiting)) {}
         if let error { fail(failing, because: operation, error) }
-        // The last one goes on here, where it may build its request; the others must not wait for that.
-        for waiting in ready.dropLast() { waiting.dependenciesHaveFinished() }
-        ready.last?.dependenciesHaveFinished(mayBuildHere: lendsThread)
+        for operation in ready { Cascade.run { operation.dependenciesHaveFinished() } }
     }
 
     private static func fail(_ operations: [AnyRequestOperation], because dependency: Operation, _ error: RequestError)
@@ -178,6 +185,11 @@ enum DependencyGraph {
             // A chain of 100,000 fails in a loop, not in 100,000 frames.
             Cascade.run { operation.dependencyFailed(dependency, error) }
         }
+    }
+
+    /// The dependents of an operation that are still there, but no more than so many.
+    static func dependents(of operation: AnyRequestOperation, atMost limit: Int) -> [AnyRequestOperation] {
+        locked.withLock { _ in operation.node?.dependents.prefix(limit).compactMap(\.operation) ?? [] }
     }
 
     private static func makeNode(_ operation: AnyRequestOperation) -> DependencyNode {
@@ -192,7 +204,8 @@ enum DependencyGraph {
     /// Looks from both ends in turn and stops when either has been seen whole: an operation without dependents cannot
     /// be on a cycle, nor can a dependency without dependencies, which covers what people build.
     private static func cycle(
-        closedBy operation: AnyRequestOperation, dependingOn dependency: AnyRequestOperation
+        closedBy operation: AnyRequestOperation, dependingOn dependency: AnyRequestOperation,
+        _ met: inout [AnyRequestOperation]
     ) -> [Operation]? {
         var (down, downSeen): ([AnyRequestOperation], Set) = ([dependency], [ObjectIdentifier(dependency)])
         var (up, upSeen): ([AnyRequestOperation], Set) = ([operation], [ObjectIdentifier(operation)])
@@ -211,7 +224,9 @@ enum DependencyGraph {
                 down.append(next)
             }
             for dependent in above.node?.dependents ?? [] {
-                guard let next = dependent.operation, upSeen.insert(ObjectIdentifier(next)).inserted else { continue }
+                guard let next = dependent.operation else { continue }
+                met.append(next)
+                guard upSeen.insert(ObjectIdentifier(next)).inserted else { continue }
                 wayUp[ObjectIdentifier(next)] = above
                 if downSeen.contains(ObjectIdentifier(next)) {
                     meetsUp = next

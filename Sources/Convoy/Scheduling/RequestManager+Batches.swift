@@ -8,7 +8,8 @@ extension RequestManager {
     ///   - requests: the requests; pulled, off this thread, only as there is room.
     ///   - failFast: whether the first failure cancels the rest.
     ///   - keepsResults: whether ``Batch/results`` will be asked for; false keeps memory flat, however many there are.
-    ///   - onResult: called once for each member, in the order they finish, with its index.
+    ///   - onResult: called once for each request that was taken, with its index, on that member's lane or where the
+    ///     configuration sends callbacks; several may run at once. The batch finishes after the last.
     public func batch<Output, Requests: Collection & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
@@ -32,12 +33,13 @@ extension RequestManager {
         let batch = Batch<Output>(
             manager: scheduler, announced: announced, failFast: failFast, keepsResults: keepsResults, onResult: onResult
         )
-        Task {
-            for request in requests {
-                guard await batch.admit(request) else { break }
-            }
-            batch.endSource()
-        }
+        batch.pull(
+            with: Task {
+                for request in requests {
+                    guard await batch.admit(request) else { break }
+                }
+                batch.endSource()
+            })
         return batch
     }
 
@@ -50,17 +52,18 @@ extension RequestManager {
     ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.AsyncIterator: SendableMetatype {
         let batch = Batch<Output>(
             manager: scheduler, announced: nil, failFast: failFast, keepsResults: keepsResults, onResult: onResult)
-        Task {
-            do {
-                for try await request in requests {
-                    guard await batch.admit(request) else { break }
+        batch.pull(
+            with: Task {
+                do {
+                    for try await request in requests {
+                        guard await batch.admit(request) else { break }
+                    }
+                    batch.endSource()
+                } catch {
+                    batch.endSource(
+                        RequestError(.invalidRequest, "the sequence of requests failed: \(error)", underlying: error))
                 }
-                batch.endSource()
-            } catch {
-                batch.endSource(
-                    RequestError(.invalidRequest, "the sequence of requests failed: \(error)", underlying: error))
-            }
-        }
+            })
         return batch
     }
 }

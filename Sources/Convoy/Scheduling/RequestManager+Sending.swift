@@ -48,7 +48,7 @@ extension RequestManager {
     /// Sends a request and reads its body chunk by chunk.
     public func chunks(of request: Request<Data>) -> ResponseChunks {
         let reading = Locked(WeakOperation())
-        let buffer = ChunkBuffer { isHeld in reading.withLock { $0 }.operation?.setHeld(isHeld) }
+        let buffer = ChunkBuffer { reading.withLock { $0 }.operation?.adjustTask() }
         var core = request.core
         core.destination = .chunks(buffer)
         core.decodesAtOnce = true

@@ -8,8 +8,8 @@ import Foundation
 /// let user = try await manager.send(Request<User>.get("https://example.com/users/1")).value
 /// ```
 ///
-/// Letting go of a manager stops nothing: what is queued goes on to its end and its callbacks come. Only when the queue
-/// is the manager's own and suspended, so that nobody could resume it, everything queued is cancelled.
+/// Letting go of a manager stops nothing: what is queued goes on to its end and its callbacks come. Only when the manager
+/// is suspended and the queue is its own, everything queued is cancelled: nobody would resume it.
 ///
 /// ## Concurrency
 /// Use it from any thread. No lock is held while user code runs.
@@ -98,9 +98,9 @@ public final class RequestManager: Sendable {
     }
 
     deinit {
-        guard scheduler.startQueue != nil, queue.isSuspended else { return }
+        guard scheduler.startQueue != nil, isSuspended else { return }
         scheduler.shutDown()
-        queue.isSuspended = false
+        isSuspended = false
     }
 
     // MARK: All at once
@@ -120,8 +120,13 @@ public final class RequestManager: Sendable {
     ///
     /// What runs goes on; a cancelled operation is still told so at once.
     public var isSuspended: Bool {
-        get { queue.isSuspended }
-        set { queue.isSuspended = newValue }
+        get { scheduler.state.withLock { $0.isSuspended } }
+        set {
+            scheduler.state.withLock { $0.isSuspended = newValue }
+            // For those it has been handed and has not started yet.
+            queue.isSuspended = newValue
+            scheduler.pump()
+        }
     }
 
     /// The operations that have not finished, or whose callbacks have not all returned, in the order of enqueueing.

@@ -4,7 +4,7 @@ import Foundation
 extension Scheduler {
     /// Every operation that is not over, in the order of enqueueing.
     var operations: [AnyRequestOperation] {
-        state.withLock { $0.tickets }.compactMap { $0 }.sorted { $0.sequence < $1.sequence }.map(\.operation)
+        state.withLock { $0.tickets }.compactMap { $0 }.sorted { $0.sequence < $1.sequence }.compactMap(\.operation)
     }
 
     /// - Complexity: O(*n* log *n*) for *n* operations.
@@ -40,17 +40,23 @@ extension Scheduler {
     /// What an operation waits for, for people.
     func why(_ operation: AnyRequestOperation) -> String {
         guard let ticket = operation.state.withLock({ $0.ticket }) else { return operation.whyWithoutManager }
-        let (status, host, count, running, limit) = state.withLock { state in
-            (ticket.status, ticket.host, state.room.count(of: ticket.host), state.room.running, state.limit)
+        let queueLimit = queue.maxConcurrentOperationCount
+        let (status, host, count, running, limit, isHeldBack) = state.withLock { state in
+            (
+                ticket.status, ticket.host, state.room.count(of: ticket.host), state.room.running,
+                state.limit(within: queueLimit), state.isSuspended
+            )
         }
-        let isSuspended = queue.isSuspended
+        let isSuspended = isHeldBack || queue.isSuspended
         switch status {
         case .blocked: return operation.whyBlocked
         case .preparing: return "waits for its request to be built"
         case .held: return "waits for its owner: it is suspended"
+        case .parked: return operation.whyBlocked
         case .waiting:
+            if isSuspended { return "waits for the manager: it is suspended" }
             if running < limit { return "waits for \(host): \(count.running) running there, its limit" }
-            return "waits for a slot: \(running) running, \(isSuspended ? "in a suspended queue" : "the limit")"
+            return "waits for a slot: \(running) running, the limit"
         case .handed:
             guard operation.state.withLock({ $0.machine.isWaitingToStart }) else { return operation.whyRunning }
             return isSuspended ? "waits for the queue: it is suspended" : "waits for the queue to start it"

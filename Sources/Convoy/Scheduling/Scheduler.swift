@@ -17,6 +17,7 @@ final class Scheduler: Sendable {
         var lastSequence: UInt64 = 0
         var isPumping = false
         var isShutDown = false
+        var isSuspended = false
         var drains: [Int: CheckedContinuation<Void, Never>] = [:]
         var lastDrain = 0
     }
@@ -39,10 +40,11 @@ final class Scheduler: Sendable {
     /// Takes an operation; one that has been taken or started before is left alone.
     func enqueue(_ operation: AnyRequestOperation) {
         guard operation.state.withLock({ $0.scheduler == nil && $0.machine.isWaitingToStart }) else { return }
+        let priority = operation.queuePriority
         // Among the tickets before the operation knows of it: it may be cancelled, and finish, as soon as it does.
         let (ticket, isShutDown) = state.withLock { state in
             state.lastSequence += 1
-            let ticket = Ticket(operation, sequence: state.lastSequence)
+            let ticket = Ticket(operation, sequence: state.lastSequence, priority: priority)
             state.insert(ticket)
             return (ticket, state.isShutDown)
         }
@@ -59,6 +61,8 @@ final class Scheduler: Sendable {
             for drain in drains { drain.resume() }
             return
         }
+        // It may have changed before there was a ticket to change.
+        if operation.queuePriority != priority { priorityChanged(of: operation) }
         operation.emit(.queued)
         if isShutDown {
             operation.conclude(
@@ -80,24 +84,26 @@ final class Scheduler: Sendable {
             case .waiting: state.room.leave(ticket, for: .blocked)
             case .held: ticket.status = .blocked
             case .preparing: ticket.mustBlock = true
-            case .blocked, .handed, .gone: break
+            // It has not been started: whoever it waits for may need the slot.
+            case .handed: state.room.giveBack(ticket, for: .parked)
+            case .blocked, .parked, .gone: break
             }
         }
         // It may have finished between the two.
         if !DependencyGraph.isBlocked(operation) { unblock(operation) }
+        pump()
     }
 
     /// The last dependency of an operation has finished.
-    ///
-    /// - Parameter mayBuildHere: whether this thread may run the user code that builds a chain's link.
-    func unblock(_ operation: AnyRequestOperation, mayBuildHere: Bool = false) {
-        let begins = change(operation) { _, ticket in
+    func unblock(_ operation: AnyRequestOperation) {
+        let begins = change(operation) { state, ticket in
+            if ticket.status == .parked { state.room.takeBack(ticket) }
             guard ticket.status == .blocked else { return false }
             ticket.status = .preparing
             return true
         }
         guard begins == true else { return }
-        if mayBuildHere || operation.state.withLock({ $0.recipe?.build == nil || $0.prepared != nil }) {
+        if operation.state.withLock({ $0.recipe?.build == nil || $0.prepared != nil }) {
             prepare(operation)
         } else {
             // Building a chain's link is user code.
@@ -127,27 +133,34 @@ final class Scheduler: Sendable {
 
     /// An operation was suspended or resumed: a suspended one stands in no line.
     func suspensionChanged(of operation: AnyRequestOperation) {
-        let isSuspended = operation.isSuspended
-        change(operation) { state, ticket in
-            if isSuspended {
-                state.room.leave(ticket, for: .held)
-            } else if ticket.status == .held {
-                state.room.join(ticket)
+        // Until what was looked at is what was acted on: another thread may have changed it between the two.
+        var isSuspended: Bool
+        repeat {
+            isSuspended = operation.isSuspended
+            change(operation) { [isSuspended] state, ticket in
+                if isSuspended {
+                    state.room.leave(ticket, for: .held)
+                } else if ticket.status == .held {
+                    state.room.join(ticket)
+                }
             }
-        }
+        } while operation.isSuspended != isSuspended
         pump()
     }
 
     /// A raised priority takes effect while the operation waits; it joins the end of its new line.
     func priorityChanged(of operation: AnyRequestOperation) {
-        let priority = operation.queuePriority
-        change(operation) { state, ticket in
-            guard ticket.priority != priority else { return }
-            let wasWaiting = ticket.status == .waiting
-            if wasWaiting { state.room.leave(ticket, for: .preparing) }
-            ticket.priority = priority
-            if wasWaiting { state.room.join(ticket) }
-        }
+        var priority: Operation.QueuePriority
+        repeat {
+            priority = operation.queuePriority
+            change(operation) { [priority] state, ticket in
+                guard ticket.priority != priority else { return }
+                let wasWaiting = ticket.status == .waiting
+                if wasWaiting { state.room.leave(ticket, for: .preparing) }
+                ticket.priority = priority
+                if wasWaiting { state.room.join(ticket) }
+            }
+        } while operation.queuePriority != priority
         pump()
     }
 
@@ -160,7 +173,7 @@ final class Scheduler: Sendable {
             switch ticket.status {
             case .waiting: state.room.leave(ticket, for: .gone)
             case .blocked, .preparing, .held: ticket.status = .gone
-            case .handed, .gone: return false
+            case .handed, .parked, .gone: return false
             }
             return true
         }
@@ -171,6 +184,8 @@ final class Scheduler: Sendable {
     func finished(_ operation: AnyRequestOperation) {
         change(operation) { state, ticket in
             state.room.giveBack(ticket)
+            // Started by hand while it stood in line.
+            state.room.leave(ticket, for: .gone)
             ticket.status = .gone
             ticket.isFinished = true
         }
@@ -187,11 +202,18 @@ final class Scheduler: Sendable {
     private func removeIfOver(_ operation: AnyRequestOperation) {
         let drains = change(operation) { state, ticket -> [CheckedContinuation<Void, Never>]? in
             guard ticket.isFinished, ticket.isSettled else { return nil }
+            // The caller holds the operation: this is not its last reference.
+            ticket.operation = nil
             return state.remove(ticket)
         }
         guard let drains = drains ?? nil else { return }
         operation.state.withLock { ($0.scheduler, $0.ticket) = (nil, nil) }
         for drain in drains { drain.resume() }
+    }
+
+    /// Whether an operation is in the operation queue, which decides itself when it starts.
+    func hasHandedOver(_ operation: AnyRequestOperation) -> Bool {
+        change(operation) { $1.status == .handed || $1.status == .parked || $1.status == .gone } ?? false
     }
 
     /// Hands over what may run.
@@ -203,15 +225,20 @@ final class Scheduler: Sendable {
             return state.isPumping
         }
         guard !isPumping else { return }
-        while let operation = takeNext() { queue.addOperation(operation) }
+        while let operation = takeNext() {
+            // One that was started by hand meanwhile keeps its slot until it finishes; no queue would take it.
+            if operation.state.withLock({ $0.machine.isWaitingToStart }) { queue.addOperation(operation) }
+        }
     }
 
     private func takeNext() -> AnyRequestOperation? {
         let queueLimit = queue.maxConcurrentOperationCount
         return state.withLock { state in
-            // A queue that takes none now still gets one: it waits there for the queue's owner.
-            let limit = queueLimit < 0 ? state.limit : min(state.limit, max(1, queueLimit))
-            if let ticket = state.room.takeNext(limit: limit) { return ticket.operation }
+            if !state.isSuspended,
+                let operation = state.room.takeNext(limit: state.limit(within: queueLimit))?.operation
+            {
+                return operation
+            }
             state.isPumping = false
             return nil
         }
@@ -232,6 +259,11 @@ extension OperationStateMachine {
 }
 
 extension Scheduler.State {
+    /// How many may have a slot.
+    ///
+    /// A queue that takes none now still gets one: it waits there for the queue's owner.
+    func limit(within queueLimit: Int) -> Int { queueLimit < 0 ? limit : min(limit, max(1, queueLimit)) }
+
     mutating func insert(_ ticket: Ticket) {
         count += 1
         if let slot = freeSlots.popLast() {

@@ -16,13 +16,17 @@ final class Ticket: @unchecked Sendable {
         case waiting
         /// Suspended by its owner; stands in no line. Next: waiting, blocked, gone.
         case held
-        /// Given to the operation queue; has a slot. Next: gone.
+        /// Given to the operation queue; has a slot. Next: parked, gone.
         case handed
+        /// In the operation queue, where it got a dependency before it was started; has given its slot back. Next: handed,
+        /// gone.
+        case parked
         /// Finished, or finishing without having had a slot. Terminal.
         case gone
     }
 
-    let operation: AnyRequestOperation
+    /// Until it is over: entries of lines may outlive that.
+    var operation: AnyRequestOperation?
     /// The order of enqueueing.
     let sequence: UInt64
     var status = Status.blocked
@@ -37,9 +41,9 @@ final class Ticket: @unchecked Sendable {
     /// Its index among the manager's operations.
     var slot = 0
 
-    init(_ operation: AnyRequestOperation, sequence: UInt64) {
+    init(_ operation: AnyRequestOperation, sequence: UInt64, priority: Operation.QueuePriority = .normal) {
         self.operation = operation
         self.sequence = sequence
-        priority = operation.queuePriority
+        self.priority = priority
     }
 }

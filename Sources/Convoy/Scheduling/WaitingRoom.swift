@@ -48,6 +48,8 @@ struct WaitingRoom {
     private struct Host {
         var running = 0
         var waiting = 0
+        /// The turn that was offered last: the same one needs no second offer.
+        var offeredTurn: UInt64 = 0
         /// By priority, highest first.
         var lines = [Line](repeating: Line(), count: 5)
 
@@ -111,6 +113,7 @@ struct WaitingRoom {
     mutating func takeNext(limit: Int) -> Ticket? {
         guard running < limit else { return nil }
         while let offer = offers.popFirst() {
+            if hosts[offer.host]?.offeredTurn == offer.turn { hosts[offer.host]?.offeredTurn = 0 }
             guard let host = hosts[offer.host], host.running < limitPerHost,
                 let entry = hosts[offer.host]?.best(), entry.turn == offer.turn
             else { continue }
@@ -125,13 +128,20 @@ struct WaitingRoom {
     }
 
     /// Gives the slot of a ticket back.
-    mutating func giveBack(_ ticket: Ticket) {
+    mutating func giveBack(_ ticket: Ticket, for status: Ticket.Status = .gone) {
         guard ticket.status == .handed else { return }
-        ticket.status = .gone
+        ticket.status = status
         running -= 1
         hosts[ticket.host]?.running -= 1
         offerBest(of: ticket.host)
         forgetIfIdle(ticket.host)
+    }
+
+    /// Takes the slot of a parked ticket again, whatever the limits: it is in the operation queue already.
+    mutating func takeBack(_ ticket: Ticket) {
+        ticket.status = .handed
+        running += 1
+        hosts[ticket.host, default: Host()].running += 1
     }
 
     /// How many of a host run and wait.
@@ -142,8 +152,9 @@ struct WaitingRoom {
     /// Whenever a host has room and somebody waits there, an offer for the best of them is in the heap.
     private mutating func offerBest(of host: String) {
         guard let state = hosts[host], state.running < limitPerHost, state.waiting > 0,
-            let best = hosts[host]?.best()
+            let best = hosts[host]?.best(), best.turn != state.offeredTurn
         else { return }
+        hosts[host]?.offeredTurn = best.turn
         offers.insert(Offer(rank: best.ticket.priority.rank, turn: best.turn, host: host))
     }
 

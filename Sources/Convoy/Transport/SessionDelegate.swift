@@ -73,9 +73,10 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(FoundationNetworking)
-            // Without an answer SCF hangs for ever. Refusing ends the task as cancelled, after the 401 and its body.
+            // Without an answer SCF hangs for ever. Refusing ends the task as cancelled, after the 401 and its body; it does
+            // so with a call that waits for the loader's queue, which is where we are.
             entries.withLock { $0[task.taskIdentifier]?.isChallenged = true }
-            completionHandler(.cancelAuthenticationChallenge, nil)
+            DispatchQueue.global().async { completionHandler(.cancelAuthenticationChallenge, nil) }
         #else
             switch challenge.protectionSpace.authenticationMethod {
             case NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate:
@@ -104,11 +105,12 @@ extension SessionDelegate.Entry {
     fileprivate func meaning(of error: any Error, isHTTPS: Bool) -> RequestError? {
         let code = (error as? URLError)?.code ?? .unknown
         if code == .cancelled, isChallenged, hasHead { return nil }
-        let (kind, what) = kind(of: code, isHTTPS: isHTTPS)
+        let (kind, what) = kind(of: code, error.localizedDescription, isHTTPS: isHTTPS)
         return RequestError(kind, "\(what) (\(error.localizedDescription))", underlying: error)
     }
 
-    private func kind(of code: URLError.Code, isHTTPS: Bool) -> (RequestError.Code, String) {
+    /// The kind of failure; where SCF has one code for many, by the beginning of libcurl's message, which is all there is.
+    private func kind(of code: URLError.Code, _ text: String, isHTTPS: Bool) -> (RequestError.Code, String) {
         switch code {
         case .cancelled: (.cancelled, "it was cancelled")
         case .timedOut: (.timedOut, "nothing arrived within the idle timeout")
@@ -125,6 +127,10 @@ extension SessionDelegate.Entry {
             hasHead
                 ? (.badResponse, "the answer is not HTTP")
                 : (.connectionLost, "the connection was closed before an answer")
+        case .unknown where text.hasPrefix("Send failure") || text.hasPrefix("Recv failure"):
+            (.connectionLost, "the connection was lost")
+        case .unknown where text.hasPrefix("Error while processing content unencoding"):
+            (.badResponse, "the body is not encoded as it says")
         case .unknown where hasHead && receivedBytes < expectedBytes ?? .max:
             // SCF has one code for a body that was cut and for one that is malformed.
             (
@@ -148,7 +154,9 @@ extension ResponseHead {
         for (name, value) in response.allHeaderFields {
             if let name = name as? String, let value = value as? String { fields.add(name, value) }
         }
-        let length = response.expectedContentLength
+        // Of an encoded body the length says nothing about what is delivered.
+        let coding = fields["Content-Encoding"] ?? "identity"
+        let length = coding.equalsIgnoringCase("identity") ? response.expectedContentLength : -1
         self.init(
             statusCode: response.statusCode, headerFields: fields, url: response.url,
             expectedBytes: length >= 0 ? length : nil)

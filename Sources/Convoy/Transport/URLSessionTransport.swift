@@ -46,7 +46,7 @@ public final class URLSessionTransport: Transport {
     public func makeTask(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> URLSessionTask {
-        if request.method == .get, let body = request.body, !body.isEmpty {
+        if request.method.rawValue.equalsIgnoringCase("GET"), let body = request.body, !body.isEmpty {
             throw RequestError(.invalidRequest, "nothing was sent: URLSession does not send a GET request with a body")
         }
         let task = session.dataTask(with: URLRequest(request))
@@ -91,13 +91,15 @@ extension URLRequest {
         for field in request.headerFields { addValue(field.value, forHTTPHeaderField: field.name) }
         #if canImport(FoundationNetworking)
             // SCF counts whole seconds and takes a fraction of one for none; `.infinity` traps.
-            timeoutInterval = min(max(1, request.idleTimeout.seconds.rounded(.up)), 1_000_000)
-            if let body = request.body {
+            timeoutInterval = max(1, request.idleTimeout.seconds.rounded(.up))
+            if let body = request.body, !(body.isEmpty && request.method == .get) {
                 // A stream, because SCF forgets to rewind Data when it sends again on a fresh connection; with the
                 // length declared, and the blank that makes libcurl leave out "Transfer-Encoding: chunked".
                 httpBodyStream = InputStream(data: body)
                 setValue(String(body.count), forHTTPHeaderField: "Content-Length")
                 setValue(" ", forHTTPHeaderField: "Transfer-Encoding")
+                // The same blank keeps SCF from calling any body a form.
+                if !request.headerFields.contains("Content-Type") { setValue(" ", forHTTPHeaderField: "Content-Type") }
             }
         #else
             timeoutInterval = request.idleTimeout.seconds

@@ -57,7 +57,9 @@ extension Reply {
         var position: Int64 = 0
         for step in base {
             var rest = [step]
-            let end = position + step.byteCount
+            // A script may claim more than there are numbers for.
+            let (sum, isTooLarge) = position.addingReportingOverflow(step.byteCount)
+            let end = isTooLarge ? Int64.max : sum
             while let next = pending.first, next.offset < end {
                 if next.offset > position {
                     let (before, after) = Self.split(rest, at: next.offset - position)

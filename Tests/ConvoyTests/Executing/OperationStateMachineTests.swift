@@ -25,6 +25,13 @@ import Testing
             }
         ),
         (
+            "committed",
+            make {
+                _ = $0.start()
+                _ = $0.bodyComplete(attempt: 1, commits: true)
+            }
+        ),
+        (
             "finishing",
             make {
                 _ = $0.start()
@@ -63,7 +70,8 @@ import Testing
         ("abandoned", .finish, .finishing(wasExecuting: false)),
         ("executing", .ignore, .executing(attempt: 1)),
         ("second attempt", .ignore, .executing(attempt: 2)),
-        ("decoding", .ignore, .decoding(attempt: 1)),
+        ("decoding", .ignore, .decoding(attempt: 1, isCommitted: false)),
+        ("committed", .ignore, .decoding(attempt: 1, isCommitted: true)),
         ("finishing", .ignore, .finishing(wasExecuting: true)),
         ("finishing unstarted", .ignore, .finishing(wasExecuting: false)),
         ("finished", .ignore, .finished),
@@ -82,6 +90,7 @@ import Testing
         ("executing", .finish, .finishing(wasExecuting: true)),
         ("second attempt", .finish, .finishing(wasExecuting: true)),
         ("decoding", .finish, .finishing(wasExecuting: true)),
+        ("committed", .ignore, .decoding(attempt: 1, isCommitted: true)),
         ("finishing", .ignore, .finishing(wasExecuting: true)),
         ("finishing unstarted", .ignore, .finishing(wasExecuting: false)),
         ("finished", .ignore, .finished),
@@ -95,6 +104,7 @@ import Testing
 
     @Test(arguments: [
         ("pending", false), ("abandoned", false), ("executing", true), ("second attempt", false), ("decoding", true),
+        ("committed", true),
         ("finishing", false), ("finishing unstarted", false), ("finished", false),
     ])
     func theEndOfAnAttemptCountsOnlyWhileThatAttemptIsTheLast(name: String, counts: Bool) {
@@ -109,7 +119,9 @@ import Testing
             let isCurrent = machine.phase == .executing(attempt: attempt)
             #expect(machine.accepts(attempt: attempt) == isCurrent)
             #expect(machine.bodyComplete(attempt: attempt) == isCurrent)
-            #expect(machine.phase == (isCurrent ? .decoding(attempt: attempt) : Self.machine(name).phase))
+            #expect(
+                machine.phase
+                    == (isCurrent ? .decoding(attempt: attempt, isCommitted: false) : Self.machine(name).phase))
         }
     }
 
@@ -131,9 +143,16 @@ import Testing
 
     @Test(arguments: [
         ("pending", false), ("abandoned", false), ("executing", true), ("second attempt", true), ("decoding", true),
+        ("committed", true),
         ("finishing", true), ("finishing unstarted", false), ("finished", false),
     ])
     func isExecutingFromStartToCommit(name: String, isExecuting: Bool) {
         #expect(Self.machine(name).isExecuting == isExecuting)
+    }
+
+    @Test(arguments: phases.map(\.0))
+    func abandoningWorksOnlyBeforeTheStart(name: String) {
+        var machine = Self.machine(name)
+        #expect(machine.abandon() == (name == "pending" ? .abandon : .ignore))
     }
 }

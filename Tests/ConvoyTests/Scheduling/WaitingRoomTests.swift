@@ -14,7 +14,7 @@ import Testing
 
     private func takeAll(_ room: inout WaitingRoom, limit: Int = .max) -> [String] {
         var names: [String] = []
-        while let ticket = room.takeNext(limit: limit) { names.append(ticket.operation.name ?? "") }
+        while let ticket = room.takeNext(limit: limit) { names.append(ticket.operation?.name ?? "") }
         return names
     }
 

@@ -1,0 +1,140 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct PreparedRequestTests {
+    private func url(_ request: Request<Data>, base: String? = nil) throws -> String {
+        try PreparedRequest(request.core, baseURL: base.flatMap { URL(string: $0) }).url.absoluteString
+    }
+
+    // MARK: Resolving (RFC 3986, section 5)
+
+    @Test(
+        arguments: [
+            ("users/1", "http://stub/api/", "http://stub/api/users/1"),
+            ("users/1", "http://stub/api", "http://stub/users/1"),
+            ("/users", "http://stub/api/", "http://stub/users"),
+            ("../b", "http://stub/a/c/", "http://stub/a/b"),
+            ("?q=1", "http://stub/a/b", "http://stub/a/b?q=1"),
+            ("//other/b", "http://stub/a", "http://other/b"),
+            ("http://other/b", "http://stub/a/", "http://other/b"),
+            ("users:1", "http://stub/a/", nil),
+            ("a", "ftp://stub/", nil),
+            ("a", "stub/", nil),
+        ] as [(String, String, String?)])
+    func relativeURLIsResolvedAgainstTheBase(given: String, base: String, expected: String?) throws {
+        if let expected {
+            #expect(try url(.get(given), base: base) == expected)
+        } else {
+            let error = #expect(throws: RequestError.self) { try url(.get(given), base: base) }
+            #expect(error?.code == .invalidRequest)
+        }
+    }
+
+    @Test(arguments: ["users/1", "/users", "?q=1", "//stub/b", ""])
+    func relativeURLWithoutABaseIsRefused(given: String) {
+        #expect(Request<Data>.get(given).defect == nil || given.isEmpty)
+        let error = #expect(throws: RequestError.self) { try url(.get(given)) }
+        #expect(error?.code == .invalidRequest)
+        #expect(error?.message.contains("nothing was sent") == true)
+    }
+
+    @Test func managerResolvesAgainstItsBase() async throws {
+        let server = StubServer()
+        let manager = RequestManager(
+            configuration: .init(baseURL: URL(string: "http://stub/api/"), transport: .custom(server.transport)))
+        let response = try await manager.send(Request<String>.get("users/1").query("a", "b"))
+        #expect(response.request.url.absoluteString == "http://stub/api/users/1?a=b")
+        let error = try await Sending(Request<Data>.get("users/1"), over: server.transport).error()
+        #expect(error.code == .invalidRequest)
+        #expect(error.message.contains("no base URL"))
+        #expect(server.exchanges.count == 1)
+    }
+
+    // MARK: Encoding
+
+    @Test(arguments: [
+        ("http://stub/ü", "http://stub/%C3%BC"),
+        ("http://stub/a b", "http://stub/a%20b"),
+        ("http://stub/a?q=ä ö", "http://stub/a?q=%C3%A4%20%C3%B6"),
+        ("http://stub/%C3%BC", "http://stub/%C3%BC"),
+        ("http://stub/日本", "http://stub/%E6%97%A5%E6%9C%AC"),
+        ("http://stub/\"<>\\^`{|}", "http://stub/%22%3C%3E%5C%5E%60%7B%7C%7D"),
+        ("http://stub/a\r\nb", "http://stub/a%0D%0Ab"),
+    ])
+    func charactersThatAURLMayNotContainAreEncoded(given: String, expected: String) throws {
+        #expect(try url(.get(given)) == expected)
+    }
+
+    @Test(arguments: [
+        ("http://stub/a%20b c", "http://stub/a%20b%20c"), ("http://stub/%41?q=ü", "http://stub/%41?q=%C3%BC"),
+    ])
+    func escapesThatAreThereAreNotEscapedAgain(given: String, expected: String) throws {
+        #expect(try url(.get(given)) == expected)
+    }
+
+    /// Whatever a foreign host name becomes, no byte of it may reach a request line as it is.
+    @Test func hostBeyondASCIIIsEncodedOrRefused() throws {
+        let request = Request<Data>.get("http://bücher.example/")
+        guard request.defect == nil else { return }
+        #expect(try url(request).utf8.allSatisfy { (0x21...0x7E).contains($0) })
+    }
+
+    @Test(
+        arguments: [
+            ("q", "a", "q=a"), ("q", "", "q="), ("q", nil, "q"),
+            ("q", "a+b", "q=a%2Bb"), ("q", "a&b", "q=a%26b"), ("q", "a=b", "q=a%3Db"), ("q", "a b", "q=a%20b"),
+            ("q", "ü", "q=%C3%BC"), ("q", "100%", "q=100%25"), ("q", "%20", "q=%2520"), ("q", "#?/", "q=%23%3F%2F"),
+            ("q", "a;b:c@d,e", "q=a%3Bb%3Ac%40d%2Ce"), ("q", "\r\n\0", "q=%0D%0A%00"), ("q", "-._~", "q=-._~"),
+            ("a b&", "c", "a%20b%26=c"), ("ü", "1", "%C3%BC=1"), ("items[]", "1", "items%5B%5D=1"),
+        ] as [(String, String?, String)])
+    func queryItemIsPercentEncoded(name: String, value: String?, expected: String) throws {
+        #expect(try url(.get("http://stub/p").query(name, value)) == "http://stub/p?\(expected)")
+    }
+
+    @Test(arguments: [
+        ("http://stub/p", "http://stub/p?a=1&a=2&b"),
+        ("http://stub", "http://stub?a=1&a=2&b"),
+        ("http://stub/p?x=%20y+z", "http://stub/p?x=%20y+z&a=1&a=2&b"),
+        ("http://stub/p?", "http://stub/p?a=1&a=2&b"),
+        ("http://stub/p#f", "http://stub/p?a=1&a=2&b#f"),
+        ("http://stub:81/p%2Fq", "http://stub:81/p%2Fq?a=1&a=2&b"),
+        ("http://user@stub/p", "http://user@stub/p?a=1&a=2&b"),
+    ])
+    func queryItemsGoBehindThoseOfTheURL(given: String, expected: String) throws {
+        let request = Request<Data>.get(given).query("a", "1").query([
+            .init(name: "a", value: "2"), .init(name: "b", value: nil),
+        ])
+        #expect(try url(request) == expected)
+    }
+
+    @Test func queryItemsGoToARelativeURLToo() throws {
+        #expect(try url(.get("p?x=1").query("a", "b"), base: "http://stub/d/") == "http://stub/d/p?x=1&a=b")
+    }
+
+    // MARK: What it tells
+
+    @Test func describesItselfByMethodAndURL() throws {
+        let core = Request<Data>.get("http://user:hunter2@stub:81/p?q=1").core
+        #expect(try PreparedRequest(core, baseURL: nil).description == "GET http://stub:81/p?q=1")
+    }
+
+    @Test(arguments: [
+        ("http://Stub/a", "http://stub:80"), ("HTTP://stub:80", "http://stub:80"),
+        ("https://stub/", "https://stub:443"),
+        ("http://stub:443/", "http://stub:443"), ("https://user:hunter2@stub:8443/", "https://stub:8443"),
+    ])
+    func hostKeyIsSchemeHostAndPort(url: String, key: String) throws {
+        #expect(try PreparedRequest(Request<Data>.get(url).core, baseURL: nil).hostKey == key)
+    }
+
+    @Test func carriesWhatWasSet() throws {
+        let request = Request<Data>.put("http://stub/").body(Data("x".utf8)).header("A", "1").idleTimeout(.seconds(3))
+        let prepared = try PreparedRequest(request.core, baseURL: nil)
+        #expect(prepared.method == .put)
+        #expect(prepared.body == Data("x".utf8))
+        #expect(prepared.headerFields == request.headerFields)
+        #expect(prepared.idleTimeout == .seconds(3))
+    }
+}

@@ -1,0 +1,166 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct RequestTests {
+    private struct Item: Codable, Equatable, Sendable {
+        var number: Double
+    }
+
+    // MARK: What is refused
+
+    /// Each defect, and what its reason has to say.
+    private static let defective: [(Request<Data>, String)] = [
+        (.get("ftp://stub/"), "neither http nor https"),
+        (.get("file:///etc/passwd"), "neither http nor https"),
+        (.get("mailto:a@stub"), "neither http nor https"),
+        (.get("localhost:8080/a"), "neither http nor https"),
+        (.get("javascript:alert(1)"), "neither http nor https"),
+        (.get("http:///path"), "has no host"),
+        (.get("http:"), "has no host"),
+        (.get("https://:80/"), "has no host"),
+        (.get("http://stub:65536/"), "port"),
+        (.get("http://stub:99999999999999999999/"), "port"),
+        (.get("http://[::1/"), "is not a URL"),
+        (.get("http://stub/").header("A", "b\r\nC: d"), "CR, LF or NUL"),
+        (.get("http://stub/").header("A b", "c"), "is not a token"),
+        (Request(method: "A B", url: "http://stub/"), "is not a token"),
+        (.post("http://stub/", json: Item(number: .infinity)), "could not be encoded as JSON"),
+        (.get("http://stub/").maximumBodyBytes(-1), "limit is negative"),
+        (.get("http://stub/").idleTimeout(.zero), "idle timeout"),
+        (.get("http://stub/").idleTimeout(.seconds(-1)), "idle timeout"),
+    ]
+
+    @Test(arguments: 0..<18)
+    func defectiveRequestIsNeverSent(index: Int) async throws {
+        try #require(Self.defective.count == 18)
+        let (request, reason) = Self.defective[index]
+        let defect = try #require(request.defect)
+        #expect(defect.contains(reason))
+
+        let server = StubServer()
+        let error = try await Sending(request, over: server.transport).error()
+        #expect(error.code == .invalidRequest)
+        #expect(error.message.contains("nothing was sent"))
+        #expect(error.message.contains(defect))
+        #expect(!error.isRetryable)
+        #expect(error.description.isOneLine)
+        #expect(server.exchanges.count == 0)
+    }
+
+    @Test func defectiveRequestOfAManagerIsNeverSent() async {
+        let server = StubServer()
+        let error = await #expect(throws: RequestError.self) {
+            try await server.manager().send(Request<Data>.get("ftp://stub/a"))
+        }
+        #expect(error?.code == .invalidRequest)
+        #expect(error?.request == "GET ftp://stub/a")
+        #expect(server.exchanges.count == 0)
+    }
+
+    @Test func savingToWhatIsNoFileIsRefused() async throws {
+        let server = StubServer()
+        let target = try #require(URL(string: "http://user:hunter2@stub/target"))
+        let error = try await Sending(.get("http://stub/").saved(to: target), over: server.transport).error()
+        #expect(error.code == .invalidRequest)
+        #expect(error.message.contains("is not a file URL"))
+        #expect(!error.description.contains("hunter2"))
+        #expect(server.exchanges.count == 0)
+    }
+
+    @Test(arguments: [
+        "http://stub", "https://stub/", "HTTP://STUB/", "http://stub:0/", "http://stub:65535/", "http://[::1]/",
+    ])
+    func absoluteURLsWithAHostAreFine(url: String) {
+        #expect(Request<Data>.get(url).defect == nil)
+    }
+
+    // MARK: Secrets
+
+    /// Rule 18: whatever is wrong with a request, the credentials in its URL are not told.
+    @Test(arguments: [
+        "http://user:hunter2@stub/", "http://hunter2@stub/", "http://:hunter2@stub/", "ftp://user:hunter2@stub/",
+        "http://user:hunter2@stub:65536/", "//user:hunter2@stub/", "http://user:hunter2@/", "http://user:hunter2@[::1/",
+        "http://user:hunter2@stub:port/", "//user:hunter2@[::1/",
+    ])
+    func credentialsInAURLAreNeverShown(url: String) async throws {
+        let server = StubServer { $0.finish(RequestError(.connectionLost, "it broke")) }
+        let request = Request<Data>.get(url)
+        #expect(request.defect?.contains("hunter2") != true)
+        let sending = Sending(request, over: server.transport)
+        let error = try await sending.error()
+        #expect(!error.description.contains("hunter2"))
+        #expect(!error.localizedDescription.contains("hunter2"))
+        #expect(!sending.operation.description.contains("hunter2"))
+        #expect(sending.operation.request.map { "\($0)".contains("hunter2") } != true)
+        let manager = server.manager()
+        manager.isSuspended = true
+        let queued = manager.enqueue(request)
+        #expect(!manager.why(queued).contains("hunter2"))
+        queued.cancel()
+    }
+
+    @Test func bearerTokenIsNotInDescriptions() async throws {
+        let server = StubServer { $0.answer(500) }
+        let request = Request<Data>.get("http://stub/").bearer("hunter2")
+        #expect(request.headerFields["authorization"] == "Bearer hunter2")
+        let sending = Sending(request, over: server.transport)
+        let error = try await sending.error()
+        #expect(!error.description.contains("hunter2"))
+        #expect(!sending.operation.description.contains("hunter2"))
+        let prepared = try #require(sending.operation.request)
+        #expect(!"\(prepared) \(prepared.headerFields)".contains("hunter2"))
+    }
+
+    // MARK: What is built
+
+    @Test func factoriesSetTheMethod() {
+        let url = "http://stub/"
+        let item = Item(number: 1)
+        #expect(Request<Data>.get(url).method == .get)
+        #expect(Request<Data>.delete(url).method == .delete)
+        #expect(Request<Data>.post(url).method == .post)
+        #expect(Request<Data>.put(url).method == .put)
+        #expect(Request<Data>.patch(url, json: item).method == .patch)
+        #expect(Request<Void>.head(url).method == .head)
+        #expect(Request<Data>.post(url).body == nil)
+        for request in [Request<Data>.post(url, json: item), .put(url, json: item), .patch(url, json: item)] {
+            #expect(request.body == Data(#"{"number":1}"#.utf8))
+            #expect(request.headerFields["Content-Type"] == "application/json")
+        }
+    }
+
+    @Test func bodySetsItsContentTypeUnlessNil() {
+        let request = Request<Data>.post("http://stub/")
+        #expect(request.body(Data()).headerFields["Content-Type"] == "application/octet-stream")
+        #expect(request.body(Data(), contentType: "a/b").headerFields["Content-Type"] == "a/b")
+        #expect(
+            request.header("content-type", "c/d").body(Data(), contentType: nil).headerFields["Content-Type"] == "c/d")
+    }
+
+    @Test func modifiersReturnCopies() {
+        let original = Request<Data>.get("http://stub/")
+        let changed = original.tagged("a", "b").tagged("b", "c").named("n").priority(.high).header("X", "1")
+        #expect(changed.tags == ["a", "b", "c"])
+        #expect(changed.priority == .high)
+        #expect(original.tags.isEmpty)
+        #expect(original.priority == .normal)
+        #expect(original.headerFields.isEmpty)
+    }
+
+    @Test func nameAndPriorityReachTheOperation() {
+        let operation = RequestOperation(Request<Data>.get("http://stub/").named("n").priority(.high).tagged("t"))
+        #expect(operation.name == "n")
+        #expect(operation.queuePriority == .high)
+        #expect(operation.tags == ["t"])
+        #expect(operation.description == "n (not started)")
+    }
+
+    @Test func requestMayBeSentAgainAndAgain() async throws {
+        let server = StubServer()
+        let request = Request<String>.get("http://stub/a")
+        for _ in 0..<3 { #expect(try await Sending(request, over: server.transport).response().value == "ok") }
+        #expect(server.paths == ["/a", "/a", "/a"])
+    }
+}

@@ -1,0 +1,249 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite(.timeLimit(.minutes(1))) struct FileSinkTests {
+    private let directory: TemporaryDirectory
+    private var target: URL { directory.file("target") }
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func content() throws -> Data { try Data(contentsOf: target) }
+
+    /// The names of parts that have been left behind or are being written.
+    private func parts() throws -> [String] { try directory.entries.filter { $0 != "target" } }
+
+    @Test func bodyAppearsUnderItsNameWhenItIsComplete() async throws {
+        let server = StubServer.held()
+        let sending = Sending(Request.stub("a").saved(to: target), over: server.transport)
+        let exchange = await server.exchanges.wait()[0]
+        #expect(try directory.entries == [])
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data("hel".utf8))
+        let part = try #require(try parts().first)
+        #expect(try directory.entries == [part])
+        #expect(part.hasPrefix(".convoy-") && part.hasSuffix(".part"))
+        #expect(try Data(contentsOf: directory.file(part)) == Data("hel".utf8))
+        exchange.send(Data("lo".utf8))
+        exchange.finish()
+        #expect(try await sending.response().value == target)
+        #expect(try directory.entries == ["target"])
+        #expect(try content() == Data("hello".utf8))
+    }
+
+    @Test func existingFileIsReplacedWhenTheBodyIsComplete() async throws {
+        try Data("old and longer".utf8).write(to: target)
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 200))
+            exchange.send(Data("new".utf8))
+            exchange.finish()
+        }
+        _ = try await Sending(Request.stub("a").saved(to: target), over: server.transport).response()
+        #expect(try content() == Data("new".utf8))
+        #expect(try parts().isEmpty)
+    }
+
+    @Test func emptyBodyMakesAnEmptyFile() async throws {
+        let server = StubServer { $0.answer(200) }
+        _ = try await Sending(Request.stub("a").saved(to: target), over: server.transport).response()
+        #expect(try content().isEmpty)
+        #expect(try parts().isEmpty)
+    }
+
+    @Test func linkAtTheTargetIsReplacedNotFollowed() async throws {
+        let elsewhere = directory.file("elsewhere")
+        try Data("keep".utf8).write(to: elsewhere)
+        try FileManager.default.createSymbolicLink(at: target, withDestinationURL: elsewhere)
+        _ = try await Sending(Request.stub("a").saved(to: target), over: StubServer().transport).response()
+        #expect(try Data(contentsOf: elsewhere) == Data("keep".utf8))
+        #expect(try content() == Data("ok".utf8))
+    }
+
+    @Test func fileHasNoLimit() async throws {
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 1_000))
+            for _ in 0..<10 { exchange.send(Data(count: 100)) }
+            exchange.finish()
+        }
+        let request = Request.stub("a").maximumBodyBytes(10).saved(to: target)
+        _ = try await Sending(request, over: server.transport).response()
+        #expect(try content().count == 1_000)
+    }
+
+    @Test func responseThatArrivesAgainStartsTheFileAfresh() async throws {
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 200))
+            exchange.send(Data("first, and longer".utf8))
+            exchange.answer(200, body: Data("second".utf8))
+        }
+        _ = try await Sending(Request.stub("a").saved(to: target), over: server.transport).response()
+        #expect(try content() == Data("second".utf8))
+        #expect(try parts().isEmpty)
+    }
+
+    // MARK: Whatever goes wrong, the target is as it was and nothing is left behind
+
+    private static let failures: [(name: String, end: @Sendable (StubExchange) -> Void, code: RequestError.Code)] = [
+        ("lost", { $0.finish(RequestError(.connectionLost, "cut")) }, .connectionLost),
+        ("cancelled", { _ in }, .cancelled),
+        ("refused afterwards", { $0.answer(500, body: Data("sorry".utf8)) }, .unacceptableStatus),
+    ]
+
+    @Test(arguments: 0..<3, [true, false])
+    func failureLeavesTheTargetAsItWas(index: Int, exists: Bool) async throws {
+        let failure = Self.failures[index]
+        if exists { try Data("old".utf8).write(to: target) }
+        let server = StubServer.held()
+        let sending = Sending(Request.stub("a").saved(to: target), over: server.transport)
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data("new".utf8))
+        #expect(try parts().count == 1)
+        failure.end(exchange)
+        if failure.code == .cancelled { sending.operation.cancel() }
+        #expect(try await sending.error().code == failure.code)
+        #expect(try directory.entries == (exists ? ["target"] : []))
+        if exists { #expect(try content() == Data("old".utf8)) }
+    }
+
+    @Test func unacceptableAnswerNeverTouchesTheDirectory() async throws {
+        let server = StubServer.held()
+        let sending = Sending(Request.stub("a").saved(to: target), over: server.transport)
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 404))
+        exchange.send(Data("none".utf8))
+        #expect(try directory.entries == [])
+        exchange.finish()
+        let error = try await sending.error()
+        #expect(error.code == .unacceptableStatus)
+        #expect(error.body == Data("none".utf8))
+        #expect(try directory.entries == [])
+    }
+
+    /// What comes after the end, as a head on its way when an operation is cancelled, makes no file.
+    @Test func headOfAnAttemptThatIsOverMakesNoFile() async throws {
+        let operation = RequestOperation(Request.stub("a").saved(to: target), transport: StubServer.held().transport)
+        let request = Request.stub("a").saved(to: target)
+        let attempt = Attempt(number: 1, operation: operation, core: request.core)
+        attempt.close()
+        // A directory that cannot be written to would show a file that is made and removed again.
+        try FileManager.default.removeItem(at: directory.url)
+        attempt.didReceive(ResponseHead(statusCode: 200))
+        attempt.didReceive(Data("late".utf8))
+        attempt.didFinish(nil)
+        #expect(operation.result == nil)
+    }
+
+    // MARK: Places that cannot be written to
+
+    @Test func missingDirectoryIsRefusedBeforeAnythingIsSent() async throws {
+        let server = StubServer()
+        let target = directory.url.appending(path: "none/target")
+        let error = try await Sending(Request.stub("a").saved(to: target), over: server.transport).error()
+        #expect(error.code == .destinationUnwritable)
+        #expect(error.message.contains("does not exist"))
+        #expect(server.exchanges.count == 0)
+        #expect(try directory.entries == [])
+    }
+
+    @Test func fileInThePlaceOfTheDirectoryIsRefusedBeforeAnythingIsSent() async throws {
+        try Data().write(to: directory.file("file"))
+        let server = StubServer()
+        let target = directory.url.appending(path: "file/target")
+        let error = try await Sending(Request.stub("a").saved(to: target), over: server.transport).error()
+        #expect(error.code == .destinationUnwritable)
+        #expect(server.exchanges.count == 0)
+    }
+
+    @Test(.enabled(if: geteuid() != 0, "root may write everywhere"))
+    func directoryThatMayNotBeWrittenToIsRefusedBeforeAnythingIsSent() async throws {
+        chmod(directory.url.path, 0o555)
+        defer { chmod(directory.url.path, 0o755) }
+        let server = StubServer()
+        let error = try await Sending(Request.stub("a").saved(to: target), over: server.transport).error()
+        #expect(error.code == .destinationUnwritable)
+        #expect(server.exchanges.count == 0)
+    }
+
+    @Test func directoryThatGoesAwayIsAnError() async throws {
+        let server = StubServer.held()
+        let sending = Sending(Request.stub("a").saved(to: target), over: server.transport)
+        let exchange = await server.exchanges.wait()[0]
+        try FileManager.default.removeItem(at: directory.url)
+        exchange.answer(200, body: Data("x".utf8))
+        let error = try await sending.error()
+        #expect(error.code == .destinationUnwritable)
+        #expect((error.underlying as? POSIXError)?.code == .ENOENT)
+        #expect(error.description.isOneLine)
+    }
+
+    @Test func directoryAtTheTargetIsKeptAndTold() async throws {
+        try FileManager.default.createDirectory(at: target, withIntermediateDirectories: false)
+        try Data("keep".utf8).write(to: target.appending(path: "kept"))
+        let error = try await Sending(Request.stub("a").saved(to: target), over: StubServer().transport).error()
+        #expect(error.code == .destinationUnwritable)
+        #expect(!error.isRetryable)
+        #expect(error.message.contains(target.path))
+        #expect(try directory.entries == ["target"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: target.path) == ["kept"])
+    }
+
+    #if os(Linux)
+        /// `/proc` is there for everybody and nobody can make a file in it, root neither.
+        @Test func fileThatCannotBeMadeIsAnError() async throws {
+            let target = URL(filePath: "/proc/target")
+            let error = try await Sending(Request.stub("a").saved(to: target), over: StubServer().transport).error()
+            #expect(error.code == .destinationUnwritable)
+        }
+    #endif
+
+    @Test(arguments: ["with space", "ü", "a%20b", "-n", "a\"b", "a\nb", ".hidden"])
+    func anyNameWillDo(name: String) async throws {
+        let target = directory.file(name)
+        let response = try await Sending(Request.stub("a").saved(to: target), over: StubServer().transport).response()
+        #expect(response.value == target)
+        #expect(try directory.entries == [name])
+    }
+
+    @Test func severalDownloadsToOneTargetDoNotMix() async throws {
+        let server = StubServer { exchange in
+            let letter = UInt8(exchange.request.url.path.utf8.last ?? 0)
+            exchange.respond(ResponseHead(statusCode: 200))
+            for _ in 0..<50 { exchange.send(Data(repeating: letter, count: 1_000)) }
+            exchange.finish()
+        }
+        let manager = server.manager()
+        let outcomes = EventLog<RequestError.Code?>()
+        for number in 0..<8 { manager.download(.stub("\(number)"), to: target).onFinish { outcomes.record($0.code) } }
+        #expect(await outcomes.wait(count: 8).allSatisfy { $0 == nil })
+        let body = try content()
+        #expect(body.count == 50_000)
+        #expect(Set(body).count == 1)
+        #expect(try parts().isEmpty)
+    }
+
+    // MARK: Over the wire
+
+    @Test func largeBodyFromAServerIsWhole() async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue(.generated(byteCount: 3_000_000))
+        let request = Request<Data>.get(server.url()).saved(to: target)
+        _ = try await Sending(request, over: URLSessionTransport.shared).response()
+        #expect(try content() == Reply.pattern(range: 0..<3_000_000))
+        #expect(try parts().isEmpty)
+    }
+
+    @Test func bodyThatIsCutLeavesNothing() async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue(
+            Reply.generated(byteCount: 3_000_000).performing(.reset, at: .responseBody(afterBytes: 1_000_000)))
+        let request = Request<Data>.get(server.url()).saved(to: target)
+        let error = try await Sending(request, over: URLSessionTransport.shared).error()
+        #expect(error.code == .connectionLost)
+        #expect(try directory.entries == [])
+    }
+}

@@ -1,0 +1,291 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite(.timeLimit(.minutes(1))) struct ResponseChunksTests {
+    /// Begins to read from a stub; the exchange is answered by the test.
+    private func begin(
+        pausesInPlace: Bool = true, limit: Int64? = nil
+    ) async throws -> (chunks: ResponseChunks, exchange: StubExchange, server: StubServer) {
+        let server = StubServer.held(pausesInPlace: pausesInPlace)
+        var request = Request.stub("a")
+        if let limit { request = request.maximumBodyBytes(limit) }
+        let chunks = server.manager().chunks(of: request)
+        return (chunks, try #require(await server.exchanges.wait().first), server)
+    }
+
+    private func outcome<Output>(of operation: RequestOperation<Output>) -> EventLog<RequestError.Code?> {
+        let log = EventLog<RequestError.Code?>()
+        operation.onFinish { log.record($0.code) }
+        return log
+    }
+
+    @Test func chunksComeInOrderAndEndWithTheBody() async throws {
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 200))
+            for number in 0..<100 { exchange.send(Data("\(number),".utf8)) }
+            exchange.send(Data())
+            exchange.finish()
+        }
+        var chunks: [String] = []
+        for try await chunk in server.manager().chunks(of: .stub("a")) {
+            chunks.append(String(decoding: chunk, as: UTF8.self))
+        }
+        #expect(chunks == (0..<100).map { "\($0)," })
+    }
+
+    @Test func readerThatWaitsGetsEachChunkAsItComes() async throws {
+        let (chunks, exchange, _) = try await begin()
+        let read = EventLog<String?>()
+        let reader = Task { () -> RequestError.Code? in
+            do throws(RequestError) {
+                var iterator = chunks.makeAsyncIterator()
+                while let chunk = try await iterator.next() { read.record(String(decoding: chunk, as: UTF8.self)) }
+                read.record(nil)
+                return nil
+            } catch { return error.code }
+        }
+        exchange.respond(ResponseHead(statusCode: 200))
+        for number in 1...5 {
+            exchange.send(Data("\(number)".utf8))
+            #expect(await read.wait(count: number).last == "\(number)")
+        }
+        exchange.finish()
+        #expect(await reader.value == nil)
+        #expect(read.events == ["1", "2", "3", "4", "5", nil])
+    }
+
+    @Test func emptyBodyHasNoChunk() async throws {
+        let server = StubServer { $0.answer(204) }
+        for try await _ in server.manager().chunks(of: .stub("a")) { Issue.record("a chunk") }
+    }
+
+    @Test func iteratorStaysAtTheEnd() async throws {
+        let chunks = StubServer().manager().chunks(of: .stub("a"))
+        var iterator = chunks.makeAsyncIterator()
+        #expect(try await iterator.next() == Data("ok".utf8))
+        for _ in 0..<3 { #expect(try await iterator.next() == nil) }
+    }
+
+    // MARK: Failures
+
+    @Test func errorComesAfterTheChunksThatHadArrived() async throws {
+        let (chunks, exchange, _) = try await begin()
+        let outcome = outcome(of: chunks.operation)
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data("1".utf8))
+        exchange.send(Data("2".utf8))
+        exchange.finish(RequestError(.connectionLost, "cut"))
+        #expect(await outcome.wait() == [.connectionLost])
+        var iterator = chunks.makeAsyncIterator()
+        #expect(try await iterator.next() == Data("1".utf8))
+        #expect(try await iterator.next() == Data("2".utf8))
+        for _ in 0..<2 {
+            let error = await #expect(throws: RequestError.self) { try await iterator.next() }
+            #expect(error?.code == .connectionLost)
+        }
+    }
+
+    @Test func unacceptableAnswerHasNoChunk() async throws {
+        let server = StubServer { $0.answer(404, body: Data("none".utf8)) }
+        var iterator = server.manager().chunks(of: .stub("a")).makeAsyncIterator()
+        let error = await #expect(throws: RequestError.self) { try await iterator.next() }
+        #expect(error?.code == .unacceptableStatus)
+        #expect(error?.body == Data("none".utf8))
+    }
+
+    @Test func invalidRequestHasNoChunk() async throws {
+        let server = StubServer()
+        var iterator = server.manager().chunks(of: .get("ftp://stub/")).makeAsyncIterator()
+        let error = await #expect(throws: RequestError.self) { try await iterator.next() }
+        #expect(error?.code == .invalidRequest)
+        #expect(server.exchanges.count == 0)
+    }
+
+    // MARK: Leaving
+
+    @Test func leavingTheLoopEarlyCancels() async throws {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let exchanges = server.exchanges
+        let reading = Task { () -> AnyRequestOperation? in
+            let chunks = manager.chunks(of: .stub("a"))
+            let operation = chunks.operation
+            for try await _ in chunks { break }
+            return operation
+        }
+        let exchange = await exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data("1".utf8))
+        let operation = try #require(try await reading.value as? RequestOperation<Void>)
+        #expect(await outcome(of: operation).wait() == [.cancelled])
+    }
+
+    @Test func droppingTheSequenceUnreadCancels() async throws {
+        let server = StubServer.held()
+        let outcome = outcome(of: server.manager().chunks(of: .stub("a")).operation)
+        #expect(await outcome.wait() == [.cancelled])
+    }
+
+    @Test func cancellingTheReadersTaskCancels() async throws {
+        let (chunks, exchange, _) = try await begin()
+        let outcome = outcome(of: chunks.operation)
+        let read = EventLog<Data>()
+        let reader = Task { () -> RequestError.Code? in
+            do throws(RequestError) {
+                for try await chunk in chunks { read.record(chunk) }
+                return nil
+            } catch { return error.code }
+        }
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data("1".utf8))
+        await read.wait()
+        reader.cancel()
+        #expect(await reader.value == .cancelled)
+        #expect(await outcome.wait() == [.cancelled])
+    }
+
+    @Test func cancellingTheOperationEndsTheReading() async throws {
+        let (chunks, exchange, _) = try await begin()
+        exchange.respond(ResponseHead(statusCode: 200))
+        let reader = Task { () -> RequestError.Code? in
+            do throws(RequestError) {
+                for try await _ in chunks {}
+                return nil
+            } catch { return error.code }
+        }
+        chunks.operation.cancel()
+        #expect(await reader.value == .cancelled)
+    }
+
+    // MARK: A reader that is behind
+
+    @Test func backlogOverTheLimitEndsTheRequestWhereNothingCanPause() async throws {
+        let (chunks, exchange, _) = try await begin(pausesInPlace: false, limit: 10)
+        let outcome = outcome(of: chunks.operation)
+        exchange.respond(ResponseHead(statusCode: 200))
+        for _ in 0..<2 { exchange.send(Data(count: 5)) }
+        #expect(outcome.count == 0)
+        exchange.send(Data(count: 1))
+        #expect(await outcome.wait() == [.bodyTooLarge])
+        #expect(!exchange.isSuspended)
+        var received = 0
+        let error = await #expect(throws: RequestError.self) {
+            for try await chunk in chunks { received += chunk.count }
+        }
+        #expect(error?.code == .bodyTooLarge)
+        #expect(received >= 10)
+    }
+
+    @Test func readerThatKeepsUpHasNoLimit() async throws {
+        let (chunks, exchange, _) = try await begin(pausesInPlace: false, limit: 10)
+        exchange.respond(ResponseHead(statusCode: 200))
+        var iterator = chunks.makeAsyncIterator()
+        for _ in 0..<20 {
+            exchange.send(Data(count: 8))
+            #expect(try await iterator.next()?.count == 8)
+        }
+        exchange.finish()
+        #expect(try await iterator.next() == nil)
+    }
+
+    @Test func transportThatCanPausesWhileTheReaderIsBehind() async throws {
+        let (chunks, exchange, _) = try await begin()
+        let control = chunks.operation.context.taskControl
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data(count: (1 << 20) - 1))
+        control.sync {}
+        #expect(!exchange.isSuspended)
+        exchange.send(Data(count: 1))
+        control.sync {}
+        #expect(exchange.isSuspended)
+        #expect(!chunks.operation.isSuspended)
+        var iterator = chunks.makeAsyncIterator()
+        #expect(try await iterator.next()?.count == (1 << 20) - 1)
+        control.sync {}
+        #expect(!exchange.isSuspended)
+        #expect(try await iterator.next()?.count == 1)
+        exchange.finish()
+        #expect(try await iterator.next() == nil)
+    }
+
+    @Test func resumingTheOperationDoesNotFloodAReaderThatIsBehind() async throws {
+        let (chunks, exchange, _) = try await begin()
+        let control = chunks.operation.context.taskControl
+        exchange.respond(ResponseHead(statusCode: 200))
+        for _ in 0..<4 { exchange.send(Data(count: 1 << 19)) }
+        chunks.operation.suspend()
+        chunks.operation.resume()
+        control.sync {}
+        #expect(exchange.isSuspended)
+        var iterator = chunks.makeAsyncIterator()
+        for _ in 0..<3 { _ = try await iterator.next() }
+        control.sync {}
+        #expect(!exchange.isSuspended)
+        chunks.operation.cancel()
+    }
+
+    // MARK: A body that begins again
+
+    @Test func bodyThatBeginsAgainAfterItWasReadIsAnError() async throws {
+        let (chunks, exchange, _) = try await begin()
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data("1".utf8))
+        var iterator = chunks.makeAsyncIterator()
+        #expect(try await iterator.next() == Data("1".utf8))
+        exchange.respond(ResponseHead(statusCode: 200))
+        let error = await #expect(throws: RequestError.self) { try await iterator.next() }
+        #expect(error?.code == .bodyNotReplayable)
+        #expect(error?.isRetryable == false)
+    }
+
+    @Test func bodyThatBeginsAgainUnreadIsReadFromTheBeginning() async throws {
+        let (chunks, exchange, _) = try await begin()
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data("first".utf8))
+        exchange.answer(200, body: Data("second".utf8))
+        var body = Data()
+        for try await chunk in chunks { body += chunk }
+        #expect(body == Data("second".utf8))
+    }
+
+    /// Suspending where nothing can pause begins another attempt: its chunks count, those of the first do not.
+    @Test func lateHeadOfAnAttemptThatIsOverDropsNothing() async throws {
+        let buffer = ChunkBuffer {}
+        var core = Request.stub("a").core
+        core.destination = .chunks(buffer)
+        let operation = RequestOperation(Request<Void>(core: core) { _, _ in }, transport: StubServer.held().transport)
+        let first = Attempt(number: 1, operation: operation, core: core)
+        first.close()
+        let second = Attempt(number: 2, operation: operation, core: core)
+        second.didReceive(ResponseHead(statusCode: 200))
+        second.didReceive(Data("second".utf8))
+        first.didReceive(ResponseHead(statusCode: 200))
+        buffer.end(nil)
+        #expect(try await buffer.next().get() == Data("second".utf8))
+    }
+
+    // MARK: Over the wire
+
+    @Test func largeBodyFromAServerIsRead() async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue(.generated(byteCount: 5_000_000))
+        var offset: Int64 = 0
+        for try await chunk in RequestManager().chunks(of: .get(server.url())) {
+            #expect(chunk == Reply.pattern(range: offset..<offset + Int64(chunk.count)))
+            offset += Int64(chunk.count)
+        }
+        #expect(offset == 5_000_000)
+    }
+
+    @Test func leavingEarlyClosesTheConnection() async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue(Reply.generated(byteCount: 1_000_000).stalling(afterBodyBytes: 300_000))
+        for try await _ in RequestManager().chunks(of: .get(server.url())) { break }
+        try await server.connectionsClosed()
+    }
+}

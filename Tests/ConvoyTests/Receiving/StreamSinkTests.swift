@@ -1,0 +1,300 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// A stream that takes what a test allows, and keeps it.
+private final class ScriptedStream: OutputStream {
+    /// What each write answers, the last one for ever: so many bytes at most, 0, or -1.
+    private var answers: [Int] = [.max]
+    private var status = Stream.Status.notOpen
+    let calls = EventLog<String>()
+    let taken = EventLog<UInt8>()
+    private var gate: DispatchSemaphore?
+
+    static func make(_ answers: [Int], gate: DispatchSemaphore? = nil) -> ScriptedStream {
+        let stream = ScriptedStream(toMemory: ())
+        stream.answers = answers
+        stream.gate = gate
+        return stream
+    }
+
+    override func open() {
+        status = .open
+        calls.record("open")
+    }
+    override func close() {
+        status = .closed
+        calls.record("close")
+    }
+    override var streamStatus: Stream.Status { status }
+    override var streamError: (any Error)? { nil }
+    override var hasSpaceAvailable: Bool { true }
+    override func property(forKey _: Stream.PropertyKey) -> AnyObject? { nil }
+
+    override func write(_ buffer: UnsafePointer<UInt8>, maxLength count: Int) -> Int {
+        gate?.wait()
+        gate = nil
+        calls.record("write")
+        let answer = min(answers.count > 1 ? answers.removeFirst() : answers[0], count)
+        for offset in 0..<max(0, answer) { taken.record(buffer[offset]) }
+        return answer
+    }
+}
+
+/// Streams made on one thread and looked at on another, one after the other.
+private final class StreamBox: @unchecked Sendable {
+    // @unchecked: the stream is made before anything is sent, and only its logs are read meanwhile.
+    let stream: ScriptedStream
+    let makes = EventLog<Void>()
+
+    init(_ answers: [Int], gate: DispatchSemaphore? = nil) { stream = ScriptedStream.make(answers, gate: gate) }
+
+    func make() -> OutputStream {
+        makes.record(())
+        return stream
+    }
+}
+
+@Suite struct StreamSinkTests {
+    private let body = Data("hello, world".utf8)
+
+    private func send(
+        _ box: StreamBox, pieces: Int = 3
+    ) async throws -> (sending: Sending<Data?>, result: RequestOperation<Data?>.Result) {
+        let body = body
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 200))
+            let size = (body.count + pieces - 1) / pieces
+            for start in stride(from: 0, to: body.count, by: size) {
+                exchange.send(body[start..<min(start + size, body.count)])
+            }
+            exchange.finish()
+        }
+        let sending = Sending(Request.stub("a").written(to: { box.make() }), over: server.transport)
+        return (sending, try await sending.result())
+    }
+
+    @Test func streamToMemoryGivesTheBody() async throws {
+        let server = StubServer { $0.answer(200, body: Data("hello".utf8)) }
+        let request = Request.stub("a").written { OutputStream(toMemory: ()) }
+        #expect(try await Sending(request, over: server.transport).response().value == Data("hello".utf8))
+        let empty = Sending(request, over: StubServer { $0.answer(200) }.transport)
+        #expect(try await empty.response().value ?? Data() == Data())
+    }
+
+    // MARK: Rule 13, every write is checked
+
+    @Test(arguments: [[.max], [1], [2], [3], [1, 2, 3], [1, 1, .max], [3, 2, 1]])
+    func partialWritesAreGoneOnWith(answers: [Int]) async throws {
+        let box = StreamBox(answers)
+        let (_, result) = try await send(box)
+        #expect(try result.get().value == nil)
+        #expect(Data(box.stream.taken.events) == body)
+        #expect(box.stream.calls.events.first == "open")
+        #expect(box.stream.calls.events.last == "close")
+        #expect(box.stream.calls.events.count { $0 == "close" } == 1)
+        #expect(box.makes.count == 1)
+    }
+
+    @Test(arguments: [[0], [-1], [1, 0], [2, 3, -1], [.max, 0], [.max, .max, -1]], [1, 3])
+    func writeThatTakesNothingEndsTheRequest(answers: [Int], pieces: Int) async throws {
+        guard answers.count <= pieces || answers[0] != .max else { return }
+        let box = StreamBox(answers)
+        let (sending, result) = try await send(box, pieces: pieces)
+        guard case .failure(let error) = result else {
+            Issue.record("it succeeded")
+            return
+        }
+        #expect(error.code == .destinationUnwritable)
+        #expect(error.message.contains(answers.last == 0 ? "is full" : "failed"))
+        #expect(!error.isRetryable)
+        #expect(error.description.isOneLine)
+        // Once: a stream that has failed is not asked again.
+        #expect(box.stream.calls.events.count { $0 == "write" } == answers.count)
+        #expect(sending.outcomes.count == 1)
+    }
+
+    /// A stream that failed is closed too: its descriptor would be lost.
+    @Test(arguments: [0, -1])
+    func streamThatFailedIsClosed(answer: Int) async throws {
+        let box = StreamBox([answer])
+        _ = try await send(box)
+        let calls = await box.stream.calls.wait(count: 3)
+        #expect(calls == ["open", "write", "close"])
+    }
+
+    @Test func streamAtCapacityEndsTheRequest() async throws {
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 200))
+            for _ in 0..<4 { exchange.send(Data(repeating: 7, count: 5)) }
+            exchange.finish()
+        }
+        // Lives as long as the process: when the stream lets go of the memory is not for the test to say.
+        let address = Int(bitPattern: UnsafeMutableRawPointer.allocate(byteCount: 12, alignment: 1))
+        let request = Request.stub("a").written {
+            guard let buffer = UnsafeMutablePointer<UInt8>(bitPattern: address) else {
+                return OutputStream(toMemory: ())
+            }
+            return OutputStream(toBuffer: buffer, capacity: 12)
+        }
+        let error = try await Sending(request, over: server.transport).error()
+        #expect(error.code == .destinationUnwritable)
+    }
+
+    #if os(Linux)
+        @Test func fullDiskEndsTheRequest() async throws {
+            let server = StubServer { $0.answer(200, body: Data("x".utf8)) }
+            let request = Request.stub("a").written {
+                OutputStream(toFileAtPath: "/dev/full", append: true) ?? OutputStream(toMemory: ())
+            }
+            let error = try await Sending(request, over: server.transport).error()
+            #expect(error.code == .destinationUnwritable)
+            #expect(error.underlying != nil)
+        }
+    #endif
+
+    @Test(arguments: [Data("x".utf8), Data()])
+    func streamThatCannotBeOpenedEndsTheRequest(body: Data) async throws {
+        let server = StubServer { $0.answer(200, body: body) }
+        let request = Request.stub("a").written {
+            OutputStream(toFileAtPath: "/nonexistent/directory/file", append: false) ?? OutputStream(toMemory: ())
+        }
+        let result = try await Sending(request, over: server.transport).result()
+        #expect(result.code == .destinationUnwritable)
+    }
+
+    @Test func streamToAFileHasTheBody() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.file("out").path
+        let request = Request.stub("a").written {
+            OutputStream(toFileAtPath: path, append: false) ?? OutputStream(toMemory: ())
+        }
+        #expect(try await Sending(request, over: StubServer().transport).response().value == nil)
+        #expect(try Data(contentsOf: directory.file("out")) == Data("ok".utf8))
+    }
+
+    // MARK: When there is a stream
+
+    @Test func unacceptableAnswerMakesNoStream() async throws {
+        let box = StreamBox([.max])
+        let server = StubServer { $0.answer(404, body: Data("none".utf8)) }
+        let error = try await Sending(Request.stub("a").written(to: { box.make() }), over: server.transport).error()
+        #expect(error.code == .unacceptableStatus)
+        #expect(error.body == Data("none".utf8))
+        #expect(box.makes.count == 0)
+    }
+
+    @Test func failureBeforeTheHeadMakesNoStream() async throws {
+        let box = StreamBox([.max])
+        let server = StubServer { $0.finish(RequestError(.connectionFailed, "refused")) }
+        _ = try await Sending(Request.stub("a").written(to: { box.make() }), over: server.transport).error()
+        #expect(box.makes.count == 0)
+    }
+
+    /// The caller's function may truncate a file: a head that comes too late must not call it.
+    @Test func headOfAnAttemptThatIsOverMakesNoStream() async throws {
+        let box = StreamBox([.max])
+        let request = Request.stub("a").written(to: { box.make() })
+        let operation = RequestOperation(request, transport: StubServer.held().transport)
+        let attempt = Attempt(number: 1, operation: operation, core: request.core)
+        attempt.close()
+        attempt.didReceive(ResponseHead(statusCode: 200))
+        // The stream would be made on a queue of the sink's: closing it comes behind.
+        if await didMake(box) { #expect(box.stream.calls.events == []) }
+        #expect(box.makes.count == 0)
+    }
+
+    private func didMake(_ box: StreamBox) async -> Bool {
+        // Two later sinks on queues of their own, the second made when the first is through.
+        for _ in 0..<2 {
+            _ = try? await Sending(
+                Request.stub("b").written { OutputStream(toMemory: ()) }, over: StubServer().transport
+            ).result()
+        }
+        return box.makes.count > 0
+    }
+
+    @Test func cancellationClosesTheStream() async throws {
+        let box = StreamBox([.max])
+        let server = StubServer.held()
+        let sending = Sending(Request.stub("a").written(to: { box.make() }), over: server.transport)
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data("x".utf8))
+        await box.stream.calls.wait(count: 2)
+        sending.operation.cancel()
+        #expect(try await sending.error().code == .cancelled)
+        #expect(await box.stream.calls.wait(count: 3) == ["open", "write", "close"])
+    }
+
+    @Test func responseThatArrivesAgainMakesAnotherStream() async throws {
+        let streams = [StreamBox([.max]), StreamBox([.max])]
+        let makes = EventLog<Void>()
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 200))
+            exchange.send(Data("first".utf8))
+            exchange.answer(200, body: Data("second".utf8))
+        }
+        let request = Request.stub("a").written {
+            makes.record(())
+            return streams[min(makes.count, 2) - 1].stream
+        }
+        let response = try await Sending(request, over: server.transport).response()
+        #expect(response.transfer.receivedBytes == 6)
+        await makes.wait(count: 2)
+        // Each sink has a queue of its own, so the first stream may be made after the second: one of them has it all.
+        let bodies = streams.map { Data($0.stream.taken.events) }
+        #expect(bodies.contains(Data("second".utf8)))
+        for box in streams { #expect(await box.stream.calls.wait(count: 2).last == "close") }
+    }
+
+    // MARK: A stream that blocks
+
+    @Test func streamThatBlocksHoldsUpNobodyElse() async throws {
+        let gate = DispatchSemaphore(value: 0)
+        let box = StreamBox([.max], gate: gate)
+        let server = StubServer { $0.answer(200, body: Data("hello".utf8)) }
+        let blocked = Sending(Request.stub("a").written(to: { box.make() }), over: server.transport)
+        await box.stream.calls.wait()
+        #expect(try await Sending(Request.stub("b"), over: server.transport).response().value == Data("hello".utf8))
+        #expect(blocked.outcomes.count == 0)
+        gate.signal()
+        _ = try await blocked.response()
+        #expect(Data(box.stream.taken.events) == Data("hello".utf8))
+    }
+
+    @Test func backlogOfABlockedStreamIsLimited() async throws {
+        let gate = DispatchSemaphore(value: 0)
+        defer { gate.signal() }
+        let box = StreamBox([.max], gate: gate)
+        let server = StubServer.held()
+        let sending = Sending(
+            Request.stub("a").maximumBodyBytes(10).written(to: { box.make() }), over: server.transport)
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200))
+        for _ in 0..<2 { exchange.send(Data(count: 5)) }
+        #expect(sending.outcomes.count == 0)
+        exchange.send(Data(count: 1))
+        let error = try await sending.error()
+        #expect(error.code == .bodyTooLarge)
+        #expect(error.message.contains("behind"))
+    }
+
+    /// The limit is for what waits: a body of any length goes through a stream that keeps up.
+    @Test func streamThatKeepsUpHasNoLimit() async throws {
+        let box = StreamBox([.max])
+        let server = StubServer.held()
+        let sending = Sending(
+            Request.stub("a").maximumBodyBytes(10).written(to: { box.make() }), over: server.transport)
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200))
+        for count in 1...5 {
+            exchange.send(Data(count: 5))
+            await box.stream.taken.wait(count: 5 * count)
+        }
+        exchange.finish()
+        _ = try await sending.response()
+        #expect(box.stream.taken.count == 25)
+    }
+}

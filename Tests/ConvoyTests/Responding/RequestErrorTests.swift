@@ -1,0 +1,69 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct RequestErrorTests {
+    @Test func descriptionIsCodeRequestAndMessage() {
+        let error = RequestError(.timedOut, "nothing arrived", request: "GET http://stub/")
+        #expect("\(error)" == "timedOut: GET http://stub/: nothing arrived")
+        #expect(error.localizedDescription == "\(error)")
+        #expect("\(RequestError(.cancelled, "it was cancelled"))" == "cancelled: it was cancelled")
+    }
+
+    @Test(arguments: [
+        (RequestError.Code.timedOut, true), (.connectionFailed, true), (.connectionLost, true), (.cancelled, false),
+        (.tlsFailed, false), (.badResponse, false), (.unacceptableStatus, false), (.dependencyFailed, false),
+        (.decodingFailed, false), (.bodyTooLarge, false), (.destinationUnwritable, false), (.invalidRequest, false),
+        (.managerShutDown, false), (.transportFailed, false), (.bodyNotReplayable, false),
+    ])
+    func codeTellsWhetherARetryCanHelp(code: RequestError.Code, isRetryable: Bool) {
+        #expect(RequestError(code, "").isRetryable == isRetryable)
+        #expect(RequestError(code, "", isRetryable: !isRetryable).isRetryable != isRetryable)
+        #expect(RequestError.Code(rawValue: code.description) == code)
+    }
+
+    @Test func whatATransportsErrorTellsIsKept() async throws {
+        let told = RequestError(
+            .badResponse, "m", request: "GET mine", response: ResponseHead(statusCode: 999), body: Data("b".utf8),
+            underlying: CancellationError(), isRetryable: true)
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 200))
+            exchange.finish(told)
+        }
+        let error = try await Sending(.stub("a"), over: server.transport).error()
+        #expect(error.request == "GET mine")
+        #expect(error.response?.statusCode == 999)
+        #expect(error.message == "m" && error.isRetryable && error.underlying is CancellationError)
+        #expect(error.body == Data("b".utf8))
+    }
+
+    /// What a peer or a file name brings in may not break a log line.
+    @Test func descriptionIsOneLineWhateverTheMessage() {
+        let error = RequestError(.badResponse, "first\nsecond\r\nthird", request: "GET http://stub/")
+        #expect(error.description.isOneLine)
+    }
+
+    @Test func transportErrorNamesTheRequestItBelongsTo() async throws {
+        let server = StubServer { $0.finish(RequestError(.connectionFailed, "refused")) }
+        let error = try await Sending(.stub("a"), over: server.transport).error()
+        #expect(error.request == "GET http://stub/a")
+        #expect(error.response == nil)
+        #expect(error.isRetryable)
+    }
+
+    @Test func errorAfterAHeadHasIt() async throws {
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 200, headerFields: ["A": "1"]))
+            exchange.finish(RequestError(.connectionLost, "cut"))
+        }
+        let error = try await Sending(.stub("a"), over: server.transport).error()
+        #expect(error.response?.headerFields["A"] == "1")
+    }
+
+    @Test func endWithoutAResponseIsABadResponse() async throws {
+        let server = StubServer { $0.finish() }
+        let error = try await Sending(.stub("a"), over: server.transport).error()
+        #expect(error.code == .badResponse)
+    }
+}

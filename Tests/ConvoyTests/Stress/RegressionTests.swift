@@ -1,0 +1,256 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Faults that were found by attack, each as the smallest case that showed it.
+@Suite(.timeLimit(.minutes(1))) struct RegressionTests {
+    /// An object that calls back from its deinit.
+    private final class Caller: Sendable {
+        let call: @Sendable () -> Void
+        init(_ call: @escaping @Sendable () -> Void) { self.call = call }
+        deinit { call() }
+    }
+
+    @Test func whatACallbackCapturedMayCallBackFromItsDeinit() async throws {
+        let server = StubServer()
+        let gone = EventLog<Void>()
+        do {
+            let operation = RequestOperation(.stub("a"), transport: server.transport)
+            let caller = Caller { [weak operation] in
+                operation?.cancel()
+                _ = operation?.isFinished
+                gone.record(())
+            }
+            operation.onProgress { _ in _ = caller }
+            operation.onFinish { _ in _ = caller }
+            operation.start()
+            _ = try await operation.response()
+        }
+        await gone.wait()
+    }
+
+    @Test func aChainOfPlainDependentsThatCannotBeSentEndsWithoutRecursion() async {
+        let manager = StubServer().manager()
+        var last = manager.operation(.stub("first"))
+        let first = last
+        for index in 0..<30_000 {
+            let next = manager.operation(Request<Data>.get("ftp://stub/\(index)"))
+            next.addDependency(last)
+            manager.enqueue(next)
+            last = next
+        }
+        manager.enqueue(first)
+        #expect(await last.resultCode() == .invalidRequest)
+        await manager.drain()
+    }
+
+    @Test func aDependencyAddedToAnOperationWithASlotGetsThatSlot() async {
+        let server = StubServer()
+        let manager = server.manager(1, perHost: 1)
+        let queue = manager.queue
+        // In the operation queue already, not started.
+        queue.isSuspended = true
+        let (first, second) = (manager.enqueue(.stub("first")), manager.enqueue(.stub("second")))
+        first.addDependency(second)
+        queue.isSuspended = false
+        await manager.drain()
+        #expect(server.paths == ["/second", "/first"])
+        #expect(first.error == nil && second.error == nil)
+    }
+
+    @Test func aForeignDependencyCountsOnce() async throws {
+        let server = StubServer()
+        let manager = server.manager()
+        let (done, pending) = (BlockOperation {}, manager.operation(.stub("pending")))
+        let operation = manager.operation(.stub("a"))
+        operation.addDependency(done)
+        operation.removeDependency(done)
+        operation.addDependency(done)
+        operation.addDependency(pending)
+        done.start()
+        let bridged = EventLog<Void>()
+        let after = BlockOperation { bridged.record(()) }
+        after.addDependency(done)
+        OperationQueue().addOperation(after)
+        await bridged.wait()
+        operation.removeDependency(done)
+        #expect(!operation.isReady)
+        manager.enqueue(operation, pending)
+        _ = try await operation.response()
+        #expect(server.paths == ["/pending", "/a"])
+    }
+
+    @Test func aDependentMadeAfterItsDependencyWasCancelledFails() async {
+        let manager = StubServer().manager()
+        let cancelled = manager.operation(.stub("a"))
+        cancelled.cancel()
+        let next = manager.operation(after: cancelled) { _ in Request<Data>.stub("next") }
+        manager.enqueue(next)
+        #expect(await next.resultCode() == .dependencyFailed)
+    }
+
+    @Test func aDependencyAddedToARunningOperationHasNoEffect() async {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let running = manager.enqueue(.stub("running"))
+        let exchange = await server.exchanges.wait()[0]
+        let other = manager.operation(.stub("other"))
+        running.addDependency(other, onFailure: .fail)
+        running.addDependency(running)
+        other.cancel()
+        exchange.answer(200)
+        #expect(await running.resultCode() == nil)
+    }
+
+    @Test func cancellingABatchWhoseSourceIsSilentEndsIt() async {
+        let (stream, input) = AsyncStream<Request<Data>>.makeStream()
+        let server = StubServer.held()
+        let batch = server.manager().batch(pulling: stream)
+        input.yield(.stub("a"))
+        await server.exchanges.wait()
+        batch.cancel()
+        #expect(await batch.results.map(\.code) == [.cancelled])
+        input.finish()
+    }
+
+    @Test func shuttingDownStopsAnEndlessBatch() async {
+        let manager = StubServer.held().manager()
+        let batch = endlessBatch(manager)
+        manager.shutDown()
+        await batch.finished()
+    }
+
+    private nonisolated func endlessBatch(_ manager: RequestManager) -> Batch<Data> {
+        manager.batch((1...).lazy.map { Request<Data>.stub("\($0)") }, keepsResults: false)
+    }
+
+    @Test func theLargestLimitsAreLimitsToo() async {
+        let manager = StubServer().manager(.max, perHost: .max)
+        #expect(await manager.batch([Request<Data>.stub("a")]).results.count == 1)
+        manager.maxConcurrentOperationCount = .max
+        _ = try? await manager.send(Request<Data>.stub("b").idleTimeout(.seconds(Int64.max) * 10))
+    }
+
+    @Test func aBatchThatIsCancelledWhileItTakesEndsAfterItsCallbacks() async {
+        for _ in 0..<300 {
+            let told = EventLog<Int>()
+            let batch = StubServer().manager().batch((0..<20).map { Request<Data>.stub("\($0)") }) { index, _ in
+                told.record(index)
+            }
+            batch.cancel()
+            let results = await batch.results
+            #expect(results.count == 20)
+            let count = told.count
+            #expect(Set(told.events).count == count)
+        }
+    }
+
+    /// A download that was told cancelled has left the target alone; one whose file is there has succeeded.
+    @Test func aDownloadIsEitherThereOrCancelled() async throws {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        for index in 0..<400 {
+            let server = StubServer.held()
+            let file = directory.appendingPathComponent("\(index)")
+            let operation = RequestOperation(Request<Data>.stub("a").saved(to: file), transport: server.transport)
+            operation.start()
+            let exchange = await server.exchanges.wait()[0]
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { exchange.answer(200, body: Data("whole".utf8)) }
+                group.addTask { operation.cancel() }
+            }
+            let code = await operation.resultCode()
+            #expect(FileManager.default.fileExists(atPath: file.path) == (code == nil))
+        }
+        let left = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.hasPrefix(".") }
+        #expect(left.isEmpty)
+    }
+
+    @Test func suspendingAndResumingFromTwoThreadsLeavesNobodyBehind() async {
+        let manager = StubServer().manager(1)
+        manager.isSuspended = true
+        let operations = (0..<300).map { manager.enqueue(.stub("\($0)")) }
+        await withTaskGroup(of: Void.self) { group in
+            for operation in operations {
+                group.addTask { operation.suspend() }
+                group.addTask { operation.resume() }
+            }
+        }
+        manager.isSuspended = false
+        for operation in operations { operation.resume() }
+        await manager.drain()
+        #expect(operations.count { $0.error != nil } == 0)
+    }
+
+    @Test func aReaderOfChunksIsNeverLeftPaused() async throws {
+        let server = StubServer.held()
+        for index in 0..<30 {
+            let chunks = server.manager().chunks(of: .stub("a"))
+            let exchange = await server.exchanges.wait(count: index + 1)[index]
+            let sending = Task {
+                exchange.respond(ResponseHead(statusCode: 200))
+                for _ in 0..<60 {
+                    while exchange.isSuspended { await Task.yield() }
+                    exchange.send(Data(count: 600_000))
+                }
+                exchange.finish()
+            }
+            var count = 0
+            for try await chunk in chunks { count += chunk.count }
+            #expect(count == 36_000_000)
+            await sending.value
+        }
+    }
+
+    @Test func anEndIsToldOnce() async {
+        for _ in 0..<200 {
+            let server = StubServer()
+            let operation = RequestOperation(.stub("a"), transport: server.transport)
+            let readers = (0..<3).map { _ in
+                Task {
+                    var ends = 0
+                    for await event in operation.events where event.isFinished { ends += 1 }
+                    return ends
+                }
+            }
+            operation.start()
+            for reader in readers { #expect(await reader.value == 1) }
+        }
+    }
+
+    @Test func secretsAreNotReflected() {
+        let request = Request<Data>.get("http://ada:hunter2@stub/").bearer("hunter2")
+        for value in [request, request.headerFields, request.headerFields[0]] as [Any] {
+            var dumped = ""
+            dump(value, to: &dumped)
+            #expect(!dumped.contains("hunter2") && !"\(value)".contains("hunter2"))
+        }
+    }
+
+    @Test func framingWithoutABodyIsRefused() {
+        #expect(Request<Data>.get("http://stub/").header("Content-Length", "7").defect != nil)
+        #expect(Request<Data>.get("http://stub/").header("transfer-encoding", "chunked").defect != nil)
+        #expect(Request<Data>.stub("a").ignoringBody().decoding { _, _ in 1 }.defect != nil)
+    }
+
+    @Test(arguments: ["/dev/null", "/tmp"])
+    func onlyARegularFileIsReplaced(path: String) async {
+        let operation = RequestOperation(
+            Request<Data>.stub("a").saved(to: URL(fileURLWithPath: path)), transport: StubServer().transport)
+        operation.start()
+        #expect(await operation.resultCode() == .destinationUnwritable)
+    }
+
+    @Test func startedByHandBeforeItsDependenciesAnEnqueuedOperationFailsToo() async {
+        let manager = StubServer().manager()
+        let (first, second) = (manager.operation(.stub("first")), manager.operation(.stub("second")))
+        second.addDependency(first)
+        manager.enqueue(second)
+        second.start()
+        #expect(await second.resultCode() == .invalidRequest)
+        await manager.drain()
+    }
+}

@@ -1,0 +1,61 @@
+#if os(Linux)
+    import ConvoyTesting
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    /// Descriptors, threads and memory, in a process of their own: what other tests use would count too.
+    @Suite struct ResourceTests {
+        @Test func descriptorsThreadsAndMemoryComeBack() async {
+            await #expect(processExitsWith: .success) {
+                let server = try TestServer(recording: .none)
+                server.respond { _ in .body(Data(repeating: 1, count: 4_000)) }
+                let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+                    "convoy-\(UUID().uuidString)")
+                try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+                defer { try? FileManager.default.removeItem(at: directory) }
+
+                // Until the pools of dispatch, the loader and malloc are as large as this takes.
+                for _ in 0..<3 { await Self.round(server, directory) }
+                let before = Resources.now
+                for _ in 0..<10 { await Self.round(server, directory) }
+                let after = Resources.now
+                #expect(after.descriptors <= before.descriptors + 2, "\(before) \(after)")
+                #expect(after.threads <= before.threads + 4, "\(before) \(after)")
+                #expect(after.residentBytes <= before.residentBytes + (8 << 20), "\(before) \(after)")
+                #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).count == 100)
+                server.shutDown()
+            }
+        }
+
+        /// Two hundred answers into memory, a hundred files, a hundred cancelled.
+        private static func round(_ server: TestServer, _ directory: URL) async {
+            let manager = RequestManager()
+            for index in 0..<200 { manager.enqueue(Request<Data>.get(server.url("/\(index)"))) { _ in } }
+            for index in 0..<100 {
+                manager.download(.get(server.url("/f")), to: directory.appendingPathComponent("\(index)"))
+            }
+            for index in 0..<100 { manager.enqueue(Request<Data>.get(server.url("/\(index)")).tagged("no")) }
+            manager.cancelAll(tagged: "no")
+            await manager.drain()
+        }
+
+        private struct Resources {
+            let descriptors: Int
+            let threads: Int
+            let residentBytes: Int
+
+            static var now: Resources {
+                func count(_ path: String) -> Int {
+                    (try? FileManager.default.contentsOfDirectory(atPath: path).count) ?? 0
+                }
+                let pages = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ")
+                return Resources(
+                    descriptors: count("/proc/self/fd"), threads: count("/proc/self/task"),
+                    residentBytes: (pages?.dropFirst().first.flatMap { Int($0) } ?? 0)
+                        * Int(sysconf(Int32(_SC_PAGESIZE))))
+            }
+        }
+    }
+#endif

@@ -1,0 +1,9 @@
+// What a log may show.
+
+extension String {
+    /// Whether it is one line without a control character.
+    var isOneLine: Bool {
+        unicodeScalars.allSatisfy { !$0.properties.isWhitespace || $0 == " " || $0 == "\u{A0}" }
+            && unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+    }
+}

@@ -1,0 +1,21 @@
+// A transport's listener in the place of an operation.
+import Foundation
+
+@testable import Convoy
+
+/// What a transport tells, in order.
+final class RecordingClient: TransportClient {
+    enum Call: Equatable, Sendable {
+        case head(Int)
+        case data(Data)
+        case sent(Int64)
+        case end(RequestError.Code?)
+    }
+
+    let calls = EventLog<Call>()
+
+    func didReceive(_ head: ResponseHead) { calls.record(.head(head.statusCode)) }
+    func didReceive(_ data: Data) { calls.record(.data(data)) }
+    func didSend(totalBytes: Int64) { calls.record(.sent(totalBytes)) }
+    func didFinish(_ error: RequestError?) { calls.record(.end(error?.code)) }
+}

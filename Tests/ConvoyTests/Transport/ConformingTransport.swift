@@ -1,0 +1,24 @@
+// The transports that the conformance suite runs over.
+import Testing
+
+@testable import Convoy
+
+/// A real transport; every test of ``TransportConformanceTests`` runs over each of them.
+struct ConformingTransport: Sendable, CustomTestStringConvertible {
+    let name: String
+    let transport: any Transport
+
+    /// A new transport is one more line here.
+    static let all: [ConformingTransport] = [
+        ConformingTransport(name: "URLSession", transport: URLSessionTransport.shared)
+    ]
+
+    var testDescription: String { name }
+}
+
+extension ConformingTransport {
+    /// A transport by name, for a child process.
+    static func named(_ name: String) throws -> any Transport {
+        try #require(all.first { $0.name == name }).transport
+    }
+}
