@@ -58,7 +58,8 @@ public final class RequestManager: Sendable {
 
     /// The queue the operations run on.
     ///
-    /// Configure it as you like; its own limit holds beside the manager's.
+    /// Configure it as you like; its own limit holds beside the manager's. One that is raised while operations wait is
+    /// seen when the next is enqueued or finishes: nobody is told of it.
     public let queue: OperationQueue
     /// The configuration, as it was given.
     public let configuration: Configuration

@@ -11,7 +11,8 @@ import Foundation
 /// answers: what to do about them is decided above the transport, the same on every platform.
 ///
 /// On Linux, URLSession has faults that no client of it can mend. A server that closes the connection in the middle of the
-/// header, or sends trailers, ends the process; idle timeouts count in whole seconds; a transfer cannot be paused.
+/// header, sends trailers, or declares a length of 2^63-1 ends the process; a body that comes faster than it is read keeps
+/// the loader from anything else; idle timeouts count in whole seconds; a transfer cannot be paused.
 /// The conformance suite lists them as known.
 public final class URLSessionTransport: Transport {
     /// The transport all managers share.
