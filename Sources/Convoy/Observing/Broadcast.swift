@@ -44,13 +44,19 @@ final class BroadcastSource<Element: Sendable>: Sendable {
         for reader in readers { reader.push(element, replaces: replaces) }
     }
 
-    func end() {
+    /// Ends it, with a last value in the same step: a reader that comes meanwhile gets that value, too.
+    func end(with element: Element? = nil) {
         let readers = state.withLock { state -> [BroadcastReader<Element>] in
+            guard !state.hasEnded else { return [] }
+            if let element { state.last = element }
             state.hasEnded = true
             defer { state.readers = [] }
             return state.readers
         }
-        for reader in readers { reader.end() }
+        for reader in readers {
+            if let element { reader.push(element, replaces: replaces) }
+            reader.end()
+        }
     }
 
     func makeReader() -> BroadcastReader<Element> {

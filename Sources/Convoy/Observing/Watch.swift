@@ -66,8 +66,7 @@ extension AnyRequestOperation {
             return (fresh, nil)
         }
         if let end {
-            source.send(.finished(end.error))
-            source.end()
+            source.end(with: .finished(end.error))
         }
         return Broadcast(source: source)
     }
@@ -169,8 +168,7 @@ extension AnyRequestOperation {
         if !monitors.isEmpty {
             context.monitorQueue.async { for monitor in monitors { monitor.operation(self, did: event) } }
         }
-        source?.send(event)
-        if event.isFinished { source?.end() }
+        if event.isFinished { source?.end(with: event) } else { source?.send(event) }
         if case .progress(let progress) = event { for observer in observers { observer.tell(progress) } }
     }
 }

@@ -207,7 +207,7 @@ public final class Batch<Output: Sendable>: Sendable {
             }
             return (taken.0, taken.1, taken.2, state.takeFinish())
         }
-        for operation in operations { operation.cancel() }
+        manager.holdingBack { for operation in operations { operation.cancel() } }
         pulling?.cancel()
         room?.resume()
         tell()
@@ -222,8 +222,7 @@ public final class Batch<Output: Sendable>: Sendable {
         }
         guard !isTelling else { return }
         while let (progress, isLast) = takePending() {
-            progressSource.send(progress)
-            if isLast { progressSource.end() }
+            if isLast { progressSource.end(with: progress) } else { progressSource.send(progress) }
         }
     }
 

@@ -9,7 +9,16 @@ extension Scheduler {
 
     /// - Complexity: O(*n* log *n*) for *n* operations.
     func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) {
-        for operation in operations where isMeant(operation) { operation.cancel() }
+        holdingBack { for operation in operations where isMeant(operation) { operation.cancel() } }
+    }
+
+    /// Hands nothing over meanwhile: a slot that a cancelled operation frees would go to the next to be cancelled, which
+    /// would be sent for nothing.
+    func holdingBack(_ work: () -> Void) {
+        state.withLock { $0.holds += 1 }
+        work()
+        state.withLock { $0.holds -= 1 }
+        pump()
     }
 
     func shutDown() {

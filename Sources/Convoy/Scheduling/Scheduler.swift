@@ -18,6 +18,8 @@ final class Scheduler: Sendable {
         var isPumping = false
         var isShutDown = false
         var isSuspended = false
+        /// How many are cancelling a crowd: what they free must not go to those who are next to be cancelled.
+        var holds = 0
         var drains: [Int: CheckedContinuation<Void, Never>] = [:]
         var lastDrain = 0
     }
@@ -234,7 +236,7 @@ final class Scheduler: Sendable {
     private func takeNext() -> AnyRequestOperation? {
         let queueLimit = queue.maxConcurrentOperationCount
         return state.withLock { state in
-            if !state.isSuspended,
+            if !state.isSuspended, state.holds == 0,
                 let operation = state.room.takeNext(limit: state.limit(within: queueLimit))?.operation
             {
                 return operation

@@ -93,18 +93,11 @@ import Testing
 
     // MARK: Waiting on the current loop
 
-    /// Runs a closure on a thread that may block.
-    private func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
-        await withCheckedContinuation { continuation in
-            Thread { continuation.resume(returning: body()) }.start()
-        }
-    }
-
     @Test func startAndWaitRunsTheLoopUntilTheEnd() async throws {
         let server = StubServer.held()
         let callbacks = EventLog<Bool>()
         let waiting = Task {
-            await onThread { () -> Data? in
+            await offPool { () -> Data? in
                 let operation = RequestOperation(.stub("a"), transport: server.transport)
                 let loop = Locked(RunLoop.current)
                 operation.onFinish(on: .runLoop(RunLoop.current)) { _ in
@@ -125,7 +118,7 @@ import Testing
 
     @Test func startAndWaitEndsWithItsTimeout() async {
         let server = StubServer.held()
-        let code = await onThread { () -> RequestError.Code? in
+        let code = await offPool { () -> RequestError.Code? in
             let operation = RequestOperation(.stub("a"), transport: server.transport)
             do throws(RequestError) {
                 _ = try operation.startAndWait(in: RunLoop.Mode("private"), timeout: .milliseconds(30))

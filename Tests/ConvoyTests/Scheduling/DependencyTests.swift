@@ -197,13 +197,16 @@ import Testing
         do {
             let manager = StubServer().manager()
             let first = manager.operation(.stub("0"))
-            var last = first
-            for _ in 1..<length {
-                last = manager.operation(after: last) { _ in Request<Data>.stub("n") }
-                manager.enqueue(last)
+            let last = await offPool {
+                var last = first
+                for _ in 1..<length {
+                    last = manager.operation(after: last) { _ in Request<Data>.stub("n") }
+                    manager.enqueue(last)
+                }
+                first.cancel()
+                return last
             }
             _ = check.watch(last)
-            first.cancel()
             #expect(await last.resultCode() == .dependencyFailed)
             await manager.drain()
         }
@@ -212,7 +215,7 @@ import Testing
 
     @Test func aLongChainThatWasNeverRunIsFreed() async {
         let check = LeakCheck()
-        do {
+        await offPool {
             let manager = StubServer().manager()
             var last = check.watch(manager.operation(.stub("0")))
             for _ in 1..<100_000 { last = manager.operation(after: last) { _ in Request<Data>.stub("n") } }

@@ -33,15 +33,18 @@ import Testing
 
     @Test func aChainOfPlainDependentsThatCannotBeSentEndsWithoutRecursion() async {
         let manager = StubServer().manager()
-        var last = manager.operation(.stub("first"))
-        let first = last
-        for index in 0..<30_000 {
-            let next = manager.operation(Request<Data>.get("ftp://stub/\(index)"))
-            next.addDependency(last)
-            manager.enqueue(next)
-            last = next
+        let last = await offPool {
+            let first = manager.operation(.stub("first"))
+            var last = first
+            for index in 0..<30_000 {
+                let next = manager.operation(Request<Data>.get("ftp://stub/\(index)"))
+                next.addDependency(last)
+                manager.enqueue(next)
+                last = next
+            }
+            manager.enqueue(first)
+            return last
         }
-        manager.enqueue(first)
         #expect(await last.resultCode() == .invalidRequest)
         await manager.drain()
     }
@@ -144,6 +147,18 @@ import Testing
             #expect(results.count == 20)
             let count = told.count
             #expect(Set(told.events).count == count)
+        }
+    }
+
+    @Test func whatACancellationFreesGoesToNobodyElseWhoIsCancelled() async {
+        for _ in 0..<50 {
+            let server = StubServer.held()
+            let manager = server.manager(2)
+            for index in 0..<50 { manager.enqueue(.stub("\(index)")) }
+            await server.exchanges.wait(count: 2)
+            manager.cancelAll()
+            await manager.drain()
+            #expect(server.exchanges.count == 2)
         }
     }
 

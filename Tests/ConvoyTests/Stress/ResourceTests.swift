@@ -22,8 +22,8 @@
                 for _ in 0..<10 { await Self.round(server, directory) }
                 let after = Resources.now
                 #expect(after.descriptors <= before.descriptors + 2, "\(before) \(after)")
-                #expect(after.threads <= before.threads + 4, "\(before) \(after)")
-                #expect(after.residentBytes <= before.residentBytes + (8 << 20), "\(before) \(after)")
+                #expect(after.threads <= before.threads + 16, "\(before) \(after)")
+                #expect(after.residentBytes <= before.residentBytes + (16 << 20), "\(before) \(after)")
                 #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).count == 100)
                 server.shutDown()
             }

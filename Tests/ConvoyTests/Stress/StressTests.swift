@@ -103,7 +103,7 @@ import Testing
             }
         }
         for operation in operations { _ = await operation.resultCode() }
-        queue.waitUntilAllOperationsAreFinished(within: .seconds(20))
+        await queue.waitUntilAllOperationsAreFinished(within: .seconds(40))
         #expect(operations.count { !$0.isFinished } == 0)
     }
 

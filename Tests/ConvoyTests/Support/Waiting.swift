@@ -31,7 +31,7 @@ final class EventLog<Event: Sendable>: @unchecked Sendable {
     /// Waits until so many events have been recorded; records an issue when that takes too long.
     @discardableResult
     func wait(
-        count: Int = 1, within bound: Duration = .seconds(10), sourceLocation: SourceLocation = #_sourceLocation
+        count: Int = 1, within bound: Duration = .seconds(40), sourceLocation: SourceLocation = #_sourceLocation
     ) async -> [Event] {
         let isThere = await withCheckedContinuation { continuation in
             let (identity, isThere) = lock.withLock {
@@ -70,9 +70,17 @@ final class LeakCheck: @unchecked Sendable {
     var aliveCount: Int { lock.withLock { objects.count { $0.object != nil } } }
 
     /// Waits until all have gone: what a queue is just letting go of goes within a turn of it.
-    func expectAllGone(within bound: Duration = .seconds(10), sourceLocation: SourceLocation = #_sourceLocation) async {
+    func expectAllGone(within bound: Duration = .seconds(40), sourceLocation: SourceLocation = #_sourceLocation) async {
         let deadline = ContinuousClock.now + bound
         while aliveCount > 0, ContinuousClock.now < deadline { await Task.yield() }
         #expect(aliveCount == 0, "of \(watchedCount) objects", sourceLocation: sourceLocation)
+    }
+}
+
+/// Runs what takes long, or blocks, on a thread of its own: the concurrency pool has as few threads as there are cores, and
+/// the other tests need them.
+func offPool<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+    await withCheckedContinuation { continuation in
+        Thread { continuation.resume(returning: body()) }.start()
     }
 }
