@@ -1,74 +1,134 @@
-// Where user code of operations runs: serial queues, lent for as long as there is something to run.
+// Where user code of operations runs: in order for each operation, and never long behind another's.
 import Foundation
 
-/// The queues that run callbacks, decoders and builders of one manager's operations.
+/// Runs callbacks, decoders and builders of one manager's operations.
 ///
-/// An operation borrows a lane for its first piece of user code and gives it back after the last one queued; so its own
-/// code runs in order, and a piece that blocks holds up no other operation. Serial queues get threads of their own from
-/// the system; the lanes are few when user code is brief, and as many as there are blocked operations otherwise.
+/// An operation stands in line once, with all the code it has to run; a worker takes it, runs that code in order and takes
+/// the next. One worker is enough for brief code, and waking it once for many operations is what makes them cheap. A watch
+/// looks every millisecond while somebody waits: a worker that does not come back gets company, twice as many each time,
+/// and code that is only slow gets as many workers as there are cores. So what blocks delays others by a millisecond or two.
 final class Lanes: Sendable {
     private struct State {
+        var waiting: [AnyRequestOperation?] = []
+        var next = 0
+        /// How many have been taken from the line, ever.
+        var taken = 0
+        var takenAtLastLook = 0
+        var isWatched = false
+        var workers = 0
+        /// Workers' queues without work; the last one's thread is awake.
         var idle: [DispatchQueue] = []
-        var count = 0
+        var queueCount = 0
+
+        var waitingCount: Int { waiting.count - next }
+
+        /// Queues for so many more workers.
+        mutating func makeWorkers(_ count: Int) -> [DispatchQueue] {
+            workers += count
+            return (0..<count).map { _ in
+                if let queue = idle.popLast() { return queue }
+                queueCount += 1
+                return DispatchQueue(label: "convoy.lane.\(queueCount)")
+            }
+        }
     }
 
     private let state = Locked(State())
+    private let watchQueue = DispatchQueue(label: "convoy.lanes")
+    private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
+    private static let patience = DispatchTimeInterval.milliseconds(1)
 
-    func take() -> DispatchQueue {
-        let (idle, number) = state.withLock { state -> (DispatchQueue?, Int) in
-            // The last one given back: its thread is awake.
-            if let lane = state.idle.popLast() { return (lane, 0) }
-            state.count += 1
-            return (nil, state.count)
+    /// Puts an operation with code to run in line.
+    func submit(_ operation: AnyRequestOperation) {
+        let (queues, watches) = state.withLock { state -> ([DispatchQueue], Bool) in
+            state.waiting.append(operation)
+            if state.workers == 0 { return (state.makeWorkers(1), false) }
+            guard !state.isWatched else { return ([], false) }
+            (state.isWatched, state.takenAtLastLook) = (true, state.taken)
+            return ([], true)
         }
-        return idle ?? DispatchQueue(label: "convoy.lane.\(number)")
+        for queue in queues { work(on: queue) }
+        if watches { watch() }
     }
 
-    func giveBack(_ lane: DispatchQueue) {
-        state.withLock { $0.idle.append(lane) }
+    private func work(on queue: DispatchQueue) {
+        queue.async {
+            while let operation = self.takeNext(for: queue) { operation.runLane() }
+        }
+    }
+
+    private func takeNext(for queue: DispatchQueue) -> AnyRequestOperation? {
+        state.withLock { state in
+            guard state.next < state.waiting.count else {
+                (state.waiting, state.next) = ([], 0)
+                state.workers -= 1
+                state.idle.append(queue)
+                return nil
+            }
+            defer {
+                // What has been taken is not kept.
+                state.waiting[state.next] = nil
+                state.next += 1
+                state.taken += 1
+                if state.next > 256, state.next * 2 > state.waiting.count {
+                    state.waiting.removeFirst(state.next)
+                    state.next = 0
+                }
+            }
+            return state.waiting[state.next]
+        }
+    }
+
+    private func watch() {
+        watchQueue.asyncAfter(deadline: .now() + Self.patience) { self.look() }
+    }
+
+    private func look() {
+        let queues = state.withLock { state -> [DispatchQueue]? in
+            guard state.waitingCount > 0 else {
+                state.isWatched = false
+                return nil
+            }
+            let isStuck = state.taken == state.takenAtLastLook
+            state.takenAtLastLook = state.taken
+            if isStuck { return state.makeWorkers(min(state.waitingCount, max(1, state.workers))) }
+            return state.workers < Self.coreCount ? state.makeWorkers(1) : []
+        }
+        guard let queues else { return }
+        for queue in queues { work(on: queue) }
+        watch()
     }
 }
 
-/// The lane an operation has borrowed.
-struct BorrowedLane {
-    var lane: DispatchQueue?
-    /// What has been queued there and has not returned.
-    var uses = 0
+/// The code an operation has to run.
+struct LaneWork {
+    private var pending: [@Sendable () -> Void] = []
+    private var isInLine = false
 
-    /// Counts a use; the result is the lane to use, or nil when none is borrowed.
-    mutating func use() -> DispatchQueue? {
-        if lane != nil { uses += 1 }
-        return lane
+    /// Adds a piece; true when the operation has to be put in line for it.
+    mutating func add(_ piece: @escaping @Sendable () -> Void) -> Bool {
+        pending.append(piece)
+        defer { isInLine = true }
+        return !isInLine
     }
 
-    /// Counts a return; the result is the lane to give back, after the last one.
-    mutating func unuse() -> DispatchQueue? {
-        uses -= 1
-        guard uses == 0 else { return nil }
-        defer { lane = nil }
-        return lane
+    /// Everything to run now; nil when there is nothing and the operation has left the line.
+    mutating func take() -> [@Sendable () -> Void]? {
+        isInLine = !pending.isEmpty
+        defer { pending = [] }
+        return isInLine ? pending : nil
     }
 }
 
 extension AnyRequestOperation {
-    /// Runs something of the user's, after what was asked for before, on a lane of the operation's own.
+    /// Runs something of the user's, after what was asked for before, one after the other.
     func onLane(_ work: @escaping @Sendable () -> Void) {
-        let lane = state.withLock { $0.lane.use() } ?? borrowLane()
-        lane.async {
-            work()
-            if let lane = self.state.withLock({ $0.lane.unuse() }) { self.context.lanes.giveBack(lane) }
-        }
+        if state.withLock({ $0.lane.add(work) }) { context.lanes.submit(self) }
     }
 
-    private func borrowLane() -> DispatchQueue {
-        let taken = context.lanes.take()
-        let (lane, surplus) = state.withLock { state -> (DispatchQueue, DispatchQueue?) in
-            // Another thread may have borrowed one since.
-            if let lane = state.lane.use() { return (lane, taken) }
-            state.lane = BorrowedLane(lane: taken, uses: 1)
-            return (taken, nil)
+    fileprivate func runLane() {
+        while let pieces = state.withLock({ $0.lane.take() }) {
+            for piece in pieces { piece() }
         }
-        if let surplus { context.lanes.giveBack(surplus) }
-        return lane
     }
 }

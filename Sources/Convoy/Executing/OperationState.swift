@@ -45,10 +45,8 @@ struct OperationState {
 
     /// Observers of events, progress and state; nil while there is none.
     var watch: Watch?
-    /// Where user code runs: decoding, building, callbacks without another place.
-    ///
-    /// Borrowed while there is some.
-    var lane = BorrowedLane()
+    /// Code of the user's that waits to run: decoding, building, callbacks without another place.
+    var lane = LaneWork()
 
     init(recipe: Recipe) { self.recipe = recipe }
 }

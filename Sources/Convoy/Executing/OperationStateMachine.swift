@@ -102,9 +102,10 @@ struct OperationStateMachine {
         switch phase {
         case .pending where attempt == nil:
             return abandon()
-        case .executing(let current) where attempt == nil || attempt == current,
-            .decoding(let current, _) where attempt == current,
-            .decoding(let current, isCommitted: false) where attempt == nil && current > 0:
+        case .executing(let current) where attempt == nil || attempt == current:
+            phase = .finishing(wasExecuting: true)
+            return .finish
+        case .decoding(let current, let isCommitted) where attempt == current || attempt == nil && !isCommitted:
             phase = .finishing(wasExecuting: true)
             return .finish
         case .pending, .executing, .decoding, .abandoned, .finishing, .finished:

@@ -236,13 +236,14 @@ enum DependencyGraph {
             }
         }
         guard let middle = meetsUp else { return nil }
-        // From the new dependency down to the meeting point, and on to the operation.
-        var path: [Operation] = [middle]
-        var step = cameFrom[ObjectIdentifier(middle)]
+        // From the new dependency down to the meeting point, found backwards, and on to the operation.
+        var path: [Operation] = []
+        var step = AnyRequestOperation?.some(middle)
         while let current = step {
-            path.insert(current, at: 0)
+            path.append(current)
             step = cameFrom[ObjectIdentifier(current)]
         }
+        path.reverse()
         step = wayUp[ObjectIdentifier(middle)]
         while let current = step {
             path.append(current)

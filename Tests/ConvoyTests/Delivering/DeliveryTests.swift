@@ -154,13 +154,4 @@ import Testing
         await server.exchanges.wait()[0].answer(200)
         #expect(await log.wait(count: 50) == Array(0..<50))
     }
-
-    @Test func aLaneGivenBackIsLentAgain() {
-        let lanes = Lanes()
-        let first = lanes.take()
-        let second = lanes.take()
-        #expect(first !== second)
-        lanes.giveBack(first)
-        #expect(lanes.take() === first)
-    }
 }

@@ -230,6 +230,7 @@ private final class StreamBox: @unchecked Sendable {
 
     @Test func responseThatArrivesAgainMakesAnotherStream() async throws {
         let streams = [StreamBox([.max]), StreamBox([.max])]
+        let next = Locked(0)
         let makes = EventLog<Void>()
         let server = StubServer { exchange in
             exchange.respond(ResponseHead(statusCode: 200))
@@ -237,8 +238,14 @@ private final class StreamBox: @unchecked Sendable {
             exchange.answer(200, body: Data("second".utf8))
         }
         let request = Request.stub("a").written {
-            makes.record(())
-            return streams[min(makes.count, 2) - 1].stream
+            defer { makes.record(()) }
+            // Both may be asked for at the same time, each by its own sink.
+            return streams[
+                next.withLock { index in
+                    defer { index += 1 }
+                    return min(index, 1)
+                }
+            ].stream
         }
         let response = try await Sending(request, over: server.transport).response()
         #expect(response.transfer.receivedBytes == 6)

@@ -55,6 +55,22 @@ import Testing
         #expect(room.running == 1)
     }
 
+    @Test func whoIsParkedFreesTheHostAndCountsAgainAfterwards() {
+        var room = WaitingRoom(limitPerHost: 1)
+        let tickets = (1...3).map { ticket("\($0)") }
+        for ticket in tickets { room.join(ticket) }
+        #expect(takeAll(&room) == ["1"])
+        room.giveBack(tickets[0], for: .parked)
+        #expect(takeAll(&room) == ["2"])
+        room.takeBack(tickets[0])
+        #expect(room.running == 2 && room.count(of: "a") == (running: 2, waiting: 1))
+        room.giveBack(tickets[1])
+        #expect(takeAll(&room) == [])
+        room.giveBack(tickets[0])
+        #expect(takeAll(&room) == ["3"])
+        #expect(room.running == 1)
+    }
+
     /// Against a plain list that is searched: the rule, written down once more.
     @Test(arguments: 0..<30)
     func behavesAsAListThatIsSearched(seed: Int) {

@@ -1,0 +1,40 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct LanesTests {
+    /// Rule 8: what a transport's thread may do itself, and what it leaves to the lane, which is occupied here.
+    @Test(arguments: [
+        (dependents: 0, isOneObserved: false, endsInPlace: true), (1, false, true), (1, true, false),
+        (2, false, false), (100, false, false),
+    ])
+    func aTransportsThreadTellsNoCrowdAndNoObserver(
+        dependents count: Int, isOneObserved: Bool, endsInPlace: Bool
+    ) async throws {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let operation = manager.operation(.stub("a"))
+        let dependents = (0..<count).map { manager.operation(.stub("\($0)")) }
+        for dependent in dependents { dependent.addDependency(operation) }
+        let observation = isOneObserved ? dependents.first?.observe(\.isReady) { _, _ in } : nil
+        let (entered, gate) = (EventLog<Void>(), DispatchSemaphore(value: 0))
+        operation.onProgress { _ in
+            entered.record(())
+            _ = gate.wait(timeout: .now() + 30)
+        }
+        manager.enqueue(operation)
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data(count: 1))
+        await entered.wait()
+        // This is the transport's thread now: the operation ends inside the call, or behind the handler on the lane.
+        exchange.finish()
+        #expect(operation.isFinished == endsInPlace)
+        #expect(dependents.allSatisfy { $0.isReady == endsInPlace })
+        gate.signal()
+        await manager.drain()
+        #expect(operation.isFinished)
+        withExtendedLifetime(observation) {}
+    }
+}

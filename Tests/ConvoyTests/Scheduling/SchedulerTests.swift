@@ -1,0 +1,29 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct SchedulerTests {
+    /// The host's limit alone is in the way: there are slots enough.
+    @Test func whoGetsADependencyInTheQueueLeavesItTheSlotOfTheirHost() async throws {
+        let server = StubServer.held()
+        let manager = server.manager(8, perHost: 1)
+        manager.queue.isSuspended = true
+        let (first, second) = (manager.enqueue(.stub("first")), manager.enqueue(.stub("second")))
+        #expect(manager.why(first) == "waits for the queue: it is suspended")
+        #expect(manager.why(second) == "waits for the manager: it is suspended")
+        first.addDependency(second)
+        #expect(manager.why(first) == "waits for: second (queued)")
+        // Handed over on this thread: had it not been, it would wait for ever.
+        try #require(manager.why(second) == "waits for the queue: it is suspended")
+        manager.queue.isSuspended = false
+        // What follows from an answer has happened when it returns; it ends on this thread.
+        await server.exchanges.wait()[0].answer(200)
+        // The first has its slot again: it counts, though no line gave it to him.
+        let third = manager.enqueue(.stub("third"))
+        #expect(manager.why(third) == "waits for http://stub:80: 1 running there, its limit")
+        for index in 1..<3 { await server.exchanges.wait(count: index + 1)[index].answer(200) }
+        await manager.drain()
+        #expect(server.paths == ["/second", "/first", "/third"])
+    }
+}
