@@ -10,7 +10,13 @@ let package = Package(
         .executable(name: "convoy", targets: ["ConvoyCommand"]),
     ],
     targets: [
-        .target(name: "Convoy"),
+        .target(
+            name: "Convoy",
+            dependencies: [.target(name: "CLibcurl", condition: .when(platforms: [.linux]))]),
+        // The system's own library by its file name, so that no development package has to be installed.
+        .target(
+            name: "CLibcurl",
+            linkerSettings: [.linkedLibrary(":libcurl.so.4", .when(platforms: [.linux]))]),
         .target(name: "ConvoyTesting"),
         .executableTarget(name: "ConvoyCommand", dependencies: ["Convoy", "ConvoyTesting"]),
         .testTarget(name: "ConvoyTests", dependencies: ["Convoy", "ConvoyTesting"]),

@@ -12,9 +12,11 @@ public struct PreparedRequest: Sendable, Hashable {
     /// The header fields, free of CR, LF and NUL.
     public let headerFields: HeaderFields
     /// The body; nil when there is none.
-    public let body: Data?
+    public let body: RequestBody?
     /// How long nothing may arrive.
     public let idleTimeout: Duration
+    /// How long the transfer may take; nil for as long as it wants.
+    public let transferTimeout: Duration?
     /// Scheme, host and port, in one spelling: what per-host limits count by.
     let hostKey: String
 
@@ -47,8 +49,9 @@ public struct PreparedRequest: Sendable, Hashable {
         method = core.method
         self.url = url
         headerFields = core.headerFields
-        body = core.body
+        do { body = try core.body?.prepared().get() } catch { throw error.with(core.summary) }
         idleTimeout = core.idleTimeout
+        transferTimeout = core.transferTimeout
     }
 
     private static func refusal(_ reason: String, _ core: RequestCore) -> RequestError {
@@ -78,7 +81,7 @@ extension URL {
 
 extension String {
     /// The string with everything but unreserved characters (RFC 3986, section 2.3) percent-encoded in UTF-8.
-    fileprivate var percentEncoded: String {
+    var percentEncoded: String {
         addingPercentEncoding(withAllowedCharacters: .unreserved) ?? ""
     }
 }

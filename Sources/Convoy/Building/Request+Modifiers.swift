@@ -28,8 +28,20 @@ extension Request {
     /// Sets the body, and its content type unless that is nil.
     public func body(_ body: Data, contentType: String? = "application/octet-stream") -> Self {
         changed {
-            $0.body = body
+            $0.body = .data(body)
             if let contentType { $0.headerFields["Content-Type"] = contentType }
+        }
+    }
+
+    /// Sends a file as the body, read while it is sent, and sets the content type unless that is nil.
+    ///
+    /// The file is looked at when the request starts: one that is missing, unreadable or no regular file, or becomes
+    /// shorter while it is sent, ends the request with `.bodyUnreadable`.
+    public func body(fromFile file: URL, contentType: String? = "application/octet-stream") -> Self {
+        changed {
+            $0.body = .file(file)
+            if let contentType { $0.headerFields["Content-Type"] = contentType }
+            if !file.isFileURL { $0.defect = "the body \(file.redactedString) is not a file URL" }
         }
     }
 
@@ -68,6 +80,14 @@ extension Request {
     /// On Linux, URLSession counts whole seconds: the time is rounded up there.
     public func idleTimeout(_ timeout: Duration) -> Self {
         changed { $0.idleTimeout = timeout }
+    }
+
+    /// Sets how long one attempt may take, from the start of its transfer to its last byte; none by default.
+    ///
+    /// Time spent suspended counts. Ends the request with `.deadlineExceeded`. URLSession on Linux has no such limit:
+    /// there the request is refused with `.invalidRequest`.
+    public func transferTimeout(_ timeout: Duration?) -> Self {
+        changed { $0.transferTimeout = timeout }
     }
 
     /// Sets how many bytes of body are accepted in memory, or may wait to be read; 64 MiB by default.

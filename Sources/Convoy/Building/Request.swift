@@ -66,8 +66,8 @@ public struct Request<Output: Sendable>: Sendable {
     public var url: URL? { core.url }
     /// The header fields.
     public var headerFields: HeaderFields { core.headerFields }
-    /// The body, if there is one.
-    public var body: Data? { core.body }
+    /// The body, if there is one in memory.
+    public var body: Data? { if case .data(let data)? = core.body { data } else { nil } }
     /// The tags, by which a manager can find the request.
     public var tags: Set<String> { core.tags }
     /// The priority it is queued with.
@@ -139,11 +139,12 @@ struct RequestCore: Sendable {
     var url: URL?
     var headerFields = HeaderFields()
     var queryItems: [URLQueryItem] = []
-    var body: Data?
+    var body: GivenBody?
     var tags: Set<String> = []
     var name: String?
     var priority = Operation.QueuePriority.normal
     var idleTimeout = Duration.seconds(60)
+    var transferTimeout: Duration?
     var maximumBodyBytes: Int64 = 64 << 20
     var acceptableStatusCodes: StatusCheck = .successful
     var destination = BodyDestination.memory
@@ -173,6 +174,7 @@ struct RequestCore: Sendable {
         if method.rawValue.equalsIgnoringCase("HEAD"), body != nil { return "a HEAD request has no body" }
         if maximumBodyBytes < 0 { return "the body size limit is negative" }
         if idleTimeout <= .zero { return "the idle timeout is not positive" }
+        if let transferTimeout, transferTimeout <= .zero { return "the transfer timeout is not positive" }
         return nil
     }
 }

@@ -19,6 +19,13 @@ extension AnyRequestOperation {
         moved(number) { $0.receivedBytes += count }
     }
 
+    /// Notes that the transport holds the task until it is resumed: so much waits to be written or read.
+    ///
+    /// - Thread: the transport's.
+    func attemptIsHeld(_ number: Int) {
+        state.withLock { if $0.machine.accepts(attempt: number) { $0.transfer?.isRunning = false } }
+    }
+
     /// - Thread: the transport's.
     func attempt(_ number: Int, didSendTotal total: Int64) {
         moved(number) { $0.sentBytes = total }
@@ -53,11 +60,12 @@ extension AnyRequestOperation {
     /// The body is where it belongs: check, decode, conclude.
     ///
     /// - Thread: the operation's lane, unless the request has no user code to run.
-    func attempt(_ number: Int, didComplete received: (body: ReceivedBody, head: ResponseHead, isAcceptable: Bool)) {
+    func attempt(_ number: Int, didComplete received: CompleteAnswer) {
         let given: (Recipe, FinishedTransfer)? = state.withLock { state in
             guard let recipe = state.recipe, let request = state.prepared, state.outcome == nil else { return nil }
             let transfer = FinishedTransfer(
-                request: request, head: received.head, timings: state.timings, progress: state.progress)
+                request: request, head: received.head, timings: state.timings, progress: state.progress,
+                metrics: received.metrics)
             return (recipe, transfer)
         }
         guard let (recipe, transfer) = given else { return }

@@ -47,7 +47,7 @@ extension AnyRequestOperation {
                 guard state.recipe != nil else { return nil }
                 defer { state.recipe = recipe }
                 state.prepared = prepared
-                state.progress.expectedSentBytes = prepared.body.map { Int64($0.count) }
+                state.progress.expectedSentBytes = prepared.body?.byteCount
                 return state.recipe
             }
             // The builder and what it captured go outside the lock.
@@ -96,10 +96,10 @@ extension AnyRequestOperation {
         case .resume:
             emit(.started(attempt: number))
             task.resume()
-            // A suspension meanwhile has waited for this: the other way round it would be undone.
+            // A suspension meanwhile, or a reader that caught up, has waited for this: the other way round it would be undone.
             let isOutdated = state.withLock { state in
                 state.transfer?.isSettingOff = false
-                return state.isSuspended
+                return state.isSuspended || state.transfer?.isRunning == false
             }
             if isOutdated { adjustTask() }
         case .wait:
@@ -172,7 +172,7 @@ extension AnyRequestOperation {
     func adjustTask() {
         guard context.transport.pausesInPlace else { return }
         context.taskControl.async {
-            let isHeld = self.state.withLock { $0.recipe?.core?.destination.buffer }?.isHeld ?? false
+            let isHeld = self.state.withLock { $0.transfer?.attempt }?.isHeld ?? false
             let action: (task: URLSessionTask, run: Bool)? = self.state.withLock { state in
                 let runs = !state.isSuspended && !isHeld
                 guard let transfer = state.transfer, !transfer.isSettingOff, transfer.isRunning != runs else {

@@ -1,6 +1,14 @@
 // One attempt: what a transport tells, until the attempt is over.
 import Foundation
 
+/// An answer whose body is complete.
+struct CompleteAnswer: Sendable {
+    let body: ReceivedBody
+    let head: ResponseHead
+    let isAcceptable: Bool
+    let metrics: TransferMetrics?
+}
+
 /// Receives one attempt's answer and hands it to the operation.
 ///
 /// Each attempt has a client of its own, so what arrives for one that is over is dropped here (rule 5).
@@ -10,6 +18,7 @@ final class Attempt: TransportClient {
         var head: ResponseHead?
         var isAcceptable = true
         var sink: (any BodySink)?
+        var metrics: TransferMetrics?
         /// The transport's thread is at work with the sink: whoever ends the attempt leaves the rest to it.
         var isBusy = false
         var afterwards: (@Sendable () -> Void)?
@@ -35,16 +44,25 @@ final class Attempt: TransportClient {
         let (sink, isBusy) = receiving.withLock { receiving -> ((any BodySink)?, Bool) in
             receiving.isOver = true
             if receiving.isBusy {
-                // Who closes it again has nothing to add.
-                if let afterwards { receiving.afterwards = afterwards }
+                let earlier = receiving.afterwards
+                receiving.afterwards = {
+                    earlier?()
+                    afterwards?()
+                }
                 return (nil, true)
             }
-            defer { receiving.sink = nil }
+            // Kept: who closes it again comes behind the first discard.
             return (receiving.sink, false)
         }
-        sink?.discard()
-        if !isBusy { afterwards?() }
+        if let sink {
+            sink.discard { afterwards?() }
+        } else if !isBusy {
+            afterwards?()
+        }
     }
+
+    /// Whether so much waits to be written or read that no more should come.
+    var isHeld: Bool { receiving.withLock { $0.sink }?.isHeld ?? false }
 
     func didReceive(_ head: ResponseHead) {
         guard !head.isInformational else { return }
@@ -59,7 +77,7 @@ final class Attempt: TransportClient {
             return (true, receiving.sink)
         }
         guard begins else { return }
-        old?.discard()
+        old?.discard {}
         let isAcceptable = core.acceptableStatusCodes(head.statusCode)
         var failure: RequestError?
         var sink: (any BodySink)?
@@ -67,7 +85,7 @@ final class Attempt: TransportClient {
             // An unacceptable answer never reaches the destination: its beginning is kept for the error.
             sink =
                 isAcceptable
-                ? try core.destination.makeSink(core, for: head) { [weak self] in self?.fail($0) }
+                ? try core.destination.makeSink(core, for: head, calls: sinkCalls)
                 : MemorySink(limit: 64 << 10, truncates: true)
         } catch {
             failure = error
@@ -80,17 +98,39 @@ final class Attempt: TransportClient {
         if let failure { fail(failure) } else { operation.attempt(number, didReceive: head) }
     }
 
-    func didReceive(_ data: Data) {
+    private var sinkCalls: SinkCalls {
+        SinkCalls(
+            fail: { [weak self] in self?.fail($0) },
+            caughtUp: { [weak self] in self?.operation.adjustTask() },
+            canHold: operation.context.transport.pausesInPlace)
+    }
+
+    func didReceive(_ data: Data) -> Bool {
         let sink = receiving.withLock { receiving in
             guard !receiving.isOver, let sink = receiving.sink else { return (any BodySink)?.none }
             receiving.isBusy = true
             return sink
         }
-        guard let sink else { return }
+        guard let sink else { return false }
         var failure: RequestError?
         do throws(RequestError) { try sink.write(data) } catch { failure = error }
-        guard leave(sink, with: { _ in }) else { return }
-        if let failure { fail(failure) } else { operation.attempt(number, didReceiveBytes: Int64(data.count)) }
+        guard leave(sink, with: { _ in }) else { return false }
+        if let failure {
+            fail(failure)
+            return false
+        }
+        operation.attempt(number, didReceiveBytes: Int64(data.count))
+        return !sink.isHeld
+    }
+
+    func didHold() {
+        operation.attemptIsHeld(number)
+        // Whoever takes the bytes may have caught up before that was noted.
+        if !isHeld { operation.adjustTask() }
+    }
+
+    func didCollect(_ metrics: TransferMetrics) {
+        receiving.withLock { $0.metrics = metrics }
     }
 
     /// The transport's thread is done with the sink; false when the attempt was ended meanwhile, which is completed here.
@@ -103,9 +143,9 @@ final class Attempt: TransportClient {
             return (receiving.isOver, receiving.afterwards)
         }
         guard isOver else { return true }
-        sink?.discard()
         // Never on the transport's thread: what follows notifies and calls back.
-        if let afterwards { operation.onLane(afterwards) }
+        let rest: @Sendable () -> Void = { [operation] in if let afterwards { operation.onLane(afterwards) } }
+        if let sink { sink.discard(rest) } else { rest() }
         return false
     }
 
@@ -123,25 +163,28 @@ final class Attempt: TransportClient {
         }
         guard let received else { return }
         guard let head = received.head, let sink = received.sink, error == nil else {
-            received.sink?.discard()
             let error = error ?? RequestError(.badResponse, "the transfer ended without a response")
-            return conclude(with: error.with(nil, response: received.head), taskHasEnded: true)
+            let rest: @Sendable () -> Void = {
+                self.conclude(with: error.with(nil, response: received.head), taskHasEnded: true)
+            }
+            if let sink = received.sink { return sink.discard(rest) } else { return rest() }
         }
         // From here on the body is complete. One that goes to a file cannot be cancelled any more: nobody is told that a
         // download was cancelled whose file is there.
         guard operation.attempt(number, hasWholeBodyCommitting: received.isAcceptable && core.destination.isFile) else {
-            return sink.discard()
+            return sink.discard {}
         }
         sink.finish { result in
             switch result {
             case .failure(let error): self.conclude(with: error, taskHasEnded: true)
             case .success(let body):
-                let transfer = (body: body, head: head, isAcceptable: received.isAcceptable)
+                let answer = CompleteAnswer(
+                    body: body, head: head, isAcceptable: received.isAcceptable, metrics: received.metrics)
                 // This may be the transport's thread: user code, if there is any, runs on the operation's lane.
                 if self.core.decodesAtOnce, self.operation.finishesWithoutUserCode {
-                    self.operation.attempt(self.number, didComplete: transfer)
+                    self.operation.attempt(self.number, didComplete: answer)
                 } else {
-                    self.operation.onLane { self.operation.attempt(self.number, didComplete: transfer) }
+                    self.operation.onLane { self.operation.attempt(self.number, didComplete: answer) }
                 }
             }
         }
@@ -150,8 +193,7 @@ final class Attempt: TransportClient {
     /// The sink or the check of the head failed: ends the transfer.
     private func fail(_ error: RequestError) {
         let head = receiving.withLock { $0.head }
-        close()
-        conclude(with: error.with(nil, response: head))
+        close { self.conclude(with: error.with(nil, response: head)) }
     }
 
     /// Never on the transport's thread: ending an operation notifies, and cancels a task.

@@ -21,7 +21,7 @@ final class ExecutionContext: Sendable {
     static let standalone = ExecutionContext()
 
     init(
-        transport: any Transport = URLSessionTransport.shared, baseURL: URL? = nil, callbacks: Delivery? = nil,
+        transport: any Transport = TransportChoice.automatic.transport, baseURL: URL? = nil, callbacks: Delivery? = nil,
         monitors: [any EventMonitor] = []
     ) {
         self.transport = transport

@@ -22,7 +22,7 @@ final class Recipe: Sendable {
             Success(
                 Response(
                     value: try decode(body, transfer.head), request: transfer.request, head: transfer.head,
-                    timings: transfer.timings, transfer: transfer.progress))
+                    timings: transfer.timings, transfer: transfer.progress, metrics: transfer.metrics))
         }
     }
 
@@ -43,6 +43,7 @@ struct FinishedTransfer: Sendable {
     var head: ResponseHead
     var timings: Timings
     var progress: TransferProgress
+    var metrics: TransferMetrics?
 }
 
 /// The one outcome of an operation: a failure, or a ``Success`` of some output.

@@ -30,7 +30,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///
     /// - Parameters:
     ///   - request: what to send; its URL must be absolute.
-    ///   - transport: what moves the bytes; the shared URLSession transport by default.
+    ///   - transport: what moves the bytes; the best one for the platform by default.
     public convenience init(_ request: Request<Output>, transport: (any Transport)? = nil) {
         self.init(
             recipe: Recipe(request), context: transport.map { ExecutionContext(transport: $0) } ?? .standalone)

@@ -24,21 +24,27 @@ struct ReceivedBody: Sendable {
 protocol BodySink: AnyObject, Sendable {
     /// Takes the next piece. Every write is checked (rule 13): what it throws ends the operation.
     func write(_ data: Data) throws(RequestError)
+    /// Whether so much waits to be written or read that no more should come.
+    var isHeld: Bool { get }
     /// The body is complete: put it in its place and tell, once, on any thread.
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void)
-    /// The body is not wanted any more: remove what was made.
-    func discard()
+    /// The body is not wanted any more: remove what was made, then call; on any thread.
+    func discard(_ completion: @escaping @Sendable () -> Void)
+}
+
+extension BodySink {
+    /// A sink that keeps up.
+    var isHeld: Bool { false }
+    /// A sink that leaves nothing behind.
+    func discard(_ completion: @escaping @Sendable () -> Void) { completion() }
 }
 
 extension BodyDestination {
     var isFile: Bool { if case .file = self { true } else { false } }
-    var buffer: ChunkBuffer? { if case .chunks(let buffer) = self { buffer } else { nil } }
 
     /// Makes the sink for the body of an acceptable answer.
-    ///
-    /// - Parameter fail: called when a sink that writes elsewhere finds that it cannot; on any thread, once or never.
     func makeSink(
-        _ core: RequestCore, for head: ResponseHead, fail: @escaping @Sendable (RequestError) -> Void
+        _ core: RequestCore, for head: ResponseHead, calls: @autoclosure () -> SinkCalls
     ) throws(RequestError) -> any BodySink {
         switch self {
         case .memory:
@@ -47,9 +53,9 @@ extension BodyDestination {
             }
             return MemorySink(limit: core.maximumBodyBytes)
         case .nowhere: return MemorySink(limit: 0, truncates: true)
-        case .file(let file): return try FileSink(target: file)
-        case .stream(let makeStream): return StreamSink(makeStream, limit: core.maximumBodyBytes, fail: fail)
-        case .chunks(let buffer): return try buffer.makeSink(limit: core.maximumBodyBytes)
+        case .file(let file): return FileSink(target: file, calls: calls())
+        case .stream(let makeStream): return StreamSink(makeStream, limit: core.maximumBodyBytes, calls: calls())
+        case .chunks(let buffer): return try buffer.makeSink(limit: core.maximumBodyBytes, calls: calls())
         }
     }
 
@@ -116,6 +122,4 @@ final class MemorySink: BodySink, @unchecked Sendable {
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
         completion(.success(ReceivedBody(storedData: data)))
     }
-
-    func discard() { data = Data() }
 }

@@ -13,24 +13,22 @@ final class StreamSink: BodySink {
         init(_ makeStream: @escaping @Sendable () -> OutputStream) { self.makeStream = makeStream }
     }
 
-    private struct Backlog {
-        var bytes: Int64 = 0
+    private struct State {
+        var backlog: Backlog
         var isDiscarded = false
     }
 
     private let queue = DispatchQueue(label: "convoy.stream")
     private let writer: Writer
-    private let backlog = Locked(Backlog())
+    private let state: Locked<State>
     private let limit: Int64
-    private let fail: @Sendable (RequestError) -> Void
+    private let calls: SinkCalls
 
-    init(
-        _ makeStream: @escaping @Sendable () -> OutputStream, limit: Int64,
-        fail: @escaping @Sendable (RequestError) -> Void
-    ) {
+    init(_ makeStream: @escaping @Sendable () -> OutputStream, limit: Int64, calls: SinkCalls) {
         writer = Writer(makeStream)
+        state = Locked(State(backlog: Backlog(highWaterBytes: min(1 << 20, limit / 2))))
         self.limit = limit
-        self.fail = fail
+        self.calls = calls
         queue.async {
             let stream = makeStream()
             // Foundation traps on some calls of a stream that has been closed.
@@ -45,10 +43,12 @@ final class StreamSink: BodySink {
         }
     }
 
+    var isHeld: Bool { state.withLock { $0.backlog.isHeld } }
+
     func write(_ data: Data) throws(RequestError) {
-        let waiting = backlog.withLock { backlog in
-            backlog.bytes += Int64(data.count)
-            return backlog.bytes
+        let waiting = state.withLock { state in
+            state.backlog.add(data.count)
+            return state.backlog.bytes
         }
         guard waiting <= limit else { throw .tooLarge("the stream is behind by \(waiting) bytes", limit: limit) }
         queue.async { self.writeAll(data) }
@@ -72,17 +72,19 @@ final class StreamSink: BodySink {
         }
     }
 
-    func discard() {
-        backlog.withLock { $0.isDiscarded = true }
+    func discard(_ completion: @escaping @Sendable () -> Void) {
+        state.withLock { $0.isDiscarded = true }
         queue.async { [writer] in
             writer.stream?.close()
             writer.stream = nil
         }
+        // A stream that blocks must not keep anybody waiting for the outcome.
+        completion()
     }
 
     private func writeAll(_ data: Data) {
-        defer { backlog.withLock { $0.bytes -= Int64(data.count) } }
-        guard let stream = writer.stream, !writer.hasFailed, !backlog.withLock({ $0.isDiscarded }) else { return }
+        defer { if state.withLock({ $0.backlog.remove(data.count) }) { calls.caughtUp() } }
+        guard let stream = writer.stream, !writer.hasFailed, !state.withLock({ $0.isDiscarded }) else { return }
         var (offset, result) = (0, 1)
         data.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
             guard let base = bytes.bindMemory(to: UInt8.self).baseAddress else { return }
@@ -103,8 +105,8 @@ final class StreamSink: BodySink {
         let error = stream?.streamStatus == .error ? stream?.streamError : nil
         stream?.close()
         writer.stream = nil
-        guard !backlog.withLock({ $0.isDiscarded }) else { return }
+        guard !state.withLock({ $0.isDiscarded }) else { return }
         let cause = error.map { ": \($0.localizedDescription)" } ?? ""
-        fail(RequestError(.destinationUnwritable, what + cause, underlying: error))
+        calls.fail(RequestError(.destinationUnwritable, what + cause, underlying: error))
     }
 }

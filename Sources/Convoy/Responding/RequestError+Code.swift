@@ -62,6 +62,18 @@ extension RequestError {
         ///
         /// Retry: no.
         public static let destinationUnwritable = Code(rawValue: "destinationUnwritable")
+        /// The file sent as a body is missing, may not be read, or has become shorter while it was sent.
+        ///
+        /// Retry: no.
+        public static let bodyUnreadable = Code(rawValue: "bodyUnreadable")
+        /// The time allowed for the whole transfer was over.
+        ///
+        /// The server or the network. Retry: no, the time is used up.
+        public static let deadlineExceeded = Code(rawValue: "deadlineExceeded")
+        /// The proxy could not be reached, or refused.
+        ///
+        /// The proxy or its settings. Retry: by cause.
+        public static let proxyFailed = Code(rawValue: "proxyFailed")
         /// The transfer had to begin again after bytes had been read from its chunks.
         ///
         /// Retry: by the caller.

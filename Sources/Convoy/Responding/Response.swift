@@ -34,6 +34,7 @@ public struct ResponseHead: Sendable, Hashable {
 /// - ``request``
 /// - ``timings``
 /// - ``transfer``
+/// - ``metrics``
 public struct Response<Value: Sendable>: Sendable {
     /// The decoded body.
     public let value: Value
@@ -45,17 +46,20 @@ public struct Response<Value: Sendable>: Sendable {
     public let timings: Timings
     /// The bytes that moved, for the attempt that succeeded.
     public let transfer: TransferProgress
+    /// What the transport measured of that attempt; nil from one that does not measure.
+    public let metrics: TransferMetrics?
 
     /// Makes a response; for stubs in your own tests.
     public init(
         value: Value, request: PreparedRequest, head: ResponseHead, timings: Timings = Timings(),
-        transfer: TransferProgress = TransferProgress()
+        transfer: TransferProgress = TransferProgress(), metrics: TransferMetrics? = nil
     ) {
         self.value = value
         self.request = request
         self.head = head
         self.timings = timings
         self.transfer = transfer
+        self.metrics = metrics
     }
 
     /// The status code.

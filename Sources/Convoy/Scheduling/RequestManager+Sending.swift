@@ -47,13 +47,11 @@ extension RequestManager {
 
     /// Sends a request and reads its body chunk by chunk.
     public func chunks(of request: Request<Data>) -> ResponseChunks {
-        let reading = Locked(WeakOperation())
-        let buffer = ChunkBuffer { reading.withLock { $0 }.operation?.adjustTask() }
+        let buffer = ChunkBuffer()
         var core = request.core
         core.destination = .chunks(buffer)
         core.decodesAtOnce = true
         let operation = operation(Request<Void>(core: core) { _, _ in })
-        reading.withLock { $0.operation = operation }
         let chunks = ResponseChunks(operation: operation, buffer: buffer)
         scheduler.enqueue(operation)
         return chunks

@@ -68,10 +68,11 @@ public final class RequestManager: Sendable {
 
     /// Makes a manager with a queue of its own.
     ///
-    /// That queue starts one operation at a time, which is all that requests need: they run on elsewhere. Operations of
-    /// yours that work inside `main()` are better off in a queue of yours.
+    /// That queue starts one operation at a time, which is all that requests need: they run on elsewhere. Where the
+    /// transport allows it (libcurl's does), a request starts on the thread that frees its slot, or that enqueues it.
+    /// Operations of yours that work inside `main()` are better off in a queue of yours.
     public convenience init(configuration: Configuration = Configuration()) {
-        let queue = OperationQueue()
+        let queue = configuration.transport.transport.isReentrant ? InlineQueue() : OperationQueue()
         queue.name = "convoy.manager"
         // Starting is brief, so one at a time is enough; and a serial queue gets a thread when it needs one, where the
         // concurrent default waits for one of as many threads as there are cores, which anybody's code may be blocking.

@@ -27,6 +27,8 @@ final class Scheduler: Sendable {
     let queue: OperationQueue
     /// The queue under the operation queue when that is the manager's own; an operation queue does not keep it alive.
     let startQueue: DispatchQueue?
+    /// The operation queue, when it starts operations on the thread that hands them over.
+    private let inlineQueue: InlineQueue?
     let context: ExecutionContext
     let state: Locked<State>
 
@@ -34,6 +36,7 @@ final class Scheduler: Sendable {
         queue: OperationQueue, startQueue: DispatchQueue?, context: ExecutionContext, limit: Int, limitPerHost: Int
     ) {
         self.queue = queue
+        inlineQueue = queue as? InlineQueue
         self.startQueue = startQueue
         self.context = context
         state = Locked(State(room: WaitingRoom(limitPerHost: limitPerHost), limit: max(1, limit)))
@@ -191,6 +194,7 @@ final class Scheduler: Sendable {
             ticket.status = .gone
             ticket.isFinished = true
         }
+        inlineQueue?.finished(operation)
         removeIfOver(operation)
         pump()
     }
@@ -229,7 +233,8 @@ final class Scheduler: Sendable {
         guard !isPumping else { return }
         while let operation = takeNext() {
             // One that was started by hand meanwhile keeps its slot until it finishes; no queue would take it.
-            if operation.state.withLock({ $0.machine.isWaitingToStart }) { queue.addOperation(operation) }
+            guard operation.state.withLock({ $0.machine.isWaitingToStart }) else { continue }
+            if let inlineQueue { inlineQueue.run(operation) } else { queue.addOperation(operation) }
         }
     }
 

@@ -9,7 +9,7 @@ import Foundation
 final class SessionDelegate: NSObject, URLSessionDataDelegate {
     fileprivate struct Entry {
         let client: any TransportClient
-        let body: Data?
+        let body: RequestBody?
         var isChallenged = false
         var hasHead = false
         var expectedBytes: Int64?
@@ -19,7 +19,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     /// By task identifier, which is unique within the one session.
     private let entries = Locked<[Int: Entry]>([:])
 
-    func register(_ client: any TransportClient, for task: URLSessionTask, body: Data?) {
+    func register(_ client: any TransportClient, for task: URLSessionTask, body: RequestBody?) {
         entries.withLock { $0[task.taskIdentifier] = Entry(client: client, body: body) }
     }
 
@@ -43,7 +43,12 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
             entries[dataTask.taskIdentifier]?.receivedBytes += Int64(data.count)
             return entries[dataTask.taskIdentifier]?.client
         }
-        client?.didReceive(data)
+        guard let client, !client.didReceive(data) else { return }
+        // SCF cannot pause: there the client lives with what comes, up to its limit.
+        #if canImport(Darwin)
+            dataTask.suspend()
+            client.didHold()
+        #endif
     }
 
     func urlSession(
@@ -57,7 +62,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         _: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
-        completionHandler(entries.withLock { $0[task.taskIdentifier]?.body }.map { InputStream(data: $0) })
+        completionHandler(entries.withLock { $0[task.taskIdentifier]?.body }?.makeStream())
     }
 
     func urlSession(

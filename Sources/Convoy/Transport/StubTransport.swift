@@ -21,6 +21,9 @@ public final class StubTransport: Transport {
     /// Whether tasks go on where they were when suspended and resumed; true by default.
     public let pausesInPlace: Bool
 
+    /// A stub may be called from anywhere.
+    public var isReentrant: Bool { true }
+
     private let handler: @Sendable (StubExchange) -> Void
 
     /// Makes a transport that answers with a function.
@@ -33,7 +36,8 @@ public final class StubTransport: Transport {
     public func makeTask(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> URLSessionTask {
-        StubTask(exchange: StubExchange(request: request, client: client), handler: handler)
+        StubTask(
+            exchange: StubExchange(request: request, client: client, pausesInPlace: pausesInPlace), handler: handler)
     }
 }
 
@@ -52,10 +56,12 @@ public final class StubExchange: Sendable {
 
     /// What was sent.
     public let request: PreparedRequest
+    private let pausesInPlace: Bool
     private let state: Locked<State>
 
-    init(request: PreparedRequest, client: any TransportClient) {
+    init(request: PreparedRequest, client: any TransportClient, pausesInPlace: Bool) {
         self.request = request
+        self.pausesInPlace = pausesInPlace
         state = Locked(State(client: client))
     }
 
@@ -75,8 +81,14 @@ public final class StubExchange: Sendable {
 
     /// The head of a response.
     public func respond(_ head: ResponseHead) { tell { $0.didReceive(head) } }
-    /// Bytes of the body.
-    public func send(_ data: Data) { tell { $0.didReceive(data) } }
+    /// Bytes of the body; a client that wants no more for now makes ``isSuspended`` true.
+    public func send(_ data: Data) {
+        tell { client in
+            guard !client.didReceive(data), self.pausesInPlace else { return }
+            self.setSuspended(true)
+            client.didHold()
+        }
+    }
     /// How many bytes of the request's body have gone.
     public func sent(totalBytes: Int64) { tell { $0.didSend(totalBytes: totalBytes) } }
 

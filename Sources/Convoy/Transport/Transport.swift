@@ -18,6 +18,12 @@ public protocol Transport: AnyObject, Sendable {
     /// and begin another.
     var pausesInPlace: Bool { get }
 
+    /// Whether tasks may be made and resumed from within a client's callbacks, on the transport's own thread; false unless
+    /// you say so.
+    ///
+    /// A request is then started by the end of another, without a change of threads.
+    var isReentrant: Bool { get }
+
     /// Makes a suspended task for an attempt.
     ///
     /// After `resume()`, the client hears of the response, the body and, exactly once and last, the end. After
@@ -37,26 +43,28 @@ public protocol TransportClient: AnyObject, Sendable {
     /// The head of a response. It may come again, after an interim response for example; the body then starts afresh.
     func didReceive(_ head: ResponseHead)
     /// The next bytes of the body, content-decoded.
-    func didReceive(_ data: Data)
+    ///
+    /// - Returns: whether more may come. After false a transport with ``Transport/pausesInPlace`` holds its task as if
+    ///   `suspend()` had been called, then calls ``didHold()``.
+    func didReceive(_ data: Data) -> Bool
+    /// The task is held, because no more was wanted; from now on the client may call its `resume()`.
+    func didHold()
     /// How many bytes of the request's body have been sent so far.
     func didSend(totalBytes: Int64)
+    /// What was measured; before the end, from transports that measure.
+    func didCollect(_ metrics: TransferMetrics)
     /// The end; nil when the response is complete. Nothing follows.
     func didFinish(_ error: RequestError?)
 }
 
-/// Which transport a manager uses.
-public enum TransportChoice: Sendable {
-    /// The best one for the platform. Today that is URLSession everywhere.
-    case automatic
-    /// The platform's URLSession.
-    case urlSession
-    /// One of your own, or a stub.
-    case custom(any Transport)
+extension Transport {
+    /// By default the transport is called from elsewhere.
+    public var isReentrant: Bool { false }
+}
 
-    var transport: any Transport {
-        switch self {
-        case .automatic, .urlSession: URLSessionTransport.shared
-        case .custom(let transport): transport
-        }
-    }
+extension TransportClient {
+    /// By default measurements are dropped.
+    public func didCollect(_: TransferMetrics) {}
+    /// By default nobody resumes what is held.
+    public func didHold() {}
 }

@@ -43,12 +43,17 @@ public final class URLSessionTransport: Transport {
 
     /// Makes a data task.
     ///
-    /// - Throws: `.invalidRequest` for a GET with a body, which URLSession refuses.
+    /// - Throws: `.invalidRequest` for a GET with a body, which URLSession refuses, and for a transfer timeout.
     public func makeTask(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> URLSessionTask {
-        if request.method.rawValue.equalsIgnoringCase("GET"), let body = request.body, !body.isEmpty {
+        if request.method.rawValue.equalsIgnoringCase("GET"), let body = request.body, body.byteCount > 0 {
             throw RequestError(.invalidRequest, "nothing was sent: URLSession does not send a GET request with a body")
+        }
+        if request.transferTimeout != nil {
+            throw RequestError(
+                .invalidRequest,
+                "nothing was sent: the URLSession transport has no transferTimeout(_:); use another one")
         }
         let task = session.dataTask(with: URLRequest(request))
         delegate.register(client, for: task, body: request.body)
@@ -93,18 +98,34 @@ extension URLRequest {
         #if canImport(FoundationNetworking)
             // SCF counts whole seconds and takes a fraction of one for none; `.infinity` traps.
             timeoutInterval = max(1, request.idleTimeout.seconds.rounded(.up))
-            if let body = request.body, !(body.isEmpty && request.method == .get) {
+            if let body = request.body, !(body.byteCount == 0 && request.method == .get) {
                 // A stream, because SCF forgets to rewind Data when it sends again on a fresh connection; with the
                 // length declared, and the blank that makes libcurl leave out "Transfer-Encoding: chunked".
-                httpBodyStream = InputStream(data: body)
-                setValue(String(body.count), forHTTPHeaderField: "Content-Length")
+                httpBodyStream = body.makeStream()
+                setValue(String(body.byteCount), forHTTPHeaderField: "Content-Length")
                 setValue(" ", forHTTPHeaderField: "Transfer-Encoding")
                 // The same blank keeps SCF from calling any body a form.
                 if !request.headerFields.contains("Content-Type") { setValue(" ", forHTTPHeaderField: "Content-Type") }
             }
         #else
             timeoutInterval = request.idleTimeout.seconds
-            httpBody = request.body
+            switch request.body {
+            case .data(let data): httpBody = data
+            case .file(_, let byteCount):
+                httpBodyStream = request.body?.makeStream()
+                setValue(String(byteCount), forHTTPHeaderField: "Content-Length")
+            case nil: break
+            }
         #endif
+    }
+}
+
+extension RequestBody {
+    /// A fresh stream of the bytes, to be opened by the loader.
+    func makeStream() -> InputStream? {
+        switch self {
+        case .data(let data): InputStream(data: data)
+        case .file(let file, _): InputStream(url: file)
+        }
     }
 }

@@ -36,8 +36,7 @@ struct DemoStage: Sendable {
             let server = try TestServer()
             defer { server.shutDown() }
             let manager = RequestManager(
-                configuration: .init(
-                    maxConcurrentOperationCount: 16, maxConcurrentPerHost: Self.perHost, transport: .urlSession))
+                configuration: .init(maxConcurrentOperationCount: 16, maxConcurrentPerHost: Self.perHost))
             interruption.onStop { manager.cancelAll() }
             return try await scene.play(self, server, manager)
         } catch {

@@ -17,7 +17,7 @@ extension HelpText {
         \(FetchOptions.jobsRange.upperBound) (default \(FetchOptions.defaultJobs))
               --per-host N      of them to one host, in the same range (default \(FetchOptions.defaultPerHost))
               --header 'K: V'   send this header field with every request; may be repeated
-              --transport NAME  urlsession, the default; curl is not in this version
+              --transport NAME  curl or urlsession; the default is curl on Linux, urlsession elsewhere
               --quiet           print errors only
               --json            print one JSON object a line on standard output, and nothing else anywhere
           -h, --help            print this

@@ -24,6 +24,7 @@ struct FetchOptions: Sendable {
     var headerFields = HeaderFields()
     var isQuiet = false
     var isJSON = false
+    var transport = TransportChoice.automatic
 }
 
 extension FetchOptions {
@@ -52,7 +53,7 @@ extension FetchOptions {
         if let later = Self.laterOptions.first(where: { scanned.has($0) }) {
             throw Self.error("the option --\(later.name) is not in this version")
         }
-        try Self.checkTransport(scanned.value(of: Self.transportOption))
+        transport = try Self.transport(named: scanned.value(of: Self.transportOption))
         input = scanned.value(of: Self.inputOption).map { $0 == "-" ? .standardInput : .file($0) }
         directory = scanned.value(of: Self.directoryOption) ?? directory
         discards = scanned.has(Self.discardOption)
@@ -74,11 +75,17 @@ extension FetchOptions {
 
     private static func error(_ message: String) -> UsageError { UsageError(message, command: "fetch") }
 
-    private static func checkTransport(_ name: String?) throws(UsageError) {
+    private static func transport(named name: String?) throws(UsageError) -> TransportChoice {
         switch name {
-        case nil, "urlsession": break
-        case "curl": throw error("the transport curl is not in this version; urlsession is")
-        case let name?: throw error("there is no transport \(name.debugDescription); there is urlsession")
+        case nil: return .automatic
+        case "urlsession": return .urlSession
+        case "curl":
+            #if os(Linux)
+                return .custom(CurlTransport.shared)
+            #else
+                throw error("the transport curl is there on Linux only")
+            #endif
+        case let name?: throw error("there is no transport \(name.debugDescription); there are curl and urlsession")
         }
     }
 

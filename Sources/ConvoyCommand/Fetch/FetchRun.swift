@@ -64,7 +64,8 @@ struct FetchRun {
 
     private func makeManager(_ items: FetchItems) -> RequestManager {
         var configuration = RequestManager.Configuration(
-            maxConcurrentOperationCount: options.jobs, maxConcurrentPerHost: options.perHost, transport: .urlSession)
+            maxConcurrentOperationCount: options.jobs, maxConcurrentPerHost: options.perHost,
+            transport: options.transport)
         if report.wantsStarts { configuration.monitors = [StartMonitor(items: items, report: report)] }
         return RequestManager(configuration: configuration)
     }

@@ -50,7 +50,7 @@ import Testing
 
     @Test(arguments: [
         [], ["--jobs=0", "http://a/"], ["--jobs=257", "http://a/"], ["--jobs=x", "http://a/"], ["ftp://a/"], ["a/b"],
-        ["http://"], ["--transport=curl", "http://a/"], ["--transport=carrier-pigeon", "http://a/"],
+        ["http://"], ["--transport=carrier-pigeon", "http://a/"],
         ["--header=nocolon", "http://a/"], ["--header=a b: c", "http://a/"], ["--header=a: b\r\nX: y", "http://a/"],
         ["--quiet", "--json", "http://a/"], [""],
     ])

@@ -133,7 +133,7 @@ import Testing
         let request = Request<Data>.put("http://stub/").body(Data("x".utf8)).header("A", "1").idleTimeout(.seconds(3))
         let prepared = try PreparedRequest(request.core, baseURL: nil)
         #expect(prepared.method == .put)
-        #expect(prepared.body == Data("x".utf8))
+        #expect(prepared.body == .data(Data("x".utf8)))
         #expect(prepared.headerFields == request.headerFields)
         #expect(prepared.idleTimeout == .seconds(3))
     }

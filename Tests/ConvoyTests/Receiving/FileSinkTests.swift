@@ -16,7 +16,8 @@ import Testing
     private func parts() throws -> [String] { try directory.entries.filter { $0 != "target" } }
 
     @Test func bodyAppearsUnderItsNameWhenItIsComplete() async throws {
-        let server = StubServer.held()
+        // Where the transport cannot be held, bytes are in the file when it has been told of them.
+        let server = StubServer.held(pausesInPlace: false)
         let sending = Sending(Request.stub("a").saved(to: target), over: server.transport)
         let exchange = await server.exchanges.wait()[0]
         #expect(try directory.entries == [])
@@ -95,7 +96,7 @@ import Testing
     func failureLeavesTheTargetAsItWas(index: Int, exists: Bool) async throws {
         let failure = Self.failures[index]
         if exists { try Data("old".utf8).write(to: target) }
-        let server = StubServer.held()
+        let server = StubServer.held(pausesInPlace: false)
         let sending = Sending(Request.stub("a").saved(to: target), over: server.transport)
         let exchange = await server.exchanges.wait()[0]
         exchange.respond(ResponseHead(statusCode: 200))
@@ -131,7 +132,7 @@ import Testing
         // A directory that cannot be written to would show a file that is made and removed again.
         try FileManager.default.removeItem(at: directory.url)
         attempt.didReceive(ResponseHead(statusCode: 200))
-        attempt.didReceive(Data("late".utf8))
+        #expect(!attempt.didReceive(Data("late".utf8)))
         attempt.didFinish(nil)
         #expect(operation.result == nil)
     }

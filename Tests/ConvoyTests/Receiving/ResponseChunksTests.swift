@@ -253,7 +253,7 @@ import Testing
 
     /// Suspending where nothing can pause begins another attempt: its chunks count, those of the first do not.
     @Test func lateHeadOfAnAttemptThatIsOverDropsNothing() async throws {
-        let buffer = ChunkBuffer {}
+        let buffer = ChunkBuffer()
         var core = Request.stub("a").core
         core.destination = .chunks(buffer)
         let operation = RequestOperation(Request<Void>(core: core) { _, _ in }, transport: StubServer.held().transport)
@@ -261,7 +261,7 @@ import Testing
         first.close()
         let second = Attempt(number: 2, operation: operation, core: core)
         second.didReceive(ResponseHead(statusCode: 200))
-        second.didReceive(Data("second".utf8))
+        #expect(second.didReceive(Data("second".utf8)))
         first.didReceive(ResponseHead(statusCode: 200))
         buffer.end(nil)
         #expect(try await buffer.next().get() == Data("second".utf8))

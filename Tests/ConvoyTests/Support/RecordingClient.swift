@@ -15,7 +15,10 @@ final class RecordingClient: TransportClient {
     let calls = EventLog<Call>()
 
     func didReceive(_ head: ResponseHead) { calls.record(.head(head.statusCode)) }
-    func didReceive(_ data: Data) { calls.record(.data(data)) }
+    func didReceive(_ data: Data) -> Bool {
+        calls.record(.data(data))
+        return true
+    }
     func didSend(totalBytes: Int64) { calls.record(.sent(totalBytes)) }
     func didFinish(_ error: RequestError?) { calls.record(.end(error?.code)) }
 }

@@ -9,9 +9,13 @@ struct ConformingTransport: Sendable, CustomTestStringConvertible {
     let transport: any Transport
 
     /// A new transport is one more line here.
-    static let all: [ConformingTransport] = [
-        ConformingTransport(name: "URLSession", transport: URLSessionTransport.shared)
-    ]
+    static let all: [ConformingTransport] = {
+        var all = [ConformingTransport(name: "URLSession", transport: URLSessionTransport.shared)]
+        #if canImport(CLibcurl)
+            all.append(ConformingTransport(name: "libcurl", transport: CurlTransport.shared))
+        #endif
+        return all
+    }()
 
     var testDescription: String { name }
 }

@@ -88,7 +88,10 @@ import Testing
                 exchange.events[0].finish()
                 log.record("head out")
             }
-            func didReceive(_: Data) { log.record("data") }
+            func didReceive(_: Data) -> Bool {
+                log.record("data")
+                return true
+            }
             func didSend(totalBytes _: Int64) {}
             func didFinish(_: RequestError?) { log.record("end") }
         }

@@ -93,12 +93,18 @@ struct RequestsCommand: AsyncParsableCommand {
 enum TransportName: String, Codable, CaseIterable, ExpressibleByArgument {
     case automatic
     case urlSession = "urlsession"
+    #if os(Linux)
+        case curl
+    #endif
 
     /// The transport of that name.
     var choice: TransportChoice {
         switch self {
         case .automatic: .automatic
         case .urlSession: .urlSession
+        #if os(Linux)
+            case .curl: .custom(CurlTransport.shared)
+        #endif
         }
     }
 }

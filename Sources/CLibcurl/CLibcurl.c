@@ -1,0 +1,60 @@
+#include "CLibcurl.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+// The variadic functions, with libcurl's own signatures.
+CURLcode curl_easy_setopt(CURL *handle, int option, ...);
+CURLcode curl_easy_getinfo(CURL *handle, int info, ...);
+CURLMcode curl_multi_setopt(CURLM *multi, int option, ...);
+
+// libcurl 7.66 and 7.68. Weak: a process with an older library still starts.
+CURLMcode curl_multi_poll(CURLM *multi, void *extra, unsigned int count, int timeout_ms, int *ready)
+    __attribute__((weak));
+CURLMcode curl_multi_wakeup(CURLM *multi) __attribute__((weak));
+
+int convoy_has_poll_and_wakeup(void) { return curl_multi_poll != NULL && curl_multi_wakeup != NULL; }
+CURLMcode convoy_multi_poll(CURLM *multi, int timeout_ms) {
+    return curl_multi_poll(multi, NULL, 0, timeout_ms, NULL);
+}
+CURLMcode convoy_multi_wakeup(CURLM *multi) { return curl_multi_wakeup(multi); }
+
+CURLcode convoy_set_long(CURL *handle, int option, long value) { return curl_easy_setopt(handle, option, value); }
+CURLcode convoy_set_int64(CURL *handle, int option, int64_t value) { return curl_easy_setopt(handle, option, value); }
+CURLcode convoy_set_string(CURL *handle, int option, const char *value) {
+    return curl_easy_setopt(handle, option, value);
+}
+CURLcode convoy_set_pointer(CURL *handle, int option, void *value) { return curl_easy_setopt(handle, option, value); }
+CURLcode convoy_set_list(CURL *handle, int option, struct curl_slist *value) {
+    return curl_easy_setopt(handle, option, value);
+}
+CURLcode convoy_set_data_callback(CURL *handle, int option, convoy_data_callback value) {
+    return curl_easy_setopt(handle, option, value);
+}
+CURLcode convoy_set_seek_callback(CURL *handle, convoy_seek_callback value) {
+    return curl_easy_setopt(handle, 20167, value);
+}
+CURLcode convoy_set_prereq_callback(CURL *handle, convoy_prereq_callback value) {
+    return curl_easy_setopt(handle, 20312, value);
+}
+
+CURLcode convoy_get_long(CURL *handle, int info, long *value) { return curl_easy_getinfo(handle, info, value); }
+CURLcode convoy_get_int64(CURL *handle, int info, int64_t *value) { return curl_easy_getinfo(handle, info, value); }
+CURLcode convoy_get_string(CURL *handle, int info, const char **value) {
+    return curl_easy_getinfo(handle, info, value);
+}
+CURLcode convoy_get_socket(CURL *handle, int info, int *value) { return curl_easy_getinfo(handle, info, value); }
+CURLcode convoy_get_pointer(CURL *handle, int info, void **value) { return curl_easy_getinfo(handle, info, value); }
+
+CURLMcode convoy_multi_set_long(CURLM *multi, int option, long value) {
+    return curl_multi_setopt(multi, option, value);
+}
+
+void convoy_prepare_thread(const char *name) {
+    prctl(PR_SET_NAME, name);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}

@@ -1,0 +1,300 @@
+#include "Decoding.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The parts of the three libraries that are used, declared by hand like libcurl's: all are stable binary interfaces.
+
+/// `z_stream` of zlib.h.
+typedef struct {
+    const uint8_t *next_in;
+    unsigned int avail_in;
+    unsigned long total_in;
+    uint8_t *next_out;
+    unsigned int avail_out;
+    unsigned long total_out;
+    const char *msg;
+    void *state;
+    void *(*zalloc)(void *, unsigned int, unsigned int);
+    void (*zfree)(void *, void *);
+    void *opaque;
+    int data_type;
+    unsigned long adler;
+    unsigned long reserved;
+} zlib_stream;
+enum { Z_OK = 0, Z_STREAM_END = 1, Z_MEM_ERROR = -4, Z_BUF_ERROR = -5 };
+
+/// `ZSTD_inBuffer` and `ZSTD_outBuffer` of zstd.h.
+typedef struct {
+    const void *src;
+    size_t size, pos;
+} zstd_input;
+typedef struct {
+    void *dst;
+    size_t size, pos;
+} zstd_output;
+enum { ZSTD_D_WINDOW_LOG_MAX = 100, ZSTD_WINDOW_TOO_LARGE = 16, ZSTD_NO_MEMORY = 64 };
+/// 8 MiB, the limit of RFC 9659: by default a stream may ask for 128 MiB.
+enum { ZSTD_WINDOW_LOG_OF_HTTP = 23 };
+
+enum { BROTLI_ERROR, BROTLI_SUCCESS, BROTLI_NEEDS_INPUT, BROTLI_NEEDS_OUTPUT };
+/// The failed allocations among the codes of brotli's decode.h.
+enum { BROTLI_FIRST_ALLOC_ERROR = -21, BROTLI_LAST_ALLOC_ERROR = -30 };
+
+static struct {
+    int is_available;
+    const char *(*version)(void);
+    int (*init)(zlib_stream *, int window_bits, const char *version, int stream_size);
+    int (*inflate)(zlib_stream *, int flush);
+    int (*reset)(zlib_stream *);
+    int (*end)(zlib_stream *);
+} zlib;
+
+static struct {
+    int is_available;
+    void *(*create)(void *alloc, void *free, void *opaque);
+    int (*decode)(
+        void *, size_t *input_count, const uint8_t **input, size_t *output_count, uint8_t **output, size_t *total);
+    int (*error)(const void *);
+    const char *(*error_name)(int);
+    void (*destroy)(void *);
+} brotli;
+
+static struct {
+    int is_available;
+    void *(*create)(void);
+    size_t (*init)(void *);
+    size_t (*set)(void *, int parameter, int value);
+    size_t (*decode)(void *, zstd_output *, zstd_input *);
+    unsigned int (*is_error)(size_t);
+    int (*error_code)(size_t);
+    const char *(*error_name)(size_t);
+    size_t (*destroy)(void *);
+} zstd;
+
+/// Stores the address of a function in the variable at `function`; 0 when the library has none of this name.
+static int find(void *library, const char *name, void *function) {
+    void *address = library == NULL ? NULL : dlsym(library, name);
+    memcpy(function, &address, sizeof address);
+    return address != NULL;
+}
+
+static void load_libraries(void) {
+    void *library = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+    zlib.is_available = find(library, "zlibVersion", &zlib.version) && find(library, "inflateInit2_", &zlib.init)
+        && find(library, "inflate", &zlib.inflate) && find(library, "inflateReset", &zlib.reset)
+        && find(library, "inflateEnd", &zlib.end);
+
+    library = dlopen("libbrotlidec.so.1", RTLD_NOW | RTLD_LOCAL);
+    brotli.is_available = find(library, "BrotliDecoderCreateInstance", &brotli.create)
+        && find(library, "BrotliDecoderDecompressStream", &brotli.decode)
+        && find(library, "BrotliDecoderGetErrorCode", &brotli.error)
+        && find(library, "BrotliDecoderErrorString", &brotli.error_name)
+        && find(library, "BrotliDecoderDestroyInstance", &brotli.destroy);
+
+    library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
+    zstd.is_available = find(library, "ZSTD_createDStream", &zstd.create)
+        && find(library, "ZSTD_initDStream", &zstd.init) && find(library, "ZSTD_DCtx_setParameter", &zstd.set)
+        && find(library, "ZSTD_decompressStream", &zstd.decode) && find(library, "ZSTD_isError", &zstd.is_error)
+        && find(library, "ZSTD_getErrorCode", &zstd.error_code)
+        && find(library, "ZSTD_getErrorName", &zstd.error_name) && find(library, "ZSTD_freeDStream", &zstd.destroy);
+}
+
+int convoy_decoder_is_available(convoy_coding coding) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load_libraries);
+    switch (coding) {
+    case CONVOY_CODING_GZIP:
+    case CONVOY_CODING_DEFLATE: return zlib.is_available;
+    case CONVOY_CODING_BROTLI: return brotli.is_available;
+    case CONVOY_CODING_ZSTD: return zstd.is_available;
+    }
+    return 0;
+}
+
+struct convoy_decoder {
+    convoy_coding coding;
+    enum {
+        /// Nothing came yet. Next: inside.
+        AT_START,
+        /// In a gzip member, a zstd frame, or all there is of the other codings. Next: at end.
+        INSIDE,
+        /// Behind one. Next: inside, when gzip or zstd go on; in padding.
+        AT_END,
+        /// In the zero bytes behind the last gzip member. Next: none.
+        IN_PADDING,
+    } place;
+    int has_output;
+    const char *reason;
+    /// The first bytes of deflate, which tell its format.
+    uint8_t head[2];
+    size_t head_count;
+    zlib_stream zlib;
+    /// The library's decoder, for brotli and zstd.
+    void *other;
+};
+
+/// What is left to read and to write; the members move on.
+typedef struct {
+    const uint8_t *input;
+    size_t input_count;
+    uint8_t *output;
+    size_t output_count;
+} decoding_step;
+
+static convoy_decoding_status fail(convoy_decoder *decoder, convoy_decoding_status status, const char *reason) {
+    decoder->reason = reason;
+    return status;
+}
+
+/// Makes zlib ready for a format: 15 is zlib's own, 15 + 16 gzip, -15 raw deflate.
+static int start_zlib(convoy_decoder *decoder, int window_bits) {
+    return zlib.init(&decoder->zlib, window_bits, zlib.version(), (int)sizeof decoder->zlib) == Z_OK;
+}
+
+static convoy_decoding_status decode_zlib(convoy_decoder *decoder, decoding_step *step) {
+    const size_t limit = 1 << 30;  // zlib counts in unsigned int
+    zlib_stream *stream = &decoder->zlib;
+    unsigned int input_count = (unsigned int)(step->input_count < limit ? step->input_count : limit);
+    unsigned int output_count = (unsigned int)(step->output_count < limit ? step->output_count : limit);
+    stream->next_in = step->input;
+    stream->avail_in = input_count;
+    stream->next_out = step->output;
+    stream->avail_out = output_count;
+    int result = zlib.inflate(stream, 0);
+    step->input += input_count - stream->avail_in;
+    step->input_count -= input_count - stream->avail_in;
+    step->output += output_count - stream->avail_out;
+    step->output_count -= output_count - stream->avail_out;
+    if (result == Z_STREAM_END) decoder->place = AT_END;
+    // A buffer error is none: there was nothing to do.
+    if (result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR) return CONVOY_DECODING_OK;
+    if (result == Z_MEM_ERROR) return fail(decoder, CONVOY_DECODING_NO_MEMORY, "out of memory");
+    return fail(decoder, CONVOY_DECODING_CORRUPT, stream->msg != NULL ? stream->msg : "a dictionary is needed");
+}
+
+static convoy_decoding_status decode_gzip(convoy_decoder *decoder, decoding_step *step) {
+    if (decoder->place == AT_END) {
+        // Members may follow one another (RFC 1952, section 2.2); zero bytes are the padding of tapes and blocks.
+        if (*step->input == 0) decoder->place = IN_PADDING;
+        else if (*step->input == 0x1f && zlib.reset(&decoder->zlib) == Z_OK) decoder->place = INSIDE;
+        else return CONVOY_DECODING_TRAILING_BYTES;
+    }
+    if (decoder->place != IN_PADDING) return decode_zlib(decoder, step);
+    for (; step->input_count > 0; step->input++, step->input_count--)
+        if (*step->input != 0) return CONVOY_DECODING_TRAILING_BYTES;
+    return CONVOY_DECODING_OK;
+}
+
+static convoy_decoding_status decode_deflate(convoy_decoder *decoder, decoding_step *step) {
+    if (decoder->place == AT_END) return CONVOY_DECODING_TRAILING_BYTES;
+    if (decoder->head_count == sizeof decoder->head) return decode_zlib(decoder, step);
+    uint8_t *head = decoder->head;
+    head[decoder->head_count++] = *step->input++;
+    step->input_count--;
+    if (decoder->head_count < sizeof decoder->head) return CONVOY_DECODING_OK;
+    // RFC 1950, section 2.2. As raw deflate such bytes would begin a stored block with junk in its padding bits.
+    int is_zlib = (head[0] & 0x0f) == 8 && head[0] >> 4 <= 7 && (head[0] << 8 | head[1]) % 31 == 0;
+    if (!start_zlib(decoder, is_zlib ? 15 : -15)) return fail(decoder, CONVOY_DECODING_NO_MEMORY, "out of memory");
+    // Two bytes make one byte of output at most, for which there is room: they are used up.
+    decoding_step first = {head, sizeof decoder->head, step->output, step->output_count};
+    convoy_decoding_status status = decode_zlib(decoder, &first);
+    step->output = first.output;
+    step->output_count = first.output_count;
+    return status;
+}
+
+static convoy_decoding_status decode_brotli(convoy_decoder *decoder, decoding_step *step) {
+    if (decoder->place == AT_END) return CONVOY_DECODING_TRAILING_BYTES;
+    int result = brotli.decode(
+        decoder->other, &step->input_count, &step->input, &step->output_count, &step->output, NULL);
+    if (result == BROTLI_SUCCESS) decoder->place = AT_END;
+    if (result != BROTLI_ERROR) return CONVOY_DECODING_OK;
+    int error = brotli.error(decoder->other);
+    int is_memory = error <= BROTLI_FIRST_ALLOC_ERROR && error >= BROTLI_LAST_ALLOC_ERROR;
+    return fail(
+        decoder, is_memory ? CONVOY_DECODING_NO_MEMORY : CONVOY_DECODING_CORRUPT, brotli.error_name(error));
+}
+
+static convoy_decoding_status decode_zstd(convoy_decoder *decoder, decoding_step *step) {
+    // Frames follow one another (RFC 8878, section 3.1). The library would take the formats from before the RFC as
+    // well, without the limit of the window: their first bytes are others.
+    if (decoder->place != INSIDE && *step->input != 0x28 && *step->input >> 4 != 5)
+        return decoder->place == AT_END
+            ? CONVOY_DECODING_TRAILING_BYTES : fail(decoder, CONVOY_DECODING_CORRUPT, "not a frame");
+    zstd_input input = {step->input, step->input_count, 0};
+    zstd_output output = {step->output, step->output_count, 0};
+    size_t result = zstd.decode(decoder->other, &output, &input);
+    step->input += input.pos;
+    step->input_count -= input.pos;
+    step->output += output.pos;
+    step->output_count -= output.pos;
+    decoder->place = result == 0 ? AT_END : INSIDE;
+    if (!zstd.is_error(result)) return CONVOY_DECODING_OK;
+    int error = zstd.error_code(result);
+    int is_memory = error == ZSTD_NO_MEMORY || error == ZSTD_WINDOW_TOO_LARGE;
+    return fail(
+        decoder, is_memory ? CONVOY_DECODING_NO_MEMORY : CONVOY_DECODING_CORRUPT, zstd.error_name(result));
+}
+
+convoy_decoder *convoy_decoder_create(convoy_coding coding) {
+    if (!convoy_decoder_is_available(coding)) return NULL;
+    convoy_decoder *decoder = calloc(1, sizeof *decoder);
+    if (decoder == NULL) return NULL;
+    decoder->coding = coding;
+    int is_ready = 1;
+    switch (coding) {
+    case CONVOY_CODING_GZIP: is_ready = start_zlib(decoder, 15 + 16); break;
+    case CONVOY_CODING_DEFLATE: break;  // when its first bytes are known
+    case CONVOY_CODING_BROTLI: is_ready = (decoder->other = brotli.create(NULL, NULL, NULL)) != NULL; break;
+    case CONVOY_CODING_ZSTD:
+        is_ready = (decoder->other = zstd.create()) != NULL && !zstd.is_error(zstd.init(decoder->other))
+            && !zstd.is_error(zstd.set(decoder->other, ZSTD_D_WINDOW_LOG_MAX, ZSTD_WINDOW_LOG_OF_HTTP));
+        break;
+    }
+    if (is_ready) return decoder;
+    convoy_decoder_destroy(decoder);
+    return NULL;
+}
+
+void convoy_decoder_destroy(convoy_decoder *decoder) {
+    if (decoder == NULL) return;
+    if (decoder->zlib.state != NULL) zlib.end(&decoder->zlib);
+    if (decoder->other != NULL && decoder->coding == CONVOY_CODING_BROTLI) brotli.destroy(decoder->other);
+    if (decoder->other != NULL && decoder->coding == CONVOY_CODING_ZSTD) zstd.destroy(decoder->other);
+    free(decoder);
+}
+
+convoy_decoding_status convoy_decoder_decode(
+    convoy_decoder *decoder, const uint8_t **input, size_t *input_count, uint8_t *output, size_t output_capacity,
+    size_t *written) {
+    decoding_step step = {*input, *input_count, output, output_capacity};
+    convoy_decoding_status status = CONVOY_DECODING_OK;
+    // Nothing of what follows is called without a reason: zstd takes repeated calls without input for an error.
+    int has_work = step.input_count > 0 || decoder->has_output;
+    while (has_work && status == CONVOY_DECODING_OK) {
+        switch (decoder->coding) {
+        case CONVOY_CODING_GZIP: status = decode_gzip(decoder, &step); break;
+        case CONVOY_CODING_DEFLATE: status = decode_deflate(decoder, &step); break;
+        case CONVOY_CODING_BROTLI: status = decode_brotli(decoder, &step); break;
+        case CONVOY_CODING_ZSTD: status = decode_zstd(decoder, &step); break;
+        }
+        if (decoder->place == AT_START) decoder->place = INSIDE;
+        has_work = step.input_count > 0 && step.output_count > 0;
+    }
+    decoder->has_output = status == CONVOY_DECODING_OK && step.output_count == 0 && decoder->place == INSIDE;
+    *input = step.input;
+    *input_count = step.input_count;
+    *written = output_capacity - step.output_count;
+    return status;
+}
+
+int convoy_decoder_has_output(const convoy_decoder *decoder) { return decoder->has_output; }
+
+int convoy_decoder_is_complete(const convoy_decoder *decoder) {
+    return decoder->place == AT_END || decoder->place == IN_PADDING;
+}
+
+const char *convoy_decoder_reason(const convoy_decoder *decoder) { return decoder->reason; }

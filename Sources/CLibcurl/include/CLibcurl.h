@@ -1,0 +1,102 @@
+// The part of libcurl that Convoy uses, declared by hand: the system's library is enough, its headers are not needed.
+//
+// Names, values and layouts are libcurl's own; they are part of its stable binary interface (https://curl.se/libcurl/abi.html).
+// What is variadic there has a function for each kind of argument here, because Swift cannot call variadic C functions.
+#ifndef CLIBCURL_H
+#define CLIBCURL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// An easy handle: one transfer at a time.
+typedef struct convoy_curl CURL;
+/// A multi handle: the transfers of one engine and their connections.
+typedef struct convoy_curlm CURLM;
+
+/// What a transfer ended with; 0 is a success.
+typedef int CURLcode;
+typedef int CURLMcode;
+
+/// A message of `curl_multi_info_read`.
+typedef struct {
+    int msg;
+    CURL *easy_handle;
+    union {
+        void *whatever;
+        CURLcode result;
+    } data;
+} CURLMsg;
+
+/// A list of strings, copied when appended.
+struct curl_slist {
+    char *data;
+    struct curl_slist *next;
+};
+
+/// The beginning of what `curl_version_info` returns; it only ever grows at its end.
+typedef struct {
+    int age;
+    const char *version;
+    unsigned int version_num;
+    const char *host;
+    int features;
+    const char *ssl_version;
+} curl_version_info_data;
+
+CURLcode curl_global_init(long flags);
+curl_version_info_data *curl_version_info(int age);
+const char *curl_easy_strerror(CURLcode code);
+const char *curl_multi_strerror(CURLMcode code);
+
+CURL *curl_easy_init(void);
+void curl_easy_cleanup(CURL *handle);
+CURLcode curl_easy_pause(CURL *handle, int bitmask);
+
+CURLM *curl_multi_init(void);
+CURLMcode curl_multi_cleanup(CURLM *multi);
+CURLMcode curl_multi_add_handle(CURLM *multi, CURL *handle);
+CURLMcode curl_multi_remove_handle(CURLM *multi, CURL *handle);
+CURLMcode curl_multi_perform(CURLM *multi, int *running);
+CURLMsg *curl_multi_info_read(CURLM *multi, int *remaining);
+
+struct curl_slist *curl_slist_append(struct curl_slist *list, const char *string);
+void curl_slist_free_all(struct curl_slist *list);
+
+// In every libcurl that is new enough; checked before they are called, so that an older one can be told about.
+CURLMcode convoy_multi_poll(CURLM *multi, int timeout_ms);
+CURLMcode convoy_multi_wakeup(CURLM *multi);
+/// Whether this libcurl has the two above.
+int convoy_has_poll_and_wakeup(void);
+
+/// Receives or gives body bytes, or receives a header line; the result is the count, or one of the values below.
+typedef size_t (*convoy_data_callback)(char *buffer, size_t size, size_t count, void *context);
+/// Goes to a place of the request's body: 0 done, 1 failed.
+typedef int (*convoy_seek_callback)(void *context, int64_t offset, int origin);
+/// Asked before a request is sent: 0 go on, 1 abort.
+typedef int (*convoy_prereq_callback)(
+    void *context, char *remote_ip, char *local_ip, int remote_port, int local_port);
+
+CURLcode convoy_set_long(CURL *handle, int option, long value);
+CURLcode convoy_set_int64(CURL *handle, int option, int64_t value);
+CURLcode convoy_set_string(CURL *handle, int option, const char *value);
+CURLcode convoy_set_pointer(CURL *handle, int option, void *value);
+CURLcode convoy_set_list(CURL *handle, int option, struct curl_slist *value);
+CURLcode convoy_set_data_callback(CURL *handle, int option, convoy_data_callback value);
+CURLcode convoy_set_seek_callback(CURL *handle, convoy_seek_callback value);
+CURLcode convoy_set_prereq_callback(CURL *handle, convoy_prereq_callback value);
+
+CURLcode convoy_get_long(CURL *handle, int info, long *value);
+CURLcode convoy_get_int64(CURL *handle, int info, int64_t *value);
+CURLcode convoy_get_string(CURL *handle, int info, const char **value);
+CURLcode convoy_get_socket(CURL *handle, int info, int *value);
+CURLcode convoy_get_pointer(CURL *handle, int info, void **value);
+
+CURLMcode convoy_multi_set_long(CURLM *multi, int option, long value);
+
+/// Names the calling thread, for debuggers, and blocks SIGPIPE on it: libcurl does not guard its TLS writes when signals
+/// are off.
+void convoy_prepare_thread(const char *name);
+
+#include "Decoding.h"
+
+#endif

@@ -1,0 +1,58 @@
+// Decoders of HTTP's content codings, over the libraries that libcurl itself uses.
+//
+// libcurl's own decoding is not used: it reports a gzip body that was cut short as a success.
+#ifndef CONVOY_DECODING_H
+#define CONVOY_DECODING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// A content coding (RFC 9110, section 8.4.1; RFC 7932; RFC 8878).
+typedef enum {
+    CONVOY_CODING_GZIP,
+    /// The zlib format, as the standard says, or raw deflate, as many servers send it.
+    CONVOY_CODING_DEFLATE,
+    CONVOY_CODING_BROTLI,
+    CONVOY_CODING_ZSTD,
+} convoy_coding;
+
+/// What a step of decoding ended with; all but the first are final.
+typedef enum {
+    CONVOY_DECODING_OK,
+    /// The bytes are not of this coding, or a check value of theirs is wrong.
+    CONVOY_DECODING_CORRUPT,
+    /// The coding ended and bytes followed.
+    CONVOY_DECODING_TRAILING_BYTES,
+    /// There is no memory, or the stream asks for more of it than is allowed.
+    CONVOY_DECODING_NO_MEMORY,
+} convoy_decoding_status;
+
+/// The decoder of one coding of one body; on one thread at a time.
+typedef struct convoy_decoder convoy_decoder;
+
+/// Whether the coding's library could be loaded. Any thread.
+int convoy_decoder_is_available(convoy_coding coding);
+
+/// Makes a decoder; NULL when the coding is not available or there is no memory. Any thread.
+convoy_decoder *convoy_decoder_create(convoy_coding coding);
+void convoy_decoder_destroy(convoy_decoder *decoder);
+
+/// Decodes until the input is used up, the output is full or the decoding failed.
+///
+/// `input` and `input_count` move past what was used. `written` says how much of `output` is valid, after an error
+/// too; `output_capacity` is at least 1. When the output is full, `convoy_decoder_has_output` tells whether to call
+/// again even without input.
+convoy_decoding_status convoy_decoder_decode(
+    convoy_decoder *decoder, const uint8_t **input, size_t *input_count, uint8_t *output, size_t output_capacity,
+    size_t *written);
+
+/// Whether a call without input may write more.
+int convoy_decoder_has_output(const convoy_decoder *decoder);
+
+/// Whether the input so far may be the whole stream: it ends where the coding ends, check values included.
+int convoy_decoder_is_complete(const convoy_decoder *decoder);
+
+/// What the library says was wrong, in English; a constant string, or NULL.
+const char *convoy_decoder_reason(const convoy_decoder *decoder);
+
+#endif

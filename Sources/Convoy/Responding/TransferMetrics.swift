@@ -1,0 +1,36 @@
+// What a transport measured of one attempt.
+import Foundation
+
+/// Where the time of one attempt went, and over which connection.
+///
+/// Measured by the transport that moved the bytes. Each duration counts from the start of the attempt's transfer, so that
+/// each is at least the one before; of a connection that was used before, the first three are zero.
+///
+/// libcurl tells everything here; URLSession on Linux tells nothing, and its responses have no metrics.
+public struct TransferMetrics: Sendable, Hashable {
+    /// Until the host's name had been resolved.
+    public var nameLookup = Duration.zero
+    /// Until the TCP connection, to the server or to its proxy, was there.
+    public var connect = Duration.zero
+    /// Until the TLS handshake was done; zero without TLS.
+    public var secureConnect = Duration.zero
+    /// Until the first byte of the answer.
+    public var firstByte = Duration.zero
+    /// Until the last byte.
+    public var total = Duration.zero
+    /// Whether an open connection was used again.
+    public var isReusedConnection = false
+    /// The version the server answered with: `1.0`, `1.1`, `2` or `3`.
+    public var httpVersion = ""
+    /// The numeric address of the peer, a proxy's if there is one.
+    public var remoteAddress = ""
+    /// Its port.
+    public var remotePort = 0
+    /// Bytes of header received, interim responses included.
+    public var receivedHeaderBytes: Int64 = 0
+    /// Bytes of request header sent.
+    public var sentHeaderBytes: Int64 = 0
+
+    /// Makes metrics of nothing.
+    public init() {}
+}

@@ -1,0 +1,134 @@
+// How connections are made and whom they trust.
+import Foundation
+
+/// How a transport makes its connections: whom it trusts, by which proxy it goes, how long it tries.
+///
+/// ```swift
+/// var options = ConnectionOptions()
+/// options.trust = .certificates(in: URL(fileURLWithPath: "/etc/company/ca.pem"))
+/// options.connectTimeout = .seconds(3)
+/// let manager = RequestManager(configuration: .init(transport: try .connecting(with: options)))
+/// ```
+///
+/// What a transport cannot do is refused when it is asked for, never ignored: URLSession on Linux honours none of these.
+/// Managers whose options are equal share their connections.
+///
+/// ## Topics
+/// - ``trust-swift.property``
+/// - ``pinnedPublicKeys``
+/// - ``clientCertificate-swift.property``
+/// - ``proxy-swift.property``
+/// - ``connectTimeout``
+public struct ConnectionOptions: Sendable, Hashable {
+    /// Whose certificates are good.
+    public enum Trust: Sendable, Hashable {
+        /// The certificate authorities of the system.
+        case system
+        /// Those in a file of PEM certificates, and no others.
+        case certificates(in: URL)
+    }
+
+    /// Who this client is, for servers that ask.
+    public struct ClientCertificate: Sendable, Hashable {
+        /// A PEM file with the certificate, and perhaps its chain.
+        public var certificateFile: URL
+        /// A PEM file with the private key.
+        public var privateKeyFile: URL
+        /// The key's password, if it has one.
+        public var password: String?
+
+        /// Describes a client certificate.
+        public init(certificateFile: URL, privateKeyFile: URL, password: String? = nil) {
+            self.certificateFile = certificateFile
+            self.privateKeyFile = privateKeyFile
+            self.password = password
+        }
+    }
+
+    /// By which way requests go.
+    public enum Proxy: Sendable, Hashable {
+        /// What `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` say.
+        case environment
+        /// Straight to the server, whatever the environment says.
+        case none
+        /// By this proxy: `http://name:port` or `https://name:port`, with credentials that only the proxy gets to see.
+        case server(URL, userName: String? = nil, password: String? = nil)
+    }
+
+    /// Which versions of HTTP may be spoken.
+    public enum HTTPVersion: Sendable, Hashable {
+        /// HTTP/2 over TLS where the server offers it, else HTTP/1.1.
+        case automatic
+        /// HTTP/1.1 only.
+        case http1
+    }
+
+    /// How long connecting may take, name lookup and TLS handshake included; 30 seconds by default, to the millisecond.
+    public var connectTimeout = Duration.seconds(30)
+    /// Whose certificates are good; the system's authorities by default.
+    public var trust = Trust.system
+    /// The servers' public keys that are accepted: each the base64 of the SHA-256 of a DER SubjectPublicKeyInfo
+    /// (RFC 7469, section 2.4); any key when empty.
+    ///
+    /// Checked beside ``trust-swift.property``, not in its place.
+    public var pinnedPublicKeys: Set<String> = []
+    /// Who this client is; nobody by default.
+    public var clientCertificate: ClientCertificate?
+    /// By which way requests go; what the environment says by default.
+    public var proxy = Proxy.environment
+    /// Which versions of HTTP may be spoken.
+    public var httpVersion = HTTPVersion.automatic
+    /// How many bytes of header an answer may have, interim responses included; 300 KiB by default.
+    public var maximumHeaderBytes: Int64 = 300 << 10
+    /// How many fields the header of an answer may have; 5,000 by default.
+    public var maximumHeaderFieldCount = 5_000
+    /// How long connections are kept without work; 60 seconds by default.
+    ///
+    /// After that they are closed, and the thread that served them ends until there is work again.
+    public var idleConnectionTime = Duration.seconds(60)
+    /// How many threads move bytes; 1, the default, fills a core with some ten thousand small requests a second.
+    ///
+    /// Each host is served by one of them.
+    public var engineCount = 1
+
+    /// Makes the default options.
+    public init() {}
+
+    /// Which of these differ from the defaults: what a transport that can do none of it refuses by name.
+    var namesOfChanges: [String] {
+        let standard = ConnectionOptions()
+        let changes: [(String, Bool)] = [
+            ("connectTimeout", connectTimeout != standard.connectTimeout),
+            ("trust", trust != standard.trust),
+            ("pinnedPublicKeys", pinnedPublicKeys != standard.pinnedPublicKeys),
+            ("clientCertificate", clientCertificate != standard.clientCertificate),
+            ("proxy", proxy != standard.proxy),
+            ("httpVersion", httpVersion != standard.httpVersion),
+            ("maximumHeaderBytes", maximumHeaderBytes != standard.maximumHeaderBytes),
+            ("maximumHeaderFieldCount", maximumHeaderFieldCount != standard.maximumHeaderFieldCount),
+            ("idleConnectionTime", idleConnectionTime != standard.idleConnectionTime),
+            ("engineCount", engineCount != standard.engineCount),
+        ]
+        return changes.filter(\.1).map(\.0)
+    }
+}
+
+extension ConnectionOptions.ClientCertificate: CustomStringConvertible, CustomReflectable {
+    /// The files, without the password.
+    public var description: String { "\(certificateFile.path), key \(privateKeyFile.path)" }
+    /// The description only: a reflection would show the password.
+    public var customMirror: Mirror { Mirror(self, children: ["files": description]) }
+}
+
+extension ConnectionOptions.Proxy: CustomStringConvertible, CustomReflectable {
+    /// The way, without credentials.
+    public var description: String {
+        switch self {
+        case .environment: "as the environment says"
+        case .none: "none"
+        case .server(let url, _, _): url.redactedString
+        }
+    }
+    /// The description only: a reflection would show the password.
+    public var customMirror: Mirror { Mirror(self, children: ["proxy": description]) }
+}

@@ -1,0 +1,111 @@
+// Where requests wait for the thread that moves their bytes.
+#if canImport(CLibcurl)
+    import CLibcurl
+    import Foundation
+
+    /// One thread around libcurl, and the way to it from all others.
+    ///
+    /// The thread begins with the first request and ends, with every connection closed, when there has been no work for
+    /// ``ConnectionOptions/idleConnectionTime``, or none at all once its transport has gone. Nothing that waits runs on it:
+    /// no user code, no disk.
+    final class CurlEngine: Sendable {
+        private struct Inbox {
+            var transfers: [CurlTransfer] = []
+            /// Whether the thread will look at the inbox before it sleeps.
+            var isAwake = false
+            /// The thread's multi handle; nil while there is no thread.
+            var multi: OpaquePointer?
+            var isClosing = false
+            /// The process that the thread lives in.
+            var process: pid_t = 0
+        }
+
+        private let inbox = Locked(Inbox())
+        private let options: ConnectionOptions
+
+        init(_ options: ConnectionOptions) { self.options = options }
+
+        // MARK: From any thread
+
+        /// Has the thread look at what the owner of a transfer wants.
+        func look(at transfer: CurlTransfer, _ wish: (inout TransferWishes) -> Void) {
+            let isFirst = transfer.wishes.withLock { wishes in
+                wish(&wishes)
+                defer { wishes.isQueued = true }
+                return !wishes.isQueued
+            }
+            guard isFirst else { return }
+            let startsThread = inbox.withLock { inbox in
+                inbox.transfers.append(transfer)
+                guard !inbox.isAwake else { return false }
+                inbox.isAwake = true
+                guard let multi = inbox.multi else {
+                    inbox.process = getpid()
+                    return true
+                }
+                // Under the lock, because the handle must not go meanwhile: it writes a byte and never waits.
+                _ = convoy_multi_wakeup(multi)
+                return false
+            }
+            if startsThread { startThread() }
+        }
+
+        /// Whether this process was forked off the one whose thread does the work: here nobody would.
+        var isOfAnotherProcess: Bool {
+            inbox.withLock { $0.process != 0 && $0.process != getpid() }
+        }
+
+        /// Nobody will ask for more: the thread ends after the last transfer.
+        func close() {
+            inbox.withLock { inbox in
+                inbox.isClosing = true
+                if let multi = inbox.multi { _ = convoy_multi_wakeup(multi) }
+            }
+        }
+
+        private func startThread() {
+            let thread = Thread { [self, options] in
+                convoy_prepare_thread("convoy.curl")
+                if let loop = CurlLoop(options) { run(loop) } else { refuseAll() }
+            }
+            thread.stackSize = 512 << 10
+            thread.start()
+        }
+
+        // MARK: On the thread
+
+        private func run(_ loop: CurlLoop) {
+            var hasSleptIdle = false
+            while let transfers = take(for: loop, hasSleptIdle) {
+                loop.turn(transfers)
+                let sleeps = inbox.withLock { inbox in
+                    inbox.isAwake = !inbox.transfers.isEmpty || loop.looksAgain
+                    return !inbox.isAwake
+                }
+                hasSleptIdle = sleeps && loop.sleep()
+            }
+        }
+
+        /// What has come in; nil when the thread is to end.
+        private func take(for loop: CurlLoop, _ hasSleptIdle: Bool) -> [CurlTransfer]? {
+            inbox.withLock { inbox in
+                let ends = inbox.transfers.isEmpty && loop.isIdle && (hasSleptIdle || inbox.isClosing)
+                // From here on a new request starts another thread, with a loop of its own.
+                inbox.multi = ends ? nil : loop.multi
+                inbox.isAwake = !ends
+                if ends { inbox.process = 0 }
+                defer { inbox.transfers = [] }
+                return ends ? nil : inbox.transfers
+            }
+        }
+
+        /// Without a multi handle nothing can be sent.
+        private func refuseAll() {
+            let transfers = inbox.withLock { inbox in
+                defer { (inbox.transfers, inbox.isAwake, inbox.process) = ([], false, 0) }
+                return inbox.transfers
+            }
+            for transfer in transfers { transfer.refuse() }
+        }
+    }
+#endif

@@ -1,0 +1,212 @@
+// One libcurl easy handle, used for one transfer after the other.
+#if canImport(CLibcurl)
+    import CLibcurl
+    import Foundation
+
+    /// Owns an easy handle, its callbacks and the memory it points to.
+    ///
+    /// What is the same for all requests is set once; what a request changes is set again for the next.
+    /// - Thread: its engine's.
+    final class CurlHandle {
+        let easy: OpaquePointer
+        /// Whose callbacks are called; nil between two transfers.
+        var transfer: CurlTransfer?
+        private var headerList: UnsafeMutablePointer<curl_slist>?
+        private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: CurlHandle.errorTextSize)
+        /// libcurl's own CURL_ERROR_SIZE.
+        private static let errorTextSize = 256
+
+        /// Whether every connection goes to a proxy of the caller's.
+        let hasProxy: Bool
+        private var canReuse = true
+
+        /// Makes a handle; nil when libcurl is out of memory.
+        init?(_ options: ConnectionOptions) {
+            if case .server = options.proxy { hasProxy = true } else { hasProxy = false }
+            guard let easy = curl_easy_init() else {
+                errorText.deallocate()
+                return nil
+            }
+            self.easy = easy
+            errorText.initialize(repeating: 0, count: Self.errorTextSize)
+            setUpCallbacks()
+            setUp(options)
+        }
+
+        deinit {
+            curl_easy_cleanup(easy)
+            curl_slist_free_all(headerList)
+            errorText.deallocate()
+        }
+
+        /// What libcurl said of the last failure, for people.
+        var message: String { String(validatingCString: errorText) ?? "" }
+
+        private func setUpCallbacks() {
+            let context = Unmanaged.passUnretained(self).toOpaque()
+            for option in [
+                CurlOption.writeData, CurlOption.headerData, CurlOption.readData, CurlOption.seekData,
+                CurlOption.prereqData, CurlOption.privatePointer,
+            ] { convoy_set_pointer(easy, option, context) }
+            convoy_set_pointer(easy, CurlOption.errorBuffer, errorText)
+            convoy_set_data_callback(easy, CurlOption.headerFunction) { bytes, size, count, context in
+                CurlHandle.transfer(of: context)?.receiveHeaderLine(.init(start: bytes, count: size * count)) ?? 0
+            }
+            convoy_set_data_callback(easy, CurlOption.writeFunction) { bytes, size, count, context in
+                CurlHandle.transfer(of: context)?.receiveBody(.init(start: bytes, count: size * count)) ?? 0
+            }
+            convoy_set_data_callback(easy, CurlOption.readFunction) { bytes, size, count, context in
+                CurlHandle.transfer(of: context)?.giveBody(.init(start: bytes, count: size * count))
+                    ?? CurlCallbackResult.abort
+            }
+            convoy_set_seek_callback(easy) { context, offset, origin in
+                guard origin == 0, let transfer = CurlHandle.transfer(of: context) else { return 1 }
+                return transfer.rewindBody(to: offset) ? 0 : 1
+            }
+            let code = convoy_set_prereq_callback(easy) { context, _, _, _, localPort in
+                CurlHandle.transfer(of: context)?.mayBeSent(fromPort: localPort) == true ? 0 : 1
+            }
+            // libcurl before 7.80: nobody could look at a kept connection, or keep it from sending a POST twice.
+            canReuse = code == 0
+        }
+
+        private static func transfer(of context: UnsafeMutableRawPointer?) -> CurlTransfer? {
+            context.flatMap { Unmanaged<CurlHandle>.fromOpaque($0).takeUnretainedValue().transfer }
+        }
+
+        private func setUp(_ options: ConnectionOptions) {
+            // No signals: they would meet whatever thread there is.
+            convoy_set_long(easy, CurlOption.noSignal, 1)
+            convoy_set_long(easy, CurlOption.tcpKeepAlive, 1)
+            convoy_set_long(easy, CurlOption.bufferSize, 60 << 10)
+            convoy_set_long(easy, CurlOption.uploadBufferSize, 256 << 10)
+            convoy_set_long(easy, CurlOption.suppressConnectHeaders, 1)
+            // Decoded by us: libcurl takes a coding that is cut short for a complete one.
+            convoy_set_long(easy, CurlOption.contentDecoding, 0)
+            // CURL_HTTP_VERSION_2TLS or _1_1; CURL_SSLVERSION_TLSv1_2.
+            convoy_set_long(easy, CurlOption.httpVersion, options.httpVersion == .automatic ? 4 : 2)
+            convoy_set_long(easy, CurlOption.sslVersion, 6)
+            convoy_set_long(easy, CurlOption.connectTimeoutMilliseconds, options.connectTimeout.wholeMilliseconds)
+            if case .certificates(let file) = options.trust {
+                convoy_set_string(easy, CurlOption.caInfo, file.path)
+                convoy_set_string(easy, CurlOption.proxyCAInfo, file.path)
+                // The system's directory of certificates is not meant.
+                convoy_set_string(easy, CurlOption.caPath, nil)
+            }
+            if !options.pinnedPublicKeys.isEmpty {
+                let pins = options.pinnedPublicKeys.sorted().map { "sha256//" + $0 }.joined(separator: ";")
+                convoy_set_string(easy, CurlOption.pinnedPublicKey, pins)
+            }
+            if let certificate = options.clientCertificate {
+                convoy_set_string(easy, CurlOption.sslCert, certificate.certificateFile.path)
+                convoy_set_string(easy, CurlOption.sslKey, certificate.privateKeyFile.path)
+                // An empty one too: without any, OpenSSL asks at the terminal for that of a locked key.
+                convoy_set_string(easy, CurlOption.keyPassword, certificate.password ?? "")
+            }
+            switch options.proxy {
+            case .environment: break
+            case .none: convoy_set_string(easy, CurlOption.proxy, "")
+            case .server(let url, let userName, let password):
+                convoy_set_string(easy, CurlOption.proxy, url.absoluteString)
+                // Not past it, whatever `no_proxy` says.
+                convoy_set_string(easy, CurlOption.noProxy, "")
+                if userName != nil || password != nil {
+                    // Decoded by every version, unlike the options for each alone.
+                    let parts = [userName ?? "", password ?? ""].map(\.percentEncoded)
+                    convoy_set_string(easy, CurlOption.proxyUserPassword, parts.joined(separator: ":"))
+                }
+            }
+        }
+
+        /// Sets what this request needs, and unsets what the last one had.
+        func prepare(for transfer: CurlTransfer) {
+            let request = transfer.request
+            self.transfer = transfer
+            errorText.pointee = 0
+            convoy_set_long(easy, CurlOption.forbidReuse, canReuse ? 0 : 1)
+            convoy_set_string(easy, CurlOption.url, request.url.absoluteString)
+            // Puts method, body and "no body" back to a plain GET.
+            convoy_set_long(easy, CurlOption.httpGet, 1)
+            if request.method == .head {
+                convoy_set_long(easy, CurlOption.noBody, 1)
+            } else if let length = transfer.bodyLength {
+                convoy_set_long(easy, CurlOption.upload, 1)
+                convoy_set_int64(easy, CurlOption.inFileSize, length)
+            }
+            let isImplied = request.method == .head || (request.method == .get && transfer.bodyLength == nil)
+            convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : request.method.rawValue)
+            convoy_set_long(easy, CurlOption.pipeWait, request.isHTTPS ? 1 : 0)
+            convoy_set_long(
+                easy, CurlOption.timeoutMilliseconds, request.transferTimeout.map(\.wholeMilliseconds) ?? 0)
+            var list: UnsafeMutablePointer<curl_slist>?
+            for line in transfer.headerLines { list = curl_slist_append(list, line) ?? list }
+            convoy_set_list(easy, CurlOption.httpHeader, list)
+            curl_slist_free_all(headerList)
+            headerList = list
+        }
+
+        /// Has the connection closed after this transfer.
+        func forbidReuse() { convoy_set_long(easy, CurlOption.forbidReuse, 1) }
+
+        // MARK: Afterwards
+
+        /// The socket of the connection last used, or -1.
+        var activeSocket: Int32 {
+            var socket: Int32 = -1
+            return convoy_get_socket(easy, CurlInfo.activeSocket, &socket) == 0 ? socket : -1
+        }
+
+        func long(_ info: Int32) -> Int {
+            var value = 0
+            return convoy_get_long(easy, info, &value) == 0 ? value : 0
+        }
+
+        private func duration(_ info: Int32) -> Duration {
+            var value: Int64 = 0
+            return convoy_get_int64(easy, info, &value) == 0 ? .microseconds(value) : .zero
+        }
+
+        /// Whether the request could be sent: connected, and done with TLS.
+        var hasConnected: Bool { duration(CurlInfo.preTransferTime) > .zero }
+
+        /// What was measured of the transfer.
+        var metrics: TransferMetrics {
+            var metrics = TransferMetrics()
+            metrics.nameLookup = duration(CurlInfo.nameLookupTime)
+            metrics.connect = duration(CurlInfo.connectTime)
+            metrics.secureConnect = duration(CurlInfo.secureConnectTime)
+            metrics.firstByte = duration(CurlInfo.startTransferTime)
+            metrics.total = duration(CurlInfo.totalTime)
+            metrics.isReusedConnection = long(CurlInfo.connectCount) == 0
+            if metrics.isReusedConnection {
+                (metrics.nameLookup, metrics.connect, metrics.secureConnect) = (.zero, .zero, .zero)
+            }
+            switch long(CurlInfo.httpVersion) {
+            case 1: metrics.httpVersion = "1.0"
+            case 2: metrics.httpVersion = "1.1"
+            case 3: metrics.httpVersion = "2"
+            case 30: metrics.httpVersion = "3"
+            default: break
+            }
+            var address: UnsafePointer<CChar>?
+            if convoy_get_string(easy, CurlInfo.primaryAddress, &address) == 0, let address {
+                metrics.remoteAddress = String(validatingCString: address) ?? ""
+            }
+            metrics.remotePort = long(CurlInfo.primaryPort)
+            metrics.receivedHeaderBytes = Int64(long(CurlInfo.headerSize))
+            metrics.sentHeaderBytes = Int64(long(CurlInfo.requestSize))
+            return metrics
+        }
+    }
+
+    extension Duration {
+        /// Milliseconds, rounded up, and at least one: libcurl takes none for "for ever".
+        fileprivate var wholeMilliseconds: Int {
+            Int(clamping: Int64(min(max(1, (self / .milliseconds(1)).rounded(.up)), 1e9)))
+        }
+    }
+
+    extension PreparedRequest {
+        var isHTTPS: Bool { hostKey.hasPrefix("https:") }
+    }
+#endif

@@ -1,0 +1,170 @@
+// The header of an answer, from libcurl's lines: a pure value.
+#if canImport(CLibcurl)
+    import Foundation
+
+    /// Makes response heads of header lines, and refuses what is none.
+    ///
+    /// libcurl hands over each line as it came. It lets through what a strict reader must not (RFC 9112, sections 5.1 and
+    /// 6.3): two lengths that differ, a length that is no number, names with spaces.
+    struct CurlHeaderParser {
+        /// Why a header is refused.
+        struct Defect: Error {
+            let reason: String
+        }
+
+        private let maximumBytes: Int64
+        private let maximumFieldCount: Int
+        private var statusCode: Int?
+        private var fields = HeaderFields()
+        private var last: (name: String, value: String)?
+        private var fieldCount = 0
+        /// All header bytes so far, of interim answers too.
+        private(set) var byteCount: Int64 = 0
+        /// Whether the head of the answer that counts is complete: what follows are trailers.
+        private(set) var isComplete = false
+
+        init(maximumBytes: Int64, maximumFieldCount: Int) {
+            self.maximumBytes = maximumBytes
+            self.maximumFieldCount = maximumFieldCount
+        }
+
+        /// Takes a line, its end included.
+        ///
+        /// - Returns: a head, interim or final, when this line was the empty one behind it.
+        mutating func take(_ line: UnsafeRawBufferPointer) throws(Defect) -> ResponseHead? {
+            byteCount += Int64(line.count)
+            guard byteCount <= maximumBytes else {
+                throw Defect(reason: "the header has more than \(maximumBytes) bytes")
+            }
+            var bytes = line[...]
+            if bytes.last == 0x0a { bytes.removeLast() }
+            if bytes.last == 0x0d { bytes.removeLast() }
+            // Trailers are counted and otherwise dropped (RFC 9110, section 6.5.1).
+            if isComplete { return nil }
+            guard let statusCode else {
+                self.statusCode = try Self.statusCode(bytes)
+                return nil
+            }
+            guard !bytes.isEmpty else {
+                try endField()
+                return try finish(statusCode)
+            }
+            if bytes.first == 0x20 || bytes.first == 0x09 {
+                // A folded line goes on with the value before (RFC 9112, section 5.2).
+                guard last != nil else { throw Defect(reason: "the header begins with a folded line") }
+                last?.value += " " + (try Self.value(bytes))
+                return nil
+            }
+            try endField()
+            guard let colon = bytes.firstIndex(of: 0x3a) else { throw Defect(reason: "a header line has no colon") }
+            let name = bytes[..<colon]
+            guard !name.isEmpty, name.allSatisfy(\.isTokenByte) else {
+                throw Defect(reason: "the name of a header field is no token")
+            }
+            last = (Self.text(name), try Self.value(bytes[(colon + 1)...]))
+            return nil
+        }
+
+        private mutating func endField() throws(Defect) {
+            guard let (name, value) = last else { return }
+            last = nil
+            fieldCount += 1
+            guard fieldCount <= maximumFieldCount else {
+                throw Defect(reason: "the header has more than \(maximumFieldCount) fields")
+            }
+            fields.add(name, value)
+        }
+
+        private mutating func finish(_ statusCode: Int) throws(Defect) -> ResponseHead {
+            defer { (self.statusCode, fields) = (nil, HeaderFields()) }
+            guard statusCode != 101 else {
+                throw Defect(reason: "the server switches protocols, which nobody asked for")
+            }
+            var head = ResponseHead(statusCode: statusCode, headerFields: fields)
+            if head.isInformational { return head }
+            isComplete = true
+            let length = try contentLength()
+            // Transfer-Encoding overrides a length (RFC 9112, section 6.3); of an encoded body it says nothing about what
+            // is delivered.
+            let coding = fields["Content-Encoding"] ?? ""
+            if !fields.contains("Transfer-Encoding"), coding.isEmpty || coding.equalsIgnoringCase("identity") {
+                head.expectedBytes = length
+            }
+            return head
+        }
+
+        /// The declared length; several equal ones are one (RFC 9110, section 8.6).
+        private func contentLength() throws(Defect) -> Int64? {
+            var length: Int64?
+            for field in fields where field.name.equalsIgnoringCase("Content-Length") {
+                for member in field.value.utf8.split(separator: 0x2c, omittingEmptySubsequences: false) {
+                    guard let value = Self.number(member) else {
+                        throw Defect(reason: "the Content-Length is no length")
+                    }
+                    guard length == nil || length == value else {
+                        throw Defect(reason: "the answer has two lengths, \(length ?? 0) and \(value)")
+                    }
+                    length = value
+                }
+            }
+            return length
+        }
+
+        /// Digits, perhaps with blanks around them; nil for anything else, and for what no one can count to.
+        private static func number(_ text: Substring.UTF8View) -> Int64? {
+            let digits = text.drop { $0 == 0x20 || $0 == 0x09 }.prefix { (0x30...0x39).contains($0) }
+            guard !digits.isEmpty, text[digits.endIndex...].allSatisfy({ $0 == 0x20 || $0 == 0x09 }) else { return nil }
+            var value: Int64 = 0
+            for digit in digits {
+                let (product, overflows) = value.multipliedReportingOverflow(by: 10)
+                let (sum, carries) = product.addingReportingOverflow(Int64(digit - 0x30))
+                if overflows || carries { return nil }
+                value = sum
+            }
+            return value
+        }
+
+        private static let versions = ["HTTP/1.1", "HTTP/2", "HTTP/1.0", "HTTP/2.0", "HTTP/3"].map { Array($0.utf8) }
+
+        /// `HTTP/1.1 200 OK`, where the reason may be missing.
+        private static func statusCode(_ line: Slice<UnsafeRawBufferPointer>) throws(Defect) -> Int {
+            guard let blank = line.firstIndex(of: 0x20), versions.contains(where: line[..<blank].elementsEqual) else {
+                throw Defect(reason: "the answer is not HTTP")
+            }
+            let digits = line[(blank + 1)...].prefix { $0 != 0x20 }
+            guard digits.count == 3, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
+                throw Defect(reason: "the answer has no valid status code")
+            }
+            let code = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+            guard code >= 100 else { throw Defect(reason: "the answer has no valid status code") }
+            return code
+        }
+
+        /// A value without the blanks around it.
+        private static func value(_ bytes: Slice<UnsafeRawBufferPointer>) throws(Defect) -> String {
+            var bytes = bytes
+            while let first = bytes.first, first == 0x20 || first == 0x09 { bytes.removeFirst() }
+            while let last = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }
+            guard !bytes.contains(0) else { throw Defect(reason: "a header field contains NUL") }
+            return text(bytes)
+        }
+
+        /// UTF-8 where it is that, else Latin-1, which any bytes are.
+        private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
+            let bytes = UnsafeRawBufferPointer(rebasing: bytes).bindMemory(to: UInt8.self)
+            if let text = String(validating: bytes, as: UTF8.self) { return text }
+            return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+        }
+    }
+
+    extension UInt8 {
+        /// Whether a byte may be in a field name (RFC 9110, section 5.6.2).
+        fileprivate var isTokenByte: Bool {
+            switch self {
+            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+            case 0x21, 0x23...0x27, 0x2a, 0x2b, 0x2d, 0x2e, 0x5e...0x60, 0x7c, 0x7e: true
+            default: false
+            }
+        }
+    }
+#endif

@@ -1,0 +1,107 @@
+// The system's libcurl: which one it is, and the numbers of its options.
+#if canImport(CLibcurl)
+    import CLibcurl
+    import Foundation
+
+    /// The libcurl of this process.
+    enum CurlLibrary {
+        /// Nil when it can be used, else why not.
+        ///
+        /// Initialises the library, once; safe from any thread.
+        static let defect: RequestError? = {
+            let version = curl_version_info(3)?.pointee
+            let found = version.flatMap { String(validatingCString: $0.version) } ?? "of an unknown version"
+            // curl_multi_poll is of 7.66, curl_multi_wakeup of 7.68.
+            guard let version, version.version_num >= 0x07_44_00, convoy_has_poll_and_wakeup() != 0 else {
+                return RequestError(
+                    .transportFailed,
+                    "nothing was sent: libcurl \(found) is too old, 7.68.0 is needed to wake a transfer thread; "
+                        + "update the system's libcurl, or choose the URLSession transport")
+            }
+            // CURL_GLOBAL_DEFAULT; counted, so that FoundationNetworking's own call does no harm.
+            let code = curl_global_init(3)
+            guard code == 0 else {
+                return RequestError(
+                    .transportFailed,
+                    "nothing was sent: libcurl \(found) could not be initialised: \(message(of: code))")
+            }
+            return nil
+        }()
+
+        /// What libcurl says of a code, for people; never to decide by.
+        static func message(of code: CURLcode) -> String {
+            curl_easy_strerror(code).flatMap { String(validatingCString: $0) } ?? "error \(code)"
+        }
+    }
+
+    /// Options of an easy handle, by libcurl's numbers.
+    enum CurlOption {
+        static let writeData: Int32 = 10_001
+        static let url: Int32 = 10_002
+        static let proxy: Int32 = 10_004
+        static let readData: Int32 = 10_009
+        static let errorBuffer: Int32 = 10_010
+        static let writeFunction: Int32 = 20_011
+        static let readFunction: Int32 = 20_012
+        static let forbidReuse: Int32 = 75
+        static let httpHeader: Int32 = 10_023
+        static let sslCert: Int32 = 10_025
+        static let keyPassword: Int32 = 10_026
+        static let headerData: Int32 = 10_029
+        static let sslVersion: Int32 = 32
+        static let customRequest: Int32 = 10_036
+        static let noBody: Int32 = 44
+        static let upload: Int32 = 46
+        static let caInfo: Int32 = 10_065
+        static let headerFunction: Int32 = 20_079
+        static let httpGet: Int32 = 80
+        static let httpVersion: Int32 = 84
+        static let sslKey: Int32 = 10_087
+        static let caPath: Int32 = 10_097
+        static let bufferSize: Int32 = 98
+        static let noSignal: Int32 = 99
+        static let inFileSize: Int32 = 30_115
+        static let timeoutMilliseconds: Int32 = 155
+        static let connectTimeoutMilliseconds: Int32 = 156
+        static let contentDecoding: Int32 = 158
+        static let seekData: Int32 = 10_168
+        static let proxyUserPassword: Int32 = 10_006
+        static let noProxy: Int32 = 10_177
+        static let tcpKeepAlive: Int32 = 213
+        static let pinnedPublicKey: Int32 = 10_230
+        static let pipeWait: Int32 = 237
+        static let proxyCAInfo: Int32 = 10_246
+        static let suppressConnectHeaders: Int32 = 265
+        static let uploadBufferSize: Int32 = 280
+        static let prereqData: Int32 = 10_313
+        static let privatePointer: Int32 = 10_103
+        static let multiMaxConnects: Int32 = 6
+    }
+
+    /// What can be asked about a transfer, by libcurl's numbers.
+    enum CurlInfo {
+        static let headerSize: Int32 = 0x20_000b
+        static let requestSize: Int32 = 0x20_000c
+        static let httpConnectCode: Int32 = 0x20_0016
+        static let osErrno: Int32 = 0x20_0019
+        static let connectCount: Int32 = 0x20_001a
+        static let privatePointer: Int32 = 0x10_0015
+        static let primaryAddress: Int32 = 0x10_0020
+        static let primaryPort: Int32 = 0x20_0028
+        static let localPort: Int32 = 0x20_002a
+        static let httpVersion: Int32 = 0x20_002e
+        static let activeSocket: Int32 = 0x50_002c
+        static let totalTime: Int32 = 0x60_0032
+        static let nameLookupTime: Int32 = 0x60_0033
+        static let connectTime: Int32 = 0x60_0034
+        static let preTransferTime: Int32 = 0x60_0035
+        static let startTransferTime: Int32 = 0x60_0036
+        static let secureConnectTime: Int32 = 0x60_0038
+    }
+
+    /// What a callback returns besides a count.
+    enum CurlCallbackResult {
+        static let pause = 0x1000_0001
+        static let abort = 0x1000_0000
+    }
+#endif

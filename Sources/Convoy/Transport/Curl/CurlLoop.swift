@@ -1,0 +1,132 @@
+// The thread that moves bytes: its transfers, its handles, its turns.
+#if canImport(CLibcurl)
+    import CLibcurl
+    import Foundation
+
+    /// Drives the transfers of one libcurl multi handle, for as long as its thread lives.
+    ///
+    /// - Thread: its own, every member.
+    final class CurlLoop {
+        let multi: OpaquePointer
+        private let options: ConnectionOptions
+        private var idleHandles: [CurlHandle] = []
+        private var active: [CurlTransfer] = []
+        private var flushes: [CurlTransfer] = []
+        private var kept = KeptConnections()
+        private var nextIdleCheck: ContinuousClock.Instant?
+        /// Whether the next turn begins without sleeping.
+        private(set) var looksAgain = false
+        /// The time of this turn.
+        private(set) var now = ContinuousClock.now
+
+        /// Handles that are kept for the next requests.
+        private static let idleHandleLimit = 64
+
+        /// Makes a loop; nil when libcurl is out of memory.
+        init?(_ options: ConnectionOptions) {
+            guard let multi = curl_multi_init() else { return nil }
+            self.multi = multi
+            self.options = options
+            // By default as many as four times the transfers of the moment.
+            convoy_multi_set_long(multi, CurlOption.multiMaxConnects, 256)
+        }
+
+        deinit {
+            idleHandles = []
+            curl_multi_cleanup(multi)
+        }
+
+        var isIdle: Bool { active.isEmpty }
+
+        /// One round: what owners want, what the network brings, what has taken too long.
+        func turn(_ transfers: [CurlTransfer]) {
+            looksAgain = false
+            now = .now
+            for transfer in transfers { transfer.update(in: self) }
+            var running: Int32 = 0
+            curl_multi_perform(multi, &running)
+            while let transfer = flushes.popLast() { transfer.flush() }
+            takeMessages()
+            checkIdle()
+        }
+
+        /// Waits for the network or for a call; true when there was no work for the whole idle time.
+        func sleep() -> Bool {
+            let time = isIdle ? options.idleConnectionTime : nextIdleCheck.map { $0 - .now } ?? .seconds(60)
+            let milliseconds = Int32(
+                clamping: Int64((min(max(.zero, time), .seconds(86_400)) / .milliseconds(1)).rounded(.up)))
+            let start = ContinuousClock.now
+            convoy_multi_poll(multi, milliseconds)
+            return isIdle && ContinuousClock.now - start >= time
+        }
+
+        private func takeMessages() {
+            var remaining: Int32 = 0
+            while let message = curl_multi_info_read(multi, &remaining) {
+                // CURLMSG_DONE, the only one there is. Read before the handle is removed, which frees the message.
+                guard message.pointee.msg == 1, let easy = message.pointee.easy_handle else { continue }
+                let code = message.pointee.data.result
+                var context: UnsafeMutableRawPointer?
+                convoy_get_pointer(easy, CurlInfo.privatePointer, &context)
+                guard let context else { continue }
+                Unmanaged<CurlHandle>.fromOpaque(context).takeUnretainedValue().transfer?.end(code)
+            }
+        }
+
+        private func checkIdle() {
+            guard let due = nextIdleCheck, due <= now else { return }
+            var next: ContinuousClock.Instant?
+            // A copy: who has waited too long leaves the list.
+            for transfer in active {
+                guard let time = transfer.checkIdle(now) else { continue }
+                next = next.map { min($0, time) } ?? time
+            }
+            nextIdleCheck = next
+        }
+
+        // MARK: For transfers
+
+        func takeHandle() -> CurlHandle? { idleHandles.popLast() ?? CurlHandle(options) }
+
+        /// Gives a transfer's handle to libcurl; false when that did not work.
+        func add(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
+            transfer.index = active.count
+            active.append(transfer)
+            let time = now + transfer.request.idleTimeout
+            nextIdleCheck = nextIdleCheck.map { min($0, time) } ?? time
+            return curl_multi_add_handle(multi, handle.easy) == 0
+        }
+
+        /// Takes the handle back; a connection in the middle of a transfer is closed by that.
+        func remove(_ transfer: CurlTransfer, _ handle: CurlHandle) {
+            curl_multi_remove_handle(multi, handle.easy)
+            handle.transfer = nil
+            // libcurl keeps the system's last error in the handle, where the next failure would find it.
+            if idleHandles.count < Self.idleHandleLimit, handle.long(CurlInfo.osErrno) == 0 {
+                idleHandles.append(handle)
+            }
+            guard let index = transfer.index else { return }
+            transfer.index = nil
+            let last = active.removeLast()
+            guard index < active.count else { return }
+            active[index] = last
+            last.index = index
+        }
+
+        /// Begins a transfer again whose request has not been sent.
+        func restart(_ handle: CurlHandle) {
+            curl_multi_remove_handle(multi, handle.easy)
+            curl_multi_add_handle(multi, handle.easy)
+            looksAgain = true
+        }
+
+        func noteConnection(of handle: CurlHandle) { kept.note(handle) }
+
+        func hasUnreadInput(onPort port: Int32) -> Bool { kept.hasUnreadInput(onPort: port) }
+
+        func flushLater(_ transfer: CurlTransfer) { flushes.append(transfer) }
+
+        /// Has the next turn begin without sleeping.
+        func lookAgain() { looksAgain = true }
+    }
+#endif

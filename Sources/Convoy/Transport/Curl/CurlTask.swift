@@ -1,0 +1,49 @@
+// The task an operation owns, whose bytes libcurl moves.
+#if canImport(CLibcurl)
+    import Foundation
+    import FoundationNetworking
+
+    /// A data task over libcurl.
+    ///
+    /// Its members may be used from any thread; none of them waits.
+    final class CurlTask: URLSessionDataTask, @unchecked Sendable {
+        // @unchecked: `URLSessionTask` forces it. The transfer guards what changes.
+        private let transfer: CurlTransfer
+
+        init(_ transfer: CurlTransfer) {
+            self.transfer = transfer
+            super.init()
+        }
+
+        override var originalRequest: URLRequest? {
+            var request = URLRequest(url: transfer.request.url)
+            request.httpMethod = transfer.request.method.rawValue
+            return request
+        }
+
+        override var currentRequest: URLRequest? { originalRequest }
+
+        override var state: URLSessionTask.State {
+            transfer.wishes.withLock { wishes in
+                if wishes.isOver { return .completed }
+                if wishes.isCancelled { return .canceling }
+                return wishes.isSuspended ? .suspended : .running
+            }
+        }
+
+        override func resume() {
+            transfer.engine.look(at: transfer) { wishes in
+                wishes.hasBegun = true
+                wishes.isSuspended = false
+            }
+        }
+
+        override func suspend() {
+            transfer.engine.look(at: transfer) { $0.isSuspended = true }
+        }
+
+        override func cancel() {
+            transfer.engine.look(at: transfer) { $0.isCancelled = true }
+        }
+    }
+#endif

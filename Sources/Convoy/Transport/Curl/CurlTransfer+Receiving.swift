@@ -1,0 +1,109 @@
+// What libcurl receives, on its way to the client of an attempt.
+#if canImport(CLibcurl)
+    import CLibcurl
+    import Foundation
+
+    /// - Thread: the engine's; called back by libcurl.
+    extension CurlTransfer {
+        func receiveHeaderLine(_ line: UnsafeRawBufferPointer) -> Int {
+            noteActivity()
+            do throws(CurlHeaderParser.Defect) {
+                guard var head = try parser.take(line) else { return line.count }
+                head.url = request.url
+                client?.didReceive(head)
+                if !head.isInformational { try begin(head) }
+                return line.count
+            } catch {
+                failure = RequestError(.badResponse, error.reason)
+                return 0
+            }
+        }
+
+        private func begin(_ head: ResponseHead) throws(CurlHeaderParser.Defect) {
+            hasHead = true
+            expectedBytes = head.expectedBytes
+            // The rest of the body would be read as the next request.
+            if sentBytes < bodyLength ?? 0 { handle?.forbidReuse() }
+            guard request.method != .head, head.statusCode != 204, head.statusCode != 304,
+                let coding = head.headerFields["Content-Encoding"]
+            else { return }
+            do throws(ContentDecodingError) { decoder = try ContentDecoder.makeDecoder(contentEncoding: coding) } catch
+            {
+                // Whoever asks for a coding by himself gets it as it is.
+                guard request.headerFields.contains("Accept-Encoding") else {
+                    throw CurlHeaderParser.Defect(reason: error.description)
+                }
+            }
+        }
+
+        func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+            noteActivity()
+            if wishes.withLock({ $0.isSuspended }) { isHeld = true }
+            guard !isHeld else {
+                isPaused = true
+                return CurlCallbackResult.pause
+            }
+            guard let decoder else {
+                keep(bytes)
+                return failure == nil ? bytes.count : 0
+            }
+            let used = decode(bytes, with: decoder)
+            if used < bytes.count || decoder.hasPendingOutput {
+                undecoded = Data(bytes[used...])
+            }
+            return failure == nil ? bytes.count : 0
+        }
+
+        private func decode(_ bytes: UnsafeRawBufferPointer, with decoder: ContentDecoder) -> Int {
+            do throws(ContentDecodingError) {
+                return try decoder.decode(bytes) { output in
+                    keep(output)
+                    return !isHeld
+                }
+            } catch {
+                failure = .undecodable(error)
+                return bytes.count
+            }
+        }
+
+        /// Goes on where the client stopped.
+        func deliverUndecoded() {
+            guard let decoder, !undecoded.isEmpty || decoder.hasPendingOutput else { return }
+            let bytes = undecoded
+            undecoded = Data()
+            let used = bytes.withUnsafeBytes { decode($0, with: decoder) }
+            flush()
+            if used < bytes.count { undecoded = Data(bytes.dropFirst(used)) }
+            if failure != nil { finish(failure) }
+        }
+
+        /// Puts bytes to those that go to the client together.
+        private func keep(_ bytes: UnsafeRawBufferPointer) {
+            hasBody = true
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                rest = rest.dropFirst(piece.append(UnsafeRawBufferPointer(rebasing: rest), expecting: expectedBytes))
+                if piece.isFull { flush() }
+            }
+            if !isListedForFlush, !piece.isEmpty {
+                isListedForFlush = true
+                loop?.flushLater(self)
+            }
+        }
+
+        /// Hands over what has been kept.
+        func flush() {
+            isListedForFlush = false
+            guard !piece.isEmpty else { return }
+            guard client?.didReceive(piece.take()) != true else { return }
+            isHeld = true
+            client?.didHold()
+        }
+    }
+
+    extension RequestError {
+        static func undecodable(_ failure: ContentDecodingError) -> RequestError {
+            RequestError(.badResponse, "the body is not encoded as it says: \(failure.description)")
+        }
+    }
+#endif

@@ -1,0 +1,149 @@
+// The transport that no server can crash: libcurl, the system's.
+#if canImport(CLibcurl)
+    import Foundation
+    import FoundationNetworking
+
+    /// Moves bytes with the system's libcurl, the library that FoundationNetworking has loaded anyway.
+    ///
+    /// Linux only.
+    ///
+    /// URLSession on Linux can be brought down by a server; this cannot. It also has what URLSession lacks there:
+    /// timeouts in milliseconds, pausing in place, exact timings, private certificate authorities, pinned keys, client
+    /// certificates, proxies: see ``ConnectionOptions``.
+    ///
+    /// ```swift
+    /// let manager = RequestManager(configuration: .init(transport: .custom(try CurlTransport(options))))
+    /// ```
+    ///
+    /// Bodies coded with gzip, deflate, br or zstd are decoded, as far as the system has the libraries; a coding that is cut
+    /// short or damaged is a `.badResponse`. A request that names its own `Accept-Encoding` gets codings it alone knows as
+    /// they are. Interim responses other than `101` are passed over.
+    ///
+    /// ## Concurrency
+    /// Use it from any thread. One thread for each engine moves bytes; none of the caller's code runs there. After `fork()`
+    /// without `exec()` there is no such thread in the child: requests are refused there with `.transportFailed` once the
+    /// parent has sent any, as with every library that owns threads.
+    public final class CurlTransport: Transport {
+        /// The transport with the default options, which managers share that ask for nothing else.
+        public static let shared = CurlTransport(unchecked: ConnectionOptions())
+
+        private let options: ConnectionOptions
+        private let engines: CurlEngines
+
+        /// Makes a transport with options of yours.
+        ///
+        /// Transports with equal options share their connections.
+        ///
+        /// - Throws: `.transportFailed` when the system's libcurl is too old, a file of the options cannot be read, or an
+        ///   option makes no sense; the message names it.
+        public convenience init(_ options: ConnectionOptions = ConnectionOptions()) throws(RequestError) {
+            if let defect = CurlLibrary.defect { throw defect }
+            if let defect = options.defect { throw RequestError(.transportFailed, defect) }
+            self.init(unchecked: options)
+        }
+
+        private init(unchecked options: ConnectionOptions) {
+            self.options = options
+            engines = CurlEngines.shared(for: options)
+        }
+
+        /// A transfer that is suspended goes on where it was.
+        public var pausesInPlace: Bool { true }
+        /// A task that is made or resumed only leaves a note for the transfer thread.
+        public var isReentrant: Bool { true }
+
+        /// Makes a task.
+        ///
+        /// - Throws: `.transportFailed` when the system's libcurl is too old, or in a forked process; `.invalidRequest` for a
+        ///   `Proxy-Authorization` field, which an origin could get to see.
+        public func makeTask(
+            for request: PreparedRequest, client: any TransportClient
+        ) throws(RequestError) -> URLSessionTask {
+            if let defect = CurlLibrary.defect { throw defect }
+            if request.headerFields.contains("Proxy-Authorization") {
+                throw RequestError(
+                    .invalidRequest,
+                    "nothing was sent: give the proxy's credentials in ConnectionOptions, where only the proxy sees them"
+                )
+            }
+            let engine = engines.engine(for: request.hostKey)
+            guard !engine.isOfAnotherProcess else {
+                throw RequestError(
+                    .transportFailed,
+                    "nothing was sent: this process was forked from one that sends requests; call exec() after fork()")
+            }
+            return CurlTask(CurlTransfer(request, client: client, engine: engine, options: options))
+        }
+    }
+
+    /// The engines of all transports with the same options.
+    final class CurlEngines: Sendable {
+        private struct WeakEngines {
+            weak var engines: CurlEngines?
+        }
+
+        private static let registry = Locked<[ConnectionOptions: WeakEngines]>([:])
+
+        private let engines: [CurlEngine]
+
+        static func shared(for options: ConnectionOptions) -> CurlEngines {
+            registry.withLock { registry in
+                if let engines = registry[options]?.engines { return engines }
+                registry = registry.filter { $0.value.engines != nil }
+                let engines = CurlEngines(options)
+                registry[options] = WeakEngines(engines: engines)
+                return engines
+            }
+        }
+
+        private init(_ options: ConnectionOptions) {
+            engines = (0..<max(1, options.engineCount)).map { _ in CurlEngine(options) }
+        }
+
+        deinit { for engine in engines { engine.close() } }
+
+        /// The one that serves a host.
+        func engine(for hostKey: String) -> CurlEngine {
+            engines[Int(hostKey.hashValue.magnitude % UInt(engines.count))]
+        }
+    }
+
+    extension ConnectionOptions {
+        /// Why no transport can be made with these, or nil.
+        var defect: String? {
+            if connectTimeout <= .zero { return "connectTimeout is not positive" }
+            if idleConnectionTime <= .zero { return "idleConnectionTime is not positive" }
+            if maximumHeaderBytes <= 0 || maximumHeaderFieldCount <= 0 {
+                return "the limits of the header are not positive"
+            }
+            if !(1...64).contains(engineCount) { return "engineCount is \(engineCount), not 1 to 64" }
+            if case .certificates(let file) = trust, let defect = file.readingDefect { return "trust: \(defect)" }
+            if let certificate = clientCertificate {
+                for file in [certificate.certificateFile, certificate.privateKeyFile] {
+                    if let defect = file.readingDefect { return "clientCertificate: \(defect)" }
+                }
+            }
+            for pin in pinnedPublicKeys where Data(base64Encoded: pin)?.count != 32 {
+                return "pinnedPublicKeys: \(pin.debugDescription) is not the base64 of a SHA-256"
+            }
+            if case .server(let url, _, _) = proxy {
+                guard ["http", "https"].contains(url.scheme?.lowercased()), url.host != nil else {
+                    return "proxy: \(url.redactedString) is not http or https and a host"
+                }
+                guard url.user == nil, url.password == nil else {
+                    return "proxy: give user name and password beside the URL, not in it"
+                }
+            }
+            return nil
+        }
+    }
+
+    extension URL {
+        /// Why a file cannot be read, or nil.
+        fileprivate var readingDefect: String? {
+            guard isFileURL else { return "\(redactedString) is not a file URL" }
+            return access(path, R_OK) == 0
+                ? nil : "the file \(path) cannot be read: \(String(cString: strerror(errno)))"
+        }
+    }
+#endif

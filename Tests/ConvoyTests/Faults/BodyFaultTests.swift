@@ -1,0 +1,135 @@
+// Bodies that cannot be decoded, cookies, and what would split a request: rows 54 to 56, over the wire.
+#if canImport(CLibcurl)
+    import ConvoyTesting
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    @Suite(.timeLimit(.minutes(2))) struct BodyFaultTests {
+        /// Row 54.
+        ///
+        /// The rules are those of ``ResponseDecodingTests``; here the type comes in a header from a server.
+        @Test(
+            arguments: [
+                (Data(), "text/plain", ""),
+                ([0xEF, 0xBB, 0xBF] + Data("hü".utf8), "text/plain", "hü"),
+                ([0xEF, 0xBB, 0xBF] + Data("hü".utf8), "text/plain; charset=iso-8859-1", "hü"),
+                (Data([0xFF, 0xFE, 0x68, 0, 0xFC, 0]), "text/plain", "hü"),
+                (Data([0x68, 0, 0xFC, 0]), "text/plain; charset=\"utf-16le\"", "hü"),
+                (Data([0x68, 0xFC]), "Text/Plain; Charset=ISO-8859-1", "hü"),
+            ])
+        func textIsDecodedByItsMarkOrItsCharset(body: Data, contentType: String, text: String) async throws {
+            let server = try TestServer(
+                always: .status(200, headerFields: [("Content-Type", contentType)], body: body))
+            defer { server.shutDown() }
+            #expect(try await Sending(Request<String>.get(server.url())).response().value == text)
+            #expect(try await Sending(server.get()).response().value == body)
+        }
+
+        /// Row 54.
+        @Test(
+            arguments: [
+                (Data([0x68, 0xFC]), "text/plain"), (Data([0x68, 0xFC]), "text/plain; charset=utf-8"),
+                (Data([0xC3]), "text/plain; charset=us-ascii"), (Data("h".utf8), "text/plain; charset=klingon"),
+            ])
+        func textThatCannotBeDecodedKeepsTheBody(body: Data, contentType: String) async throws {
+            try await expectUndecodable(String.self, body, contentType)
+        }
+
+        /// Row 54.
+        @Test(arguments: ["", "{", "{\"id\":", "null", "[1", "{\"id\":\"1\"}", "<html></html>", "\u{0}"])
+        func brokenJSONKeepsTheBody(text: String) async throws {
+            try await expectUndecodable([String: Int].self, Data(text.utf8), "application/json")
+        }
+
+        private func expectUndecodable<Output: Decodable & Sendable>(
+            _: Output.Type, _ body: Data, _ contentType: String
+        ) async throws {
+            let server = try TestServer(
+                always: .status(200, headerFields: [("Content-Type", contentType)], body: body))
+            defer { server.shutDown() }
+            let error = try await Sending(Request<Output>.get(server.url())).error()
+            #expect(error.code == .decodingFailed, "\(error)")
+            #expect(error.body == body)
+            #expect(error.response?.statusCode == 200)
+            #expect(error.response?.headerFields["Content-Type"] == contentType)
+            #expect(error.underlying != nil)
+            #expect(!error.isRetryable)
+            #expect(error.description.isOneLine)
+        }
+
+        // MARK: Row 55
+
+        /// Row 55.
+        ///
+        /// No cookie is kept, whatever it says of itself, so none is sent but the caller's.
+        @Test(
+            arguments: [
+                ["a=b"], ["a=b; Path=/; Max-Age=3600"], ["a=b; Domain=example.com"], ["a=b; Secure"],
+                ["__Host-a=b; Secure; Path=/"], ["__Secure-a=b"], ["=b"], ["a"], [";;;"], ["a=b; Domain=127.0.0.1"],
+                ["a=b; Expires=Fri, 31 Dec 9999 23:59:59 GMT"],
+                (0..<60).map { "c\($0)=\(String(repeating: "v", count: 4_000))" },
+            ])
+        func cookiesAreNeitherStoredNorSent(cookies: [String]) async throws {
+            let server = try TestServer(always: .status(200, headerFields: cookies.map { ("Set-Cookie", $0) }))
+            defer { server.shutDown() }
+            let transport = try CurlTransport.alone()
+            for _ in 0..<2 {
+                let response = try await Sending(server.get(), transport).response()
+                #expect(response.headerFields.values(of: "Set-Cookie") == cookies)
+                #expect(try await server.takeRequest().value(of: "Cookie") == nil)
+            }
+            _ = try await Sending(server.get().header("Cookie", "mine=1"), transport).response()
+            #expect(try await server.takeRequest().values(of: "Cookie") == ["mine=1"])
+        }
+
+        // MARK: Row 56
+
+        /// Row 56.
+        @Test(arguments: [
+            "\r\nX-Injected: 1", "\nX-Injected: 1", "\r", "\n", "\0", "a\0b", "b\r\n\r\nGET /evil HTTP/1.1",
+        ])
+        func whatWouldSplitTheRequestIsNeverSent(text: String) async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            let requests = [
+                server.get().header("X-A", text), server.get().header("X-A\(text)", "b"),
+                server.get().bearer(text), server.get().addingHeader("X-A", "b").addingHeader("X-A", text),
+                server.get().header("Host", text),
+                Request<Data>(method: HTTPMethod(rawValue: "GET\(text)"), url: server.url()),
+                Request<Data>.post(server.url()).body(Data("x".utf8), contentType: text),
+            ]
+            for request in requests {
+                let sending = Sending(request)
+                let error = try await sending.error()
+                #expect(error.code == .invalidRequest, "\(error)")
+                #expect(!error.isRetryable)
+                #expect(error.description.isOneLine)
+                #expect(sending.operation.progress.sentBytes == 0)
+            }
+            #expect(server.connectionCount == 0)
+        }
+
+        /// Row 56.
+        ///
+        /// In a URL the same characters are sent, if at all, percent-encoded.
+        @Test(arguments: ["\r\nX-Injected: 1", "\nX-Injected: 1", "\u{0}", " HTTP/1.1\r\nX-Injected: 1\r\n\r\n"])
+        func whatWouldSplitTheRequestLineIsEncodedOrRefused(text: String) async throws {
+            let server = try TestServer(always: .status(200))
+            defer { server.shutDown() }
+            let base = server.url("/a").absoluteString
+            for request in [Request<Data>.get(base + text), .get(base + "?q=" + text), .get(base).query("q", text)] {
+                if case .failure(let error) = try await Sending(request).result() {
+                    #expect(error.code == .invalidRequest, "\(error)")
+                    continue
+                }
+                let seen = try await server.takeRequest()
+                #expect(seen.value(of: "X-Injected") == nil)
+                #expect(seen.path.hasPrefix("/a"))
+                #expect(seen.target.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F })
+            }
+            #expect(server.rejectedRequestCount == 0)
+        }
+    }
+#endif

@@ -1,0 +1,109 @@
+// No connection, or one that ends before an answer: rows 1 to 6. Kept connections are in PoolFaultTests.
+#if canImport(CLibcurl)
+    import ConvoyTesting
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    @Suite(.timeLimit(.minutes(2))) struct ConnectionFaultTests {
+        /// Row 1.
+        @Test(arguments: [HTTPMethod.get, .put, .post])
+        func refusedConnectionIsConnectionFailed(method: HTTPMethod) async throws {
+            let closed = try ClosedPort()
+            let error = try await Sending(Request<Data>(method: method, url: "http://127.0.0.1:\(closed.port)/"))
+                .error()
+            #expect(error.code == .connectionFailed)
+            #expect(error.isRetryable)
+            #expect(error.response == nil)
+            #expect(error.description.isOneLine)
+            #expect(error.request == "\(method.rawValue) http://127.0.0.1:\(closed.port)/")
+            withExtendedLifetime(closed) {}
+        }
+
+        /// Row 2.
+        @Test func blackHoleIsConnectionFailedAfterTheConnectTimeout() async throws {
+            let hole = try BlackHole()
+            let transport = try CurlTransport.alone { $0.connectTimeout = .milliseconds(200) }
+            let error = try await Sending(Request<Data>.get("http://127.0.0.1:\(hole.port)/"), transport).error()
+            #expect(error.code == .connectionFailed, "\(error)")
+            #expect(error.isRetryable)
+            #expect(error.response == nil)
+            let server = try TestServer(always: Reply.status(200).stalling())
+            defer { server.shutDown() }
+            let idle = try await Sending(server.get().idleTimeout(.milliseconds(200)), transport).error()
+            #expect(idle.code == .timedOut)
+            #expect(idle.message != error.message)
+            withExtendedLifetime(hole) {}
+        }
+
+        /// Row 2.
+        ///
+        /// The deadline holds while it connects too.
+        @Test func blackHoleIsDeadlineExceededAfterTheTransferTimeout() async throws {
+            let hole = try BlackHole()
+            let request = Request<Data>.get("http://127.0.0.1:\(hole.port)/").transferTimeout(.milliseconds(200))
+            let error = try await Sending(request).error()
+            #expect(error.code == .deadlineExceeded, "\(error)")
+            #expect(!error.isRetryable)
+            withExtendedLifetime(hole) {}
+        }
+
+        /// Row 2.
+        @Test func connectingCanBeCancelled() async throws {
+            let hole = try BlackHole()
+            let server = try TestServer(always: .status(200))
+            defer { server.shutDown() }
+            let transport = try CurlTransport.alone()
+            let sending = Sending(Request<Data>.get("http://127.0.0.1:\(hole.port)/"), transport)
+            // Behind this one it is in libcurl's hands: there is one engine, and it takes requests in order.
+            _ = try await Sending(server.get(), transport).response()
+            #expect(sending.outcomes.count == 0)
+            sending.operation.cancel()
+            #expect(try await sending.error().code == .cancelled)
+            withExtendedLifetime(hole) {}
+        }
+
+        /// Row 3.
+        ///
+        /// `.invalid` has no addresses, ever: RFC 6761, section 6.4.
+        @Test func unknownHostIsConnectionFailed() async throws {
+            let error = try await Sending(Request<Data>.get("http://convoy.invalid/")).error()
+            #expect(error.code == .connectionFailed, "\(error)")
+            #expect(error.isRetryable)
+            #expect(error.response == nil)
+            #expect(error.message.contains("convoy.invalid") || error.request.contains("convoy.invalid"))
+        }
+
+        /// Row 4.
+        ///
+        /// By address, and by a name that has an IPv4 address too, where the port refuses.
+        @Test(arguments: ["[::1]", "localhost"])
+        func originWithIPv6OnlyIsReached(host: String) async throws {
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+            // Without IPv6 there is nothing to test.
+            guard let server = try IPv6OnlyServer(answering: answer) else { return }
+            let request = Request<String>.get("http://\(host):\(server.port)/")
+            #expect(try await Sending(request).response().value == "hello")
+            withExtendedLifetime(server) {}
+        }
+
+        /// Rows 5 and 6.
+        @Test(
+            arguments: [
+                FaultVariant("FIN", Reply.status(200, body: "hello").disconnecting(afterBytes: 0)),
+                FaultVariant("RST", Reply.status(200, body: "hello").resetting(afterBytes: 0)),
+            ], [HTTPMethod.get, .put, .post])
+        func endBeforeTheStatusIsConnectionLost(variant: FaultVariant, method: HTTPMethod) async throws {
+            let server = try TestServer(always: variant.reply)
+            defer { server.shutDown() }
+            let transport = try CurlTransport.alone()
+            let error = try await Sending(Request<Data>(method: method, url: server.url()), transport).error()
+            #expect(error.code == .connectionLost, "\(error)")
+            #expect(error.isRetryable)
+            #expect(error.response == nil)
+            // On a new connection nobody is to blame but the server: whether to send again is for the layer above.
+            #expect(server.requestCount == 1)
+        }
+    }
+#endif

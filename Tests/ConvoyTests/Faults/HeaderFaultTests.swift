@@ -1,0 +1,187 @@
+// Headers that are too large or malformed: rows 42 to 45.
+#if canImport(CLibcurl)
+    import ConvoyTesting
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    @Suite(.timeLimit(.minutes(2))) struct HeaderFaultTests {
+        private static let ok = Data("HTTP/1.1 200 OK\r\n".utf8)
+
+        /// A complete answer with these bytes among its header lines.
+        private static func reply(_ lines: String, count: Int = 1) -> Reply {
+            Reply(steps: [
+                .write(ok), .writeRepeatedly(Data(lines.utf8), count: count),
+                .write(Data("Content-Length: 5\r\n\r\nhello".utf8)), .close,
+            ])
+        }
+
+        private static func line(_ byteCount: Int) -> String {
+            "X-A: \(String(repeating: "a", count: byteCount - 7))\r\n"
+        }
+
+        // MARK: Row 42
+
+        /// Row 42.
+        @Test(arguments: [
+            FaultVariant("90 kB in a field", reply(line(90_000))),
+            FaultVariant("90 kB in 90 fields", reply(line(1_000), count: 90)),
+            FaultVariant("250 kB in 250 fields", reply(line(1_000), count: 250)),
+            FaultVariant("4,000 fields", reply(line(10), count: 4_000)),
+        ])
+        func largeHeaderPasses(variant: FaultVariant) async throws {
+            let response = try await Fault.response(to: variant.reply)
+            #expect(response.value == Data("hello".utf8))
+            #expect(response.headerFields.values(of: "X-A").allSatisfy { $0.allSatisfy { $0 == "a" } })
+            #expect(response.headerFields.values(of: "X-A").count >= 1)
+        }
+
+        /// Row 42.
+        @Test(arguments: [
+            FaultVariant("400 kB in a field", reply(line(400_000))),
+            FaultVariant("400 kB in 400 fields", reply(line(1_000), count: 400)),
+            FaultVariant("10,000 fields", reply(line(10), count: 10_000)),
+            FaultVariant("endless fields", reply(line(1_000), count: 1 << 30)),
+            FaultVariant("endless small fields", reply("X:\r\n", count: 1 << 30)),
+            FaultVariant("endless value", Reply(steps: [.write(ok), .write(Data("X-A: ".utf8)), endless("a")])),
+            FaultVariant("endless name", Reply(steps: [.write(ok), endless("a")])),
+            FaultVariant("endless reason", Reply(steps: [.write(Data("HTTP/1.1 200 ".utf8)), endless("a")])),
+            FaultVariant("endless status line", Reply(steps: [endless("a")])),
+            FaultVariant(
+                "endless folding", Reply(steps: [.write(ok), .write(Data("X-A: b\r\n".utf8)), endless(" c\r\n")])),
+            FaultVariant("endless 100s", Reply(steps: [endless("HTTP/1.1 100 Continue\r\n\r\n")])),
+            FaultVariant("endless 103s", Reply(steps: [endless("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")])),
+        ])
+        func headerWithoutMeasureIsABadResponse(variant: FaultVariant) async throws {
+            try await Fault.expect(.badResponse, of: variant.reply, status: nil)
+        }
+
+        private static func endless(_ text: String) -> Reply.Step {
+            .writeRepeatedly(Data(text.utf8), count: 1 << 40)
+        }
+
+        /// Row 42.
+        ///
+        /// Behind the last chunk is a header too.
+        @Test(arguments: ["X-A: b\r\n", "a"])
+        func endlessTrailerIsAnError(text: String) async throws {
+            let head = Self.ok + Data("Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n".utf8)
+            try await Fault.expect(
+                .badResponse, .connectionLost, of: Reply(steps: [.write(head), Self.endless(text)]), status: 200)
+        }
+
+        /// Row 42.
+        @Test func limitsOfTheHeaderCanBeSet() async throws {
+            let transport = try CurlTransport.alone {
+                $0.maximumHeaderBytes = 1_000
+                $0.maximumHeaderFieldCount = 10
+            }
+            for (lines, count, passes) in [
+                (Self.line(900), 1, true), (Self.line(1_000), 1, false), (Self.line(10), 9, true),
+                (Self.line(10), 10, false),
+            ] {
+                let server = try TestServer(always: Self.reply(lines, count: count))
+                defer { server.shutDown() }
+                let result = try await Sending(server.get(), transport).result()
+                #expect(result.code == (passes ? nil : .badResponse), "\(lines.count) bytes, \(count) times: \(result)")
+            }
+        }
+
+        // MARK: Rows 43 and 44
+
+        /// Row 43.
+        @Test(arguments: [
+            FaultVariant("NUL in a value", reply("X-A: a\0b\r\n")),
+            FaultVariant("NUL in a name", reply("X\0A: b\r\n")),
+            FaultVariant("NUL in a line of its own", reply("\0\r\n")),
+            FaultVariant("no colon", reply("X-A b\r\n")),
+            FaultVariant("space in the name", reply("X A: b\r\n")),
+            FaultVariant("space behind the name", reply("X-A : b\r\n")),
+            FaultVariant("space behind the name of a framing field", reply("Transfer-Encoding : chunked\r\n")),
+            FaultVariant("empty name", reply(": b\r\n")),
+            FaultVariant("control in the name", reply("X\u{1}A: b\r\n")),
+        ])
+        func malformedFieldIsABadResponse(variant: FaultVariant) async throws {
+            try await Fault.expect(.badResponse, of: variant.reply, status: nil)
+        }
+
+        /// Row 43.
+        @Test(arguments: [
+            (Data("X-A: h".utf8) + [0xFC], "h\u{FC}"), (Data("X-A: h\u{FC}".utf8), "h\u{FC}"),
+            (Data("X-A: a: b".utf8), "a: b"), (Data("X-A:".utf8), ""), (Data("X-A: \t b \t ".utf8), "b"),
+        ])
+        func unusualValueIsAccepted(line: Data, value: String) async throws {
+            let rest = Data("\r\nContent-Length: 5\r\n\r\nhello".utf8)
+            let response = try await Fault.response(to: .raw(Self.ok + line + rest))
+            #expect(response.headerFields["X-A"] == value)
+            #expect(response.value == Data("hello".utf8))
+        }
+
+        /// Row 44.
+        @Test(arguments: [
+            FaultVariant("bare LF", raw: "HTTP/1.1 200 OK\nX-A: b\nContent-Length: 5\n\nhello"),
+            FaultVariant(
+                "bare LF, chunked", raw: "HTTP/1.1 200 OK\nX-A: b\nTransfer-Encoding: chunked\n\n5\nhello\n0\n\n"),
+            FaultVariant("mixed", raw: "HTTP/1.1 200 OK\r\nX-A: b\nContent-Length: 5\r\n\nhello"),
+            FaultVariant("no reason", raw: "HTTP/1.1 200 \r\nX-A: b\r\nContent-Length: 5\r\n\r\nhello"),
+            FaultVariant("no reason, no space", raw: "HTTP/1.1 200\r\nX-A: b\r\nContent-Length: 5\r\n\r\nhello"),
+            FaultVariant("HTTP/1.0", raw: "HTTP/1.0 200 OK\r\nX-A: b\r\n\r\nhello"),
+        ])
+        func leniencyOfTheStandardIsGranted(variant: FaultVariant) async throws {
+            let response = try await Fault.response(to: variant.reply)
+            #expect(response.statusCode == 200)
+            #expect(response.headerFields["X-A"] == "b")
+            #expect(response.value == Data("hello".utf8))
+        }
+
+        // MARK: Row 45
+
+        private static let rest = "\r\nContent-Length: 5\r\n\r\nhello"
+
+        /// Row 45.
+        @Test(arguments: [
+            FaultVariant("HTTP/0.9", raw: "hello"),
+            FaultVariant("HTTP/0.9 page", raw: "<html>\r\n<p>hello</p>\r\n\r\n</html>\r\n"),
+            FaultVariant("garbage", raw: "garbage\r\n\r\n"),
+            FaultVariant("binary garbage", .raw(Reply.pattern(range: 0..<4_096))),
+            FaultVariant("SSH", raw: "SSH-2.0-OpenSSH_9.2\r\n"),
+            FaultVariant("TLS alert", .raw(Data([0x15, 3, 1, 0, 2, 2, 0x46]))),
+            FaultVariant("ICY", raw: "ICY 200 OK" + rest),
+            FaultVariant("HTTP/3.0", raw: "HTTP/3.0 200 OK" + rest),
+            FaultVariant("HTTP/1.1x", raw: "HTTP/1.1x 200 OK" + rest),
+            FaultVariant("HTTP/11", raw: "HTTP/11 200 OK" + rest),
+            FaultVariant("-200", raw: "HTTP/1.1 -200 OK" + rest),
+            FaultVariant("abc", raw: "HTTP/1.1 abc OK" + rest),
+            FaultVariant("099", raw: "HTTP/1.1 099 OK" + rest),
+            FaultVariant("20", raw: "HTTP/1.1 20 OK" + rest),
+            FaultVariant("2000", raw: "HTTP/1.1 2000 OK" + rest),
+            FaultVariant("no status", raw: "HTTP/1.1" + rest),
+        ])
+        func whatIsNoStatusLineIsABadResponse(variant: FaultVariant) async throws {
+            try await Fault.expect(.badResponse, of: variant.reply, status: nil)
+        }
+
+        /// Row 45.
+        ///
+        /// The connection stays open behind it: nobody waits for more.
+        @Test(arguments: [
+            "garbage\r\n\r\n", "HTTP/3.0 200 OK\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "HTTP/1.1 099 OK\r\n\r\n",
+        ])
+        func whatIsNoStatusLineIsSeenBeforeTheConnectionEnds(bytes: String) async throws {
+            try await Fault.expect(.badResponse, of: .raw(bytes, closes: false), status: nil)
+        }
+
+        /// Row 45.
+        @Test(arguments: [600, 999])
+        func statusThatNobodyKnowsPasses(status: Int) async throws {
+            let reply = Reply.raw("HTTP/1.1 \(status) What" + Self.rest)
+            let response = try await Fault.response(to: reply) { $0.accepting(.any) }
+            #expect(response.statusCode == status)
+            #expect(response.value == Data("hello".utf8))
+            let error = try await Fault.error(of: reply) { $0 }
+            #expect(error.code == .unacceptableStatus)
+            #expect(error.response?.statusCode == status)
+        }
+    }
+#endif

@@ -1,0 +1,171 @@
+// Connections that were kept: rows 50 and 51.
+#if canImport(CLibcurl)
+    import ConvoyTesting
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    @Suite(.timeLimit(.minutes(2))) struct PoolFaultTests {
+        private static let body = Reply.pattern(range: 0..<100_000)
+
+        /// What the second request over a kept connection came to, and the requests of that path that the server saw.
+        private struct Second {
+            let result: RequestOperation<Data>.Result
+            let seen: [RecordedRequest]
+        }
+
+        private func second(
+            _ method: HTTPMethod, body: Bool = false, meeting replies: [Reply]
+        ) async throws -> Second {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            server.enqueue([.status(200, body: "first")] + replies)
+            server.respond { _ in .status(200, body: "again") }
+            let transport = try CurlTransport.alone()
+            _ = try await Sending(server.get("/first"), transport).response()
+            var request = Request<Data>(method: method, url: server.url("/second"))
+            if body { request = request.body(Self.body) }
+            let result = try await Sending(request, transport).result()
+            let all = server.recordedRequests
+            // Else this is no test of a kept connection.
+            #expect(all.dropFirst().first?.connectionNumber == 1)
+            return Second(result: result, seen: all.filter { $0.path == "/second" })
+        }
+
+        /// Row 50.
+        @Test(arguments: [HTTPMethod.get, .put, .post])
+        func connectionClosedBetweenTwoRequestsIsNotUsed(method: HTTPMethod) async throws {
+            let server = try TestServer(always: .status(200, body: "ok"))
+            defer { server.shutDown() }
+            let transport = try CurlTransport.alone()
+            for number in 1...5 {
+                let request = Request<String>(method: method, url: server.url("/\(number)"))
+                #expect(try await Sending(request, transport).response().value == "ok")
+                let seen = try await server.takeRequest()
+                #expect(seen.connectionNumber == number)
+                #expect(seen.target == "/\(number)")
+                server.disconnectAll()
+                try await server.connectionsClosed()
+            }
+            #expect(server.requestCount == 5)
+        }
+
+        /// Row 50.
+        ///
+        /// The end of the connection races with the next request, at whatever moment it comes.
+        @Test func connectionClosedBehindTheAnswerHarmsNoGet() async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            server.respond { Reply.status(200, body: $0.path).disconnectingAtEnd() }
+            let transport = try CurlTransport.alone()
+            for number in 1...100 {
+                let response = try await Sending(Request<String>.get(server.url("/\(number)")), transport).response()
+                #expect(response.value == "/\(number)")
+            }
+        }
+
+        /// Row 50, the race.
+        ///
+        /// The server reads the request and ends the connection without an answer: what changes nothing by being done
+        /// twice is sent again (RFC 9112, section 9.3.1).
+        @Test(
+            arguments: [
+                FaultVariant("FIN", Reply.status(200).disconnecting(afterBytes: 0)),
+                FaultVariant("RST", Reply.status(200).resetting(afterBytes: 0)),
+            ], [HTTPMethod.get, .head, .put, .delete, .options])
+        func idempotentRequestMetByAnEndIsSentAgainOnce(variant: FaultVariant, method: HTTPMethod) async throws {
+            let second = try await second(method, body: method == .put, meeting: [variant.reply])
+            let response = try second.result.get()
+            #expect(response.value == (method == .head ? Data() : Data("again".utf8)))
+            #expect(second.seen.map(\.connectionNumber) == [1, 2])
+            #expect(second.seen.map(\.numberOnConnection) == [2, 1])
+            if method == .put { #expect(second.seen.map(\.body) == [Self.body, Self.body]) }
+        }
+
+        /// Row 50, the race.
+        ///
+        /// Not a third time: the new connection was not kept.
+        @Test func idempotentRequestIsNotSentAThirdTime() async throws {
+            let cut = Reply.status(200).disconnecting(afterBytes: 0)
+            let second = try await second(.get, meeting: [cut, cut])
+            #expect(second.result.code == .connectionLost)
+            #expect(second.seen.count == 2)
+        }
+
+        /// Row 50, the race.
+        ///
+        /// The server may have done it: RFC 9110, section 9.2.2.
+        @Test(
+            arguments: [
+                FaultVariant("FIN", Reply.status(200).disconnecting(afterBytes: 0)),
+                FaultVariant("RST", Reply.status(200).resetting(afterBytes: 0)),
+                FaultVariant("FIN at the head", Reply.status(200).performing(.close, at: .requestStart)),
+                FaultVariant("RST at the head", Reply.status(200).performing(.reset, at: .requestStart)),
+            ], [HTTPMethod.post, .patch])
+        func otherRequestMetByAnEndIsNotSentAgain(variant: FaultVariant, method: HTTPMethod) async throws {
+            for hasBody in [false, true] {
+                let second = try await second(method, body: hasBody, meeting: [variant.reply])
+                #expect(second.result.code == .connectionLost, "\(second.result)")
+                #expect(second.seen.count == 1)
+                guard case .failure(let error) = second.result else { continue }
+                #expect(error.isRetryable)
+                #expect(error.response == nil)
+            }
+        }
+
+        /// Row 50, the race.
+        ///
+        /// An answer that has begun was an answer. What may be done twice may be sent again even then (RFC 9112, section
+        /// 9.3.1), as libcurl does before the first line is complete; anything else may not.
+        @Test(arguments: [1, 12, 16, 17, 30], [HTTPMethod.get, .post])
+        func requestMetByAnAnswerCutShortIsNotSentTwice(byteCount: Int64, method: HTTPMethod) async throws {
+            let cut = Reply.status(200, body: "hello").disconnecting(afterBytes: byteCount)
+            let second = try await second(method, meeting: [cut])
+            guard case .failure(let error) = second.result else {
+                #expect(method == .get)
+                #expect(try second.result.get().value == Data("again".utf8))
+                #expect(second.seen.count == 2)
+                return
+            }
+            #expect([.connectionLost, .badResponse].contains(error.code), "\(error)")
+            #expect(second.seen.count == 1)
+        }
+
+        /// Row 50, the race, with a file as the body.
+        @Test func fileIsSentAgainFromItsStart() async throws {
+            let directory = try TemporaryDirectory()
+            let file = directory.file("body")
+            try Self.body.write(to: file)
+            let server = try TestServer()
+            defer { server.shutDown() }
+            server.enqueue([
+                .status(200), Reply.status(200).performing(.close, at: .requestBody(afterBytes: 1)), .status(201),
+            ])
+            let transport = try CurlTransport.alone()
+            _ = try await Sending(server.get(), transport).response()
+            let put = Request<Data>.put(server.url("/file")).body(fromFile: file)
+            #expect(try await Sending(put, transport).response().statusCode == 201)
+            let seen = server.recordedRequests.filter { $0.path == "/file" }
+            #expect(seen.map(\.isBodyComplete) == [false, true])
+            #expect(seen.last?.body == Self.body)
+        }
+
+        /// Row 51.
+        @Test func keptConnectionThatIsSilentTimesOutAndIsNotUsedAgain() async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            server.enqueue([.status(200), Reply.status(200).stalling(), .status(200, body: "fresh")])
+            let transport = try CurlTransport.alone()
+            _ = try await Sending(server.get("/1"), transport).response()
+            let error = try await Sending(server.get("/2").idleTimeout(.seconds(2)), transport).error()
+            #expect(error.code == .timedOut, "\(error)")
+            #expect(error.isRetryable)
+            #expect(try await Sending(server.get("/3"), transport).response().value == Data("fresh".utf8))
+            let seen = server.recordedRequests
+            #expect(seen.map(\.target) == ["/1", "/2", "/3"])
+            #expect(seen.map(\.connectionNumber) == [1, 1, 2])
+            try await server.connectionClosed(number: 1)
+        }
+    }
+#endif

@@ -1,0 +1,223 @@
+// Those who are slow: rows 18 to 20, and 73.
+#if canImport(CLibcurl)
+    import ConvoyTesting
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    /// Where the time that passes matters, a transport of the test's own: others keep the shared one busy.
+    @Suite(.timeLimit(.minutes(2))) struct SlownessFaultTests {
+        private static let head = Data("HTTP/1.1 200 OK\r\n".utf8)
+
+        /// Row 18.
+        ///
+        /// A byte at a time, and never an end: something arrives all the time, so only a deadline helps.
+        @Test(arguments: [
+            Reply(steps: [
+                .pace(bytesPerSecond: 100, pieceBytes: 1), .write(head),
+                .writeRepeatedly(Data("X-A: b\r\n".utf8), count: 1 << 30),
+            ]),
+            Reply(steps: [
+                .pace(bytesPerSecond: 100, pieceBytes: 1), .write(head),
+                .writeRepeatedly(Data("a".utf8), count: 1 << 30),
+            ]),
+            Reply(steps: [
+                .pace(bytesPerSecond: 1_000, pieceBytes: 25),
+                .writeRepeatedly(Data("HTTP/1.1 102 Processing\r\n\r\n".utf8), count: 1 << 30),
+            ]),
+        ])
+        func headerThatDripsForEverIsDeadlineExceeded(reply: Reply) async throws {
+            let error = try await Fault.error(of: reply) {
+                $0.idleTimeout(.seconds(20)).transferTimeout(.milliseconds(500))
+            }
+            #expect(error.code == .deadlineExceeded, "\(error)")
+            #expect(!error.isRetryable)
+            #expect(error.response == nil)
+        }
+
+        /// Rows 18 and 19.
+        @Test(arguments: ["", "HTTP", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nX-", "HTTP/1.1 103 A\r\n\r\n"])
+        func headerThatStallsTimesOut(bytes: String) async throws {
+            let reply = Reply(steps: [.write(Data(bytes.utf8)), .wait(Gate())])
+            let error = try await Fault.error(of: reply) { $0.idleTimeout(.milliseconds(300)) }
+            #expect(error.code == .timedOut, "\(error)")
+            #expect(error.isRetryable)
+            #expect(error.response == nil)
+        }
+
+        /// Row 19.
+        @Test(arguments: [0, 1, 100_000])
+        func bodyThatStallsTimesOut(byteCount: Int64) async throws {
+            let whole = Reply.generated(byteCount: 200_000)
+            let chunked = Reply.chunked([Data(count: 200_000)])
+            for reply in [whole, chunked] {
+                let stalling = reply.stalling(afterBodyBytes: byteCount)
+                let error = try await Fault.error(of: stalling, over: .alone()) { $0.idleTimeout(.seconds(2)) }
+                #expect(error.code == .timedOut, "\(error)")
+                #expect(error.isRetryable)
+                #expect(error.response?.statusCode == 200)
+            }
+        }
+
+        /// Row 19.
+        @Test func fileThatStallsIsNotThere() async throws {
+            let directory = try TemporaryDirectory()
+            let file = directory.file("target")
+            let reply = Reply.generated(byteCount: 200_000).stalling(afterBodyBytes: 100_000)
+            let error = try await Fault.error(of: reply) { $0.saved(to: file).idleTimeout(.milliseconds(300)) }
+            #expect(error.code == .timedOut)
+            #expect(!FileManager.default.fileExists(atPath: file.path))
+        }
+
+        /// Row 19, the other way round.
+        ///
+        /// The server takes nothing of the request's body.
+        @Test func uploadThatStallsTimesOut() async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            let gate = Gate()
+            server.enqueue(Reply.status(200).performing(.wait(gate), at: .requestBody(afterBytes: 1_000)))
+            let put = Request<Data>.put(server.url()).body(Data(count: 12_000_000)).idleTimeout(.milliseconds(500))
+            let error = try await Sending(put).error()
+            #expect(error.code == .timedOut, "\(error)")
+            // The end of the connection stands behind what the server has not read.
+            gate.open()
+            #expect(try await server.takeRequest().isBodyComplete == false)
+            try await server.connectionsClosed()
+        }
+
+        /// Row 19.
+        ///
+        /// The idle time counts from the last byte, not from the first.
+        @Test func bodyThatIsSlowButNotIdlePasses() async throws {
+            let reply = Reply.generated(byteCount: 4_000).dripping(bytesPerSecond: 1_000, pieceBytes: 20)
+            let response = try await Fault.response(to: reply, over: .alone()) { $0.idleTimeout(.seconds(3)) }
+            #expect(response.value == Reply.pattern(range: 0..<4_000))
+        }
+
+        /// Row 20.
+        @Test func bodyThatDripsForEverIsDeadlineExceeded() async throws {
+            let known = Reply.generated(byteCount: 1_000_000).dripping(bytesPerSecond: 100, pieceBytes: 1)
+            let endless = Reply(steps: [
+                .write(Self.head + Data("\r\n".utf8)), .pace(bytesPerSecond: 100, pieceBytes: 1),
+                .writeRepeatedly(Data("a".utf8), count: 1 << 30),
+            ])
+            for reply in [known, endless] {
+                let error = try await Fault.error(of: reply, over: .alone()) {
+                    $0.idleTimeout(.seconds(20)).transferTimeout(.seconds(2))
+                }
+                #expect(error.code == .deadlineExceeded, "\(error)")
+                #expect(!error.isRetryable)
+                #expect(error.response?.statusCode == 200)
+            }
+        }
+
+        // MARK: Row 73
+
+        private static let pieceCount = 200
+
+        /// 200 MiB at any pace, and as much again to see how far the first has come meanwhile.
+        private static func server() throws -> TestServer {
+            let server = try TestServer(recording: .none)
+            server.respond { _ in
+                let fields = "Content-Length: \(pieceCount << 20)\r\n\r\n"
+                return Reply(steps: [
+                    .write(head + Data(fields.utf8)), .writeRepeatedly(Data(count: 1 << 20), count: pieceCount),
+                ])
+            }
+            return server
+        }
+
+        /// Lets another transfer to the same host receive all of its 200 MiB.
+        private static func passTime(_ server: TestServer, _ transport: CurlTransport) async throws {
+            let other = try await Sending(server.get("/fast").ignoringBody(), transport).response()
+            #expect(other.transfer.receivedBytes == Int64(pieceCount << 20))
+        }
+
+        /// Waits until some of the body is there, whenever that was.
+        private static func begun(_ operation: AnyRequestOperation) async {
+            let received = operation.received(bytes: 64 << 10)
+            if operation.progress.receivedBytes >= 64 << 10 { received.record(0) }
+            await received.wait()
+        }
+
+        /// Row 73.
+        @Test func readerWhoDoesNotReadIsSentNoMore() async throws {
+            let server = try Self.server()
+            defer { server.shutDown() }
+            let transport = try CurlTransport.alone()
+            let manager = RequestManager(configuration: .init(transport: .custom(transport)))
+            let chunks = manager.chunks(of: server.get("/slow"))
+            await Self.begun(chunks.operation)
+            try await Self.passTime(server, transport)
+            #expect(chunks.operation.progress.receivedBytes < 16 << 20)
+            var total = 0
+            for try await chunk in chunks { total += chunk.count }
+            #expect(total == Self.pieceCount << 20)
+        }
+
+        /// Row 73.
+        @Test func readerWhoDoesNotReadCanCancel() async throws {
+            let server = try Self.server()
+            defer { server.shutDown() }
+            let transport = try CurlTransport.alone()
+            let manager = RequestManager(configuration: .init(transport: .custom(transport)))
+            let chunks = manager.chunks(of: server.get("/slow"))
+            await Self.begun(chunks.operation)
+            try await Self.passTime(server, transport)
+            #expect(chunks.operation.progress.receivedBytes < 16 << 20)
+            chunks.operation.cancel()
+            await #expect(throws: RequestError.self) { for try await _ in chunks {} }
+            #expect(chunks.operation.error?.code == .cancelled)
+            try await server.connectionClosed(number: 1)
+        }
+
+        /// Row 73.
+        @Test func streamThatBlocksIsSentNoMore() async throws {
+            let server = try Self.server()
+            defer { server.shutDown() }
+            let transport = try CurlTransport.alone()
+            let (gate, written) = (DispatchSemaphore(value: 0), Locked(0))
+            let request = server.get("/slow").written {
+                GatedStream.make(gate) { count in written.withLock { $0 += count } }
+            }
+            let slow = Sending(request, transport)
+            await Self.begun(slow.operation)
+            try await Self.passTime(server, transport)
+            #expect(slow.operation.progress.receivedBytes < 16 << 20)
+            #expect(slow.outcomes.count == 0)
+            gate.signal()
+            _ = try await slow.response()
+            #expect(written.withLock { $0 } == Self.pieceCount << 20)
+        }
+    }
+
+    /// A stream whose first write waits; what it takes is only counted.
+    private final class GatedStream: OutputStream {
+        private var gate: DispatchSemaphore?
+        private var count: (Int) -> Void = { _ in }
+        private var status = Stream.Status.notOpen
+
+        static func make(_ gate: DispatchSemaphore, count: @escaping (Int) -> Void) -> GatedStream {
+            let stream = GatedStream(toMemory: ())
+            stream.gate = gate
+            stream.count = count
+            return stream
+        }
+
+        override func open() { status = .open }
+        override func close() { status = .closed }
+        override var streamStatus: Stream.Status { status }
+        override var streamError: (any Error)? { nil }
+        override var hasSpaceAvailable: Bool { true }
+        override func property(forKey _: Stream.PropertyKey) -> AnyObject? { nil }
+
+        override func write(_: UnsafePointer<UInt8>, maxLength length: Int) -> Int {
+            gate?.wait()
+            gate = nil
+            count(length)
+            return length
+        }
+    }
+#endif

@@ -1,0 +1,176 @@
+// Bodies that the server does not want, or does not get: rows 48 and 49.
+#if canImport(CLibcurl)
+    import ConvoyTesting
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    @Suite(.serialized, .timeLimit(.minutes(2))) struct UploadFaultTests {
+        // MARK: Row 48
+
+        /// Row 48.
+        ///
+        /// A small body waits for nobody.
+        @Test(arguments: [HTTPMethod.post, .put])
+        func smallBodyIsSentAtOnce(method: HTTPMethod) async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            server.enqueue(Reply.status(200).withholdingContinue())
+            let body = Reply.pattern(range: 0..<100_000)
+            _ = try await Sending(Request<Data>(method: method, url: server.url()).body(body)).response()
+            let seen = try await server.takeRequest()
+            #expect(seen.value(of: "Expect") == nil)
+            #expect(seen.isBodyComplete)
+            #expect(seen.body == body)
+        }
+
+        /// Row 48.
+        ///
+        /// A server that never says 100 gets the body all the same, once.
+        @Test(arguments: [HTTPMethod.post, .put])
+        func largeBodyIsSentThoughNobodyAsksForIt(method: HTTPMethod) async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            server.enqueue(Reply.status(200, body: "thanks").withholdingContinue())
+            let body = Reply.pattern(range: 0..<5_000_000)
+            let request = Request<Data>(method: method, url: server.url()).body(body)
+            let response = try await Sending(request).response()
+            #expect(response.value == Data("thanks".utf8))
+            #expect(response.transfer.sentBytes == 5_000_000)
+            let seen = try await server.takeRequest()
+            #expect(seen.isBodyComplete)
+            #expect(seen.body == body)
+            #expect(server.requestCount == 1)
+        }
+
+        /// Row 48.
+        ///
+        /// Whether a 100 was waited for or not, the 413 is the answer and the rest of the body stays here.
+        @Test(arguments: [100_000, 5_000_000, 40_000_000])
+        func refusalBeforeTheBodyIsReadIsDelivered(byteCount: Int) async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            let refusal = Reply.status(413, headerFields: [("X-Limit", "1")], body: "too large").ignoringRequestBody()
+            server.enqueue([refusal, refusal])
+            let post = Request<Data>.post(server.url()).body(Data(count: byteCount))
+            let sending = Sending(post.accepting(.any))
+            let response = try await sending.response()
+            #expect(response.statusCode == 413)
+            #expect(response.headerFields["X-Limit"] == "1")
+            #expect(response.value == Data("too large".utf8))
+            // More than the buffers between here and there hold was never sent.
+            if byteCount == 40_000_000 { #expect(response.transfer.sentBytes < Int64(byteCount)) }
+            let error = try await Sending(post).error()
+            #expect(error.code == .unacceptableStatus, "\(error)")
+            #expect(error.response?.statusCode == 413)
+            #expect(error.body == Data("too large".utf8))
+            #expect(server.requestCount == 2)
+        }
+
+        /// Row 48.
+        ///
+        /// The refusal comes when some of the body is there, and the connection is reset behind it.
+        @Test func refusalInTheMiddleOfTheBodyIsDelivered() async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            let head = Data("HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\n".utf8)
+            server.enqueue(
+                Reply.status(200)
+                    .performing(.write(head + Data("too large".utf8)), at: .requestBody(afterBytes: 100_000))
+                    .performing(.close, at: .requestBody(afterBytes: 100_000)))
+            let post = Request<Data>.post(server.url()).body(Data(count: 12_000_000))
+            let error = try await Sending(post).error()
+            #expect(error.code == .unacceptableStatus, "\(error)")
+            #expect(error.response?.statusCode == 413)
+            #expect(error.body == Data("too large".utf8))
+        }
+
+        /// Row 48.
+        ///
+        /// An answer that comes before the body, from a server that goes on reading: what the next request sends is no part
+        /// of that body, and what the server says behind it is not the next answer.
+        @Test(arguments: [2_000_000, 12_000_000])
+        func answerBeforeTheBodyLeavesNothingToTheNextRequest(byteCount: Int) async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            let early = Data("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly".utf8)
+            server.enqueue(
+                Reply.status(200, body: "late").performing(.write(early), at: .requestStart).withholdingContinue())
+            server.respond { .status(200, body: $0.path) }
+            let transport = try CurlTransport.alone()
+            let post = Request<Data>.post(server.url("/post")).body(Data(repeating: 0x41, count: byteCount))
+            #expect(try await Sending(post, transport).response().value == Data("early".utf8))
+            for path in ["/second", "/third"] {
+                let next = try await Sending(Request<String>.get(server.url(path)), transport).response()
+                #expect(next.value == path)
+            }
+            #expect(server.rejectedRequestCount == 0)
+            let seen = server.recordedRequests
+            #expect(seen.map(\.target).sorted() == ["/post", "/second", "/third"])
+            let body = seen.first { $0.target == "/post" }?.body ?? Data()
+            #expect(body == Data(repeating: 0x41, count: body.count))
+        }
+
+        // MARK: Row 49
+
+        /// Row 49.
+        @Test(arguments: [Reply.Step.reset, .close], [HTTPMethod.put, .post])
+        func uploadLostInTheMiddleIsConnectionLost(step: Reply.Step, method: HTTPMethod) async throws {
+            let directory = try TemporaryDirectory()
+            let file = directory.file("body")
+            try Data(count: 12_000_000).write(to: file)
+            for isFile in [false, true] {
+                let server = try TestServer()
+                defer { server.shutDown() }
+                server.enqueue(Reply.status(200).performing(step, at: .requestBody(afterBytes: 100_000)))
+                let request = Request<Data>(method: method, url: server.url())
+                let sent = EventLog<Int64>()
+                let sending = Sending(
+                    isFile ? request.body(fromFile: file) : request.body(Data(count: 12_000_000))
+                ) { operation in operation.onProgress { sent.record($0.sentBytes) } }
+                let error = try await sending.error()
+                #expect(error.code == .connectionLost, "\(error)")
+                #expect(error.isRetryable)
+                #expect(error.response == nil)
+                #expect(server.requestCount == 1)
+                #expect(sending.operation.progress.sentBytes <= 12_000_000)
+                #expect(sent.events == sent.events.sorted())
+            }
+        }
+
+        /// Row 49.
+        ///
+        /// Over a kept connection what may be done twice is sent again, from its first byte; anything else is not.
+        @Test(arguments: [Reply.Step.reset, .close], [HTTPMethod.put, .post])
+        func uploadLostOverAKeptConnectionIsWholeOrNotAtAll(step: Reply.Step, method: HTTPMethod) async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            let body = Reply.pattern(range: 0..<4_000_000)
+            server.enqueue([
+                .status(200), Reply.status(200).performing(step, at: .requestBody(afterBytes: 100_000)),
+                .status(200, body: "whole"),
+            ])
+            let transport = try CurlTransport.alone()
+            _ = try await Sending(server.get("/first"), transport).response()
+            let request = Request<Data>(method: method, url: server.url("/upload")).body(body)
+            let result = try await Sending(request, transport).result()
+            let seen = server.recordedRequests.filter { $0.path == "/upload" }
+            #expect(seen.first?.connectionNumber == 1)
+            #expect(seen.first?.isBodyComplete == false)
+            switch result {
+            case .success(let response):
+                #expect(method == .put)
+                #expect(response.value == Data("whole".utf8))
+                #expect(response.transfer.sentBytes == 4_000_000)
+                #expect(seen.count == 2)
+                #expect(seen.last?.isBodyComplete == true)
+                #expect(seen.last?.body == body)
+            case .failure(let error):
+                #expect(error.code == .connectionLost, "\(error)")
+                #expect(error.isRetryable)
+                #expect(seen.count == 1)
+            }
+        }
+    }
+#endif

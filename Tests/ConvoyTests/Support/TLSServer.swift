@@ -1,0 +1,160 @@
+// An HTTPS server whose handshakes a test can spoil.
+import Foundation
+import Testing
+
+#if os(Linux)
+    /// A TLS server on 127.0.0.1 that gives every request the same small answer: `openssl s_server` does the TLS.
+    ///
+    /// It serves one connection at a time, and asks for each to be closed.
+    final class TLSServer: Sendable {
+        private let process: SpawnedProcess
+        private let log: Log
+        let port: Int
+
+        /// Starts a server and waits until it accepts.
+        ///
+        /// - Parameter arguments: what else to tell `openssl s_server`.
+        init(_ identity: Certificates.Identity, _ arguments: [String] = [], body: String = "hello") async throws {
+            let files = ["-cert", identity.certificate.path, "-key", identity.privateKey.path]
+            let command = ["openssl", "s_server", "-accept", "127.0.0.1:0"] + files + arguments
+            // Never a command of s_server's, which begin with one of a few letters: H is none of them.
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n\(body)"
+            let log = Log()
+            self.log = log
+            process = try SpawnedProcess(command, in: identity.certificate.deletingLastPathComponent()) {
+                log.append($0)
+            }
+            log.onHead = { [weak process] in process?.write(Data(answer.utf8)) }
+            let ports = await log.ports.wait(within: .seconds(20))
+            port = try #require(ports.first, "openssl s_server: \(log.text)")
+        }
+
+        deinit { shutDown() }
+
+        /// The heads of the requests that came out of the TLS, oldest first.
+        var heads: [String] { log.heads.events }
+
+        /// All that the program has written: certificates of clients, alerts, requests.
+        var output: String { log.text }
+
+        func url(_ path: String = "/", host: String = "127.0.0.1") -> String { "https://\(host):\(port)\(path)" }
+
+        /// Kills the program; safe to call again.
+        func shutDown() { process.kill() }
+
+        /// Takes the program's output apart.
+        private final class Log: @unchecked Sendable {
+            // @unchecked: everything is behind `lock`; `onHead` is called without it.
+            private let lock = NSLock()
+            private var output = ""
+            private var rest = ""
+            private var answer: @Sendable () -> Void = {}
+            let heads = EventLog<String>()
+            let ports = EventLog<Int>()
+
+            var text: String { lock.withLock { output } }
+
+            var onHead: @Sendable () -> Void {
+                get { lock.withLock { answer } }
+                set { lock.withLock { answer = newValue } }
+            }
+
+            func append(_ data: Data) {
+                let newHeads: [String] = lock.withLock {
+                    let text = String(decoding: data, as: UTF8.self)
+                    output += text
+                    rest += text
+                    return takeHeads()
+                }
+                if ports.count == 0, let port = firstPort { ports.record(port) }
+                for head in newHeads {
+                    heads.record(head)
+                    onHead()
+                }
+            }
+
+            /// The line says `ACCEPT 127.0.0.1:40123`.
+            private var firstPort: Int? {
+                let words = text.split(whereSeparator: \.isNewline).first { $0.hasPrefix("ACCEPT ") }
+                return words?.split(separator: ":").last.flatMap { Int($0) }
+            }
+
+            /// Only HTTP has an empty line with CR and LF; what s_server says of the connection stands before the head.
+            private func takeHeads() -> [String] {
+                var heads: [String] = []
+                while let end = rest.range(of: "\r\n\r\n") {
+                    let lines = rest[..<end.lowerBound].components(separatedBy: "\r\n")
+                    let requestLine = lines[0].components(separatedBy: "\n").last ?? ""
+                    heads.append(([requestLine] + lines.dropFirst()).joined(separator: "\r\n"))
+                    rest = String(rest[end.upperBound...])
+                }
+                return heads
+            }
+        }
+    }
+
+    /// nginx on 127.0.0.1 for HTTP/2 over TLS; the body of each answer is nginx's number of the connection.
+    final class Nginx: Sendable {
+        static let isInstalled = FileManager.default.isExecutableFile(atPath: program)
+
+        private static let program = "/usr/sbin/nginx"
+
+        private let process: SpawnedProcess
+        private let directory: TemporaryDirectory
+        let port: Int
+
+        /// Starts it and waits until it accepts.
+        init() async throws {
+            for _ in 1...4 {
+                // nginx has to be told a port. Somebody else may get this one first: then another is tried.
+                let port = try ClosedPort().port
+                let directory = try TemporaryDirectory()
+                try Self.configuration(port, in: directory).write(
+                    to: directory.file("configuration"), atomically: true, encoding: .utf8)
+                let outcomes = EventLog<Bool>()
+                let command = [Self.program, "-p", directory.url.path, "-c", "configuration", "-e", "stderr"]
+                let process = try SpawnedProcess(command, in: directory.url) { output in
+                    let text = String(decoding: output, as: UTF8.self)
+                    // It names the system as soon as it listens.
+                    if text.contains("OS: ") { outcomes.record(true) }
+                    if text.contains("[emerg]") { outcomes.record(false) }
+                }
+                if await outcomes.wait(within: .seconds(20)).first == true {
+                    (self.process, self.directory, self.port) = (process, directory, port)
+                    return
+                }
+                process.kill()
+            }
+            throw POSIXError(.EADDRINUSE)
+        }
+
+        deinit { shutDown() }
+
+        /// Kills it; safe to call again.
+        func shutDown() { process.kill() }
+
+        private static func configuration(_ port: Int, in directory: TemporaryDirectory) throws -> String {
+            let identity = try Certificates.shared.server
+            let places = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map {
+                "\($0)_temp_path \(directory.file($0).path);"
+            }
+            return """
+                daemon off;
+                master_process off;
+                pid nginx.pid;
+                error_log stderr notice;
+                events { worker_connections 128; }
+                http {
+                    access_log off;
+                    \(places.joined(separator: "\n"))
+                    server {
+                        listen 127.0.0.1:\(port) ssl http2;
+                        ssl_certificate \(identity.certificate.path);
+                        ssl_certificate_key \(identity.privateKey.path);
+                        location / { return 200 "$connection"; }
+                    }
+                }
+                """
+        }
+    }
+#endif

@@ -1,0 +1,350 @@
+#if canImport(CLibcurl)
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    @Suite struct ContentDecoderTests {
+        @Test(arguments: ["", " ", "identity", "None", " , ,", "identity,identity, ,none,,identity,identity"])
+        func aBodyWithoutCodingNeedsNoDecoder(value: String) throws {
+            #expect(try ContentDecoder.makeDecoder(contentEncoding: value) == nil)
+        }
+
+        @Test(arguments: ["gzip", "GZip", " x-gzip\t", "deflate,", "identity, gzip", ",gzip,, gzip,gzip,gzip , gzip"])
+        func namesCompareWithoutCaseAndSpace(value: String) throws {
+            #expect(try ContentDecoder.makeDecoder(contentEncoding: value) != nil)
+        }
+
+        @Test(arguments: [
+            ("compress", "compress"), ("gzip, X", "x"), ("g zip", "g zip"), ("*", "*"), ("gzip;q=1", "gzip;q=1"),
+            ("\u{1B}[31mé\r\n", "[31m"), (String(repeating: "a", count: 999), String(repeating: "a", count: 40)),
+        ])
+        func unknownCodingsAreNamedInPrintableCharacters(value: String, name: String) {
+            #expect(throws: ContentDecodingError.unsupportedCoding(name)) {
+                try ContentDecoder.makeDecoder(contentEncoding: value)
+            }
+        }
+
+        @Test func sixCodingsAreTooMany() throws {
+            let value = Array(repeating: "gzip", count: 5).joined(separator: ",")
+            #expect(try ContentDecoder.makeDecoder(contentEncoding: value) != nil)
+            #expect(throws: ContentDecodingError.tooManyCodings(6)) {
+                try ContentDecoder.makeDecoder(contentEncoding: value + ",gzip")
+            }
+        }
+
+        @Test func acceptedCodingsAreSupportedAndInOrder() throws {
+            let names = ContentDecoder.acceptedCodings.split(separator: ", ").map { String($0) }
+            #expect(names == ["gzip", "deflate", "br", "zstd"].filter { names.contains($0) })
+            for name in names { #expect(try ContentDecoder.makeDecoder(contentEncoding: name) != nil) }
+        }
+
+        @Test(arguments: EncodedBody.all, Feeding.allCases)
+        func everyCodingIsUndoneHoweverItIsFed(body: EncodedBody, feeding: Feeding) throws {
+            let result = try decode(body.bytes, body.coding, feeding)
+            #expect(result.error == nil)
+            let isSame = result.output == body.decoded
+            #expect(isSame, "\(result.output.count) bytes")
+        }
+
+        @Test(arguments: EncodedBody.all.filter { $0.decoded == EncodedBody.text })
+        func aCutAtAnyPlaceIsAnError(body: EncodedBody) throws {
+            for count in 1..<body.bytes.count {
+                for feeding in [Feeding.whole, .bytewise] {
+                    let result = try decode(Array(body.bytes.prefix(count)), body.coding, feeding)
+                    guard case .cutShort = result.error else {
+                        Issue.record("cut after \(count) bytes, \(feeding): \(String(describing: result.error))")
+                        continue
+                    }
+                    #expect(body.decoded.starts(with: result.output))
+                }
+            }
+            #expect(try decode([], body.coding).error == nil)
+        }
+
+        /// The codings with a check value at their end: all of the trailers' bytes matter.
+        @Test(arguments: [("gzip", 8), ("deflate (zlib)", 4), ("zstd", 4), ("gzip, gzip", 8)])
+        func aWrongCheckValueOrLengthIsCorrupt(name: String, trailerCount: Int) throws {
+            for body in EncodedBody.all where body.name == name {
+                for offset in 1...trailerCount {
+                    var bytes = body.bytes
+                    bytes[bytes.count - offset] ^= 0x10
+                    let result = try decode(bytes, body.coding)
+                    guard case .corrupt(_, let reason) = result.error else {
+                        Issue.record("\(name), \(offset): \(String(describing: result.error))")
+                        continue
+                    }
+                    #expect(reason != "no reason given")
+                    // zstd keeps what a call has decoded when that call fails.
+                    let isAllOut = name == "zstd" || result.output == body.decoded
+                    #expect(isAllOut && body.decoded.starts(with: result.output))
+                }
+            }
+        }
+
+        @Test(arguments: EncodedBody.all, Feeding.allCases)
+        func bytesBehindTheEndAreAnErrorAfterTheOutput(body: EncodedBody, feeding: Feeding) throws {
+            let result = try decode(body.bytes + [0x0A], body.coding, feeding)
+            let outermost = body.coding.split(separator: ", ").last.map { String($0) } ?? ""
+            #expect(result.error == .trailingBytes(coding: outermost))
+            let isSame = result.output == body.decoded
+            #expect(isSame, "\(result.output.count) bytes")
+        }
+
+        @Test(arguments: ["gzip", "deflate", "br", "zstd", "gzip, deflate"])
+        func whatIsNotOfTheCodingIsCorrupt(coding: String) throws {
+            guard let outermost = coding.split(separator: ", ").last,
+                ContentDecoder.acceptedCodings.contains(outermost)
+            else { return }
+            let result = try decode(Array("<!DOCTYPE html>\n<html></html>\n".utf8), coding)
+            guard case .corrupt(String(outermost), _) = result.error else {
+                Issue.record("\(String(describing: result.error))")
+                return
+            }
+        }
+
+        @Test func anErrorIsThrownAgain() throws {
+            let decoder = try #require(try ContentDecoder.makeDecoder(contentEncoding: "gzip"))
+            let error = ContentDecodingError.corrupt(coding: "gzip", reason: "incorrect header check")
+            for input in [[0x50, 0x4B], [], EncodedBody.gzip(EncodedBody.text)] as [[UInt8]] {
+                #expect(throws: error) { try input.withUnsafeBytes { try decoder.decode($0) { _ in true } } }
+                #expect(decoder.hasPendingOutput)
+            }
+            #expect(throws: error) { try decoder.finish() }
+        }
+
+        @Test(arguments: Feeding.allCases)
+        func gzipMembersMayFollowOneAnotherAndZeros(feeding: Feeding) throws {
+            let member = EncodedBody.gzip(EncodedBody.text)
+            let text = EncodedBody.text
+            #expect(try decode(member + EncodedBody.gzip([]) + member, "gzip", feeding) == (text + text, nil))
+            #expect(try decode(member + [0, 0, 0, 0], "gzip", feeding) == (text, nil))
+            let trailing = ContentDecodingError.trailingBytes(coding: "gzip")
+            #expect(try decode(member + [0, 0] + member, "gzip", feeding) == (text, trailing))
+            let cutShort = ContentDecodingError.cutShort(coding: "gzip")
+            #expect(try decode(member + member.dropLast(), "gzip", feeding) == (text + text, cutShort))
+            #expect(try decode(member + [0x1F], "gzip", feeding) == (text, cutShort))
+        }
+
+        @Test func anInnerCodingThatIsCutShortIsFound() throws {
+            let cut = EncodedBody.gzip(EncodedBody.gzip(EncodedBody.text).dropLast())
+            #expect(try decode(cut, "gzip, gzip").error == .cutShort(coding: "gzip"))
+            #expect(try decode(EncodedBody.gzip([]), "gzip, gzip").error == .cutShort(coding: "gzip"))
+        }
+
+        @Test func deflateIsToldFromItsFirstBytes() throws {
+            #expect(try decode([0x03, 0x00], "deflate") == ([], nil))
+            #expect(try decode([0x01, 0x01, 0x00, 0xFE, 0xFF, 0x61], "deflate") == ([0x61], nil))
+            let dictionary = ContentDecodingError.corrupt(coding: "deflate", reason: "a dictionary is needed")
+            #expect(try decode([0x78, 0x20, 0, 0, 0, 1, 0x03, 0x00], "deflate") == ([], dictionary))
+        }
+
+        @Test(.enabled(if: ContentDecoder.acceptedCodings.contains("zstd")), arguments: Feeding.allCases)
+        func zstdFramesOfTheStandardAreTaken(feeding: Feeding) throws {
+            let magic: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD]
+            let frame = magic + [0x20, 0x01, 0x09, 0x00, 0x00, 0x61]
+            let skippable: [UInt8] = [0x5A, 0x2A, 0x4D, 0x18, 0x03, 0x00, 0x00, 0x00, 1, 2, 3]
+            let bytes = skippable + frame + skippable + frame
+            #expect(try decode(bytes, "zstd", feeding) == ([0x61, 0x61], nil))
+            // An empty frame with a window of 8 MiB, then of 16 MiB.
+            #expect(try decode(magic + [0x00, 0x68, 0x01, 0x00, 0x00], "zstd", feeding) == ([], nil))
+            let memory = ContentDecodingError.outOfMemory(coding: "zstd")
+            #expect(try decode(magic + [0x00, 0x70, 0x01, 0x00, 0x00], "zstd", feeding) == ([], memory))
+            // Version 0.7, which the library would decode.
+            let result = try decode([0x27] + frame.dropFirst(), "zstd", feeding)
+            #expect(result.error == .corrupt(coding: "zstd", reason: "not a frame"))
+        }
+
+        @Test(arguments: EncodedBody.bombs)
+        func aBombIsNotExpandedIntoMemory(bomb: EncodedBody) throws {
+            let decoder = try #require(try ContentDecoder.makeDecoder(contentEncoding: bomb.coding))
+            var emitted = 0
+            var longest = 0
+            func feed(_ bytes: ArraySlice<UInt8>, upTo limit: Int) throws -> Int {
+                try bytes.withUnsafeBytes { bytes in
+                    try decoder.decode(bytes) { piece in
+                        emitted += piece.count
+                        longest = max(longest, piece.count)
+                        return emitted < limit
+                    }
+                }
+            }
+            let used = try feed(bomb.bytes[...], upTo: 1_000_000)
+            #expect(emitted >= 1_000_000 && emitted < 1_000_000 + longest)
+            #expect(used < bomb.bytes.count || decoder.hasPendingOutput)
+            let rest = bomb.bytes.dropFirst(used)
+            #expect(try feed(rest, upTo: .max) == rest.count)
+            try decoder.finish()
+            #expect(emitted == 100_000_000)
+            #expect(longest <= 65_536)
+        }
+    }
+
+    enum Feeding: CaseIterable {
+        case whole
+        case bytewise
+        /// Each piece of output is the last one taken in its call; the input follows as soon as it may.
+        case stopping
+        /// The same bytewise, and what is pending is asked for without input.
+        case draining
+    }
+
+    /// Feeds a body to a decoder of its own, and returns what came out and what it ended with.
+    private func decode(
+        _ bytes: [UInt8], _ coding: String, _ feeding: Feeding = .whole
+    ) throws -> (output: [UInt8], error: ContentDecodingError?) {
+        let decoder = try #require(try ContentDecoder.makeDecoder(contentEncoding: coding))
+        let isBytewise = feeding == .bytewise || feeding == .draining
+        let isStopping = feeding == .stopping || feeding == .draining
+        var output: [UInt8] = []
+        var rest = bytes[...]
+        do {
+            while !rest.isEmpty || decoder.hasPendingOutput {
+                let input = feeding == .draining && decoder.hasPendingOutput ? [] : rest.prefix(isBytewise ? 1 : .max)
+                var pieceCount = 0
+                let used = try input.withUnsafeBytes { bytes in
+                    try decoder.decode(bytes) { piece in
+                        pieceCount += 1
+                        output.append(contentsOf: piece)
+                        return !isStopping
+                    }
+                }
+                if isStopping ? pieceCount > 1 : used < input.count || decoder.hasPendingOutput {
+                    Issue.record("not stopped, or stopped without being asked")
+                }
+                rest = rest.dropFirst(used)
+            }
+            try decoder.finish()
+        } catch let error as ContentDecodingError {
+            return (output, error)
+        }
+        return (output, nil)
+    }
+
+    /// A body as a server sends it; those of the codings that this machine can undo.
+    struct EncodedBody: Sendable, CustomTestStringConvertible {
+        let name: String
+        let bytes: [UInt8]
+        let decoded: [UInt8]
+
+        /// The value of the `Content-Encoding` field: the name without its remark.
+        var coding: String { String(name.prefix { $0 != "(" }).trimmingCharacters(in: .whitespaces) }
+        var testDescription: String { "\(name), \(bytes.count) bytes" }
+
+        init(_ name: String, _ bytes: [UInt8], _ decoded: [UInt8] = []) {
+            self.name = name
+            self.bytes = bytes
+            self.decoded = decoded
+        }
+
+        static let text = Array(
+            "The quick brown fox jumps over the lazy dog, and the lazy dog does not mind the quick brown fox.\n".utf8)
+        /// More than three scratch buffers of output.
+        static let lines = Array(String(repeating: "convoy\n", count: 30_000).utf8)
+
+        static let all = [
+            Self("gzip", gzip(text, deflated: textDeflated), text),
+            Self("gzip", gzip(lines, deflated: linesDeflated), lines),
+            Self("x-gzip (stored)", gzip(text), text),
+            Self("deflate (raw)", textDeflated, text),
+            Self("deflate (raw)", linesDeflated, lines),
+            Self("deflate (zlib)", zlib(text, deflated: textDeflated), text),
+            Self("deflate (zlib)", zlib(lines, deflated: linesDeflated), lines),
+            Self("br", textBrotli, text),
+            Self("br", linesBrotli, lines),
+            Self("zstd", textZstandard, text),
+            Self("zstd", linesZstandard, lines),
+            Self("gzip, br", textGzipBrotli, text),
+            Self("gzip, gzip", gzip(gzip(lines, deflated: linesDeflated)), lines),
+            Self("gzip, x-gzip, deflate, gzip, gzip", gzip(gzip(zlib(gzip(gzip(text))))), text),
+        ].filter(\.isSupported)
+
+        /// A hundred million zero bytes each.
+        static let bombs = [
+            Self("gzip, gzip", gzipBomb), Self("br", brotliBomb), Self("zstd, gzip", zstandardBomb),
+        ].filter(\.isSupported)
+
+        private var isSupported: Bool {
+            ["br", "zstd"].allSatisfy { !coding.contains($0) || ContentDecoder.acceptedCodings.contains($0) }
+        }
+
+        /// A gzip member (RFC 1952) around deflate data, or around one stored block.
+        static func gzip(_ data: [UInt8], deflated: [UInt8]? = nil) -> [UInt8] {
+            var crc = ~UInt32(0)
+            for byte in data {
+                crc ^= UInt32(byte)
+                for _ in 0..<8 { crc = crc >> 1 ^ (crc & 1 == 1 ? 0xEDB8_8320 : 0) }
+            }
+            let trailer = [~crc, UInt32(data.count)].flatMap { value in (0..<4).map { UInt8(value >> ($0 * 8) & 255) } }
+            return [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3] + (deflated ?? stored(data)) + trailer
+        }
+
+        /// The zlib format (RFC 1950) around deflate data, or around one stored block.
+        static func zlib(_ data: [UInt8], deflated: [UInt8]? = nil) -> [UInt8] {
+            var sums: (UInt32, UInt32) = (1, 0)
+            for byte in data {
+                sums.0 = (sums.0 + UInt32(byte)) % 65_521
+                sums.1 = (sums.1 + sums.0) % 65_521
+            }
+            let trailer = [sums.1 >> 8, sums.1, sums.0 >> 8, sums.0].map { UInt8($0 & 255) }
+            return [0x78, 0x9C] + (deflated ?? stored(data)) + trailer
+        }
+
+        private static func stored(_ data: [UInt8]) -> [UInt8] {
+            let count = [UInt8(data.count & 255), UInt8(data.count >> 8)]
+            return [1] + count + count.map { ~$0 } + data
+        }
+
+        // Made by Python's zlib (level 9), the brotli library (quality 11) and `zstd -19 --check`.
+        private static let textDeflated = bytes(
+            """
+            C8lIVSgszUzOVkgqyi/PU0jLr1DIKs0tKFbIL0stUigBSuckVlUqpOSn6ygk5qWgiABxarFCXn6JQm4mVArNLD0uAA==
+            """)
+        private static let linesDeflated = bytes(
+            """
+            7cWxDQAABACw3Zt2NonvHaJdml3TGylJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJki
+            RJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJ
+            kiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJki
+            RJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJkiRJ
+            kiRJkiRJkiRJ+tUB
+            """)
+        private static let textBrotli = bytes(
+            """
+            G2AAGCwO7JgyeGHDdOprBaoyNGlGxtYgZ3h6KuytQVzm8kIzDtj7uzTMNxsADZxwwglGwcQjCM5fj4SZxsCO8eyrXZZA+kwY9zoL
+            """)
+        private static let linesBrotli = bytes("W080g99I6eZNa4WxNzvllhe3RQIHWAbMBQ==")
+        private static let textZstandard = bytes(
+            """
+            KLUv/QRoNQIA4gMOEZB9UPpD6Q+lz9fdRXXn25oBQDD4V8a3SJ4/kXxQ8jzv5D1a9yvK8u2EuP2W6aOWtbwzDNNHawQDAE9w4NNKUMeEAu
+            ZUkL8=
+            """)
+        private static let linesZstandard = bytes("KLUv/QRofAAAOGNvbnZveQoBAPb/yosRRQAAAAEATTTKCxCcpbdI")
+        private static let textGzipBrotli = bytes(
+            """
+            CyqAH4sIAAAAAAACAwvJSFUoLM1MzlZIKsovz1NIy69QyCrNLShWyC9LLVIoAUrnJFZVKqTkp+soJOaloIgAcWqxQl5+iUJuJlQKzSw9Lg
+            DuAtU6YQAAAAM=
+            """)
+        private static let gzipBomb = bytes(
+            """
+            H4sIAAAAAAACA+3cLU4DURiF4TttSRoELQKFoOyipgk/CY4EQTVhAUg0TQgKwybQKBaAYweAA08QTUARBmY2QTLnedTVnzy5ebeuh6XR67
+            8/VNXfY3Hzc/cxXC0AAABAxy1eLvvNGFAm9dPB0RwAAADoutPR2qAdBb5PNnedAwAAADrvajYdtz8ElhdnA+cAAACAztv4et1pt4DH+n79
+            2D0AAACg854FAwAAACCKYAAAAABkEQwAAACALIIBAAAAEEYwAAAAALIIBgAAAEAWwQAAAADIIhgAAAAAYQQDAAAAIItgAAAAAGQRDAAAAI
+            AsggEAAAAQRjAAAAAAsggGAAAAQBbBAAAAAMgiGAAAAABhBAMAAAAgi2AAAAAAZLmdTSfNFjBe1uf7vQIAAP9hVB3O97bL2+fKL0v2M9TF
+            ewEA
+            """)
+        private static let brotliBomb = bytes(
+            """
+            y///PwAkAOKxQHLv//j//weABEAcFoDu/R////8AkACIwwLQvf/j//8fABIAcVgAuvd//P//A0ACIA4LQPf+j///fwBIAMRhAeje//H//w
+            8ACYA4LADd+z/+//8BIAEQhwWge//H//8/ACQA4rAAdO//+P//B4AEQBwWgO79H////wCQAIjDAtC9/8t/8DoAEgBxWAC62HU=
+            """)
+        private static let zstandardBomb = bytes(
+            """
+            H4sIAAAAAAACA9PYqv+XJcOHgYGDgZHhz39LASYmBgGGUTyKR/HIwy4MDMBi4O//M9wCo8ExikfxaDEwGhyjeBQPa8zMwc/A4KduCQBHRE
+            0JDAwAAA==
+            """)
+
+        private static func bytes(_ base64: String) -> [UInt8] {
+            [UInt8](Data(base64Encoded: base64, options: .ignoreUnknownCharacters) ?? Data())
+        }
+    }
+#endif

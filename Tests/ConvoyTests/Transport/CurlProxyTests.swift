@@ -1,0 +1,341 @@
+// Ways to a server other than straight ahead over IPv4: proxies, IPv6, HTTP/2.
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+#if canImport(CLibcurl)
+    /// ``CurlTransport`` and proxies: what reaches whom, and what their faults are called.
+    @Suite struct CurlProxyTests {
+        private static let userName = "convoy user"
+        /// Nothing of this may be decoded, cut or shown.
+        private static let password = "p:a@s%41s/\u{FC}"
+        private static let credentials =
+            "Basic \(Data("\(userName):\(password)".utf8).base64EncodedString())"
+
+        private func options(_ proxy: ProxyServer, hasCredentials: Bool = false) throws -> ConnectionOptions {
+            var options = try ConnectionOptions.trustingTestAuthority()
+            options.proxy = .server(
+                try proxy.url, userName: hasCredentials ? Self.userName : nil,
+                password: hasCredentials ? Self.password : nil)
+            return options
+        }
+
+        private func expectNoSecret(_ error: RequestError, sourceLocation: SourceLocation = #_sourceLocation) {
+            #expect(error.description.isOneLine, sourceLocation: sourceLocation)
+            for secret in [Self.password, String(Self.credentials.dropFirst(6))] {
+                #expect(!error.description.contains(secret), sourceLocation: sourceLocation)
+                #expect(!"\(error.underlying.debugDescription)".contains(secret), sourceLocation: sourceLocation)
+            }
+        }
+
+        // MARK: Through the proxy
+
+        @Test func plainRequestGoesThroughTheProxy() async throws {
+            let (origin, proxy) = (try TestServer(), try ProxyServer())
+            defer { for shutDown in [origin.shutDown, proxy.shutDown] { shutDown() } }
+            origin.enqueue(.status(200, body: "hello"))
+            let request = Request<Data>.get(origin.url("/a?b=c")).header("X-Own", "1")
+            let response = try await Sending(request, over: CurlTransport(options(proxy))).response()
+            #expect(response.value == Data("hello".utf8))
+            #expect(proxy.heads.map { $0.hasPrefix("GET \(origin.url("/a?b=c")) HTTP/1.1\r\n") } == [true])
+            let recorded = try await origin.takeRequest()
+            #expect(recorded.target == "/a?b=c")
+            #expect(recorded.value(of: "X-Own") == "1")
+            #expect(recorded.value(of: "Via") == "1.1 test")
+            #expect(response.metrics?.remotePort == proxy.port)
+        }
+
+        @Test func secureRequestGoesThroughATunnel() async throws {
+            let (origin, proxy) = (try await TLSServer(Certificates.shared.server), try ProxyServer())
+            defer { for shutDown in [origin.shutDown, proxy.shutDown] { shutDown() } }
+            let request = Request<Data>.get(origin.url("/inside"))
+            let response = try await Sending(request, over: CurlTransport(options(proxy))).response()
+            #expect(response.statusCode == 200)
+            #expect(response.value == Data("hello".utf8))
+            #expect(response.headerFields["Connection"] == "close")
+            #expect(proxy.heads.map { $0.hasPrefix("CONNECT 127.0.0.1:\(origin.port) HTTP/1.1\r\n") } == [true])
+            #expect(origin.heads.map { $0.hasPrefix("GET /inside HTTP/1.1\r\n") } == [true])
+        }
+
+        /// A proxy that is trusted with bytes is not trusted with the certificate.
+        @Test func tunnelToABadServerIsTLSFailed() async throws {
+            let (origin, proxy) = (try await TLSServer(Certificates.shared.selfSigned), try ProxyServer())
+            defer { for shutDown in [origin.shutDown, proxy.shutDown] { shutDown() } }
+            let request = Request<Data>.get(origin.url())
+            let error = try await Sending(request, over: CurlTransport(options(proxy))).error()
+            #expect(error.code == .tlsFailed, "\(error)")
+            #expect(!error.isRetryable)
+            #expect(error.response == nil)
+            #expect(origin.heads == [])
+        }
+
+        /// A proxy that is spoken to over TLS has to be trusted before it gets to know anything.
+        @Test(arguments: [true, false])
+        func secureProxyIsTrustedLikeAServer(_ isGood: Bool) async throws {
+            let all = try Certificates.shared
+            let proxy = try await TLSServer(isGood ? all.server : all.otherName)
+            defer { proxy.shutDown() }
+            var options = try ConnectionOptions.trustingTestAuthority()
+            let url = try #require(URL(string: proxy.url("")))
+            options.proxy = .server(url, userName: Self.userName, password: Self.password)
+            let result = try await Sending(Request<Data>.get("http://127.0.0.1:1/a"), over: CurlTransport(options))
+                .result()
+            if isGood {
+                #expect(try result.get().value == Data("hello".utf8))
+                #expect(proxy.heads.map { $0.hasPrefix("GET http://127.0.0.1:1/a HTTP/1.1\r\n") } == [true])
+            } else {
+                let error = try #require(throws: RequestError.self) { try result.get() }
+                #expect([.proxyFailed, .tlsFailed].contains(error.code), "\(error)")
+                #expect(!error.isRetryable)
+                expectNoSecret(error)
+                #expect(proxy.heads == [])
+            }
+        }
+
+        // MARK: Credentials
+
+        @Test func credentialsOfAPlainRequestReachTheProxyOnly() async throws {
+            let origin = try TestServer()
+            let proxy = try ProxyServer(.requiringCredentials(userName: Self.userName, password: Self.password))
+            defer { for shutDown in [origin.shutDown, proxy.shutDown] { shutDown() } }
+            origin.respond { _ in .status(200) }
+            let request = Request<Data>.get(origin.url())
+            _ = try await Sending(request, over: CurlTransport(options(proxy, hasCredentials: true))).response()
+            // Straight to the server now: nothing of the proxy's may stick to the handles that are used again.
+            _ = try await Sending(request, over: CurlTransport(ConnectionOptions.trustingTestAuthority())).response()
+            #expect(proxy.heads.last?.fieldValue("Proxy-Authorization") == Self.credentials)
+            #expect(proxy.heads.count { $0.fieldValue("Proxy-Authorization") != nil } == 1)
+            for _ in 1...2 {
+                let head = String(decoding: try await origin.takeRequest().headerBytes, as: UTF8.self).lowercased()
+                #expect(!head.contains("authorization"))
+                #expect(!head.contains(Self.credentials.lowercased().dropFirst(6)))
+            }
+        }
+
+        @Test func credentialsOfATunnelReachTheProxyOnly() async throws {
+            let origin = try await TLSServer(Certificates.shared.server)
+            let proxy = try ProxyServer(.requiringCredentials(userName: Self.userName, password: Self.password))
+            defer { for shutDown in [origin.shutDown, proxy.shutDown] { shutDown() } }
+            let request = Request<Data>.get(origin.url()).bearer("token").header("Cookie", "a=b").header("X-Own", "1")
+            _ = try await Sending(request, over: CurlTransport(options(proxy, hasCredentials: true))).response()
+            let connect = try #require(proxy.heads.last)
+            #expect(connect.fieldValue("Proxy-Authorization") == Self.credentials)
+            let names = connect.components(separatedBy: "\r\n").dropFirst().map { $0.prefix { $0 != ":" }.lowercased() }
+            #expect(Set(names).isSubset(of: ["host", "proxy-authorization", "proxy-connection", "user-agent"]))
+            let inside = try #require(origin.heads.first)
+            #expect(inside.fieldValue("Authorization") == "Bearer token")
+            #expect(inside.fieldValue("Cookie") == "a=b")
+            #expect(inside.fieldValue("X-Own") == "1")
+            #expect(!inside.lowercased().contains("proxy-authorization"))
+            #expect(!inside.contains(Self.credentials.dropFirst(6)))
+        }
+
+        @Test func plain407IsAnAnswer() async throws {
+            let origin = try TestServer()
+            let proxy = try ProxyServer(.requiringCredentials(userName: Self.userName, password: "other"))
+            defer { for shutDown in [origin.shutDown, proxy.shutDown] { shutDown() } }
+            let request = Request<Data>.get(origin.url())
+            for hasCredentials in [false, true] {
+                let transport = try CurlTransport(options(proxy, hasCredentials: hasCredentials))
+                let response = try await Sending(request.accepting(.any), over: transport).response()
+                #expect(response.statusCode == 407)
+                #expect(response.value == Data("denied".utf8))
+                #expect(try await Sending(request, over: transport).error().code == .unacceptableStatus)
+            }
+            // Each credential is tried once a request.
+            #expect(proxy.heads.count { $0.fieldValue("Proxy-Authorization") != nil } == 2)
+            #expect(origin.requestCount == 0)
+        }
+
+        @Test(arguments: [false, true])
+        func tunnel407IsProxyFailed(_ hasCredentials: Bool) async throws {
+            let origin = try await TLSServer(Certificates.shared.server)
+            let proxy = try ProxyServer(.requiringCredentials(userName: Self.userName, password: "other"))
+            defer { for shutDown in [origin.shutDown, proxy.shutDown] { shutDown() } }
+            let transport = try CurlTransport(options(proxy, hasCredentials: hasCredentials))
+            let error = try await Sending(Request<Data>.get(origin.url()).accepting(.any), over: transport).error()
+            #expect(error.code == .proxyFailed, "\(error)")
+            #expect(error.message.contains("407"), "\(error)")
+            #expect(!error.isRetryable)
+            // The proxy's answer is not the server's.
+            #expect(error.response == nil)
+            expectNoSecret(error)
+            #expect(proxy.heads.count { $0.fieldValue("Proxy-Authorization") != nil } == (hasCredentials ? 1 : 0))
+            #expect(origin.heads == [])
+        }
+
+        @Test func ownProxyAuthorizationIsRefused() async throws {
+            let (origin, proxy) = (try TestServer(), try ProxyServer())
+            defer { for shutDown in [origin.shutDown, proxy.shutDown] { shutDown() } }
+            for options in [try options(proxy), try ConnectionOptions.trustingTestAuthority()] {
+                let request = Request<Data>.get(origin.url()).header("proxy-authorization", Self.credentials)
+                let error = try await Sending(request, over: CurlTransport(options)).error()
+                #expect(error.code == .invalidRequest, "\(error)")
+                expectNoSecret(error)
+            }
+            #expect(origin.requestCount == 0)
+            #expect(proxy.connectionCount == 0)
+        }
+
+        // MARK: Proxies that fail
+
+        @Test func refusalOfATunnelIsProxyFailed() async throws {
+            let (closed, proxy) = (try ClosedPort(), try ProxyServer())
+            defer { proxy.shutDown() }
+            let request = Request<Data>.get("https://127.0.0.1:\(closed.port)/").accepting(.any)
+            let error = try await Sending(request, over: CurlTransport(options(proxy))).error()
+            #expect(error.code == .proxyFailed, "\(error)")
+            #expect(error.message.contains("502"), "\(error)")
+            #expect(error.response == nil)
+            withExtendedLifetime(closed) {}
+        }
+
+        @Test(arguments: ["http://127.0.0.1:1/", "https://127.0.0.1:1/"])
+        func proxyThatIsDownIsProxyFailed(_ url: String) async throws {
+            let closed = try ClosedPort()
+            for proxy in ["http://127.0.0.1:\(closed.port)", "http://convoy.invalid:3128"] {
+                var options = ConnectionOptions()
+                options.proxy = .server(try #require(URL(string: proxy)))
+                let error = try await Sending(Request<Data>.get(url), over: CurlTransport(options)).error()
+                #expect(error.code == .proxyFailed, "\(proxy): \(error)")
+                #expect(error.response == nil)
+                expectNoSecret(error)
+            }
+            withExtendedLifetime(closed) {}
+        }
+
+        @Test(arguments: ["http", "https"], [true, false])
+        func silentProxyEndsInTime(_ scheme: String, _ isIdleTimeout: Bool) async throws {
+            let proxy = try ProxyServer(.silent)
+            defer { proxy.shutDown() }
+            var options = try options(proxy)
+            var request = Request<Data>.get("\(scheme)://127.0.0.1:1/")
+            if isIdleTimeout || scheme == "http" { request = request.idleTimeout(.milliseconds(300)) }
+            if !isIdleTimeout { options.connectTimeout = .milliseconds(300) }
+            let error = try await Sending(request, over: CurlTransport(options)).error()
+            #expect([.timedOut, .connectionFailed, .proxyFailed].contains(error.code), "\(error)")
+            #expect(error.response == nil)
+            #expect(proxy.connectionCount == 1)
+        }
+
+        @Test(arguments: ["http", "https"])
+        func proxyThatClosesIsAnError(_ scheme: String) async throws {
+            let proxy = try ProxyServer(.closing)
+            defer { proxy.shutDown() }
+            let request = Request<Data>.get("\(scheme)://127.0.0.1:1/")
+            let error = try await Sending(request, over: CurlTransport(options(proxy))).error()
+            #expect([.connectionLost, .proxyFailed].contains(error.code), "\(error)")
+            #expect(error.response == nil)
+            #expect(proxy.heads.count >= 1)
+        }
+
+        // MARK: The environment
+
+        @Test func noProxyIgnoresTheEnvironment() async {
+            await #expect(processExitsWith: .success) {
+                let (origin, proxy) = try serversInAnEnvironment()
+                #expect(try await body(from: origin, proxy: .none) == "straight")
+                #expect(proxy.connectionCount == 0)
+            }
+        }
+
+        @Test func proxyOfTheEnvironmentIsUsed() async {
+            await #expect(processExitsWith: .success) {
+                let (origin, proxy) = try serversInAnEnvironment()
+                #expect(try await body(from: origin, proxy: .environment) == "by proxy")
+                #expect(proxy.heads.count == 1)
+            }
+        }
+
+        @Test func exceptionsOfTheEnvironmentAreHonoured() async {
+            await #expect(processExitsWith: .success) {
+                let (origin, proxy) = try serversInAnEnvironment()
+                setenv("no_proxy", "example.invalid,127.0.0.1", 1)
+                #expect(try await body(from: origin, proxy: .environment) == "straight")
+                #expect(proxy.connectionCount == 0)
+            }
+        }
+
+        /// Whoever names a proxy may have to rely on it: no variable leads past it.
+        @Test(arguments: ["", "127.0.0.1", "*"])
+        func proxyOfTheOptionsWinsOverTheEnvironment(_ exceptions: String) async {
+            await #expect(processExitsWith: .success) { [exceptions = exceptions as String] in
+                let (origin, other) = try serversInAnEnvironment()
+                setenv("no_proxy", exceptions, 1)
+                let proxy = try ProxyServer()
+                #expect(try await body(from: origin, proxy: .server(proxy.url)) == "by proxy")
+                #expect(proxy.heads.count == 1)
+                #expect(other.connectionCount == 0)
+            }
+        }
+    }
+
+    /// An origin and a proxy that the environment of this process, a child's, tells of.
+    private func serversInAnEnvironment() throws -> (origin: TestServer, proxy: ProxyServer) {
+        endProcessIfStuck()
+        let (origin, proxy) = (try TestServer(), try ProxyServer())
+        origin.respond { .status(200, body: $0.value(of: "Via") == nil ? "straight" : "by proxy") }
+        for name in ["no_proxy", "NO_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] { unsetenv(name) }
+        for name in ["http_proxy", "https_proxy", "all_proxy"] { setenv(name, try proxy.url.absoluteString, 1) }
+        return (origin, proxy)
+    }
+
+    private func body(from origin: TestServer, proxy: ConnectionOptions.Proxy) async throws -> String {
+        var options = ConnectionOptions()
+        options.proxy = proxy
+        return try await Sending(Request<String>.get(origin.url()), over: CurlTransport(options)).response().value
+    }
+
+    /// ``CurlTransport`` over IPv6 and HTTP/2.
+    @Suite struct CurlProtocolTests {
+        @Test(.enabled(if: LoopbackListener.canUseIPv6, "no IPv6 loopback address"))
+        func literalIPv6AddressIsReached() async throws {
+            let heads = EventLog<String>()
+            let server = try LoopbackListener(isIPv6: true) { connection in
+                guard let head = connection.readHead() else { return }
+                heads.record(head)
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+            }
+            defer { server.shutDown() }
+            let transport = try CurlTransport(ConnectionOptions.trustingTestAuthority())
+            let response = try await Sending(Request<Data>.get("http://[::1]:\(server.port)/"), over: transport)
+                .response()
+            #expect(response.value == Data("hello".utf8))
+            #expect(heads.events.map { $0.fieldValue("Host") } == ["[::1]:\(server.port)"])
+            #expect(response.metrics?.remoteAddress == "::1")
+            #expect(response.metrics?.remotePort == server.port)
+        }
+
+        @Test(.enabled(if: Nginx.isInstalled, "nginx is not installed"))
+        func concurrentRequestsShareAnHTTP2Connection() async throws {
+            let server = try await Nginx()
+            defer { server.shutDown() }
+            let transport = try CurlTransport(ConnectionOptions.trustingTestAuthority())
+            let responses = try await responses(of: server, over: transport)
+            #expect(responses.map(\.metrics?.httpVersion) == Array(repeating: "2", count: 20))
+            // The body is nginx's number of the connection. A few may be under way before the first one says h2.
+            #expect(Set(responses.map(\.value)).count <= 3)
+            #expect(responses.count { $0.metrics?.isReusedConnection == true } >= 17)
+        }
+
+        @Test(.enabled(if: Nginx.isInstalled, "nginx is not installed"))
+        func versionOneIsSpokenWhereAskedFor() async throws {
+            let server = try await Nginx()
+            defer { server.shutDown() }
+            var options = try ConnectionOptions.trustingTestAuthority()
+            options.httpVersion = .http1
+            let responses = try await responses(of: server, over: CurlTransport(options))
+            #expect(responses.map(\.metrics?.httpVersion) == Array(repeating: "1.1", count: 20))
+        }
+
+        private func responses(of server: Nginx, over transport: CurlTransport) async throws -> [Response<String>] {
+            let request = Request<String>.get("https://127.0.0.1:\(server.port)/")
+            let sendings = (1...20).map { _ in Sending(request, over: transport) }
+            var responses: [Response<String>] = []
+            for sending in sendings { responses.append(try await sending.response()) }
+            return responses
+        }
+    }
+#endif

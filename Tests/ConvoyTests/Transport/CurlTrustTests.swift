@@ -1,0 +1,314 @@
+// Whom the libcurl transport trusts, and how it says that it does not.
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+#if canImport(CLibcurl)
+    /// TLS over ``CurlTransport``: a server is trusted for a reason, and one that is not never sees a request.
+    @Suite struct CurlTrustTests {
+        /// A server that nobody should talk to.
+        enum BadServer: CaseIterable, Sendable {
+            case unknownAuthority
+            case expired
+            case otherName
+            case selfSigned
+            case oldProtocol
+
+            func start() async throws -> TLSServer {
+                let certificates = try Certificates.shared
+                switch self {
+                case .unknownAuthority: return try await TLSServer(certificates.server)
+                case .expired: return try await TLSServer(certificates.expired)
+                case .otherName: return try await TLSServer(certificates.otherName)
+                case .selfSigned: return try await TLSServer(certificates.selfSigned)
+                case .oldProtocol:
+                    return try await TLSServer(certificates.server, ["-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"])
+                }
+            }
+        }
+
+        private var options: ConnectionOptions {
+            get throws { try .trustingTestAuthority() }
+        }
+
+        // MARK: Certificates
+
+        @Test(arguments: ["127.0.0.1", "localhost"])
+        func certificateOfAPrivateAuthorityIsGood(_ host: String) async throws {
+            let server = try await TLSServer(Certificates.shared.server, ["-alpn", "http/1.1"])
+            defer { server.shutDown() }
+            let request = Request<Data>.get(server.url("/private", host: host))
+            let response = try await Sending(request, over: CurlTransport(options)).response()
+            #expect(response.value == Data("hello".utf8))
+            #expect(server.heads.map { $0.hasPrefix("GET /private HTTP/1.1\r\n") } == [true])
+            let metrics = try #require(response.metrics)
+            #expect(metrics.secureConnect > .zero)
+            #expect(metrics.httpVersion == "1.1")
+            #expect(metrics.remotePort == server.port)
+        }
+
+        /// For a server in the same room.
+        @Test func selfSignedCertificateIsGoodWhereItIsTrusted() async throws {
+            let identity = try Certificates.shared.selfSigned
+            let server = try await TLSServer(identity)
+            defer { server.shutDown() }
+            var options = try options
+            options.trust = .certificates(in: identity.certificate)
+            let response = try await Sending(Request<Data>.get(server.url()), over: CurlTransport(options)).response()
+            #expect(response.value == Data("hello".utf8))
+        }
+
+        @Test(arguments: BadServer.allCases)
+        func badServerIsTLSFailed(_ bad: BadServer) async throws {
+            let server = try await bad.start()
+            defer { server.shutDown() }
+            var options = try options
+            if bad == .unknownAuthority { options.trust = .system }
+            let request = Request<Data>.get(server.url()).bearer("secret")
+            let error = try await Sending(request, over: CurlTransport(options)).error()
+            expectRefusal(error)
+            #expect(server.heads == [])
+        }
+
+        /// Handles are used again: what the system said of one connection is not said of the next.
+        @Test func refusalAfterALostConnectionIsStillTLSFailed() async throws {
+            let (lossy, bad) = (try TestServer(), try await BadServer.selfSigned.start())
+            defer { for shutDown in [lossy.shutDown, bad.shutDown] { shutDown() } }
+            let old = try await BadServer.oldProtocol.start()
+            defer { old.shutDown() }
+            lossy.respond { _ in Reply.status(200, body: "hello").resetting(afterBytes: 0) }
+            let transport = try CurlTransport(options)
+            for url in [bad.url(), old.url()] {
+                let error = try await Sending(Request<Data>.get(lossy.url()), over: transport).error()
+                #expect(error.code == .connectionLost, "\(error)")
+                expectRefusal(try await Sending(Request<Data>.get(url), over: transport).error())
+            }
+        }
+
+        /// A transport that trusts a server does not make another one trust it, though both reach it by the same name.
+        @Test func trustIsNotSharedBetweenTransports() async throws {
+            let server = try await TLSServer(Certificates.shared.server)
+            defer { server.shutDown() }
+            let request = Request<Data>.get(server.url())
+            let trusting = try CurlTransport(options)
+            var strict = ConnectionOptions()
+            strict.proxy = .none
+            let doubting = try CurlTransport(strict)
+            for _ in 1...3 {
+                _ = try await Sending(request, over: trusting).response()
+                expectRefusal(try await Sending(request, over: doubting).error())
+            }
+            #expect(server.heads.count == 3)
+        }
+
+        @Test(arguments: ["HTTP/1.1 400 Bad Request\r\n\r\n", "220 mail.example.invalid ESMTP\r\n", "\0\0\0\0\0\0\0\0"])
+        func peerWithoutTLSIsTLSFailed(_ bytes: String) async throws {
+            let server = try LoopbackListener { connection in
+                _ = connection.read()
+                connection.write(bytes)
+                connection.readToEnd()
+            }
+            defer { server.shutDown() }
+            let request = Request<Data>.get("https://127.0.0.1:\(server.port)/")
+            expectRefusal(try await Sending(request, over: CurlTransport(options)).error())
+        }
+
+        /// It waits for the end of a request line, and the client for the answer to its hello.
+        @Test func serverThatWaitsForPlainHTTPIsNoConnection() async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            var options = try options
+            options.connectTimeout = .milliseconds(300)
+            let request = Request<Data>.get("https://127.0.0.1:\(server.port)/")
+            let error = try await Sending(request, over: CurlTransport(options)).error()
+            #expect([.connectionFailed, .timedOut].contains(error.code), "\(error)")
+            #expect(error.response == nil)
+            #expect(server.requestCount == 0)
+        }
+
+        /// An end of the stream is no proof of anything: the connection may have been lost.
+        @Test(arguments: [false, true])
+        func closeDuringTheHandshakeIsAnError(_ isAfterHello: Bool) async throws {
+            let server = try LoopbackListener { if isAfterHello { _ = $0.read() } }
+            defer { server.shutDown() }
+            let request = Request<Data>.get("https://127.0.0.1:\(server.port)/")
+            let error = try await Sending(request, over: CurlTransport(options)).error()
+            #expect([.connectionLost, .tlsFailed].contains(error.code), "\(error)")
+            #expect(error.response == nil)
+            #expect(error.description.isOneLine)
+        }
+
+        // MARK: Pins
+
+        @Test func rightPinIsGood() async throws {
+            #expect(try await result(pins: [Certificates.shared.server.publicKeyPin]).get().value == Data("hello".utf8))
+        }
+
+        @Test func oneRightPinOfSeveralIsGood() async throws {
+            let all = try Certificates.shared
+            let pins: Set = [all.client.publicKeyPin, all.server.publicKeyPin, all.expired.publicKeyPin]
+            #expect(try await result(pins: pins).get().value == Data("hello".utf8))
+        }
+
+        /// The pins are the server's own key, not that of whoever signed it.
+        @Test(arguments: [1, 2])
+        func wrongPinIsTLSFailed(_ count: Int) async throws {
+            let all = try Certificates.shared
+            let pins = Set([all.authority.publicKeyPin, all.client.publicKeyPin].prefix(count))
+            let error = try #require(failure(of: await result(pins: pins)))
+            expectRefusal(error)
+            #expect(error.message.lowercased().contains("pin"), "\(error)")
+        }
+
+        /// A pin is one more condition.
+        @Test func rightPinOfAnUnknownAuthorityIsTLSFailed() async throws {
+            let pins: Set = [try Certificates.shared.server.publicKeyPin]
+            expectRefusal(try #require(failure(of: await result(pins: pins, trust: .system))))
+        }
+
+        @Test(arguments: [
+            "", "no base64!", "AAAA", "sha256//FBXih77Ywl+eNHUF9O2TA+fgT8nKAD4ZSM6NiH4T90c=",
+            "FBXih77Ywl+eNHUF9O2TA+fgT8nKAD4ZSM6NiH4T90c=;sha256//FBXih77Ywl+eNHUF9O2TA+fgT8nKAD4ZSM6NiH4T90c=",
+        ])
+        func malformedPinIsRefused(_ pin: String) throws {
+            var options = try options
+            options.pinnedPublicKeys = [pin, try Certificates.shared.server.publicKeyPin]
+            try expectRefused(options, naming: "pin")
+        }
+
+        private func result(
+            pins: Set<String>, trust: ConnectionOptions.Trust? = nil
+        ) async throws -> RequestOperation<Data>.Result {
+            let server = try await TLSServer(Certificates.shared.server)
+            defer { server.shutDown() }
+            var options = try options
+            options.pinnedPublicKeys = pins
+            if let trust { options.trust = trust }
+            let result = try await Sending(Request<Data>.get(server.url()), over: CurlTransport(options)).result()
+            #expect(server.heads.count == (failure(of: result) == nil ? 1 : 0))
+            return result
+        }
+
+        // MARK: Files
+
+        @Test func missingAuthorityFileIsRefused() throws {
+            var options = try options
+            options.trust = .certificates(in: try Certificates.shared.directory.appending(path: "missing.pem"))
+            try expectRefused(options, naming: "missing.pem")
+        }
+
+        @Test(arguments: [true, false])
+        func missingClientCertificateIsRefused(_ lacksCertificate: Bool) throws {
+            let all = try Certificates.shared
+            let missing = all.directory.appending(path: "missing.pem")
+            var options = try options
+            options.clientCertificate = .init(
+                certificateFile: lacksCertificate ? missing : all.client.certificate,
+                privateKeyFile: lacksCertificate ? all.client.privateKey : missing, password: "secret")
+            try expectRefused(options, naming: "missing.pem")
+        }
+
+        /// Refused now or with the first request, but never taken for the authorities of the system.
+        @Test func fileWithoutCertificatesTrustsNobody() async throws {
+            let all = try Certificates.shared
+            let server = try await TLSServer(all.server)
+            defer { server.shutDown() }
+            var options = try options
+            options.trust = .certificates(in: all.server.privateKey)
+            let transport = Result { () throws(RequestError) in try CurlTransport(options) }
+            let error: RequestError
+            switch transport {
+            case .failure(let refusal): error = refusal
+            case .success(let transport):
+                error = try await Sending(Request<Data>.get(server.url()), over: transport).error()
+            }
+            #expect([.tlsFailed, .transportFailed, .invalidRequest].contains(error.code), "\(error)")
+            #expect(server.heads == [])
+        }
+
+        // MARK: Client certificates
+
+        @Test func clientCertificateIsPresented() async throws {
+            let server = try await serverForClients()
+            defer { server.shutDown() }
+            var options = try options
+            let client = try Certificates.shared.client
+            options.clientCertificate = .init(certificateFile: client.certificate, privateKeyFile: client.privateKey)
+            let response = try await Sending(Request<Data>.get(server.url()), over: CurlTransport(options)).response()
+            #expect(response.value == Data("hello".utf8))
+            #expect(server.output.contains("convoy-client"))
+        }
+
+        /// Without one it is an error too: a question at the terminal would stop the thread that serves all requests.
+        @Test(arguments: [Certificates.password, "other", nil])
+        func keyOfAClientIsOpenedWithItsPassword(_ password: String?) async throws {
+            let server = try await serverForClients()
+            defer { server.shutDown() }
+            var options = try options
+            let all = try Certificates.shared
+            options.clientCertificate = .init(
+                certificateFile: all.client.certificate, privateKeyFile: all.lockedClientKey, password: password)
+            let result = try await Sending(Request<Data>.get(server.url()), over: CurlTransport(options)).result()
+            if password == Certificates.password {
+                #expect(try result.get().value == Data("hello".utf8))
+            } else {
+                let error = try #require(failure(of: result))
+                #expect(error.code == .tlsFailed, "\(error)")
+                #expect(!error.description.contains(password ?? Certificates.password))
+                #expect(server.heads == [])
+            }
+        }
+
+        /// With TLS 1.3, a client hears that its certificate is wanted only after its part of the handshake is over.
+        @Test(arguments: ["-tls1_2", "-tls1_3"])
+        func missingClientCertificateIsAnError(_ version: String) async throws {
+            let server = try await serverForClients([version])
+            defer { server.shutDown() }
+            let error = try await Sending(Request<Data>.get(server.url()), over: CurlTransport(options)).error()
+            #expect([.tlsFailed, .connectionLost].contains(error.code), "\(error)")
+            #expect(error.response == nil)
+            #expect(server.heads == [])
+        }
+
+        private func serverForClients(_ more: [String] = []) async throws -> TLSServer {
+            let all = try Certificates.shared
+            let authority = all.authority.certificate.path
+            return try await TLSServer(
+                all.server, ["-Verify", "1", "-verify_return_error", "-CAfile", authority] + more)
+        }
+
+        // MARK: What is expected
+
+        private func expectRefusal(_ error: RequestError, sourceLocation: SourceLocation = #_sourceLocation) {
+            #expect(error.code == .tlsFailed, "\(error)", sourceLocation: sourceLocation)
+            #expect(!error.isRetryable, sourceLocation: sourceLocation)
+            #expect(error.response == nil, sourceLocation: sourceLocation)
+            #expect(error.description.isOneLine, sourceLocation: sourceLocation)
+            #expect(!error.description.contains("secret"), sourceLocation: sourceLocation)
+        }
+
+        private func expectRefused(_ options: ConnectionOptions, naming name: String) throws {
+            let error = try #require(throws: RequestError.self) { _ = try CurlTransport(options) }
+            #expect([.transportFailed, .invalidRequest].contains(error.code), "\(error)")
+            #expect(error.message.lowercased().contains(name), "\(error)")
+            #expect(error.description.isOneLine)
+            #expect(!error.description.contains("secret"))
+        }
+
+        private func failure(of result: RequestOperation<Data>.Result) -> RequestError? {
+            if case .failure(let error) = result { error } else { nil }
+        }
+    }
+
+    extension ConnectionOptions {
+        /// Options that trust the tests' own authority and nobody else, and heed no environment.
+        static func trustingTestAuthority() throws -> ConnectionOptions {
+            var options = ConnectionOptions()
+            options.trust = .certificates(in: try Certificates.shared.authority.certificate)
+            options.proxy = .none
+            return options
+        }
+    }
+#endif
