@@ -60,6 +60,10 @@ public final class RequestManager: Sendable {
     ///
     /// Configure it as you like; its own limit holds beside the manager's. One that is raised while operations wait is
     /// seen when the next is enqueued or finishes: nobody is told of it.
+    ///
+    /// A queue of the manager's own over libcurl or a stub starts requests without keeping them: they are in
+    /// ``operations`` and not in `queue.operations`. Suspending it, waiting for all, cancelling all and barriers mean them
+    /// too.
     public let queue: OperationQueue
     /// The configuration, as it was given.
     public let configuration: Configuration
