@@ -51,6 +51,16 @@ CURLMcode convoy_multi_set_long(CURLM *multi, int option, long value) {
     return curl_multi_setopt(multi, option, value);
 }
 
+static int fork_count;
+static pthread_once_t fork_watch = PTHREAD_ONCE_INIT;
+// In the child, which has one thread then.
+static void count_fork(void) { fork_count += 1; }
+static void watch_forks(void) { pthread_atfork(NULL, NULL, count_fork); }
+int convoy_fork_count(void) {
+    pthread_once(&fork_watch, watch_forks);
+    return fork_count;
+}
+
 void convoy_prepare_thread(const char *name) {
     prctl(PR_SET_NAME, name);
     sigset_t set;

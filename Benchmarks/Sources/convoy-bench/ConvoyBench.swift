@@ -13,7 +13,7 @@ struct ConvoyBench: AsyncParsableCommand {
             """,
         subcommands: [
             RequestsCommand.self, QueueCommand.self, ChainCommand.self, FanoutCommand.self, MillionCommand.self,
-            CaseCommand.self, ServeCommand.self,
+            DownloadCommand.self, UploadCommand.self, CaseCommand.self, ServeCommand.self,
         ])
 }
 

@@ -11,6 +11,20 @@ final class ChunkBuffer: Sendable {
         var end: RequestError??
         var continuation: CheckedContinuation<Result<Data?, RequestError>, Never>?
         var calls: SinkCalls?
+
+        /// The first chunk, which is not kept: a reader that is always behind never empties the list.
+        mutating func takeNext() -> Data {
+            let chunk = chunks[next]
+            chunks[next] = Data()
+            next += 1
+            if next == chunks.count {
+                (chunks, next) = ([], 0)
+            } else if next > 64, next * 2 > chunks.count {
+                chunks.removeFirst(next)
+                next = 0
+            }
+            return chunk
+        }
     }
 
     /// From here on the transport is held, where it can be; less when the request allows less.
@@ -86,9 +100,7 @@ final class ChunkBuffer: Sendable {
         await withCheckedContinuation { continuation in
             let (ready, calls): (Result<Data?, RequestError>?, SinkCalls?) = state.withLock { state in
                 if state.next < state.chunks.count {
-                    let chunk = state.chunks[state.next]
-                    state.next += 1
-                    if state.next == state.chunks.count { (state.chunks, state.next) = ([], 0) }
+                    let chunk = state.takeNext()
                     state.hasDelivered = true
                     return (.success(chunk), state.backlog.remove(chunk.count) ? state.calls : nil)
                 }

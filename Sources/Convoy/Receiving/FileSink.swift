@@ -8,7 +8,7 @@ import Foundation
 final class FileSink: BodySink {
     private struct State {
         var waiting: [Data] = []
-        var backlog = Backlog(highWaterBytes: 4 << 20)
+        var backlog = Backlog(highWaterBytes: 2 << 20)
         var isWriting = false
         var isOver = false
     }

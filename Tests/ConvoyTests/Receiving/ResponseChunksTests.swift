@@ -267,6 +267,26 @@ import Testing
         #expect(try await buffer.next().get() == Data("second".utf8))
     }
 
+    /// A reader that is always behind never empties the list; what it has read must go all the same.
+    @Test func chunkThatHasBeenReadIsNotKept() async throws {
+        let freed = EventLog<Int>()
+        let buffer = ChunkBuffer()
+        let calls = SinkCalls(fail: { _ in }, caughtUp: {}, canHold: true)
+        let sink = try buffer.makeSink(limit: 1_000, calls: calls)
+        for index in 0..<3 {
+            let bytes = UnsafeMutableRawPointer.allocate(byteCount: 100, alignment: 1)
+            let chunk = Data(
+                bytesNoCopy: bytes, count: 100,
+                deallocator: .custom { bytes, _ in
+                    bytes.deallocate()
+                    freed.record(index)
+                })
+            try sink.write(chunk)
+        }
+        #expect(try await buffer.next().get()?.count == 100)
+        #expect(freed.events == [0])
+    }
+
     // MARK: Over the wire
 
     @Test func largeBodyFromAServerIsRead() async throws {

@@ -10,6 +10,8 @@ struct CaseSpec: Codable, Sendable {
         case chain
         case fanout
         case million
+        case download
+        case upload
     }
 
     var benchmark: Benchmark
@@ -19,8 +21,20 @@ struct CaseSpec: Codable, Sendable {
     var warmup = 0
     var transport = TransportName.automatic
     var url: URL?
-    /// What each answer's body has to measure.
+    /// What each answer's body has to measure; of an upload, the body sent.
     var bodyBytes = 0
+    /// What takes the body of a download.
+    var consumer = Consumer.disk
+    /// Where a download makes its file.
+    var directory: String?
+    /// What an upload sends.
+    var file: String?
+    /// How much a slow consumer takes.
+    var bytesPerSecond = 1_000_000
+    /// After how long a consumer that reads leaves.
+    var seconds = 10
+    /// After how long a program that does the work gives up.
+    var limitSeconds = 120
 
     /// Runs it in this process.
     func run() async throws -> [Measurement] {
@@ -31,11 +45,18 @@ struct CaseSpec: Codable, Sendable {
         case .chain: [try await measureChain(self)]
         case .fanout: [try await measureFanout(self)]
         case .million: [await measureMillion(self)]
+        case .download, .upload: [try await measureTransfer(self)]
         }
     }
 
     /// How progress lines name it.
-    var title: String { "\(benchmark.rawValue) \(subject) \(count)" }
+    var title: String {
+        switch benchmark {
+        case .download: "download \(subject) \(consumer.rawValue)"
+        case .upload: "upload \(subject)"
+        default: "\(benchmark.rawValue) \(subject) \(count)"
+        }
+    }
 }
 
 /// Why a case could not be run.

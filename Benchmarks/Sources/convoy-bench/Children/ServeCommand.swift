@@ -11,9 +11,15 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: "The size of each body.")
     var bodyBytes = 1_024
 
+    @Flag(help: "Make the body while it is sent, so that its size costs no memory.")
+    var generated = false
+
     func run() async throws {
-        let server = try TestServer(recording: .none)
-        let reply = Reply.body(Data(repeating: 0x78, count: bodyBytes))
+        // What is uploaded is read and dropped.
+        let server = try TestServer(recording: .none, bodyLimitBytes: 0)
+        let reply: Reply =
+            generated
+            ? .generated(byteCount: Int64(bodyBytes)) : .body(Data(repeating: 0x78, count: bodyBytes))
         server.respond { _ in reply }
         write(server.url("/").absoluteString + "\n", to: .output)
         ChildProcess.endWithParent()

@@ -11,6 +11,12 @@ struct Measurement: Codable, Sendable {
     var requestsPerSecond: Double?
     var cpuMicrosecondsPerRequest: Double?
     var bytesPerSecond: Double?
+    /// Processor time for each byte of a transfer.
+    var cpuNanosecondsPerByte: Double?
+    /// Bytes of body that a transfer moved.
+    var bytes: Int?
+    /// What took a download's body: disk, slow or fast.
+    var consumer: String?
     /// Bytes of heap that an operation costs while it is queued.
     var bytesPerOperation: Double?
     /// The same as growth of the resident set.
@@ -33,10 +39,11 @@ struct Measurement: Codable, Sendable {
     }
 
     enum CodingKeys: String, CodingKey {
-        case benchmark, subject, count, concurrency, seconds, errors, server, rounds
+        case benchmark, subject, count, concurrency, seconds, errors, server, rounds, bytes, consumer
         case requestsPerSecond = "requests_per_second"
         case cpuMicrosecondsPerRequest = "cpu_us_per_request"
         case bytesPerSecond = "bytes_per_second"
+        case cpuNanosecondsPerByte = "cpu_ns_per_byte"
         case bytesPerOperation = "bytes_per_operation"
         case rssBytesPerOperation = "rss_bytes_per_operation"
         case peakRSSBytes = "peak_rss_bytes"
@@ -56,6 +63,17 @@ extension Measurement {
         cpuMicrosecondsPerRequest = reading.cpuSeconds * 1e6 / Double(max(1, count))
         peakRSSBytes = reading.peakRSSBytes
         peakRSSGrowthBytes = reading.peakRSSGrowthBytes
+    }
+
+    /// Adds what a stopwatch says of a transfer.
+    mutating func addTransfer(_ reading: Stopwatch.Reading, bytes: Int) {
+        self.bytes = bytes
+        seconds = reading.seconds
+        peakRSSBytes = reading.peakRSSBytes
+        peakRSSGrowthBytes = reading.peakRSSGrowthBytes
+        guard bytes > 0 else { return }
+        bytesPerSecond = Double(bytes) / reading.seconds
+        cpuNanosecondsPerByte = reading.cpuSeconds * 1e9 / Double(bytes)
     }
 
     /// Adds what went wrong.
@@ -83,6 +101,8 @@ extension Measurement {
         result.requestsPerSecond = middle(\.requestsPerSecond)
         result.cpuMicrosecondsPerRequest = middle(\.cpuMicrosecondsPerRequest)
         result.bytesPerSecond = middle(\.bytesPerSecond)
+        result.cpuNanosecondsPerByte = middle(\.cpuNanosecondsPerByte)
+        result.bytes = middle(\.bytes)
         result.bytesPerOperation = middle(\.bytesPerOperation)
         result.rssBytesPerOperation = middle(\.rssBytesPerOperation)
         result.peakRSSBytes = middle(\.peakRSSBytes)

@@ -9,14 +9,11 @@ enum Memory {
 
     /// The largest resident set since ``resetPeak()``, or since the start where that has no effect.
     static var peakBytes: Int? {
-        if let bytes = status("VmHWM:") { return bytes }
-        guard let usage = rusage.ofThisProcess else { return nil }
-        #if canImport(Darwin)
-            return usage.ru_maxrss
-        #else
-            return usage.ru_maxrss * 1_024
-        #endif
+        status("VmHWM:") ?? rusage.ofThisProcess?.peakBytes
     }
+
+    /// The largest resident set of another process so far; nil when it has ended, or where the system does not tell.
+    static func peakBytes(of process: Int32) -> Int? { status("VmHWM:", of: "\(process)") }
 
     /// Forgets the peak so far (proc(5), clear_refs: 5).
     static func resetPeak() {
@@ -31,8 +28,8 @@ enum Memory {
         return bytes < 0 ? nil : Int(bytes)
     }
 
-    private static func status(_ key: String) -> Int? {
-        guard let text = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8) else { return nil }
+    private static func status(_ key: String, of process: String = "self") -> Int? {
+        guard let text = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8) else { return nil }
         guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix(key) }) else { return nil }
         return line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }.map { $0 * 1_024 }
     }
@@ -44,5 +41,27 @@ extension rusage {
         var usage = rusage()
         // Zero is RUSAGE_SELF, whose type differs from platform to platform.
         return getrusage(0, &usage) == 0 ? usage : nil
+    }
+
+    /// What the system has counted for the children of this process that have ended.
+    static var ofEndedChildren: rusage? {
+        var usage = rusage()
+        // RUSAGE_CHILDREN.
+        return getrusage(-1, &usage) == 0 ? usage : nil
+    }
+
+    /// Processor time, user and system.
+    var cpuSeconds: Double {
+        func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+        return seconds(ru_utime) + seconds(ru_stime)
+    }
+
+    /// The largest resident set.
+    var peakBytes: Int {
+        #if canImport(Darwin)
+            ru_maxrss
+        #else
+            ru_maxrss * 1_024
+        #endif
     }
 }

@@ -32,9 +32,5 @@ struct Stopwatch {
         return Reading(seconds: seconds, cpuSeconds: cpu, peakRSSBytes: peak, peakRSSGrowthBytes: growth)
     }
 
-    private static var cpuSeconds: Double {
-        guard let usage = rusage.ofThisProcess else { return 0 }
-        func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
-        return seconds(usage.ru_utime) + seconds(usage.ru_stime)
-    }
+    private static var cpuSeconds: Double { rusage.ofThisProcess?.cpuSeconds ?? 0 }
 }

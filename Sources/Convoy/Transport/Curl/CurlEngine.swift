@@ -16,8 +16,10 @@
             /// The thread's multi handle; nil while there is no thread.
             var multi: OpaquePointer?
             var isClosing = false
-            /// The process that the thread lives in.
-            var process: pid_t = 0
+            /// How often this process had been forked off another when the thread began; nil without a thread.
+            var forkCount: Int32?
+            /// Tasks that have been made and not let go of.
+            var taskCount = 0
         }
 
         private let inbox = Locked(Inbox())
@@ -40,7 +42,7 @@
                 guard !inbox.isAwake else { return false }
                 inbox.isAwake = true
                 guard let multi = inbox.multi else {
-                    inbox.process = getpid()
+                    inbox.forkCount = convoy_fork_count()
                     return true
                 }
                 // Under the lock, because the handle must not go meanwhile: it writes a byte and never waits.
@@ -52,8 +54,13 @@
 
         /// Whether this process was forked off the one whose thread does the work: here nobody would.
         var isOfAnotherProcess: Bool {
-            inbox.withLock { $0.process != 0 && $0.process != getpid() }
+            inbox.withLock { $0.forkCount ?? convoy_fork_count() } != convoy_fork_count()
         }
+
+        /// How much it has to do.
+        var taskCount: Int { inbox.withLock { $0.taskCount } }
+
+        func countTask(_ change: Int) { inbox.withLock { $0.taskCount += change } }
 
         /// Nobody will ask for more: the thread ends after the last transfer.
         func close() {
@@ -93,7 +100,7 @@
                 // From here on a new request starts another thread, with a loop of its own.
                 inbox.multi = ends ? nil : loop.multi
                 inbox.isAwake = !ends
-                if ends { inbox.process = 0 }
+                if ends { inbox.forkCount = nil }
                 defer { inbox.transfers = [] }
                 return ends ? nil : inbox.transfers
             }
@@ -102,7 +109,7 @@
         /// Without a multi handle nothing can be sent.
         private func refuseAll() {
             let transfers = inbox.withLock { inbox in
-                defer { (inbox.transfers, inbox.isAwake, inbox.process) = ([], false, 0) }
+                defer { (inbox.transfers, inbox.isAwake, inbox.forkCount) = ([], false, nil) }
                 return inbox.transfers
             }
             for transfer in transfers { transfer.refuse() }

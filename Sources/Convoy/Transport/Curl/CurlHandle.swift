@@ -70,6 +70,14 @@
             canReuse = code == 0
         }
 
+        /// Whether the environment of the process names a proxy, when the first request is sent.
+        private static let environmentHasProxy = {
+            let environment = ProcessInfo.processInfo.environment
+            return ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"].contains {
+                environment[$0]?.isEmpty == false
+            }
+        }()
+
         private static func transfer(of context: UnsafeMutableRawPointer?) -> CurlTransfer? {
             context.flatMap { Unmanaged<CurlHandle>.fromOpaque($0).takeUnretainedValue().transfer }
         }
@@ -83,6 +91,10 @@
             convoy_set_long(easy, CurlOption.suppressConnectHeaders, 1)
             // Decoded by us: libcurl takes a coding that is cut short for a complete one.
             convoy_set_long(easy, CurlOption.contentDecoding, 0)
+            // Fields of these names in a request replace them.
+            convoy_set_string(easy, CurlOption.userAgent, "Convoy")
+            let codings = ContentDecoder.acceptedCodings
+            if !codings.isEmpty { convoy_set_string(easy, CurlOption.acceptEncoding, codings) }
             // CURL_HTTP_VERSION_2TLS or _1_1; CURL_SSLVERSION_TLSv1_2.
             convoy_set_long(easy, CurlOption.httpVersion, options.httpVersion == .automatic ? 4 : 2)
             convoy_set_long(easy, CurlOption.sslVersion, 6)
@@ -104,7 +116,9 @@
                 convoy_set_string(easy, CurlOption.keyPassword, certificate.password ?? "")
             }
             switch options.proxy {
-            case .environment: break
+            case .environment:
+                // libcurl would ask the environment again for each request.
+                if !Self.environmentHasProxy { convoy_set_string(easy, CurlOption.proxy, "") }
             case .none: convoy_set_string(easy, CurlOption.proxy, "")
             case .server(let url, let userName, let password):
                 convoy_set_string(easy, CurlOption.proxy, url.absoluteString)

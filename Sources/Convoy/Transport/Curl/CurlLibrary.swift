@@ -36,6 +36,8 @@
 
     /// Options of an easy handle, by libcurl's numbers.
     enum CurlOption {
+        static let acceptEncoding: Int32 = 10_102
+        static let userAgent: Int32 = 10_018
         static let writeData: Int32 = 10_001
         static let url: Int32 = 10_002
         static let proxy: Int32 = 10_004

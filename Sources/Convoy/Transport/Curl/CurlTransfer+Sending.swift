@@ -68,10 +68,6 @@
                 }
                 lines.append(field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
             }
-            if !fields.contains("Accept-Encoding"), !ContentDecoder.acceptedCodings.isEmpty {
-                lines.append("Accept-Encoding: " + ContentDecoder.acceptedCodings)
-            }
-            if !fields.contains("User-Agent") { lines.append("User-Agent: Convoy") }
             // A large body asks first; a small one would only wait for the answer.
             if let length = bodyLength, length <= 1 << 20, !fields.contains("Expect") { lines.append("Expect:") }
             return lines

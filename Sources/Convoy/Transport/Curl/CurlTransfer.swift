@@ -73,9 +73,12 @@
             self.client = client
             self.engine = engine
             self.options = options
+            engine.countTask(1)
             parser = CurlHeaderParser(
                 maximumBytes: options.maximumHeaderBytes, maximumFieldCount: options.maximumHeaderFieldCount)
         }
+
+        deinit { engine.countTask(-1) }
 
         // MARK: The engine's side
 

@@ -66,7 +66,7 @@
                     "nothing was sent: give the proxy's credentials in ConnectionOptions, where only the proxy sees them"
                 )
             }
-            let engine = engines.engine(for: request.hostKey)
+            let engine = engines.engine(for: request)
             guard !engine.isOfAnotherProcess else {
                 throw RequestError(
                     .transportFailed,
@@ -102,9 +102,23 @@
 
         deinit { for engine in engines { engine.close() } }
 
-        /// The one that serves a host.
-        func engine(for hostKey: String) -> CurlEngine {
-            engines[Int(hostKey.hashValue.magnitude % UInt(engines.count))]
+        /// As many transfers of plain HTTP as one thread takes before another shares the work.
+        private static let share = 4
+
+        /// Who sends a request.
+        ///
+        /// Over TLS a connection may carry many requests at once, so one engine serves a host. Without, a connection
+        /// carries one: the first engine that has little to do takes it, and finds the connection of the last one.
+        func engine(for request: PreparedRequest) -> CurlEngine {
+            guard engines.count > 1 else { return engines[0] }
+            if request.isHTTPS { return engines[Int(request.hostKey.hashValue.magnitude % UInt(engines.count))] }
+            var (best, least) = (engines[0], Int.max)
+            for engine in engines {
+                let count = engine.taskCount
+                if count < Self.share { return engine }
+                if count < least { (best, least) = (engine, count) }
+            }
+            return best
         }
     }
 

@@ -97,7 +97,6 @@
             var isWanted = false
         }
 
-        private static let pieceBytes = 256 << 10
         private static let limit = 4
 
         private let file: OpenFile
@@ -142,7 +141,7 @@
             }
             guard let next else { return }
             queue.async {
-                let result = self.file.read(at: next.offset, atMost: Self.pieceBytes)
+                let result = self.file.read(at: next.offset)
                 let calls: Bool = self.state.withLock { state in
                     guard state.generation == next.generation else { return false }
                     state.isReading = false
@@ -175,26 +174,24 @@
 
         deinit { if descriptor >= 0 { close(descriptor) } }
 
-        func read(at offset: Int64, atMost limit: Int) -> Result<Data, RequestError> {
+        /// The next bytes, at most a buffer of them.
+        func read(at offset: Int64) -> Result<Data, RequestError> {
             if descriptor < 0 { descriptor = open(url.path, O_RDONLY | O_CLOEXEC) }
             guard descriptor >= 0 else { return .failure(.unreadable(url, String(cString: strerror(errno)))) }
-            var data = Data(count: Int(min(Int64(limit), byteCount - offset)))
-            let count = data.withUnsafeMutableBytes { buffer in
-                var count = -1
-                repeat {
-                    count = pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset))
-                } while count < 0
-                    && errno == EINTR
-                return count
-            }
+            let buffer = LargeBuffers.take()
+            let wanted = min(LargeBuffers.byteCount, Int(clamping: byteCount - offset))
+            var count = 0
+            repeat { count = pread(descriptor, buffer, wanted, off_t(offset)) } while count < 0 && errno == EINTR
+            let code = errno
             guard count > 0 else {
+                LargeBuffers.giveBack(buffer)
                 let reason =
                     count == 0
                     ? "it became shorter while it was sent: \(offset) of \(byteCount) bytes"
-                    : String(cString: strerror(errno))
+                    : String(cString: strerror(code))
                 return .failure(.unreadable(url, reason))
             }
-            return .success(count == data.count ? data : data.prefix(count))
+            return .success(LargeBuffers.data(buffer, count: count))
         }
     }
 #endif

@@ -1,0 +1,31 @@
+// Convoy: a body to a file, in chunks, and from a file.
+import Convoy
+import Foundation
+
+/// A manager of its own, with the transport that was asked for.
+struct ConvoyTransfers: TransferPeer {
+    private let manager: RequestManager
+
+    init(_ spec: CaseSpec) {
+        manager = RequestManager(configuration: .init(transport: spec.transport.choice))
+    }
+
+    func save(_ url: URL, to file: URL) async throws {
+        try await manager.send(Request<Data>.get(url).saved(to: file))
+    }
+
+    func read(_ url: URL, _ reader: PacedReader) async throws {
+        for try await chunk in manager.chunks(of: Request<Data>.get(url)) {
+            guard try await reader.take(chunk.count) else { break }
+        }
+    }
+
+    func send(_ file: URL, to url: URL) async throws {
+        let response = try await manager.send(Request<Data>.put(url).body(fromFile: file))
+        let transfer = response.transfer
+        guard transfer.sentBytes == transfer.expectedSentBytes else {
+            throw BenchmarkError(
+                "the server answered after \(transfer.sentBytes) of \(transfer.expectedSentBytes ?? 0) bytes")
+        }
+    }
+}

@@ -1,0 +1,116 @@
+// What both directions have in common: options, server, directory, table.
+import ArgumentParser
+import Foundation
+
+/// What takes the body of a download.
+enum Consumer: String, Codable, CaseIterable, ExpressibleByArgument {
+    /// A file.
+    case disk
+    /// A reader at a rate.
+    case slow
+    /// A reader that takes what comes; measured beside the slow one.
+    case fast
+}
+
+/// Options of `download` and `upload`.
+struct TransferOptions: ParsableArguments {
+    @Option(help: "The other end; without it, the ConvoyTesting server answers from a process of its own.")
+    var url: String?
+
+    @Option(help: "Where the files are made; the system's temporary directory by default.")
+    var directory: String?
+
+    @Option(help: "Convoy's transport: \(TransportName.allCases.map(\.rawValue).joined(separator: " or ")).")
+    var transport = TransportName.automatic
+
+    @Option(help: "Who is measured, separated by commas; everybody who can by default.")
+    var subjects: String?
+
+    /// Those that can run here, and a note on those that cannot.
+    func installed(among possible: [TransferSubject]) throws -> (subjects: [TransferSubject], note: String?) {
+        let wanted = try TransferSubject.named(subjects, among: possible)
+        let missing = wanted.filter { $0.isProgram && ProgramRun.path(of: $0.rawValue) == nil }
+        let names = missing.map(\.rawValue).joined(separator: ", ")
+        return (wanted.filter { !missing.contains($0) }, missing.isEmpty ? nil : "not installed, left out: \(names)")
+    }
+
+    /// Calls with a URL of a server that runs meanwhile, and what to call it.
+    func withServer<Value>(
+        _ arguments: [String], _ work: (_ url: URL, _ name: String) async throws -> Value
+    ) async throws -> Value {
+        let server = url == nil ? try ChildProcess(["serve"] + arguments) : nil
+        defer { server?.end() }
+        guard let text = url ?? server?.firstLine(), let target = URL(string: text) else {
+            throw BenchmarkError(url == nil ? "the ConvoyTesting server did not start" : "--url is not a URL")
+        }
+        return try await work(target, server == nil ? text : "ConvoyTesting")
+    }
+
+    /// Calls with a directory of its own, which is removed afterwards.
+    func withDirectory<Value>(_ work: (URL) async throws -> Value) async throws -> Value {
+        let parent = directory.map { URL(fileURLWithPath: $0) } ?? FileManager.default.temporaryDirectory
+        let place = parent.appendingPathComponent("convoy-bench-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: place) }
+        return try await work(place)
+    }
+}
+
+/// Prints what transfers came to.
+struct TransferReport {
+    let results: [Measurement]
+    let server: String
+    let note: String?
+
+    init(_ results: [Measurement], server: String, note: String?) {
+        self.results = results.map { result in
+            var result = result
+            result.server = server
+            return result
+        }
+        (self.server, self.note) = (server, note)
+    }
+
+    /// Prints them; a note goes to standard error when the output is JSON.
+    ///
+    /// - Throws: `ExitCode.failure` when there was an error.
+    func print(_ heading: String, common: CommonOptions) throws {
+        let isOurs = server == "ConvoyTesting"
+        var lines = ["\(heading), median of \(common.rounds) round(s)"]
+        lines.append("server: \(isOurs ? "the ConvoyTesting server, which shares this machine's cores" : server)")
+        lines.append("over idle: peak RSS less the RSS right before; a program has nothing before, see its peak RSS")
+        if let note {
+            lines.append(note)
+            if common.json { write(note + "\n", to: .error) }
+        }
+        try Report(results, isJSON: common.json).print(heading: lines.joined(separator: "\n")) { table }
+    }
+
+    private var table: Table {
+        let readers = results.contains { $0.consumer == Consumer.slow.rawValue }
+        let peers = readers ? [] : results.filter { $0.subject != TransferSubject.convoy.rawValue }
+        var table = Table(
+            ["subject"] + (readers ? ["consumer", "MB read"] : [])
+                + ["seconds", "MB/s", "CPU ns/B", "over idle", "peak RSS", "errors"]
+                + (readers ? ["over idle : fast"] : peers.map { "MB/s : \($0.subject)" }))
+        for result in results {
+            let fast = results.first { $0.subject == result.subject && $0.consumer == Consumer.fast.rawValue }
+            table.add(
+                [result.subject] + (readers ? [result.consumer ?? "-", megabytes(result.bytes.map(Double.init))] : [])
+                    + [
+                        result.seconds?.figure ?? "-", megabytes(result.bytesPerSecond),
+                        result.cpuNanosecondsPerByte?.figure ?? "-", result.peakRSSGrowthBytes?.mebibytes ?? "-",
+                        result.peakRSSBytes?.mebibytes ?? "-", result.errors.figure,
+                    ]
+                    + (readers
+                        ? [
+                            ratio(
+                                result.peakRSSGrowthBytes.map(Double.init),
+                                to: fast?.peakRSSGrowthBytes.map(Double.init))
+                        ] : peers.map { ratio(result.bytesPerSecond, to: $0.bytesPerSecond) }))
+        }
+        return table
+    }
+
+    private func megabytes(_ bytes: Double?) -> String { bytes.map { ($0 / 1e6).figure } ?? "-" }
+}

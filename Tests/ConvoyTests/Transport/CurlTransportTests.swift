@@ -1,0 +1,217 @@
+// The libcurl transport's own: options, shared connections, metrics, the life of its threads.
+#if canImport(CLibcurl)
+    import ConvoyTesting
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    @Suite struct CurlTransportTests {
+        // MARK: Options
+
+        private static let changes: [(name: String, change: @Sendable (inout ConnectionOptions) -> Void)] = [
+            ("connectTimeout", { $0.connectTimeout = .seconds(1) }),
+            ("trust", { $0.trust = .certificates(in: URL(filePath: "/ca.pem")) }),
+            ("pinnedPublicKeys", { $0.pinnedPublicKeys = ["x"] }),
+            (
+                "clientCertificate",
+                {
+                    $0.clientCertificate = .init(
+                        certificateFile: URL(filePath: "/a"), privateKeyFile: URL(filePath: "/b"))
+                }
+            ),
+            ("proxy", { $0.proxy = .none }),
+            ("httpVersion", { $0.httpVersion = .http1 }),
+            ("maximumHeaderBytes", { $0.maximumHeaderBytes = 1 }),
+            ("maximumHeaderFieldCount", { $0.maximumHeaderFieldCount = 1 }),
+            ("idleConnectionTime", { $0.idleConnectionTime = .seconds(1) }),
+            ("engineCount", { $0.engineCount = 3 }),
+        ]
+
+        /// Never ignored: whatever differs from the default is refused by name.
+        @Test(arguments: 0..<10)
+        func urlSessionRefusesByNameWhatItCannotHonour(index: Int) throws {
+            let (name, change) = Self.changes[index]
+            var options = ConnectionOptions()
+            change(&options)
+            let error = try #require(throws: RequestError.self) { try TransportChoice.urlSession(with: options) }
+            #expect(error.code == .transportFailed)
+            #expect(error.message.contains(" \(name);"))
+        }
+
+        /// A new option has to be in the table above, and so in the list that URLSession refuses by.
+        @Test func everyOptionIsInTheTable() {
+            #expect(Mirror(reflecting: ConnectionOptions()).children.count == Self.changes.count)
+        }
+
+        @Test func defaultsAreForAnyTransport() throws {
+            let choice = try TransportChoice.urlSession(with: ConnectionOptions())
+            guard case .urlSession = choice else {
+                Issue.record("another transport")
+                return
+            }
+        }
+
+        private static let defects: [(name: String, change: @Sendable (inout ConnectionOptions) -> Void)] = [
+            ("connectTimeout", { $0.connectTimeout = .zero }),
+            ("idleConnectionTime", { $0.idleConnectionTime = .seconds(-1) }),
+            ("limits", { $0.maximumHeaderBytes = 0 }),
+            ("engineCount", { $0.engineCount = 0 }),
+            ("trust", { $0.trust = .certificates(in: URL(filePath: "/nowhere/ca.pem")) }),
+            ("pinnedPublicKeys", { $0.pinnedPublicKeys = ["c2hvcnQ="] }),
+            ("proxy", { $0.proxy = .server(URL(filePath: "/etc")) }),
+            (
+                "clientCertificate",
+                {
+                    $0.clientCertificate = .init(
+                        certificateFile: URL(filePath: "/nowhere/a"), privateKeyFile: URL(filePath: "/nowhere/b"))
+                }
+            ),
+        ]
+
+        @Test(arguments: 0..<8)
+        func optionsThatMakeNoSenseAreRefusedByName(index: Int) throws {
+            let (name, change) = Self.defects[index]
+            var options = ConnectionOptions()
+            change(&options)
+            let error = try #require(throws: RequestError.self) { try CurlTransport(options) }
+            #expect(error.code == .transportFailed)
+            #expect(error.message.contains(name))
+        }
+
+        @Test func passwordsAreNotReflected() throws {
+            var options = ConnectionOptions()
+            let proxy = try #require(URL(string: "http://proxy.example:8080"))
+            options.proxy = .server(proxy, userName: "me", password: "hunter2")
+            options.clientCertificate = .init(
+                certificateFile: URL(filePath: "/a"), privateKeyFile: URL(filePath: "/b"), password: "hunter2")
+            var dumped = ""
+            dump(options, to: &dumped)
+            #expect(!"\(options) \(dumped)".contains("hunter2"))
+        }
+
+        // MARK: Connections
+
+        @Test func transportsWithEqualOptionsShareConnections() async throws {
+            let server = try TestServer(always: .status(200))
+            defer { server.shutDown() }
+            var options = ConnectionOptions()
+            options.connectTimeout = .milliseconds(29_999)
+            // The connections are those of all that are there.
+            let first = try CurlTransport(options)
+            for _ in 0..<3 {
+                let manager = RequestManager(configuration: .init(transport: try .connecting(with: options)))
+                try await manager.send(server.get())
+            }
+            #expect(server.connectionCount == 1)
+            options.connectTimeout = .milliseconds(29_998)
+            _ = try await Sending(server.get(), CurlTransport(options)).response()
+            #expect(server.connectionCount == 2)
+            withExtendedLifetime(first) {}
+        }
+
+        @Test func metricsTellOfTheConnection() async throws {
+            let server = try TestServer(always: .status(200, body: "hello"))
+            defer { server.shutDown() }
+            let transport = try CurlTransport.alone()
+            let first = try #require(try await Sending(server.get(), transport).response().metrics)
+            let second = try #require(try await Sending(server.get(), transport).response().metrics)
+            #expect(!first.isReusedConnection && second.isReusedConnection)
+            #expect(first.connect > .zero && first.nameLookup <= first.connect && first.secureConnect == .zero)
+            #expect(second.connect == .zero)
+            for metrics in [first, second] {
+                #expect(metrics.httpVersion == "1.1")
+                #expect(metrics.remoteAddress == "127.0.0.1" && metrics.remotePort == server.port)
+                #expect(metrics.connect <= metrics.firstByte && metrics.firstByte <= metrics.total)
+                #expect(metrics.receivedHeaderBytes > 20 && metrics.sentHeaderBytes > 20)
+            }
+        }
+
+        @Test func threadWithoutWorkEndsAndBeginsAgain() async throws {
+            let server = try TestServer(always: .status(200))
+            defer { server.shutDown() }
+            let transport = try CurlTransport.alone { $0.idleConnectionTime = .milliseconds(20) }
+            for count in 1...3 {
+                _ = try await Sending(server.get(), transport).response()
+                // Nobody else would close it.
+                try await server.connectionsClosed(count: count)
+            }
+            #expect(server.connectionCount == 3)
+        }
+
+        @Test func connectionsGoWithTheLastOfTheirTransports() async throws {
+            let server = try TestServer(always: .status(200))
+            defer { server.shutDown() }
+            var transport: CurlTransport? = try CurlTransport.alone()
+            _ = try await Sending(server.get(), try #require(transport)).response()
+            #expect(server.openConnectionCount == 1)
+            transport = nil
+            try await server.connectionsClosed()
+        }
+
+        /// More than one engine takes: all are answered, and one after the other they find one connection.
+        @Test func enginesShareTheWorkOfOneHost() async throws {
+            let server = try TestServer(always: .status(200, body: "hello"))
+            defer { server.shutDown() }
+            let transport = try CurlTransport.alone { $0.engineCount = 3 }
+            for _ in 0..<5 { _ = try await Sending(server.get(), transport).response() }
+            #expect(server.connectionCount == 1)
+            let manager = RequestManager(
+                configuration: .init(
+                    maxConcurrentOperationCount: 40, maxConcurrentPerHost: 40, transport: .custom(transport)))
+            let results = await manager.batch((0..<400).map { _ in server.get() }).results
+            #expect(results.count { $0.code == nil } == 400)
+            #expect(server.requestCount == 405)
+        }
+
+        // MARK: Bodies from files
+
+        @Test func fileIsSentWithItsLength() async throws {
+            let directory = try TemporaryDirectory()
+            let file = directory.url.appending(path: "body")
+            let body = Reply.pattern(range: 0..<3_000_001)
+            try body.write(to: file)
+            let server = try TestServer(always: .status(200))
+            defer { server.shutDown() }
+            let request = Request<Data>.put(server.url()).body(fromFile: file, contentType: "a/b")
+            let response = try await Sending(request).response()
+            #expect(response.transfer.sentBytes == 3_000_001)
+            #expect(response.transfer.expectedSentBytes == 3_000_001)
+            let received = try await server.takeRequest()
+            #expect(received.body == body)
+            #expect(received.value(of: "Content-Length") == "3000001")
+            #expect(received.value(of: "Content-Type") == "a/b")
+            #expect(received.value(of: "Transfer-Encoding") == nil)
+        }
+
+        @Test func fileThatCannotBeSentIsToldBeforeAnythingIsSent() async throws {
+            let directory = try TemporaryDirectory()
+            let server = try TestServer(always: .status(200))
+            defer { server.shutDown() }
+            for file in [directory.url, directory.url.appending(path: "none"), URL(filePath: "/dev/null")] {
+                let error = try await Sending(Request<Data>.put(server.url()).body(fromFile: file)).error()
+                #expect(error.code == .bodyUnreadable)
+                #expect(error.message.contains(file.path))
+            }
+            #expect(server.connectionCount == 0)
+        }
+
+        /// As many bytes as it had when the request was started were promised.
+        @Test func fileThatBecomesShorterIsAnErrorAndNoShortBody() async throws {
+            let directory = try TemporaryDirectory()
+            let file = directory.url.appending(path: "body")
+            try Data(count: 20_000_000).write(to: file)
+            let gate = Gate()
+            let server = try TestServer()
+            defer { server.shutDown() }
+            server.enqueue(Reply.status(200).performing(.wait(gate), at: .requestBody(afterBytes: 1)))
+            let sending = Sending(Request<Data>.put(server.url()).body(fromFile: file))
+            try await server.connectionsAccepted(count: 1)
+            try Data(count: 1_000).write(to: file)
+            truncate(file.path, 1_000)
+            gate.open()
+            #expect(try await sending.error().code == .bodyUnreadable)
+            #expect(try await server.takeRequest().isBodyComplete == false)
+        }
+    }
+#endif
