@@ -1,7 +1,10 @@
+// For Linux only: elsewhere the target is empty, because packages build every target of theirs.
+#ifdef __linux__
 #include "CLibcurl.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 
 // The variadic functions, with libcurl's own signatures.
@@ -51,6 +54,11 @@ CURLMcode convoy_multi_set_long(CURLM *multi, int option, long value) {
     return curl_multi_setopt(multi, option, value);
 }
 
+int convoy_queued_bytes(int socket) {
+    int count = 0;
+    return socket >= 0 && ioctl(socket, TIOCOUTQ, &count) == 0 ? count : 0;
+}
+
 static int fork_count;
 static pthread_once_t fork_watch = PTHREAD_ONCE_INIT;
 // In the child, which has one thread then.
@@ -68,3 +76,4 @@ void convoy_prepare_thread(const char *name) {
     sigaddset(&set, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
+#endif

@@ -1,3 +1,4 @@
+#ifdef __linux__
 #include "Decoding.h"
 
 #include <dlfcn.h>
@@ -298,3 +299,4 @@ int convoy_decoder_is_complete(const convoy_decoder *decoder) {
 }
 
 const char *convoy_decoder_reason(const convoy_decoder *decoder) { return decoder->reason; }
+#endif

@@ -96,6 +96,8 @@ CURLMcode convoy_multi_set_long(CURLM *multi, int option, long value);
 /// Names the calling thread, for debuggers, and blocks SIGPIPE on it: libcurl does not guard its TLS writes when signals
 /// are off.
 void convoy_prepare_thread(const char *name);
+/// How many bytes of a socket the system has not sent; 0 when that is not known.
+int convoy_queued_bytes(int socket);
 /// How often this process has been forked off another since the library was first asked; from any thread.
 int convoy_fork_count(void);
 

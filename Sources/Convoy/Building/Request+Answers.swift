@@ -5,7 +5,7 @@ extension Request {
     /// The same request with an output made by a function of yours.
     ///
     /// - Parameter decode: makes the output of a complete body; what it throws becomes `.decodingFailed`.
-    /// - Thread: a queue of the operation's own, never a transport's.
+    /// - Thread: one of the library's, never a transport's.
     public func decoding<NewOutput: Sendable>(
         _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> NewOutput
     ) -> Request<NewOutput> {

@@ -35,7 +35,7 @@ extension Request {
 
     /// Sends a file as the body, read while it is sent, and sets the content type unless that is nil.
     ///
-    /// The file is looked at when the request starts: one that is missing, unreadable or no regular file, or becomes
+    /// The file is looked at when the request is ready to run, its dependencies finished: one that is missing, unreadable or no regular file, or becomes
     /// shorter while it is sent, ends the request with `.bodyUnreadable`.
     public func body(fromFile file: URL, contentType: String? = "application/octet-stream") -> Self {
         changed {

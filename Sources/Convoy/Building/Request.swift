@@ -34,7 +34,7 @@ public struct Request<Output: Sendable>: Sendable {
     ///   - method: the request method; `.get` by default.
     ///   - url: a URL or a string; a relative one is resolved against the manager's base URL (RFC 3986, section 5).
     ///   - decoding: makes the output of a complete body; what it throws becomes `.decodingFailed`.
-    ///     Runs on a queue of the operation's own, never on a transport's thread, and may take its time.
+    ///     Runs in the operation's own order, never on a transport's thread, and may take its time.
     public init(
         method: HTTPMethod = .get, url: some RequestURL,
         decoding: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output

@@ -9,7 +9,7 @@ public enum RequestBody: Sendable, Hashable {
     case data(Data)
     /// The bytes of a file, read while they are sent.
     ///
-    /// - Parameter byteCount: the file's size when the request was started. A file that is shorter when it is read fails
+    /// - Parameter byteCount: the file's size when the request had become ready to run. A file that is shorter when it is read fails
     ///   the request; of one that has grown, this many bytes are sent.
     case file(URL, byteCount: Int64)
 
@@ -25,7 +25,7 @@ public enum RequestBody: Sendable, Hashable {
     public var data: Data? { if case .data(let data) = self { data } else { nil } }
 }
 
-/// The body as the caller gave it; a file is looked at when the request starts.
+/// The body as the caller gave it; a file is looked at when the request is ready to run.
 enum GivenBody: Sendable, Hashable {
     case data(Data)
     case file(URL)

@@ -36,6 +36,8 @@ final class Lanes: Sendable {
     private let state = Locked(State())
     private let watchQueue = DispatchQueue(label: "convoy.lanes")
     private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
+    /// libdispatch has 255 threads, and others need some.
+    private static let workerLimit = 128
     private static let patience = DispatchTimeInterval.milliseconds(1)
 
     /// Puts an operation with code to run in line.
@@ -62,7 +64,7 @@ final class Lanes: Sendable {
             guard state.next < state.waiting.count else {
                 (state.waiting, state.next) = ([], 0)
                 state.workers -= 1
-                state.idle.append(queue)
+                if state.idle.count < Self.coreCount { state.idle.append(queue) }
                 return nil
             }
             defer {
@@ -91,7 +93,10 @@ final class Lanes: Sendable {
             }
             let isStuck = state.taken == state.takenAtLastLook
             state.takenAtLastLook = state.taken
-            if isStuck { return state.makeWorkers(min(state.waitingCount, max(1, state.workers))) }
+            if isStuck {
+                let room = max(0, Self.workerLimit - state.workers)
+                return state.makeWorkers(min(state.waitingCount, max(1, state.workers), room))
+            }
             return state.workers < Self.coreCount ? state.makeWorkers(1) : []
         }
         guard let queues else { return }

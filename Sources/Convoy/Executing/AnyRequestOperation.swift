@@ -46,6 +46,11 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         Cascade.release(&links)
     }
 
+    /// Whether starting it takes no time and runs nobody's code.
+    var startsInPassing: Bool {
+        !isObservedSynchronously && state.withLock { $0.outcome == nil && !$0.usesDisk }
+    }
+
     // MARK: What the caller can ask
 
     /// The tags of the request; those of a chain's link once it has been built.

@@ -49,6 +49,13 @@ struct OperationState {
     var lane = LaneWork()
 
     init(recipe: Recipe) { self.recipe = recipe }
+
+    /// Whether starting looks at files: a body's, a download's directory.
+    var usesDisk: Bool {
+        guard let core = recipe?.core else { return false }
+        if case .file = core.body { return true }
+        return core.destination.isFile
+    }
 }
 
 /// The attempt under way.

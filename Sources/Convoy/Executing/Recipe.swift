@@ -7,11 +7,11 @@ final class Recipe: Sendable {
     let core: RequestCore?
     /// Builds the request of a chain's link.
     ///
-    /// User code: runs on the operation's own queue.
+    /// User code: runs on the operation's lane.
     let build: (@Sendable () throws -> Recipe)?
     /// Decodes a complete body.
     ///
-    /// User code: runs on the operation's own queue.
+    /// User code: runs on the operation's lane.
     let respond: @Sendable (_ body: ReceivedBody, _ transfer: FinishedTransfer) throws -> AnyOutcome
 
     init<Output>(_ request: Request<Output>) {

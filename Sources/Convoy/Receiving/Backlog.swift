@@ -9,6 +9,9 @@ struct Backlog {
 
     init(highWaterBytes: Int64) { self.highWaterBytes = max(1, highWaterBytes) }
 
+    /// What may come over a limit where the transport can be held: what it had in hands.
+    static let slackBytes: Int64 = 1 << 20
+
     mutating func add(_ count: Int) {
         bytes += Int64(count)
         if bytes >= highWaterBytes { isHeld = true }

@@ -70,7 +70,8 @@ final class ChunkBuffer: Sendable {
 
     private func append(_ data: Data, limit: Int64) throws(RequestError) {
         guard !data.isEmpty else { return }
-        let (continuation, waiting) = state.withLock { state in
+        let (continuation, waiting) = state.withLock {
+            state -> (CheckedContinuation<Result<Data?, RequestError>, Never>?, Int64) in
             if let continuation = state.continuation {
                 state.continuation = nil
                 state.hasDelivered = true
@@ -78,7 +79,8 @@ final class ChunkBuffer: Sendable {
             }
             state.chunks.append(data)
             state.backlog.add(data.count)
-            return (nil, state.backlog.bytes)
+            let slack = state.calls?.canHold == true ? Backlog.slackBytes : 0
+            return (nil, state.backlog.bytes - slack)
         }
         continuation?.resume(returning: .success(data))
         if waiting > limit { throw .tooLarge("the reader is behind by \(waiting) bytes", limit: limit) }

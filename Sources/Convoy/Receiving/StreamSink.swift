@@ -50,7 +50,10 @@ final class StreamSink: BodySink {
             state.backlog.add(data.count)
             return state.backlog.bytes
         }
-        guard waiting <= limit else { throw .tooLarge("the stream is behind by \(waiting) bytes", limit: limit) }
+        let slack = calls.canHold ? Backlog.slackBytes : 0
+        guard waiting - slack <= limit else {
+            throw .tooLarge("the stream is behind by \(waiting) bytes", limit: limit)
+        }
         queue.async { self.writeAll(data) }
     }
 

@@ -3,7 +3,7 @@ import Foundation
 
 /// The standard decoders.
 ///
-/// They run on a queue of the operation's own, on a body that is complete.
+/// They run on the operation's lane, on a body that is complete.
 enum ResponseDecoding {
     /// Raw bytes for `Data`, text for `String`, JSON for everything else.
     static func standard<Output: Decodable & Sendable>(

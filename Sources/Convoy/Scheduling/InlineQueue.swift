@@ -16,15 +16,24 @@ final class InlineQueue: OperationQueue, @unchecked Sendable {
 
     private let state = Locked(State())
 
-    /// Starts an operation here and now, unless it has to wait in the queue.
+    /// Starts an operation here and now, in the plain case; else it goes the way of any queue.
+    ///
+    /// This thread may be a transport's: nobody's code may run here, no disk may be waited for, and no crowd be told.
     func run(_ operation: AnyRequestOperation) {
-        guard !isSuspended, operation.isReady else { return addOperation(operation) }
-        let isIn = state.withLock { state in
-            guard state.barriers == 0 else { return false }
-            state.running[ObjectIdentifier(operation)] = operation
-            return true
-        }
-        if isIn { operation.start() } else { addOperation(operation) }
+        let isPlain =
+            maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount && !isSuspended
+            && operation.isReady && operation.startsInPassing
+        let isIn =
+            isPlain
+            && state.withLock { state in
+                guard state.barriers == 0 else { return false }
+                state.running[ObjectIdentifier(operation)] = operation
+                return true
+            }
+        guard isIn else { return addOperation(operation) }
+        operation.start()
+        // Started by hand and over before it was noted here.
+        if operation.isFinished { finished(operation) }
     }
 
     /// An operation has finished; one that never ran here is no matter.

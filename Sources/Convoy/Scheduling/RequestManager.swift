@@ -37,7 +37,8 @@ public final class RequestManager: Sendable {
         public var baseURL: URL?
         /// What moves the bytes.
         public var transport: TransportChoice
-        /// Where callbacks run that ask for no other place; nil, the default: a serial queue of each operation's own.
+        /// Where callbacks run that ask for no other place; nil, the default: in order for each operation, on
+        /// threads that all share.
         public var callbacks: Delivery?
         /// Who is told of everything that happens.
         public var monitors: [any EventMonitor]

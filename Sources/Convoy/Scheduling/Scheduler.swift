@@ -24,6 +24,9 @@ final class Scheduler: Sendable {
         var lastDrain = 0
     }
 
+    /// How many operations a thread starts that only came to enqueue or to finish one.
+    private static let startsInPassing = 64
+
     let queue: OperationQueue
     /// The queue under the operation queue when that is the manager's own; an operation queue does not keep it alive.
     let startQueue: DispatchQueue?
@@ -108,10 +111,10 @@ final class Scheduler: Sendable {
             return true
         }
         guard begins == true else { return }
-        if operation.state.withLock({ $0.recipe?.build == nil || $0.prepared != nil }) {
+        if operation.state.withLock({ ($0.recipe?.build == nil && !$0.usesDisk) || $0.prepared != nil }) {
             prepare(operation)
         } else {
-            // Building a chain's link is user code.
+            // Building a chain's link is user code, and looking at a file may take its time.
             operation.onLane { self.prepare(operation) }
         }
     }
@@ -231,10 +234,21 @@ final class Scheduler: Sendable {
             return state.isPumping
         }
         guard !isPumping else { return }
+        var count = 0
         while let operation = takeNext() {
             // One that was started by hand meanwhile keeps its slot until it finishes; no queue would take it.
             guard operation.state.withLock({ $0.machine.isWaitingToStart }) else { continue }
-            if let inlineQueue { inlineQueue.run(operation) } else { queue.addOperation(operation) }
+            guard let inlineQueue else {
+                queue.addOperation(operation)
+                continue
+            }
+            inlineQueue.run(operation)
+            count += 1
+            // This may be somebody's main thread, and others may add as fast as it starts.
+            if count == Self.startsInPassing, let startQueue {
+                state.withLock { $0.isPumping = false }
+                return startQueue.async { self.pump() }
+            }
         }
     }
 

@@ -47,11 +47,11 @@ public struct ConnectionOptions: Sendable, Hashable {
 
     /// By which way requests go.
     public enum Proxy: Sendable, Hashable {
-        /// What `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` say.
+        /// What `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` say when the first request is sent.
         case environment
         /// Straight to the server, whatever the environment says.
         case none
-        /// By this proxy: `http://name:port` or `https://name:port`, with credentials that only the proxy gets to see.
+        /// By this proxy, its port included: `http://name:port` or `https://name:port`, with credentials that only the proxy gets to see.
         case server(URL, userName: String? = nil, password: String? = nil)
     }
 
@@ -78,9 +78,9 @@ public struct ConnectionOptions: Sendable, Hashable {
     public var proxy = Proxy.environment
     /// Which versions of HTTP may be spoken.
     public var httpVersion = HTTPVersion.automatic
-    /// How many bytes of header an answer may have, interim responses included; 300 KiB by default.
+    /// How many bytes of header an answer may have, interim responses included; 300 KiB by default and at most.
     public var maximumHeaderBytes: Int64 = 300 << 10
-    /// How many fields the header of an answer may have; 5,000 by default.
+    /// How many fields the header of an answer may have; 5,000 by default and at most.
     public var maximumHeaderFieldCount = 5_000
     /// How long connections are kept without work; 60 seconds by default.
     ///

@@ -62,7 +62,11 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         _: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
-        completionHandler(entries.withLock { $0[task.taskIdentifier]?.body }?.makeStream())
+        #if canImport(FoundationNetworking)
+            completionHandler(entries.withLock { $0[task.taskIdentifier]?.body }?.makeStream())
+        #else
+            completionHandler(nil)
+        #endif
     }
 
     func urlSession(

@@ -21,7 +21,8 @@ public protocol Transport: AnyObject, Sendable {
     /// Whether tasks may be made and resumed from within a client's callbacks, on the transport's own thread; false unless
     /// you say so.
     ///
-    /// A request is then started by the end of another, without a change of threads.
+    /// A request is then started by the end of another, without a change of threads: `makeTask` and `resume()` may run on
+    /// the transport's thread, and must not wait.
     var isReentrant: Bool { get }
 
     /// Makes a suspended task for an attempt.
@@ -44,6 +45,8 @@ public protocol TransportClient: AnyObject, Sendable {
     func didReceive(_ head: ResponseHead)
     /// The next bytes of the body, content-decoded.
     ///
+    /// More may come after false: what the transport has in hands.
+    ///
     /// - Returns: whether more may come. After false a transport with ``Transport/pausesInPlace`` holds its task as if
     ///   `suspend()` had been called, then calls ``didHold()``.
     func didReceive(_ data: Data) -> Bool
@@ -65,6 +68,4 @@ extension Transport {
 extension TransportClient {
     /// By default measurements are dropped.
     public func didCollect(_: TransferMetrics) {}
-    /// By default nobody resumes what is held.
-    public func didHold() {}
 }

@@ -55,9 +55,19 @@ public final class URLSessionTransport: Transport {
                 .invalidRequest,
                 "nothing was sent: the URLSession transport has no transferTimeout(_:); use another one")
         }
-        let task = session.dataTask(with: URLRequest(request))
+        let task = makeTask(for: request)
         delegate.register(client, for: task, body: request.body)
         return task
+    }
+
+    private func makeTask(for request: PreparedRequest) -> URLSessionDataTask {
+        #if canImport(Darwin)
+            // The system streams a file and knows its length.
+            if case .file(let file, _)? = request.body {
+                return session.uploadTask(with: URLRequest(request), fromFile: file)
+            }
+        #endif
+        return session.dataTask(with: URLRequest(request))
     }
 
     private static func callbackQueue() -> OperationQueue {
@@ -109,23 +119,19 @@ extension URLRequest {
             }
         #else
             timeoutInterval = request.idleTimeout.seconds
-            switch request.body {
-            case .data(let data): httpBody = data
-            case .file(_, let byteCount):
-                httpBodyStream = request.body?.makeStream()
-                setValue(String(byteCount), forHTTPHeaderField: "Content-Length")
-            case nil: break
-            }
+            httpBody = request.body?.data
         #endif
     }
 }
 
-extension RequestBody {
-    /// A fresh stream of the bytes, to be opened by the loader.
-    func makeStream() -> InputStream? {
-        switch self {
-        case .data(let data): InputStream(data: data)
-        case .file(let file, _): InputStream(url: file)
+#if canImport(FoundationNetworking)
+    extension RequestBody {
+        /// A fresh stream of the bytes, to be opened by the loader.
+        func makeStream() -> InputStream {
+            switch self {
+            case .data(let data): InputStream(data: data)
+            case .file(let file, let byteCount): FileBodyStream(file, byteCount: byteCount)
+            }
         }
     }
-}
+#endif

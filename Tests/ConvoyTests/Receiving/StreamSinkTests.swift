@@ -275,7 +275,7 @@ private final class StreamBox: @unchecked Sendable {
         let gate = DispatchSemaphore(value: 0)
         defer { gate.signal() }
         let box = StreamBox([.max], gate: gate)
-        let server = StubServer.held()
+        let server = StubServer.held(pausesInPlace: false)
         let sending = Sending(
             Request.stub("a").maximumBodyBytes(10).written(to: { box.make() }), over: server.transport)
         let exchange = await server.exchanges.wait()[0]

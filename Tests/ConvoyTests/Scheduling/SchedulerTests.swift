@@ -26,4 +26,25 @@ import Testing
         await manager.drain()
         #expect(server.paths == ["/second", "/first", "/third"])
     }
+
+    /// Rule 8: what begins because another ended begins on the transport's thread only if nobody looks on.
+    @Test func whoIsObservedDoesNotStartOnATransportsThread() async {
+        let server = StubServer.held()
+        let manager = server.manager(1)
+        let observed = manager.operation(.stub("b"))
+        let started = EventLog<UInt>()
+        let observation = observed.observe(\.isExecuting) { operation, _ in
+            if operation.isExecuting { started.record(UInt(bitPattern: ObjectIdentifier(Thread.current).hashValue)) }
+        }
+        manager.enqueue(manager.operation(.stub("a")), observed)
+        let exchange = await server.exchanges.wait()[0]
+        let teller = await offPool {
+            let thread = UInt(bitPattern: ObjectIdentifier(Thread.current).hashValue)
+            exchange.answer(200)
+            return thread
+        }
+        #expect(await started.wait().first != teller)
+        observed.cancel()
+        withExtendedLifetime(observation) {}
+    }
 }

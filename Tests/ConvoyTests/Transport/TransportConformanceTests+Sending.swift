@@ -155,4 +155,29 @@ extension TransportConformanceTests {
         }
         #expect(server.requestCount == 2)
     }
+
+    /// Behind the length that was declared, what a log grows by would be the next request of the connection.
+    @Test(arguments: ConformingTransport.all)
+    func fileThatGrowsIsSentAsItWas(_ subject: ConformingTransport) async throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.url.appending(path: "log")
+        let body = Reply.pattern(range: 0..<12_000_000)
+        try body.write(to: file)
+        let gate = Gate()
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue(Reply.status(200).performing(.wait(gate), at: .requestBody(afterBytes: 1)))
+        let sending = Sending(Request<Data>.put(server.url()).body(fromFile: file), over: subject.transport)
+        try await server.connectionsAccepted(count: 1)
+        let end = try FileHandle(forWritingTo: file)
+        try end.seekToEnd()
+        try end.write(contentsOf: Data("GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
+        try end.close()
+        gate.open()
+        _ = try await sending.response()
+        let request = try await server.takeRequest()
+        #expect(request.bodyByteCount == 12_000_000)
+        #expect(request.body == body)
+        #expect(server.requestCount == 1 && server.rejectedRequestCount == 0)
+    }
 }

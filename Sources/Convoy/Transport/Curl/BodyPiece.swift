@@ -52,6 +52,11 @@
         mutating func take() -> Data {
             defer { (bytes, count, capacity) = (nil, 0, 0) }
             guard let bytes else { return Data() }
+            // A buffer that is mostly empty is not kept by whoever is behind.
+            if count * 2 < capacity {
+                defer { Self.free(bytes, capacity) }
+                return Data(bytes: bytes, count: count)
+            }
             if capacity == Self.largest { return LargeBuffers.data(bytes, count: count) }
             return Data(bytesNoCopy: bytes, count: count, deallocator: .custom { bytes, _ in bytes.deallocate() })
         }

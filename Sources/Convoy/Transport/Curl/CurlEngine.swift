@@ -86,7 +86,8 @@
             while let transfers = take(for: loop, hasSleptIdle) {
                 loop.turn(transfers)
                 let sleeps = inbox.withLock { inbox in
-                    inbox.isAwake = !inbox.transfers.isEmpty || loop.looksAgain
+                    inbox.isAwake =
+                        !inbox.transfers.isEmpty || loop.looksAgain || (inbox.isClosing && loop.isIdle)
                     return !inbox.isAwake
                 }
                 hasSleptIdle = sleeps && loop.sleep()

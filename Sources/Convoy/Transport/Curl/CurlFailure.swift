@@ -20,8 +20,8 @@
         private static func kind(
             of code: CURLcode, _ handle: CurlHandle, _ request: PreparedRequest, hasHead: Bool, system: Int32
         ) -> (Code, String) {
-            let isLost = [ECONNRESET, EPIPE, ETIMEDOUT, ENETRESET, ECONNABORTED, EHOSTUNREACH, ENETUNREACH].contains(
-                system)
+            // What sending or receiving can meet; another is left over from an address that was tried before.
+            let isLost = [ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED].contains(system)
             let connectCode = handle.long(CurlInfo.httpConnectCode)
             switch code {
             case 5: return (.proxyFailed, "the name of the proxy could not be resolved")
@@ -43,7 +43,7 @@
             case 18: return (.connectionLost, "the connection was closed in the middle of the answer")
             case 55: return (.connectionLost, "the connection was lost while sending")
             // Without an error of the system's, over plain HTTP, it is the framing that is wrong.
-            case 56 where system == 0 && hasHead && !request.isHTTPS:
+            case 56 where !isLost && hasHead && !request.isHTTPS:
                 return (.badResponse, "the body of the answer is malformed")
             case 56: return (.connectionLost, "the connection was lost")
             case 16, 92, 95: return (.connectionLost, "the server ended the stream")

@@ -12,6 +12,8 @@
         /// Whose callbacks are called; nil between two transfers.
         var transfer: CurlTransfer?
         private var headerList: UnsafeMutablePointer<curl_slist>?
+        /// What is in the list.
+        private var headerLines: [String] = []
         private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: CurlHandle.errorTextSize)
         /// libcurl's own CURL_ERROR_SIZE.
         private static let errorTextSize = 256
@@ -20,17 +22,20 @@
         let hasProxy: Bool
         private var canReuse = true
 
-        /// Makes a handle; nil when libcurl is out of memory.
-        init?(_ options: ConnectionOptions) {
+        /// Makes a handle.
+        ///
+        /// - Throws: `.transportFailed` when this libcurl cannot do what an option asks, or is out of memory.
+        init(_ options: ConnectionOptions) throws(RequestError) {
             if case .server = options.proxy { hasProxy = true } else { hasProxy = false }
             guard let easy = curl_easy_init() else {
                 errorText.deallocate()
-                return nil
+                throw RequestError(.transportFailed, "nothing was sent: libcurl is out of memory")
             }
             self.easy = easy
             errorText.initialize(repeating: 0, count: Self.errorTextSize)
             setUpCallbacks()
-            setUp(options)
+            setUp()
+            try setUp(options)
         }
 
         deinit {
@@ -63,8 +68,11 @@
                 guard origin == 0, let transfer = CurlHandle.transfer(of: context) else { return 1 }
                 return transfer.rewindBody(to: offset) ? 0 : 1
             }
-            let code = convoy_set_prereq_callback(easy) { context, _, _, _, localPort in
-                CurlHandle.transfer(of: context)?.mayBeSent(fromPort: localPort) == true ? 0 : 1
+            let code = convoy_set_prereq_callback(easy) { context, remoteAddress, _, remotePort, localPort in
+                let address = remoteAddress.flatMap { String(validatingCString: $0) } ?? ""
+                let connection = KeptConnections.Key(
+                    remoteAddress: address, remotePort: remotePort, localPort: localPort)
+                return CurlHandle.transfer(of: context)?.mayBeSent(on: connection) == true ? 0 : 1
             }
             // libcurl before 7.80: nobody could look at a kept connection, or keep it from sending a POST twice.
             canReuse = code == 0
@@ -82,87 +90,158 @@
             context.flatMap { Unmanaged<CurlHandle>.fromOpaque($0).takeUnretainedValue().transfer }
         }
 
-        private func setUp(_ options: ConnectionOptions) {
+        /// What is the same for everybody.
+        private func setUp() {
             // No signals: they would meet whatever thread there is.
             convoy_set_long(easy, CurlOption.noSignal, 1)
+            // Taking a transfer back does not wait for a name lookup; libcurl 7.87.
+            convoy_set_long(easy, CurlOption.quickExit, 1)
             convoy_set_long(easy, CurlOption.tcpKeepAlive, 1)
             convoy_set_long(easy, CurlOption.bufferSize, 60 << 10)
             convoy_set_long(easy, CurlOption.uploadBufferSize, 256 << 10)
             convoy_set_long(easy, CurlOption.suppressConnectHeaders, 1)
+            // The path as the request tells it, which somebody may have signed.
+            convoy_set_long(easy, CurlOption.pathAsIs, 1)
             // Decoded by us: libcurl takes a coding that is cut short for a complete one.
             convoy_set_long(easy, CurlOption.contentDecoding, 0)
-            // Fields of these names in a request replace them.
+            // A field of that name in a request replaces it.
             convoy_set_string(easy, CurlOption.userAgent, "Convoy")
-            let codings = ContentDecoder.acceptedCodings
-            if !codings.isEmpty { convoy_set_string(easy, CurlOption.acceptEncoding, codings) }
+        }
+
+        /// What the options ask; each is done, or refused by its name.
+        private func setUp(_ options: ConnectionOptions) throws(RequestError) {
             // CURL_HTTP_VERSION_2TLS or _1_1; CURL_SSLVERSION_TLSv1_2.
-            convoy_set_long(easy, CurlOption.httpVersion, options.httpVersion == .automatic ? 4 : 2)
-            convoy_set_long(easy, CurlOption.sslVersion, 6)
-            convoy_set_long(easy, CurlOption.connectTimeoutMilliseconds, options.connectTimeout.wholeMilliseconds)
+            let version = options.httpVersion == .automatic ? 4 : 2
+            try check("httpVersion", convoy_set_long(easy, CurlOption.httpVersion, version))
+            try check("trust", convoy_set_long(easy, CurlOption.sslVersion, 6))
+            let timeout = options.connectTimeout.wholeMilliseconds
+            try check("connectTimeout", convoy_set_long(easy, CurlOption.connectTimeoutMilliseconds, timeout))
+            let age = Int(clamping: Int64(options.idleConnectionTime.seconds.rounded(.up)))
+            convoy_set_long(easy, CurlOption.maxAgeOfConnection, min(age, 1 << 30))
             if case .certificates(let file) = options.trust {
-                convoy_set_string(easy, CurlOption.caInfo, file.path)
-                convoy_set_string(easy, CurlOption.proxyCAInfo, file.path)
+                try check("trust", convoy_set_string(easy, CurlOption.caInfo, file.path))
                 // The system's directory of certificates is not meant.
-                convoy_set_string(easy, CurlOption.caPath, nil)
+                try check("trust", convoy_set_string(easy, CurlOption.caPath, nil))
             }
             if !options.pinnedPublicKeys.isEmpty {
                 let pins = options.pinnedPublicKeys.sorted().map { "sha256//" + $0 }.joined(separator: ";")
-                convoy_set_string(easy, CurlOption.pinnedPublicKey, pins)
+                try check("pinnedPublicKeys", convoy_set_string(easy, CurlOption.pinnedPublicKey, pins))
             }
             if let certificate = options.clientCertificate {
-                convoy_set_string(easy, CurlOption.sslCert, certificate.certificateFile.path)
-                convoy_set_string(easy, CurlOption.sslKey, certificate.privateKeyFile.path)
+                let name = "clientCertificate"
+                try check(name, convoy_set_string(easy, CurlOption.sslCert, certificate.certificateFile.path))
+                try check(name, convoy_set_string(easy, CurlOption.sslKey, certificate.privateKeyFile.path))
                 // An empty one too: without any, OpenSSL asks at the terminal for that of a locked key.
-                convoy_set_string(easy, CurlOption.keyPassword, certificate.password ?? "")
+                try check(name, convoy_set_string(easy, CurlOption.keyPassword, certificate.password ?? ""))
             }
+            try setUpProxy(options)
+        }
+
+        private func setUpProxy(_ options: ConnectionOptions) throws(RequestError) {
             switch options.proxy {
             case .environment:
                 // libcurl would ask the environment again for each request.
                 if !Self.environmentHasProxy { convoy_set_string(easy, CurlOption.proxy, "") }
-            case .none: convoy_set_string(easy, CurlOption.proxy, "")
+            case .none: try check("proxy", convoy_set_string(easy, CurlOption.proxy, ""))
             case .server(let url, let userName, let password):
-                convoy_set_string(easy, CurlOption.proxy, url.absoluteString)
+                try check("proxy", convoy_set_string(easy, CurlOption.proxy, url.absoluteString))
                 // Not past it, whatever `no_proxy` says.
-                convoy_set_string(easy, CurlOption.noProxy, "")
+                try check("proxy", convoy_set_string(easy, CurlOption.noProxy, ""))
                 if userName != nil || password != nil {
                     // Decoded by every version, unlike the options for each alone.
                     let parts = [userName ?? "", password ?? ""].map(\.percentEncoded)
-                    convoy_set_string(easy, CurlOption.proxyUserPassword, parts.joined(separator: ":"))
+                    let credentials = parts.joined(separator: ":")
+                    try check("proxy", convoy_set_string(easy, CurlOption.proxyUserPassword, credentials))
                 }
             }
+            // A proxy reached by TLS is trusted as servers are; a libcurl without such proxies reaches none.
+            let isSecure = convoy_set_long(easy, CurlOption.proxySSLVersion, 6) == 0
+            guard isSecure, case .certificates(let file) = options.trust else { return }
+            try check("trust", convoy_set_string(easy, CurlOption.proxyCAInfo, file.path))
+            try check("trust", convoy_set_string(easy, CurlOption.proxyCAPath, nil))
         }
 
-        /// Sets what this request needs, and unsets what the last one had.
-        func prepare(for transfer: CurlTransfer) {
+        private func check(_ name: String, _ code: CURLcode) throws(RequestError) {
+            guard code != 0 else { return }
+            throw RequestError(
+                .transportFailed, "this libcurl cannot do what \(name) asks: \(CurlLibrary.message(of: code))")
+        }
+
+        /// Sets what this request needs, and unsets what the last one had; false when libcurl does not take it.
+        func prepare(for transfer: CurlTransfer) -> Bool {
             let request = transfer.request
             self.transfer = transfer
             errorText.pointee = 0
             convoy_set_long(easy, CurlOption.forbidReuse, canReuse ? 0 : 1)
-            convoy_set_string(easy, CurlOption.url, request.url.absoluteString)
             // Puts method, body and "no body" back to a plain GET.
-            convoy_set_long(easy, CurlOption.httpGet, 1)
+            var codes = [
+                convoy_set_string(easy, CurlOption.url, request.url.absoluteString),
+                convoy_set_long(easy, CurlOption.httpGet, 1),
+            ]
             if request.method == .head {
-                convoy_set_long(easy, CurlOption.noBody, 1)
+                codes.append(convoy_set_long(easy, CurlOption.noBody, 1))
             } else if let length = transfer.bodyLength {
-                convoy_set_long(easy, CurlOption.upload, 1)
-                convoy_set_int64(easy, CurlOption.inFileSize, length)
+                codes.append(convoy_set_long(easy, CurlOption.upload, 1))
+                codes.append(convoy_set_int64(easy, CurlOption.inFileSize, length))
             }
             let isImplied = request.method == .head || (request.method == .get && transfer.bodyLength == nil)
-            convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : request.method.rawValue)
+            codes.append(convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : request.method.rawValue))
             convoy_set_long(easy, CurlOption.pipeWait, request.isHTTPS ? 1 : 0)
-            convoy_set_long(
-                easy, CurlOption.timeoutMilliseconds, request.transferTimeout.map(\.wholeMilliseconds) ?? 0)
+            let timeout = request.transferTimeout.map(\.wholeMilliseconds) ?? 0
+            codes.append(convoy_set_long(easy, CurlOption.timeoutMilliseconds, timeout))
+            return setHeaderLines(transfer.headerLines) && codes.allSatisfy { $0 == 0 }
+        }
+
+        private func setHeaderLines(_ lines: [String]) -> Bool {
+            guard lines != headerLines else { return true }
             var list: UnsafeMutablePointer<curl_slist>?
-            for line in transfer.headerLines { list = curl_slist_append(list, line) ?? list }
-            convoy_set_list(easy, CurlOption.httpHeader, list)
+            for line in lines {
+                guard let longer = curl_slist_append(list, line) else {
+                    curl_slist_free_all(list)
+                    return false
+                }
+                list = longer
+            }
+            guard convoy_set_list(easy, CurlOption.httpHeader, list) == 0 else {
+                curl_slist_free_all(list)
+                return false
+            }
             curl_slist_free_all(headerList)
-            headerList = list
+            (headerList, headerLines) = (list, lines)
+            return true
         }
 
         /// Has the connection closed after this transfer.
         func forbidReuse() { convoy_set_long(easy, CurlOption.forbidReuse, 1) }
 
-        // MARK: Afterwards
+        // MARK: What came of it
+
+        /// How much libcurl has sent, and how much of it the system still keeps: changes while bytes move.
+        struct SendingMark: Equatable {
+            var sentBytes: Int64 = 0
+            var queuedBytes: Int32 = 0
+        }
+
+        var sendingMark: SendingMark {
+            var mark = SendingMark()
+            convoy_get_int64(easy, CurlInfo.uploadedBytes, &mark.sentBytes)
+            mark.queuedBytes = convoy_queued_bytes(activeSocket)
+            return mark
+        }
+
+        /// The connection last used, when it is one that carries a request at a time.
+        var connection: KeptConnections.Key? {
+            guard long(CurlInfo.httpVersion) < 3 else { return nil }
+            return KeptConnections.Key(
+                remoteAddress: string(CurlInfo.primaryAddress), remotePort: Int32(clamping: long(CurlInfo.primaryPort)),
+                localPort: Int32(clamping: long(CurlInfo.localPort)))
+        }
+
+        private func string(_ info: Int32) -> String {
+            var text: UnsafePointer<CChar>?
+            guard convoy_get_string(easy, info, &text) == 0, let text else { return "" }
+            return String(validatingCString: text) ?? ""
+        }
 
         /// The socket of the connection last used, or -1.
         var activeSocket: Int32 {
@@ -202,10 +281,7 @@
             case 30: metrics.httpVersion = "3"
             default: break
             }
-            var address: UnsafePointer<CChar>?
-            if convoy_get_string(easy, CurlInfo.primaryAddress, &address) == 0, let address {
-                metrics.remoteAddress = String(validatingCString: address) ?? ""
-            }
+            metrics.remoteAddress = string(CurlInfo.primaryAddress)
             metrics.remotePort = long(CurlInfo.primaryPort)
             metrics.receivedHeaderBytes = Int64(long(CurlInfo.headerSize))
             metrics.sentHeaderBytes = Int64(long(CurlInfo.requestSize))

@@ -19,9 +19,11 @@
         private var last: (name: String, value: String)?
         private var fieldCount = 0
         /// All header bytes so far, of interim answers too.
-        private(set) var byteCount: Int64 = 0
+        private var byteCount: Int64 = 0
         /// Whether the head of the answer that counts is complete: what follows are trailers.
         private(set) var isComplete = false
+        /// Of the last head that was complete.
+        private(set) var lastStatusCode: Int?
 
         init(maximumBytes: Int64, maximumFieldCount: Int) {
             self.maximumBytes = maximumBytes
@@ -77,6 +79,7 @@
 
         private mutating func finish(_ statusCode: Int) throws(Defect) -> ResponseHead {
             defer { (self.statusCode, fields) = (nil, HeaderFields()) }
+            lastStatusCode = statusCode
             guard statusCode != 101 else {
                 throw Defect(reason: "the server switches protocols, which nobody asked for")
             }
@@ -145,7 +148,9 @@
             var bytes = bytes
             while let first = bytes.first, first == 0x20 || first == 0x09 { bytes.removeFirst() }
             while let last = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }
-            guard !bytes.contains(0) else { throw Defect(reason: "a header field contains NUL") }
+            guard !bytes.contains(where: { $0 == 0 || $0 == 0x0d }) else {
+                throw Defect(reason: "a header field contains NUL or CR")
+            }
             return text(bytes)
         }
 

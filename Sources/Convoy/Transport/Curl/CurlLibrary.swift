@@ -36,7 +36,6 @@
 
     /// Options of an easy handle, by libcurl's numbers.
     enum CurlOption {
-        static let acceptEncoding: Int32 = 10_102
         static let userAgent: Int32 = 10_018
         static let writeData: Int32 = 10_001
         static let url: Int32 = 10_002
@@ -46,6 +45,11 @@
         static let writeFunction: Int32 = 20_011
         static let readFunction: Int32 = 20_012
         static let forbidReuse: Int32 = 75
+        static let quickExit: Int32 = 322
+        static let pathAsIs: Int32 = 234
+        static let maxAgeOfConnection: Int32 = 288
+        static let proxySSLVersion: Int32 = 250
+        static let proxyCAPath: Int32 = 10_247
         static let httpHeader: Int32 = 10_023
         static let sslCert: Int32 = 10_025
         static let keyPassword: Int32 = 10_026
@@ -93,6 +97,7 @@
         static let localPort: Int32 = 0x20_002a
         static let httpVersion: Int32 = 0x20_002e
         static let activeSocket: Int32 = 0x50_002c
+        static let uploadedBytes: Int32 = 0x60_0007
         static let totalTime: Int32 = 0x60_0032
         static let nameLookupTime: Int32 = 0x60_0033
         static let connectTime: Int32 = 0x60_0034

@@ -13,6 +13,8 @@
         private var active: [CurlTransfer] = []
         private var flushes: [CurlTransfer] = []
         private var kept = KeptConnections()
+        /// Those that decode on in the next turn.
+        private var shares: [CurlTransfer] = []
         private var nextIdleCheck: ContinuousClock.Instant?
         /// Whether the next turn begins without sleeping.
         private(set) var looksAgain = false
@@ -43,6 +45,9 @@
             looksAgain = false
             now = .now
             for transfer in transfers { transfer.update(in: self) }
+            let shares = shares
+            self.shares = []
+            for transfer in shares { transfer.takeNextShare() }
             var running: Int32 = 0
             curl_multi_perform(multi, &running)
             while let transfer = flushes.popLast() { transfer.flush() }
@@ -52,11 +57,13 @@
 
         /// Waits for the network or for a call; true when there was no work for the whole idle time.
         func sleep() -> Bool {
-            let time = isIdle ? options.idleConnectionTime : nextIdleCheck.map { $0 - .now } ?? .seconds(60)
+            let idleTime = min(options.idleConnectionTime, .seconds(86_400))
+            let time = isIdle ? idleTime : nextIdleCheck.map { $0 - .now } ?? .seconds(60)
             let milliseconds = Int32(
-                clamping: Int64((min(max(.zero, time), .seconds(86_400)) / .milliseconds(1)).rounded(.up)))
+                clamping: Int64((max(.zero, time) / .milliseconds(1)).rounded(.up)))
             let start = ContinuousClock.now
-            convoy_multi_poll(multi, milliseconds)
+            // What cannot wait must not spin.
+            if convoy_multi_poll(multi, milliseconds) != 0 { Thread.sleep(forTimeInterval: 0.01) }
             return isIdle && ContinuousClock.now - start >= time
         }
 
@@ -81,12 +88,13 @@
                 guard let time = transfer.checkIdle(now) else { continue }
                 next = next.map { min($0, time) } ?? time
             }
-            nextIdleCheck = next
+            // Not for each one alone: looking at all of them costs something.
+            nextIdleCheck = next.map { max($0, now + .milliseconds(2)) }
         }
 
         // MARK: For transfers
 
-        func takeHandle() -> CurlHandle? { idleHandles.popLast() ?? CurlHandle(options) }
+        func takeHandle() -> CurlHandle? { idleHandles.popLast() ?? (try? CurlHandle(options)) }
 
         /// Gives a transfer's handle to libcurl; false when that did not work.
         func add(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
@@ -114,15 +122,23 @@
         }
 
         /// Begins a transfer again whose request has not been sent.
-        func restart(_ handle: CurlHandle) {
+        func restart(_ handle: CurlHandle) -> Bool {
             curl_multi_remove_handle(multi, handle.easy)
-            curl_multi_add_handle(multi, handle.easy)
             looksAgain = true
+            return curl_multi_add_handle(multi, handle.easy) == 0
         }
 
-        func noteConnection(of handle: CurlHandle) { kept.note(handle) }
+        func noteConnection(of handle: CurlHandle) {
+            if let connection = handle.connection { kept.note(connection, socket: handle.activeSocket) }
+        }
 
-        func hasUnreadInput(onPort port: Int32) -> Bool { kept.hasUnreadInput(onPort: port) }
+        func hasUnreadInput(on connection: KeptConnections.Key) -> Bool { kept.hasUnreadInput(on: connection) }
+
+        /// Has a transfer decode on in the next turn.
+        func giveNextShare(to transfer: CurlTransfer) {
+            shares.append(transfer)
+            looksAgain = true
+        }
 
         func flushLater(_ transfer: CurlTransfer) { flushes.append(transfer) }
 

@@ -35,6 +35,7 @@
             transfer.engine.look(at: transfer) { wishes in
                 wishes.hasBegun = true
                 wishes.isSuspended = false
+                wishes.wasResumed = true
             }
         }
 

@@ -36,50 +36,57 @@
             }
         }
 
+        /// How much one transfer decodes before others have their turn: a few bytes can stand for gigabytes.
+        private static let decodingShare = 1 << 20
+
         func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
             noteActivity()
-            if wishes.withLock({ $0.isSuspended }) { isHeld = true }
-            guard !isHeld else {
+            if wishes.withLock({ $0.isSuspended }) { hold.byOwner = true }
+            guard !hold.isHeld else {
                 isPaused = true
                 return CurlCallbackResult.pause
             }
             guard let decoder else {
                 keep(bytes)
-                return failure == nil ? bytes.count : 0
+                return bytes.count
             }
             let used = decode(bytes, with: decoder)
-            if used < bytes.count || decoder.hasPendingOutput {
-                undecoded = Data(bytes[used...])
-            }
+            if used < bytes.count { undecoded = Data(bytes[used...]) }
             return failure == nil ? bytes.count : 0
         }
 
         private func decode(_ bytes: UnsafeRawBufferPointer, with decoder: ContentDecoder) -> Int {
+            var share = Self.decodingShare
             do throws(ContentDecodingError) {
-                return try decoder.decode(bytes) { output in
+                let used = try decoder.decode(bytes) { output in
                     keep(output)
-                    return !isHeld
+                    share -= output.count
+                    return !hold.isHeld && share > 0
                 }
+                if share <= 0, used < bytes.count || decoder.hasPendingOutput {
+                    hold.forATurn = true
+                    loop?.giveNextShare(to: self)
+                }
+                return used
             } catch {
                 failure = .undecodable(error)
                 return bytes.count
             }
         }
 
-        /// Goes on where the client stopped.
+        /// Goes on where decoding stopped.
         func deliverUndecoded() {
             guard let decoder, !undecoded.isEmpty || decoder.hasPendingOutput else { return }
             let bytes = undecoded
             undecoded = Data()
             let used = bytes.withUnsafeBytes { decode($0, with: decoder) }
-            flush()
             if used < bytes.count { undecoded = Data(bytes.dropFirst(used)) }
-            if failure != nil { finish(failure) }
+            flush()
+            if let failure { finish(failure) }
         }
 
         /// Puts bytes to those that go to the client together.
         private func keep(_ bytes: UnsafeRawBufferPointer) {
-            hasBody = true
             var rest = bytes[...]
             while !rest.isEmpty {
                 rest = rest.dropFirst(piece.append(UnsafeRawBufferPointer(rebasing: rest), expecting: expectedBytes))
@@ -96,7 +103,7 @@
             isListedForFlush = false
             guard !piece.isEmpty else { return }
             guard client?.didReceive(piece.take()) != true else { return }
-            isHeld = true
+            hold.byClient = true
             client?.didHold()
         }
     }

@@ -15,7 +15,7 @@
         func giveBody(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
             guard let source else { return 0 }
             guard !wishes.withLock({ $0.isSuspended }) else {
-                (isHeld, isPaused) = (true, true)
+                (hold.byOwner, isPaused) = (true, true)
                 return CurlCallbackResult.pause
             }
             switch source.take(into: buffer) {
@@ -39,21 +39,27 @@
             return true
         }
 
-        /// Asked before the request goes out, and again before libcurl sends it on a fresh connection because the pooled
-        /// one was dead: by then the server may have seen it (RFC 9112, section 9.3.1).
-        func mayBeSent(fromPort localPort: Int32) -> Bool {
-            timesSent += 1
-            if !request.isHTTPS, loop?.hasUnreadInput(onPort: localPort) == true {
+        /// Asked before the request goes out, and again before libcurl sends it once more: on a fresh connection, because
+        /// the pooled one was dead and the server may have seen it (RFC 9112, section 9.3.1), or after a 417.
+        func mayBeSent(on connection: KeptConnections.Key) -> Bool {
+            if loop?.hasUnreadInput(on: connection) == true {
                 isOnBadConnection = true
+                timesSent += 1
                 return false
             }
-            if timesSent == 1 || request.method.isIdempotent || request.headerFields.contains("Idempotency-Key") {
-                return true
+            let wasRefused = parser.lastStatusCode == 417
+            timesSent += 1
+            guard
+                timesSent == 1 || wasRefused || request.method.isIdempotent
+                    || request.headerFields.contains("Idempotency-Key")
+            else {
+                failure = RequestError(
+                    .connectionLost,
+                    "the connection was lost before an answer, and the server may have acted on the request already")
+                return false
             }
-            failure = RequestError(
-                .connectionLost,
-                "the connection was lost before an answer, and the server may have acted on the request already")
-            return false
+            if timesSent > 1 { beginAgain() }
+            return true
         }
 
         /// The header lines libcurl does not make by itself.
@@ -66,10 +72,16 @@
                 {
                     continue
                 }
-                lines.append(field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
+                let value = field.value.trimmingCharacters(in: .whitespaces)
+                lines.append(value.isEmpty ? "\(field.name);" : "\(field.name): \(value)")
             }
-            // A large body asks first; a small one would only wait for the answer.
-            if let length = bodyLength, length <= 1 << 20, !fields.contains("Expect") { lines.append("Expect:") }
+            if !fields.contains("Accept-Encoding") {
+                // A part of a coded body cannot be decoded.
+                let codings = fields.contains("Range") ? "identity" : ContentDecoder.acceptedCodings
+                if !codings.isEmpty { lines.append("Accept-Encoding: " + codings) }
+            }
+            // Never by itself: most servers have no use for it, and it makes a body wait.
+            if bodyLength != nil, !fields.contains("Expect") { lines.append("Expect:") }
             return lines
         }
     }

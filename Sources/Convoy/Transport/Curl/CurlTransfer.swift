@@ -10,6 +10,8 @@
     struct TransferWishes {
         var hasBegun = false
         var isSuspended = true
+        /// `resume()` was called since the last look: a client that wanted no more wants more.
+        var wasResumed = false
         var isCancelled = false
         var isBodyReady = false
         var isOver = false
@@ -17,10 +19,22 @@
         var isQueued = false
     }
 
+    /// Why nothing is handed to a client just now.
+    struct TransferHold {
+        /// The task is suspended.
+        var byOwner = false
+        /// The client wanted no more.
+        var byClient = false
+        /// Decoding has had its share of this turn.
+        var forATurn = false
+
+        var isHeld: Bool { byOwner || byClient || forATurn }
+    }
+
     /// Moves the bytes of one attempt.
     final class CurlTransfer: @unchecked Sendable {
-        // @unchecked: `wishes` is a lock of its own; `engine`, `request` and `options` are constant; everything else belongs
-        // to the engine's thread.
+        // @unchecked: `wishes` is a lock of its own; `engine` and `request` are constant; everything else belongs to the
+        // engine's thread.
         let wishes = Locked(TransferWishes())
         let request: PreparedRequest
         let engine: CurlEngine
@@ -31,20 +45,24 @@
             /// In libcurl's hands. Next: ended, over.
             case running
             /// libcurl is done; what it brought waits for the client. Next: over.
-            case ended(RequestError?)
+            case ended
             /// The client has been told the end.
             case over
         }
 
-        var phase = Phase.waiting
+        private var phase = Phase.waiting
         var client: (any TransportClient)?
-        let options: ConnectionOptions
+        var hold = TransferHold()
+        /// libcurl was told to pause: receiving, or sending.
+        var isPaused = false
+        /// Why we ended it ourselves.
+        var failure: RequestError?
+        /// When bytes last moved.
+        private var lastActivity = ContinuousClock.now
+        private let makeParser: () -> CurlHeaderParser
+
+        // Receiving.
         var parser: CurlHeaderParser
-        var source: (any UploadSource)?
-        var sentBytes: Int64 = 0
-        var timesSent = 0
-        /// The request was not sent, because bytes that nobody had asked for were waiting on its connection.
-        var isOnBadConnection = false
         var decoder: ContentDecoder?
         /// Received, not decoded yet: the client wanted no more.
         var undecoded = Data()
@@ -52,73 +70,70 @@
         var piece = BodyPiece()
         var isListedForFlush = false
         var hasHead = false
-        var hasBody = false
         var expectedBytes: Int64?
-        /// The client said that it wants no more for now, or the task is suspended.
-        var isHeld = false
-        /// libcurl was told to pause: receiving, or sending.
-        var isPaused = false
-        /// Why we ended it ourselves.
-        var failure: RequestError?
-        /// When bytes last moved.
-        var lastActivity = ContinuousClock.now
+
+        // Sending.
+        var source: (any UploadSource)?
+        var sentBytes: Int64 = 0
+        var timesSent = 0
+        /// The request was not sent, because bytes that nobody had asked for were waiting on its connection.
+        var isOnBadConnection = false
+        /// How far sending was at the last look for idleness.
+        private var lastSendingMark: CurlHandle.SendingMark?
+
         /// Where the loop keeps it; nil when it does not.
         var index: Int?
-        var handle: CurlHandle?
-        /// The loop of the thread, once that has seen the transfer.
-        var loop: CurlLoop?
+        private(set) var handle: CurlHandle?
+        /// The loop of the thread, from the moment it has begun.
+        private(set) var loop: CurlLoop?
 
         init(_ request: PreparedRequest, client: any TransportClient, engine: CurlEngine, options: ConnectionOptions) {
             self.request = request
             self.client = client
             self.engine = engine
-            self.options = options
+            let limits = (options.maximumHeaderBytes, options.maximumHeaderFieldCount)
+            makeParser = { CurlHeaderParser(maximumBytes: limits.0, maximumFieldCount: limits.1) }
+            parser = makeParser()
             engine.countTask(1)
-            parser = CurlHeaderParser(
-                maximumBytes: options.maximumHeaderBytes, maximumFieldCount: options.maximumHeaderFieldCount)
         }
 
         deinit { engine.countTask(-1) }
 
-        // MARK: The engine's side
+        // MARK: What the owner wants
 
         /// Does what the owner wants by now.
         func update(in loop: CurlLoop) {
-            self.loop = loop
             let wishes = wishes.withLock { wishes in
-                defer { (wishes.isQueued, wishes.isBodyReady) = (false, false) }
+                defer { (wishes.isQueued, wishes.isBodyReady, wishes.wasResumed) = (false, false, false) }
                 return wishes
             }
-            if wishes.isCancelled { return cancel() }
+            if wishes.isCancelled { return finish(RequestError(.cancelled, "the task was cancelled")) }
             if case .waiting = phase {
-                if wishes.hasBegun, !wishes.isSuspended { begin() }
+                if wishes.hasBegun, !wishes.isSuspended { begin(in: loop) }
                 return
             }
-            if wishes.isSuspended {
-                isHeld = true
-            } else if isHeld {
-                release()
-            } else if wishes.isBodyReady {
-                unpause()
-            }
+            let wasHeld = hold.isHeld
+            hold.byOwner = wishes.isSuspended
+            if wishes.wasResumed { hold.byClient = false }
+            if wasHeld, !hold.isHeld { goOn() } else if wishes.isBodyReady, !hold.byOwner { unpause() }
         }
 
         /// Ends what cannot even be begun.
         func refuse() { finish(RequestError(.transportFailed, "nothing was sent: libcurl is out of memory")) }
 
-        func begin() {
+        private func begin(in loop: CurlLoop) {
+            self.loop = loop
             source = makeSource()
-            guard let loop, let handle = loop.takeHandle() else { return refuse() }
+            guard let handle = loop.takeHandle() else { return refuse() }
             self.handle = handle
             phase = .running
             lastActivity = loop.now
-            handle.prepare(for: self)
-            if !loop.add(self, handle) {
+            if !handle.prepare(for: self) || !loop.add(self, handle) {
                 finish(RequestError(.transportFailed, "nothing was sent: libcurl did not take the request"))
             }
         }
 
-        func makeSource() -> (any UploadSource)? {
+        private func makeSource() -> (any UploadSource)? {
             switch request.body {
             case nil: nil
             case .data(let data): DataSource(data)
@@ -130,32 +145,34 @@
             }
         }
 
-        func cancel() {
-            switch phase {
-            case .over: break
-            case .waiting, .running, .ended:
-                finish(RequestError(.cancelled, "the task was cancelled"))
-            }
+        /// The turn after one in which decoding had its share.
+        func takeNextShare() {
+            guard hold.forATurn else { return }
+            hold.forATurn = false
+            if !hold.isHeld { goOn() }
         }
 
-        /// The client wants more, or the task was resumed.
-        func release() {
-            isHeld = false
+        /// Nothing holds it any more.
+        private func goOn() {
             noteActivity()
             deliverUndecoded()
-            guard !isHeld else { return }
-            if case .ended(let error) = phase { return finish(error) }
-            unpause()
+            guard !hold.isHeld else { return }
+            if case .ended = phase { finish(nil) } else { unpause() }
         }
 
-        func unpause() {
+        private func unpause() {
             guard isPaused, let handle, case .running = phase else { return }
             isPaused = false
             noteActivity()
             // Calls back at once with what libcurl has kept.
-            if curl_easy_pause(handle.easy, 0) != 0 { loop?.lookAgain() }
+            let code = curl_easy_pause(handle.easy, 0)
             flush()
+            if let failure { return finish(failure) }
+            if code != 0 { finish(RequestError(code, of: handle, request, hasHead: hasHead)) }
+            loop?.lookAgain()
         }
+
+        // MARK: What libcurl and the clock say
 
         /// libcurl is done with it.
         func end(_ code: CURLcode) {
@@ -164,7 +181,7 @@
                 isOnBadConnection = false
                 // That connection has been closed; nothing was sent.
                 timesSent -= 1
-                loop?.restart(handle)
+                if loop?.restart(handle) != true { refuse() }
                 return
             }
             loop?.noteConnection(of: handle)
@@ -172,48 +189,62 @@
             var error = failure
             if error == nil, code != 0 { error = RequestError(code, of: handle, request, hasHead: hasHead) }
             if error == nil, !hasHead { error = RequestError(.badResponse, "the answer has no header") }
-            leaveEngine()
-            phase = .ended(error)
+            leaveLoop()
+            phase = .ended
             flush()
             // A body that is complete waits for a client that wants no more; a failure does not.
-            if error != nil || !isHeld { finish(error) }
+            if error != nil || !hold.isHeld { finish(error) }
         }
 
         /// Ends what has had no byte for its idle timeout; returns when to look again.
         func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-            guard case .running = phase else { return nil }
-            if isHeld { return now + request.idleTimeout }
+            guard case .running = phase, let handle else { return nil }
+            if hold.isHeld { return now + request.idleTimeout }
             let end = lastActivity + request.idleTimeout
             guard end <= now else { return end }
+            // libcurl takes more of a body than it sends, and the system keeps some MiB of it: that these become less is
+            // activity too.
+            if !hasHead, sentBytes > 0 {
+                let mark = handle.sendingMark
+                defer { lastSendingMark = mark }
+                if mark != lastSendingMark {
+                    lastActivity = now
+                    return now + request.idleTimeout
+                }
+            }
             let what = hasHead ? "of the body" : "of an answer"
             finish(
                 RequestError(.timedOut, "nothing \(what) arrived for \(request.idleTimeout), the idle timeout"))
             return nil
         }
 
+        /// libcurl sends the request again by itself: what comes is a new answer.
+        func beginAgain() {
+            (parser, hasHead, decoder, undecoded, expectedBytes) = (makeParser(), false, nil, Data(), nil)
+            piece = BodyPiece()
+        }
+
+        func noteActivity() { lastActivity = loop?.now ?? .now }
+
         /// Tells the end, once.
         func finish(_ error: RequestError?) {
             if case .over = phase { return }
-            leaveEngine()
-            var error = error
+            var error = error ?? failure
             if error == nil {
-                do throws(ContentDecodingError) { try decoder?.finish() } catch {
-                    finish(.undecodable(error))
-                    return
+                do throws(ContentDecodingError) { try decoder?.finish() } catch let defect {
+                    error = .undecodable(defect)
                 }
             }
+            leaveLoop()
             phase = .over
             wishes.withLock { $0.isOver = true }
-            if error == nil { error = failure }
             let client = client
             (self.client, source, decoder, undecoded, loop) = (nil, nil, nil, Data(), nil)
             piece = BodyPiece()
             client?.didFinish(error)
         }
 
-        func noteActivity() { lastActivity = loop?.now ?? .now }
-
-        func leaveEngine() {
+        private func leaveLoop() {
             guard let handle else { return }
             self.handle = nil
             loop?.remove(self, handle)

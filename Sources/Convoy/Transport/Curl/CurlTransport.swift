@@ -39,6 +39,8 @@
         public convenience init(_ options: ConnectionOptions = ConnectionOptions()) throws(RequestError) {
             if let defect = CurlLibrary.defect { throw defect }
             if let defect = options.defect { throw RequestError(.transportFailed, defect) }
+            // A libcurl that cannot do what an option asks says so now.
+            _ = try CurlHandle(options)
             self.init(unchecked: options)
         }
 
@@ -87,13 +89,15 @@
         private let engines: [CurlEngine]
 
         static func shared(for options: ConnectionOptions) -> CurlEngines {
-            registry.withLock { registry in
-                if let engines = registry[options]?.engines { return engines }
-                registry = registry.filter { $0.value.engines != nil }
-                let engines = CurlEngines(options)
+            // Held until the lock has been given back: the last one to hold engines closes them.
+            let (engines, others) = registry.withLock { registry in
+                let others = registry.mapValues(\.engines)
+                registry = registry.filter { others[$0.key].flatMap { $0 } != nil }
+                let engines = others[options].flatMap { $0 } ?? CurlEngines(options)
                 registry[options] = WeakEngines(engines: engines)
-                return engines
+                return (engines, others)
             }
+            return withExtendedLifetime(others) { engines }
         }
 
         private init(_ options: ConnectionOptions) {
@@ -130,6 +134,10 @@
             if maximumHeaderBytes <= 0 || maximumHeaderFieldCount <= 0 {
                 return "the limits of the header are not positive"
             }
+            // More is refused by newer libcurls, whatever is asked.
+            if maximumHeaderBytes > 300 << 10 || maximumHeaderFieldCount > 5_000 {
+                return "the limits of the header are more than libcurl's own, 300 KiB and 5,000 fields"
+            }
             if !(1...64).contains(engineCount) { return "engineCount is \(engineCount), not 1 to 64" }
             if case .certificates(let file) = trust, let defect = file.readingDefect { return "trust: \(defect)" }
             if let certificate = clientCertificate {
@@ -144,6 +152,8 @@
                 guard ["http", "https"].contains(url.scheme?.lowercased()), url.host != nil else {
                     return "proxy: \(url.redactedString) is not http or https and a host"
                 }
+                // libcurl's own default for a proxy is 1080, which nobody expects.
+                guard url.port != nil else { return "proxy: \(url.redactedString) has no port" }
                 guard url.user == nil, url.password == nil else {
                     return "proxy: give user name and password beside the URL, not in it"
                 }

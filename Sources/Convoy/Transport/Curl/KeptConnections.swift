@@ -1,6 +1,5 @@
 // What a server says when nobody has asked.
 #if canImport(CLibcurl)
-    import CLibcurl
     import Foundation
 
     /// The sockets of connections that have been kept for the next request.
@@ -9,23 +8,30 @@
     /// server that sends more than its answer would answer the next request with it (RFC 9112, section 6.3). A connection
     /// is looked at just before a request goes out on it.
     struct KeptConnections {
-        /// By local port, which is what libcurl tells of a connection that is about to be used.
-        private var sockets: [Int32: Int32] = [:]
-
-        /// Remembers the connection of a transfer that has ended.
-        mutating func note(_ handle: CurlHandle) {
-            let port = Int32(clamping: handle.long(CurlInfo.localPort))
-            let socket = handle.activeSocket
-            if port > 0, socket >= 0 { sockets[port] = socket }
+        /// A connection by what libcurl tells of one that is about to be used.
+        struct Key: Hashable {
+            let remoteAddress: String
+            let remotePort: Int32
+            let localPort: Int32
         }
 
-        /// Whether bytes wait on the connection with a local port.
-        func hasUnreadInput(onPort port: Int32) -> Bool {
-            guard let socket = sockets[port] else { return false }
+        private var sockets: [Key: Int32] = [:]
+
+        /// Remembers the socket of a connection whose transfer has ended.
+        mutating func note(_ connection: Key, socket: Int32) {
+            guard connection.localPort > 0, socket >= 0 else { return }
+            // Numbers of connections that have gone stay behind; when there are many, those that live come again.
+            if sockets.count > 65_536 { sockets = [:] }
+            sockets[connection] = socket
+        }
+
+        /// Whether bytes wait on a connection.
+        func hasUnreadInput(on connection: Key) -> Bool {
+            guard let socket = sockets[connection] else { return false }
             var byte: UInt8 = 0
             // The number may have become another socket's since: then its port is another too.
             return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0
-                && Self.localPort(of: socket) == port
+                && Self.localPort(of: socket) == connection.localPort
         }
 
         private static func localPort(of socket: Int32) -> Int32? {

@@ -176,7 +176,14 @@
 
         /// The next bytes, at most a buffer of them.
         func read(at offset: Int64) -> Result<Data, RequestError> {
-            if descriptor < 0 { descriptor = open(url.path, O_RDONLY | O_CLOEXEC) }
+            if descriptor < 0 {
+                // It may have become something else since it was looked at: opening a pipe would wait for its other end.
+                descriptor = open(url.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+                var status = stat()
+                if descriptor >= 0, fstat(descriptor, &status) != 0 || status.st_mode & S_IFMT != S_IFREG {
+                    return .failure(.unreadable(url, "it is not a file any more"))
+                }
+            }
             guard descriptor >= 0 else { return .failure(.unreadable(url, String(cString: strerror(errno)))) }
             let buffer = LargeBuffers.take()
             let wanted = min(LargeBuffers.byteCount, Int(clamping: byteCount - offset))
