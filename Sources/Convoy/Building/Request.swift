@@ -168,6 +168,7 @@ struct RequestCore: Sendable {
         if let defect { return defect }
         guard method.isToken else { return "the method \(method.rawValue.debugDescription) is not a token" }
         if let defect = headerFields.defect { return defect }
+        if headerFields.count > 1, headerFields.values(of: "Host").count > 1 { return "there are two Host fields" }
         if body == nil, headerFields.contains("Content-Length") || headerFields.contains("Transfer-Encoding") {
             return "Content-Length and Transfer-Encoding are set by the transport, and there is no body"
         }

@@ -114,7 +114,10 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// Whether all dependencies have finished, or an outcome is known without them.
     public final override var isReady: Bool {
-        isCancelled || state.withLock { $0.outcome != nil } || !DependencyGraph.isBlocked(self)
+        let (hasOutcome, isBeingHandedOver) = state.withLock { ($0.outcome != nil, $0.isBeingHandedOver) }
+        if !isBeingHandedOver, isCancelled || hasOutcome { return true }
+        // A barrier of the queue is Foundation's to wait for.
+        return super.isReady && !DependencyGraph.isBlocked(self)
     }
 
     /// Starts the request; called by a queue, or by hand for an operation that is in none.
@@ -124,6 +127,11 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     ///
     /// - Thread: any. The transfer and the callbacks run elsewhere.
     public final override func start() {
+        let isTooEarly = state.withLock { state in
+            if state.isBeingHandedOver { state.isStartWanted = true }
+            return state.isBeingHandedOver
+        }
+        if isTooEarly { return }
         if DependencyGraph.isBlocked(self), state.withLock({ $0.scheduler })?.hasHandedOver(self) != true {
             conclude(
                 .invalidRequest, "nothing was sent: it was started before its dependencies had finished",
@@ -134,6 +142,27 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         case .pending: execute()
         case .executing, .decoding, .finishing, .finished: break
         }
+    }
+
+    /// Puts the operation into a queue, unless it has begun; one that has ended before it began finishes here.
+    func handOver(to queue: OperationQueue) {
+        let phase = state.withLock { state in
+            state.isBeingHandedOver = state.machine.phase == .pending
+            return state.machine.phase
+        }
+        guard phase == .pending else {
+            if phase == .abandoned { start() }
+            return
+        }
+        queue.addOperation(self)
+        let (isStartWanted, hasOutcome) = state.withLock { state in
+            defer { (state.isBeingHandedOver, state.isStartWanted) = (false, false) }
+            return (state.isStartWanted, state.outcome != nil)
+        }
+        // Elsewhere: this may be a transport's thread.
+        if isStartWanted { context.taskControl.async { self.start() } }
+        // The queue may have asked while the answer was no.
+        if hasOutcome { notifying([.isReady]) {} }
     }
 
     /// Cancels the request; one that has not started never opens a connection.

@@ -29,6 +29,11 @@ struct OperationState {
     var transfer: Transfer?
     /// A task is being made outside the lock.
     var isLaunching = false
+    /// It is on its way into an operation queue, which traps on what has begun, and asks under its own lock whether it is
+    /// ready.
+    var isBeingHandedOver = false
+    /// Somebody called `start()` meanwhile.
+    var isStartWanted = false
     /// The caller asked for it.
     var isSuspended = false
 

@@ -197,9 +197,10 @@ final class Scheduler: Sendable {
             ticket.status = .gone
             ticket.isFinished = true
         }
-        inlineQueue?.finished(operation)
         removeIfOver(operation)
         pump()
+        // Behind what it made room for, so that who waits for the queue to be empty is not told so in between.
+        inlineQueue?.finished(operation)
     }
 
     /// The last callback of an operation has returned.
@@ -238,11 +239,10 @@ final class Scheduler: Sendable {
         while let operation = takeNext() {
             // One that was started by hand meanwhile keeps its slot until it finishes; no queue would take it.
             guard operation.state.withLock({ $0.machine.isWaitingToStart }) else { continue }
-            guard let inlineQueue else {
-                queue.addOperation(operation)
+            guard let inlineQueue, inlineQueue.run(operation) else {
+                operation.handOver(to: queue)
                 continue
             }
-            inlineQueue.run(operation)
             count += 1
             // This may be somebody's main thread, and others may add as fast as it starts.
             if count == Self.startsInPassing, let startQueue {

@@ -114,7 +114,8 @@ struct WaitingRoom {
         guard running < limit else { return nil }
         while let offer = offers.popFirst() {
             if hosts[offer.host]?.offeredTurn == offer.turn { hosts[offer.host]?.offeredTurn = 0 }
-            guard let host = hosts[offer.host], host.running < limitPerHost,
+            // No copy of the host while its line is changed: that would copy the line.
+            guard hosts[offer.host]?.running ?? .max < limitPerHost,
                 let entry = hosts[offer.host]?.best(), entry.turn == offer.turn
             else { continue }
             entry.ticket.status = .handed
@@ -151,8 +152,8 @@ struct WaitingRoom {
 
     /// Whenever a host has room and somebody waits there, an offer for the best of them is in the heap.
     private mutating func offerBest(of host: String) {
-        guard let state = hosts[host], state.running < limitPerHost, state.waiting > 0,
-            let best = hosts[host]?.best(), best.turn != state.offeredTurn
+        guard hosts[host]?.running ?? .max < limitPerHost, hosts[host]?.waiting ?? 0 > 0,
+            let best = hosts[host]?.best(), best.turn != hosts[host]?.offeredTurn
         else { return }
         hosts[host]?.offeredTurn = best.turn
         offers.insert(Offer(rank: best.ticket.priority.rank, turn: best.turn, host: host))

@@ -24,9 +24,14 @@
         /// Handles that are kept for the next requests.
         private static let idleHandleLimit = 64
 
-        /// Makes a loop; nil when libcurl is out of memory.
+        /// Makes a loop; nil without memory or file descriptors.
         init?(_ options: ConnectionOptions) {
             guard let multi = curl_multi_init() else { return nil }
+            // Without descriptors there is one that cannot be woken.
+            guard convoy_multi_wakeup(multi) == 0 else {
+                curl_multi_cleanup(multi)
+                return nil
+            }
             self.multi = multi
             self.options = options
             // By default as many as four times the transfers of the moment.

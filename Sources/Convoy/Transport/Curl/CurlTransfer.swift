@@ -119,7 +119,9 @@
         }
 
         /// Ends what cannot even be begun.
-        func refuse() { finish(RequestError(.transportFailed, "nothing was sent: libcurl is out of memory")) }
+        func refuse() {
+            finish(RequestError(.transportFailed, "nothing was sent: no memory or no file descriptors are left"))
+        }
 
         private func begin(in loop: CurlLoop) {
             self.loop = loop

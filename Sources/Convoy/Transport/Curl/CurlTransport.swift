@@ -148,12 +148,17 @@
             for pin in pinnedPublicKeys where Data(base64Encoded: pin)?.count != 32 {
                 return "pinnedPublicKeys: \(pin.debugDescription) is not the base64 of a SHA-256"
             }
-            if case .server(let url, _, _) = proxy {
+            if case .server(let url, let userName, let password) = proxy {
+                if [userName, password].contains(where: { $0?.utf8.contains { $0 < 0x20 } == true }) {
+                    return "proxy: user name or password contain control characters"
+                }
                 guard ["http", "https"].contains(url.scheme?.lowercased()), url.host != nil else {
                     return "proxy: \(url.redactedString) is not http or https and a host"
                 }
                 // libcurl's own default for a proxy is 1080, which nobody expects.
-                guard url.port != nil else { return "proxy: \(url.redactedString) has no port" }
+                guard let port = url.port, (1...65_535).contains(port) else {
+                    return "proxy: \(url.redactedString) has no valid port"
+                }
                 guard url.user == nil, url.password == nil else {
                     return "proxy: give user name and password beside the URL, not in it"
                 }
