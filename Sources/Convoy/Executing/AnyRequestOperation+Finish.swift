@@ -45,7 +45,7 @@ extension AnyRequestOperation {
 
     /// `start()` of an operation whose outcome is known.
     func finishAbandoned() {
-        if state.withLock({ $0.machine.start() }) == .finish { finish(wasExecuting: false) }
+        if state.withLock({ $0.start() }) == .finish { finish(wasExecuting: false) }
     }
 
     /// Notify, commit, deliver; then let go (rule 6).

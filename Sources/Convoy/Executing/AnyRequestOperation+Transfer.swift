@@ -12,7 +12,7 @@ extension AnyRequestOperation {
         let effect = notifying([.isExecuting]) {
             state.withLock { state in
                 if state.machine.phase == .pending { state.timings.started = .now }
-                return state.machine.start()
+                return state.start()
             }
         }
         switch effect {

@@ -55,6 +55,17 @@ struct OperationState {
 
     init(recipe: Recipe) { self.recipe = recipe }
 
+    /// Claims the start; one that comes while the operation is on its way into a queue waits until it is there.
+    ///
+    /// Foundation takes the locks of queue and operation in one order when it adds, in the other when one finishes.
+    mutating func start() -> OperationStateMachine.StartEffect {
+        guard !isBeingHandedOver else {
+            isStartWanted = true
+            return .ignore
+        }
+        return machine.start()
+    }
+
     /// Whether starting looks at files: a body's, a download's directory.
     var usesDisk: Bool {
         guard let core = recipe?.core else { return false }
