@@ -23,13 +23,13 @@ import Testing
     @Test func theExampleAndTheChain() async throws {
         let server = try makeServer()
         defer { server.shutDown() }
-        let (loginURL, meURL) = (server.url("/login"), server.url("/me"))
+        let (loginURL, meURL, ordersURL) = (server.url("/login"), server.url("/me"), server.url("/orders"))
         let credentials = ["name": "ada"]
         let shown = EventLog<User?>()
         let queue = DispatchQueue(label: "show")
 
         let manager = RequestManager(
-            configuration: .init(maxConcurrentOperationCount: 16, maxConcurrentPerHost: 6, baseURL: server.url("/")))
+            configuration: .init(maxConcurrentOperationCount: 16, maxConcurrentPerHost: 6))
         let token = try await manager.send(Request<Token>.post(loginURL, json: credentials)).value
         #expect(token.id == "secret")
 
@@ -38,7 +38,7 @@ import Testing
         me.onFinish(on: .queue(queue)) { result in shown.record(try? result.get().value) }
         manager.enqueue(login, me)
 
-        let list = manager.operation(after: me) { Request<[Order]>.get("orders").query("user", $0.value.id) }
+        let list = manager.operation(after: me) { Request<[Order]>.get(ordersURL).query("user", $0.value.id) }
         manager.enqueue(list)
         #expect(!manager.why(list).isEmpty)
         #expect(try await list.response().value == [Order(number: 1)])
