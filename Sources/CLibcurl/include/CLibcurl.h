@@ -46,7 +46,6 @@ typedef struct {
 CURLcode curl_global_init(long flags);
 curl_version_info_data *curl_version_info(int age);
 const char *curl_easy_strerror(CURLcode code);
-const char *curl_multi_strerror(CURLMcode code);
 
 CURL *curl_easy_init(void);
 void curl_easy_cleanup(CURL *handle);

@@ -25,7 +25,7 @@ final class Scheduler: Sendable {
     }
 
     /// How many operations a thread starts that only came to enqueue or to finish one.
-    private static let startsInPassing = 64
+    private static let inlineStartLimit = 64
 
     let queue: OperationQueue
     /// The queue under the operation queue when that is the manager's own; an operation queue does not keep it alive.
@@ -245,7 +245,7 @@ final class Scheduler: Sendable {
             }
             count += 1
             // This may be somebody's main thread, and others may add as fast as it starts.
-            if count == Self.startsInPassing, let startQueue {
+            if count == Self.inlineStartLimit, let startQueue {
                 state.withLock { $0.isPumping = false }
                 return startQueue.async { self.pump() }
             }

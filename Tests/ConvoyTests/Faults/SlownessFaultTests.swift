@@ -142,16 +142,22 @@
             await received.wait()
         }
 
+        /// A body of which so much has come as comes while nobody reads it.
+        private static func unreadChunks(of server: TestServer) async throws -> ResponseChunks {
+            let transport = try CurlTransport.alone()
+            let manager = RequestManager(configuration: .init(transport: .custom(transport)))
+            let chunks = manager.chunks(of: server.get("/slow"))
+            await begun(chunks.operation)
+            try await passTime(server, transport)
+            #expect(chunks.operation.progress.receivedBytes < 16 << 20)
+            return chunks
+        }
+
         /// Row 73.
         @Test func readerWhoDoesNotReadIsSentNoMore() async throws {
             let server = try Self.server()
             defer { server.shutDown() }
-            let transport = try CurlTransport.alone()
-            let manager = RequestManager(configuration: .init(transport: .custom(transport)))
-            let chunks = manager.chunks(of: server.get("/slow"))
-            await Self.begun(chunks.operation)
-            try await Self.passTime(server, transport)
-            #expect(chunks.operation.progress.receivedBytes < 16 << 20)
+            let chunks = try await Self.unreadChunks(of: server)
             var total = 0
             for try await chunk in chunks { total += chunk.count }
             #expect(total == Self.pieceCount << 20)
@@ -161,12 +167,7 @@
         @Test func readerWhoDoesNotReadCanCancel() async throws {
             let server = try Self.server()
             defer { server.shutDown() }
-            let transport = try CurlTransport.alone()
-            let manager = RequestManager(configuration: .init(transport: .custom(transport)))
-            let chunks = manager.chunks(of: server.get("/slow"))
-            await Self.begun(chunks.operation)
-            try await Self.passTime(server, transport)
-            #expect(chunks.operation.progress.receivedBytes < 16 << 20)
+            let chunks = try await Self.unreadChunks(of: server)
             chunks.operation.cancel()
             await #expect(throws: RequestError.self) { for try await _ in chunks {} }
             #expect(chunks.operation.error?.code == .cancelled)

@@ -21,12 +21,8 @@
                 let before = Resources.now
                 for _ in 0..<10 { await Self.round(server, directory) }
                 // Dispatch lets go of threads without work after some seconds.
-                var after = Resources.now
-                let end = ContinuousClock.now + .seconds(20)
-                while after.threads > before.threads + 16, ContinuousClock.now < end {
-                    try await Task.sleep(for: .milliseconds(100))
-                    after = Resources.now
-                }
+                await turns(within: .seconds(20)) { Resources.now.threads <= before.threads + 16 }
+                let after = Resources.now
                 // A few connections more or less, two descriptors each, are the loader's affair; a leak would be thousands.
                 #expect(after.descriptors <= before.descriptors + 24, "\(before) \(after)")
                 #expect(after.threads <= before.threads + 16, "\(before) \(after)")

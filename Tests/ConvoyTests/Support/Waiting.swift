@@ -71,10 +71,15 @@ final class LeakCheck: @unchecked Sendable {
 
     /// Waits until all have gone: what a queue is just letting go of goes within a turn of it.
     func expectAllGone(within bound: Duration = .seconds(40), sourceLocation: SourceLocation = #_sourceLocation) async {
-        let deadline = ContinuousClock.now + bound
-        while aliveCount > 0, ContinuousClock.now < deadline { await Task.yield() }
+        await turns(within: bound) { aliveCount == 0 }
         #expect(aliveCount == 0, "of \(watchedCount) objects", sourceLocation: sourceLocation)
     }
+}
+
+/// Gives others their turns until something holds that nobody tells of, or the time is over.
+func turns(within bound: Duration, until isTrue: () -> Bool) async {
+    let deadline = ContinuousClock.now + bound
+    while !isTrue(), ContinuousClock.now < deadline { await Task.yield() }
 }
 
 /// Runs what takes long, or blocks, on a thread of its own: the concurrency pool has as few threads as there are cores, and

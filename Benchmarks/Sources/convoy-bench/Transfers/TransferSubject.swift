@@ -86,19 +86,23 @@ func measureTransfer(_ spec: CaseSpec) async throws -> Measurement {
     return result
 }
 
+private func measureProgram(
+    _ subject: TransferSubject, _ arguments: [String], _ tally: Tally
+) throws -> Stopwatch.Reading {
+    let run = try ProgramRun(subject.rawValue, arguments)
+    if let defect = run.defect { tally.note(defect) }
+    return run.reading
+}
+
 private func measureSaving(
     _ spec: CaseSpec, _ subject: TransferSubject, _ peer: any TransferPeer, _ url: URL, _ tally: Tally
 ) async throws -> (Stopwatch.Reading, Int) {
     let file = try spec.makeFileName()
     defer { try? FileManager.default.removeItem(at: file) }
-    let reading: Stopwatch.Reading
-    if subject.isProgram {
-        let run = try ProgramRun(subject.rawValue, subject.savingArguments(url, file, limitSeconds: spec.limitSeconds))
-        reading = run.reading
-        if let defect = run.defect { tally.note(defect) }
-    } else {
-        reading = await measure(tally) { try await peer.save(url, to: file) }
-    }
+    let reading =
+        subject.isProgram
+        ? try measureProgram(subject, subject.savingArguments(url, file, limitSeconds: spec.limitSeconds), tally)
+        : await measure(tally) { try await peer.save(url, to: file) }
     let bytes = try? file.resourceValues(forKeys: [.fileSizeKey]).fileSize
     if bytes != spec.bodyBytes { tally.note("the file has \(bytes ?? 0) bytes instead of \(spec.bodyBytes)") }
     return (reading, tally.errors.count == 0 ? spec.bodyBytes : 0)
@@ -121,14 +125,10 @@ private func measureSending(
 ) async throws -> (Stopwatch.Reading, Int) {
     guard let path = spec.file else { throw BenchmarkError("there is no file to send") }
     let file = URL(fileURLWithPath: path)
-    let reading: Stopwatch.Reading
-    if subject.isProgram {
-        let run = try ProgramRun(subject.rawValue, subject.sendingArguments(file, url, limitSeconds: spec.limitSeconds))
-        reading = run.reading
-        if let defect = run.defect { tally.note(defect) }
-    } else {
-        reading = await measure(tally) { try await peer.send(file, to: url) }
-    }
+    let reading =
+        subject.isProgram
+        ? try measureProgram(subject, subject.sendingArguments(file, url, limitSeconds: spec.limitSeconds), tally)
+        : await measure(tally) { try await peer.send(file, to: url) }
     return (reading, tally.errors.count == 0 ? spec.bodyBytes : 0)
 }
 

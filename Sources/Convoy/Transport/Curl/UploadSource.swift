@@ -99,13 +99,13 @@
 
         private static let limit = 4
 
-        private let file: OpenFile
+        private let file: BodyFile
         private let queue = DispatchQueue(label: "convoy.upload")
         private let state = Locked(State())
         private let isReady: @Sendable () -> Void
 
         init(_ url: URL, byteCount: Int64, isReady: @escaping @Sendable () -> Void) {
-            file = OpenFile(url, byteCount: byteCount)
+            file = BodyFile(url, byteCount: byteCount)
             self.isReady = isReady
         }
 
@@ -141,7 +141,7 @@
             }
             guard let next else { return }
             queue.async {
-                let result = self.file.read(at: next.offset)
+                let result = self.readPiece(at: next.offset)
                 let calls: Bool = self.state.withLock { state in
                     guard state.generation == next.generation else { return false }
                     state.isReading = false
@@ -158,47 +158,12 @@
                 if calls { self.isReady() }
             }
         }
-    }
 
-    /// A file that is read piece by piece; used on one queue.
-    private final class OpenFile: @unchecked Sendable {
-        // @unchecked: `descriptor` changes on the one serial queue that reads; the rest is constant.
-        private let url: URL
-        let byteCount: Int64
-        private var descriptor: Int32 = -1
-
-        init(_ url: URL, byteCount: Int64) {
-            self.url = url
-            self.byteCount = byteCount
-        }
-
-        deinit { if descriptor >= 0 { close(descriptor) } }
-
-        /// The next bytes, at most a buffer of them.
-        func read(at offset: Int64) -> Result<Data, RequestError> {
-            if descriptor < 0 {
-                // It may have become something else since it was looked at: opening a pipe would wait for its other end.
-                descriptor = open(url.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-                var status = stat()
-                if descriptor >= 0, fstat(descriptor, &status) != 0 || status.st_mode & S_IFMT != S_IFREG {
-                    return .failure(.unreadable(url, "it is not a file any more"))
-                }
-            }
-            guard descriptor >= 0 else { return .failure(.unreadable(url, String(cString: strerror(errno)))) }
+        private func readPiece(at offset: Int64) -> Result<Data, RequestError> {
             let buffer = LargeBuffers.take()
-            let wanted = min(LargeBuffers.byteCount, Int(clamping: byteCount - offset))
-            var count = 0
-            repeat { count = pread(descriptor, buffer, wanted, off_t(offset)) } while count < 0 && errno == EINTR
-            let code = errno
-            guard count > 0 else {
-                LargeBuffers.giveBack(buffer)
-                let reason =
-                    count == 0
-                    ? "it became shorter while it was sent: \(offset) of \(byteCount) bytes"
-                    : String(cString: strerror(code))
-                return .failure(.unreadable(url, reason))
-            }
-            return .success(LargeBuffers.data(buffer, count: count))
+            let result = file.read(into: buffer, atMost: LargeBuffers.byteCount, at: offset)
+            if case .failure = result { LargeBuffers.giveBack(buffer) }
+            return result.map { LargeBuffers.data(buffer, count: $0) }
         }
     }
 #endif
