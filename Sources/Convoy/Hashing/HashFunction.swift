@@ -1,0 +1,47 @@
+// Digests of bytes that arrive piece by piece.
+import Foundation
+
+/// A hash function that is fed piece by piece; a copy goes its own way from there.
+protocol HashFunction: Sendable {
+    init()
+    /// Takes the next bytes; how they are cut makes no difference.
+    mutating func update(_ bytes: UnsafeRawBufferPointer)
+    /// The digest of everything so far; feeding may go on afterwards.
+    func finish() -> [UInt8]
+}
+
+/// A hash function whose state can be kept and picked up again, by another process too.
+protocol ResumableHashFunction: HashFunction {
+    /// Everything that is needed to go on: at most 300 bytes.
+    var savedState: Data { get }
+    /// Goes on from a saved state; nil when these bytes are not one of this function, undamaged.
+    init?(savedState: Data)
+}
+
+extension HashFunction {
+    mutating func update(_ bytes: some ContiguousBytes) {
+        bytes.withUnsafeBytes { update($0) }
+    }
+
+    /// The digest of some bytes.
+    static func digest(of bytes: some ContiguousBytes) -> [UInt8] {
+        var hash = Self()
+        hash.update(bytes)
+        return hash.finish()
+    }
+}
+
+extension Sequence<UInt8> {
+    /// Two lower-case hexadecimal digits a byte.
+    var hexadecimal: String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+}
+
+extension FixedWidthInteger {
+    /// The bytes, most significant first.
+    var bigEndianBytes: [UInt8] { withUnsafeBytes(of: bigEndian) { Array($0) } }
+    /// The bytes, least significant first.
+    var littleEndianBytes: [UInt8] { withUnsafeBytes(of: littleEndian) { Array($0) } }
+}
