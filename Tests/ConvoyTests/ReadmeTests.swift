@@ -80,6 +80,27 @@ import Testing
         #expect(try Data(contentsOf: file) == Reply.pattern(range: 0..<100_000))
     }
 
+    @Test func theBadDay() async throws {
+        let server = try makeServer()
+        defer { server.shutDown() }
+        let reportURL = server.url("/report")
+        let wasRefused = EventLog<Bool>()
+        server.route("/report") { request in
+            guard request.value(of: "Authorization") == "Bearer fresh" else { return .status(401) }
+            wasRefused.record(true)
+            return wasRefused.count == 1 ? .redirect(to: "/moved") : .status(503)
+        }
+        let freshToken: @Sendable () async throws -> String = { "fresh" }
+
+        var configuration = RequestManager.Configuration()
+        configuration.retries = .standard
+        configuration.interceptors = [BearerAuthenticator { _ in try await freshToken() }]
+        configuration.cookies = CookieJar()
+        let steady = RequestManager(configuration: configuration)
+        let report = try await steady.send(Request<Data>.get(reportURL).deadline(.seconds(30)))
+        #expect(report.attempts.map(\.statusCode) == [302, 200])
+    }
+
     @Test func chunksOneByOne() async throws {
         let server = try makeServer()
         defer { server.shutDown() }

@@ -17,11 +17,18 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         public var name: String
         /// The value as it was given.
         public var value: String
+        /// Whether the caller has marked the value as a secret.
+        public var isMarkedSecret: Bool
+
+        /// Whether the value is never shown, and never follows a redirect to another origin: one that is marked, or a field
+        /// that carries credentials by its name.
+        public var isSecret: Bool { isMarkedSecret || HeaderFields.isSecret(name) }
 
         /// Makes a field line.
-        public init(name: String, value: String) {
+        public init(name: String, value: String, isMarkedSecret: Bool = false) {
             self.name = name
             self.value = value
+            self.isMarkedSecret = isMarkedSecret
         }
     }
 
@@ -68,9 +75,15 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     }
 
     /// Adds a field line behind those already there; earlier values of the name stay.
-    public mutating func add(_ name: String, _ value: String) {
-        fields.append(Field(name: name, value: value))
+    ///
+    /// - Parameter isSecret: whether the value is never shown and never follows a redirect to another origin, whatever the
+    ///   field is called.
+    public mutating func add(_ name: String, _ value: String, isSecret: Bool = false) {
+        fields.append(Field(name: name, value: value, isMarkedSecret: isSecret))
     }
+
+    /// Removes the fields a predicate picks.
+    mutating func removeAll(where isMeant: (Field) -> Bool) { fields.removeAll(where: isMeant) }
 
     /// Whether there is a field of that name.
     public func contains(_ name: String) -> Bool {
@@ -103,7 +116,7 @@ extension HeaderFields: RandomAccessCollection {
 
 extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
     /// Name and value; the value of a secret field is replaced.
-    public var description: String { "\(name): \(HeaderFields.isSecret(name) ? "<redacted>" : value)" }
+    public var description: String { "\(name): \(isSecret ? "<redacted>" : value)" }
     /// The description only: a reflection would show what descriptions leave out.
     public var customMirror: Mirror { Mirror(self, children: ["field": description]) }
 }

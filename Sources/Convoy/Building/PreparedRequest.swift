@@ -3,46 +3,48 @@ import Foundation
 
 /// A request as it is sent: checked, with an absolute URL.
 ///
-/// Transports receive it, and a ``Response`` tells it. Its description never shows a secret.
+/// Transports receive it, interceptors change it, and a ``Response`` tells it. What was changed is checked again before
+/// it is sent. Its description never shows a secret.
 public struct PreparedRequest: Sendable, Hashable {
     /// The method, a token.
-    public let method: HTTPMethod
+    public var method: HTTPMethod
     /// The absolute http or https URL, query items included.
-    public let url: URL
+    public var url: URL
     /// The header fields, free of CR, LF and NUL.
-    public let headerFields: HeaderFields
+    public var headerFields: HeaderFields
     /// The body; nil when there is none.
-    public let body: RequestBody?
+    public var body: RequestBody?
     /// How long nothing may arrive.
-    public let idleTimeout: Duration
+    public var idleTimeout: Duration
     /// How long the transfer may take; nil for as long as it wants.
-    public let transferTimeout: Duration?
+    public var transferTimeout: Duration?
     /// Scheme, host and port, in one spelling: what per-host limits count by.
-    let hostKey: String
+    private(set) var hostKey: String
 
     /// Checks a request and resolves its URL.
     ///
     /// - Throws: `.invalidRequest` with the reason.
     init(_ core: RequestCore, baseURL: URL?) throws(RequestError) {
-        if let defect = core.findDefectBesideURL() { throw Self.refusal(defect, core) }
-        guard let given = core.url else { throw Self.refusal("there is no URL", core) }
+        if let defect = core.findDefectBesideURL() { throw Self.refusal(defect, core.summary) }
+        guard let given = core.url else { throw Self.refusal("there is no URL", core.summary) }
         var url = given
         if given.scheme == nil {
             guard let baseURL else {
-                throw Self.refusal("the URL \(given.redactedString) is relative and there is no base URL", core)
+                throw Self.refusal("the URL \(given.redactedString) is relative and there is no base URL", core.summary)
             }
             guard let resolved = URL(string: given.relativeString, relativeTo: baseURL)?.absoluteURL else {
-                throw Self.refusal("the URL \(given.redactedString) cannot be resolved against the base URL", core)
+                throw Self.refusal(
+                    "the URL \(given.redactedString) cannot be resolved against the base URL", core.summary)
             }
             url = resolved
         }
         switch url.origin {
-        case .failure(let defect): throw Self.refusal(defect.reason, core)
+        case .failure(let defect): throw Self.refusal(defect.reason, core.summary)
         case .success(let key): hostKey = key
         }
         if !core.queryItems.isEmpty {
             guard let extended = url.appendingQuery(core.queryItems) else {
-                throw Self.refusal("the query items cannot be added to the URL", core)
+                throw Self.refusal("the query items cannot be added to the URL", core.summary)
             }
             url = extended
         }
@@ -54,8 +56,21 @@ public struct PreparedRequest: Sendable, Hashable {
         transferTimeout = core.transferTimeout
     }
 
-    private static func refusal(_ reason: String, _ core: RequestCore) -> RequestError {
-        RequestError(.invalidRequest, "nothing was sent: \(reason)", summary: core.summary)
+    /// Checks a request that was changed.
+    ///
+    /// - Throws: `.invalidRequest` with the reason.
+    mutating func check() throws(RequestError) {
+        if let defect = method.isToken ? headerFields.defect : "its method is not a token" {
+            throw Self.refusal(defect, summary)
+        }
+        switch url.origin {
+        case .failure(let defect): throw Self.refusal(defect.reason, summary)
+        case .success(let key): hostKey = key
+        }
+    }
+
+    private static func refusal(_ reason: String, _ summary: RequestSummary) -> RequestError {
+        RequestError(.invalidRequest, "nothing was sent: \(reason)", summary: summary)
     }
 }
 

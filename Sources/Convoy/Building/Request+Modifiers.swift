@@ -12,6 +12,17 @@ extension Request {
         changed { $0.headerFields.add(name, value) }
     }
 
+    /// Sets a header field whose value is a secret, replacing every value of that name.
+    ///
+    /// Like that of `Authorization` it is never shown in descriptions or logs, and never follows a redirect to another
+    /// origin.
+    public func secretHeader(_ name: String, _ value: String) -> Self {
+        changed {
+            $0.headerFields[name] = nil
+            $0.headerFields.add(name, value, isSecret: true)
+        }
+    }
+
     /// Sets `Authorization: Bearer …` (RFC 6750).
     ///
     /// The token is never shown in descriptions or logs.

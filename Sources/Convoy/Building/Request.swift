@@ -148,6 +148,8 @@ struct RequestCore: Sendable {
     var maximumBodyBytes: Int64 = 64 << 20
     var acceptableStatusCodes: StatusCheck = .successful
     var destination = BodyDestination.memory
+    /// Boxed: a queued operation stays small.
+    var policyBox: PolicyBox?
     /// Whether making the output takes no time and no code of the user's.
     var decodesAtOnce = false
     /// What went wrong while it was built: an encoding error, a string that is no URL.
@@ -176,6 +178,7 @@ struct RequestCore: Sendable {
         if maximumBodyBytes < 0 { return "the body size limit is negative" }
         if idleTimeout <= .zero { return "the idle timeout is not positive" }
         if let transferTimeout, transferTimeout <= .zero { return "the transfer timeout is not positive" }
+        if let deadline = policyBox?.policies.deadline, deadline <= .zero { return "the deadline is not positive" }
         return nil
     }
 }

@@ -20,23 +20,25 @@ extension AnyRequestOperation {
     func conclude(
         _ outcome: AnyOutcome, attempt: Int? = nil, taskHasEnded: Bool = false, onlyBeforeStart: Bool = false
     ) {
-        let (effect, transfer, scheduler) = state.withLock { state in
+        let now = context.clock.now
+        let (effect, transfer, scheduler, callers) = state.withLock { state in
             let effect = onlyBeforeStart ? state.machine.abandon() : state.machine.claim(attempt: attempt)
-            guard effect != .ignore else { return (effect, Transfer?.none, Scheduler?.none) }
-            state.outcome = outcome
-            state.timings.finished = .now
+            guard effect != .ignore else { return (effect, Transfer?.none, Scheduler?.none, Course.Callers?.none) }
+            state.outcome = outcome.listing(state.attemptRecords(outcome.error, now))
+            state.timings.finished = now
             defer { state.transfer = nil }
-            return (effect, state.transfer, state.scheduler)
+            return (effect, state.transfer, state.scheduler, state.course?.takeCallers())
         }
+        callers?.stop()
         switch effect {
         case .ignore: break
         case .finish:
-            guard let transfer, !taskHasEnded else { return finish(wasExecuting: true) }
-            context.taskControl.async { transfer.task.cancel() }
+            guard let transfer else { return finish(wasExecuting: true) }
+            if !taskHasEnded { context.taskControl.async { transfer.task.cancel() } }
             transfer.attempt.close { self.finish(wasExecuting: true) }
         case .abandon:
             notifying([.isReady]) {}
-            DependencyGraph.fail(dependentsOf: self, error: outcome.error)
+            DependencyGraph.fail(dependentsOf: self, error: error)
             deliver()
             // A manager that has not handed it to the queue yet enters start() itself.
             scheduler?.abandoned(self)

@@ -4,9 +4,10 @@ import Foundation
 extension AnyRequestOperation {
     /// - Thread: the transport's. Takes notes and hands over; never calls user code or a task.
     func attempt(_ number: Int, didReceive head: ResponseHead) {
+        let now = context.clock.now
         let isCurrent = state.withLock { state in
             guard state.machine.accepts(attempt: number) else { return false }
-            state.timings.firstByte = .now
+            state.timings.firstByte = now
             state.progress.receivedBytes = 0
             state.progress.expectedBytes = head.expectedBytes
             return true
@@ -50,49 +51,40 @@ extension AnyRequestOperation {
     ///
     /// - Thread: the transport's.
     func attempt(_ number: Int, hasWholeBodyCommitting commits: Bool) -> Bool {
-        state.withLock { state in
+        let now = context.clock.now
+        return state.withLock { state in
             guard state.machine.bodyComplete(attempt: number, commits: commits) else { return false }
-            state.timings.finished = .now
+            state.timings.finished = now
             return true
         }
     }
 
-    /// The body is where it belongs: check, decode, conclude.
+    /// The body is where it belongs: decode, conclude.
     ///
     /// - Thread: the operation's lane, unless the request has no user code to run.
-    func attempt(_ number: Int, didComplete received: CompleteAnswer) {
+    func attempt(_ number: Int, didComplete answer: CompleteAnswer) {
         let given: (Recipe, FinishedTransfer)? = state.withLock { state in
-            guard let recipe = state.recipe, let request = state.prepared, state.outcome == nil else { return nil }
+            guard let recipe = state.recipe, state.outcome == nil else { return nil }
             let transfer = FinishedTransfer(
-                request: request, head: received.head, timings: state.timings, progress: state.progress,
-                metrics: received.metrics)
+                request: answer.request, head: answer.head, timings: state.timings, progress: state.progress,
+                metrics: answer.metrics, earlierAttempts: state.course?.earlierAttempts ?? [])
             return (recipe, transfer)
         }
         guard let (recipe, transfer) = given else { return }
-        conclude(
-            outcome(of: received.body, transfer, recipe, isAcceptable: received.isAcceptable), attempt: number,
-            taskHasEnded: true)
+        conclude(outcome(of: answer.body, transfer, recipe), attempt: number, taskHasEnded: true)
     }
 
-    private func outcome(
-        of body: ReceivedBody, _ transfer: FinishedTransfer, _ recipe: Recipe, isAcceptable: Bool
-    ) -> AnyOutcome {
-        let (summary, head) = (transfer.request.summary, transfer.head)
-        guard isAcceptable else {
-            return AnyOutcome(
-                error: RequestError(
-                    .unacceptableStatus, "the server answered \(head.statusCode)", summary: summary, response: head,
-                    body: body.data, isRetryable: [408, 425, 429, 500, 502, 503, 504].contains(head.statusCode)))
-        }
+    private func outcome(of body: ReceivedBody, _ transfer: FinishedTransfer, _ recipe: Recipe) -> AnyOutcome {
+        let head = transfer.head
         do {
             return try recipe.respond(body, transfer)
         } catch let error as RequestError {
-            return AnyOutcome(error: error.with(summary, response: head))
+            return AnyOutcome(error: error.with(request?.summary, response: head))
         } catch {
             return AnyOutcome(
                 error: RequestError(
                     .decodingFailed, "the body of \(body.data.count) bytes could not be decoded: \(error)",
-                    summary: summary, response: head, body: body.data, underlying: error))
+                    summary: transfer.request.summary, response: head, body: body.data, underlying: error))
         }
     }
 }

@@ -9,9 +9,10 @@ extension AnyRequestOperation {
     /// The first start of an operation without an outcome.
     func execute() {
         // The flag turns true inside the pair; a second thread that comes this way finds `.ignore` or `.finish`.
+        let now = context.clock.now
         let effect = notifying([.isExecuting]) {
             state.withLock { state in
-                if state.machine.phase == .pending { state.timings.started = .now }
+                if state.machine.phase == .pending { state.timings.started = now }
                 return state.start()
             }
         }
@@ -19,15 +20,24 @@ extension AnyRequestOperation {
         case .finish: finish(wasExecuting: false)
         case .ignore: break
         case .execute(let attempt):
-            if request != nil {
-                launch(attempt)
-            } else if state.withLock({ $0.recipe?.build == nil }) {
-                if prepare() { launch(attempt) }
-            } else {
+            if state.withLock({ $0.prepared == nil && $0.recipe?.build != nil }) {
                 // Building a chain's link is user code and may take its time.
-                onLane { if self.prepare() { self.launch(attempt) } }
+                onLane { if self.prepare() { self.begin(attempt) } }
+            } else if request != nil || prepare() {
+                begin(attempt)
             }
         }
+    }
+
+    /// Begins the first attempt.
+    private func begin(_ attempt: Int) {
+        armDeadline()
+        if let scheduler = state.withLock({ $0.scheduler }), scheduler.mustWait(self) {
+            // Its host was put on hold while it waited for the operation queue.
+            guard state.withLock({ $0.machine.putOff(attempt: attempt) }) else { return }
+            return queueAgain()
+        }
+        if asksInterceptors { onLane { self.launch(attempt) } } else { launch(attempt) }
     }
 
     /// Builds the request where that is still to be done, and checks it; false when that failed and the outcome is known.
@@ -50,6 +60,8 @@ extension AnyRequestOperation {
                 state.progress.expectedSentBytes = prepared.body?.byteCount
                 return state.recipe
             }
+            // A link's deadline begins when it is known.
+            armDeadline()
             // The builder and what it captured go outside the lock.
             return withExtendedLifetime(replaced) { true }
         } catch {
@@ -58,19 +70,48 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Makes a task for an attempt and resumes it, unless the operation is suspended or has ended meanwhile.
+    /// Begins an attempt, unless the operation is suspended or has ended meanwhile.
+    ///
+    /// - Thread: the operation's lane when there are interceptors.
     func launch(_ number: Int) {
         let pausesInPlace = context.transport.pausesInPlace
+        let given: (core: RequestCore, adapted: PreparedRequest?, carried: Response<Data>?)? = state.withLock { state in
+            guard state.machine.accepts(attempt: number), !state.isLaunching, state.transfer == nil,
+                pausesInPlace || !state.isSuspended, let core = state.recipe?.core
+            else { return nil }
+            return (core, state.course?.adapted, state.course?.carried)
+        }
+        guard let given else { return }
+        if let carried = given.carried { return takeCarried(carried, attempt: number) }
+        guard asksInterceptors else { return send(number) }
+        if let adapted = given.adapted, isCurrent(adapted, interceptors(of: given.core)) {
+            send(number)
+        } else {
+            adapt(number, given.core)
+        }
+    }
+
+    /// Makes a task for an attempt and resumes it.
+    private func send(_ number: Int) {
+        let pausesInPlace = context.transport.pausesInPlace
+        let now = context.clock.now
         let given: (PreparedRequest, RequestCore)? = state.withLock { state in
             guard state.machine.accepts(attempt: number), !state.isLaunching, state.transfer == nil,
-                pausesInPlace || !state.isSuspended, let prepared = state.prepared, let core = state.recipe?.core
+                pausesInPlace || !state.isSuspended, let core = state.recipe?.core,
+                let request = state.course?.adapted ?? state.nextRequest
             else { return nil }
             state.isLaunching = true
-            return (prepared, core)
+            state.timings.attemptStarted = now
+            state.course?.adapted = nil
+            return (request, core)
         }
-        guard let (request, core) = given else { return }
+        guard let (base, core) = given else { return }
+        var request = base
+        if let cookies = context.cookies, !request.headerFields.contains("Cookie") {
+            request.headerFields["Cookie"] = cookies.cookieField(for: request.url)
+        }
 
-        let attempt = Attempt(number: number, operation: self, core: core)
+        let attempt = Attempt(number: number, operation: self, core: core, request: request)
         let task: URLSessionTask
         do throws(RequestError) {
             try core.destination.checkWritable()
@@ -107,82 +148,6 @@ extension AnyRequestOperation {
         case .discard:
             attempt.close()
             context.taskControl.async { task.cancel() }
-        }
-    }
-
-    /// Suspends this operation: a queued one is passed over by its manager, a running one moves no more bytes.
-    ///
-    /// A running one keeps its slot. Where the transport cannot pause a transfer (URLSession on Linux starts it over
-    /// by itself and lets its timeout run) the attempt is ended and ``resume()`` begins another: its body starts afresh.
-    /// Suspending twice, or after the end, has no effect.
-    ///
-    /// - Thread: any.
-    public final func suspend() { setSuspended(true) }
-
-    /// Undoes ``suspend()``.
-    ///
-    /// Without effect on an operation that is not suspended; it does not start one.
-    ///
-    /// - Thread: any.
-    public final func resume() { setSuspended(false) }
-
-    /// Whether ``suspend()`` was called and ``resume()`` was not.
-    public final var isSuspended: Bool { state.withLock { $0.isSuspended } }
-
-    private func setSuspended(_ isSuspended: Bool) {
-        enum Effect {
-            case none
-            case end(Transfer)
-            case launch(Int)
-            case adjust
-        }
-        let pausesInPlace = context.transport.pausesInPlace
-        let (changed, effect, scheduler): (Bool, Effect, Scheduler?) = state.withLock { state in
-            guard state.isSuspended != isSuspended, state.outcome == nil else { return (false, .none, nil) }
-            state.isSuspended = isSuspended
-            var effect = Effect.none
-            if pausesInPlace {
-                effect = .adjust
-            } else if isSuspended, let transfer = state.transfer, state.machine.nextAttempt() != nil {
-                state.transfer = nil
-                effect = .end(transfer)
-            } else if !isSuspended, let attempt = state.machine.currentAttempt, state.prepared != nil {
-                effect = .launch(attempt)
-            }
-            return (true, effect, state.scheduler)
-        }
-        guard changed else { return }
-        emit(isSuspended ? .suspended : .resumed)
-        scheduler?.suspensionChanged(of: self)
-        switch effect {
-        case .none: break
-        case .end(let transfer):
-            transfer.attempt.close()
-            context.taskControl.async { transfer.task.cancel() }
-        case .launch(let attempt): launch(attempt)
-        case .adjust: adjustTask()
-        }
-    }
-
-    /// Brings the task to where it should be: its owner suspended or resumed it, or the reader of its body fell behind or
-    /// caught up.
-    ///
-    /// Two calls cannot be performed in the wrong order: each looks when its turn on the serial queue comes, not when it
-    /// was asked for.
-    func adjustTask() {
-        guard context.transport.pausesInPlace else { return }
-        context.taskControl.async {
-            let isHeld = self.state.withLock { $0.transfer?.attempt }?.isHeld ?? false
-            let action: (task: URLSessionTask, run: Bool)? = self.state.withLock { state in
-                let runs = !state.isSuspended && !isHeld
-                guard let transfer = state.transfer, !transfer.isSettingOff, transfer.isRunning != runs else {
-                    return nil
-                }
-                state.transfer?.isRunning = runs
-                return (transfer.task, runs)
-            }
-            guard let action else { return }
-            if action.run { action.task.resume() } else { action.task.suspend() }
         }
     }
 }

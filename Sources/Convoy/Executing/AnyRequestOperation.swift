@@ -140,7 +140,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         switch state.withLock({ $0.machine.phase }) {
         case .abandoned: finishAbandoned()
         case .pending: execute()
-        case .executing, .decoding, .finishing, .finished: break
+        case .executing, .deciding, .waiting, .decoding, .finishing, .finished: break
         }
     }
 
@@ -227,6 +227,8 @@ extension OperationStateMachine.Phase {
         case .pending: "not started"
         case .abandoned: "ended before its start"
         case .executing(let attempt): attempt == 1 ? "executing" : "executing, attempt \(attempt)"
+        case .deciding(let attempt): "executing, after attempt \(attempt)"
+        case .waiting(let attempt): "executing, before attempt \(attempt)"
         case .decoding: "decoding"
         case .finishing: "finishing"
         case .finished: "finished"

@@ -1,11 +1,26 @@
 // One attempt: what a transport tells, until the attempt is over.
 import Foundation
 
-/// An answer whose body is complete.
+/// How an attempt ended.
+struct AttemptEnding: Sendable {
+    /// As it was sent.
+    let request: PreparedRequest
+    let head: ResponseHead?
+    /// Why it failed, or that its status is not acceptable; nil for an acceptable answer.
+    let error: RequestError?
+    let metrics: TransferMetrics?
+    let started: ContinuousClock.Instant
+    let ended: ContinuousClock.Instant
+    /// Whether an answer arrived, acceptable or not.
+    let isAnswer: Bool
+    let taskHasEnded: Bool
+}
+
+/// An answer whose body is complete, and acceptable.
 struct CompleteAnswer: Sendable {
     let body: ReceivedBody
     let head: ResponseHead
-    let isAcceptable: Bool
+    let request: PreparedRequest
     let metrics: TransferMetrics?
 }
 
@@ -13,27 +28,51 @@ struct CompleteAnswer: Sendable {
 ///
 /// Each attempt has a client of its own, so what arrives for one that is over is dropped here (rule 5).
 final class Attempt: TransportClient {
-    private struct Receiving {
+    /// Where the body of the answer goes.
+    enum Keeping {
+        /// Where the request wants it.
+        case inDestination
+        /// Into memory, its beginning: it is not acceptable, or another attempt may take its place.
+        case aside
+    }
+
+    struct Receiving {
+        /// The attempt was ended from outside: nothing counts any more.
         var isOver = false
+        /// The transport has told the end, or nothing more is wanted of it.
+        var hasEnded = false
+        var taskHasEnded = false
         var head: ResponseHead?
         var isAcceptable = true
+        var keeping = Keeping.inDestination
+        /// How much has come of a body that is only looked at.
+        var asideCount: Int64 = 0
         var sink: (any BodySink)?
         var metrics: TransferMetrics?
         /// The transport's thread is at work with the sink: whoever ends the attempt leaves the rest to it.
         var isBusy = false
         var afterwards: (@Sendable () -> Void)?
+
+        var accepts: Bool { !isOver && !hasEnded }
     }
 
-    let number: Int
-    private let core: RequestCore
-    /// Held while the transfer runs: the transfer keeps its operation alive, not the caller.
-    private let operation: AnyRequestOperation
-    private let receiving = Locked(Receiving())
+    /// How much is kept of a body that is only looked at.
+    static let asideBytes: Int64 = 64 << 10
 
-    init(number: Int, operation: AnyRequestOperation, core: RequestCore) {
+    let number: Int
+    let request: PreparedRequest
+    let core: RequestCore
+    let started: ContinuousClock.Instant
+    /// Held while the transfer runs: the transfer keeps its operation alive, not the caller.
+    let operation: AnyRequestOperation
+    let receiving = Locked(Receiving())
+
+    init(number: Int, operation: AnyRequestOperation, core: RequestCore, request: PreparedRequest) {
         self.number = number
         self.operation = operation
         self.core = core
+        self.request = request
+        started = operation.context.clock.now
     }
 
     /// Ends the attempt: what arrives later is dropped, what was received is discarded.
@@ -71,34 +110,38 @@ final class Attempt: TransportClient {
         if core.method == .head || head.statusCode == 204 || head.statusCode == 304 { head.expectedBytes = nil }
         // A response that arrives again starts the body afresh (rule 12).
         let (begins, old) = receiving.withLock { receiving -> (Bool, (any BodySink)?) in
-            guard !receiving.isOver else { return (false, nil) }
+            guard receiving.accepts else { return (false, nil) }
             receiving.isBusy = true
             defer { receiving.sink = nil }
             return (true, receiving.sink)
         }
         guard begins else { return }
         old?.discard {}
+        operation.context.cookies?.store(head.headerFields, from: request.url)
         let isAcceptable = core.acceptableStatusCodes(head.statusCode)
+        let keeping = isAcceptable && !operation.mayRepeat(after: head, of: request) ? Keeping.inDestination : .aside
         var failure: RequestError?
         var sink: (any BodySink)?
         do throws(RequestError) {
-            // An unacceptable answer never reaches the destination: its beginning is kept for the error.
             sink =
-                isAcceptable
-                ? try core.destination.makeSink(core, for: head, calls: sinkCalls)
-                : MemorySink(limit: 64 << 10, truncates: true)
+                switch keeping {
+                case .inDestination: try core.destination.makeSink(core, for: head, calls: sinkCalls)
+                case .aside: MemorySink(limit: Self.asideBytes, truncates: true)
+                }
         } catch {
             failure = error
         }
         let isCurrent = leave(sink) { [head] receiving in
             receiving.head = head
             receiving.isAcceptable = isAcceptable
+            receiving.keeping = keeping
+            receiving.asideCount = 0
         }
         guard isCurrent else { return }
         if let failure { fail(failure) } else { operation.attempt(number, didReceive: head) }
     }
 
-    private var sinkCalls: SinkCalls {
+    var sinkCalls: SinkCalls {
         SinkCalls(
             fail: { [weak self] in self?.fail($0) },
             caughtUp: { [weak self] in self?.operation.adjustTask() },
@@ -107,20 +150,27 @@ final class Attempt: TransportClient {
 
     func didReceive(_ data: Data) -> Bool {
         let sink = receiving.withLock { receiving in
-            guard !receiving.isOver, let sink = receiving.sink else { return (any BodySink)?.none }
+            guard receiving.accepts, let sink = receiving.sink else { return (any BodySink)?.none }
             receiving.isBusy = true
             return sink
         }
         guard let sink else { return false }
         var failure: RequestError?
         do throws(RequestError) { try sink.write(data) } catch { failure = error }
-        guard leave(sink, with: { _ in }) else { return false }
+        var isEnough = false
+        let isCurrent = leave(sink) { receiving in
+            guard case .aside = receiving.keeping else { return }
+            receiving.asideCount += Int64(data.count)
+            isEnough = receiving.asideCount > Self.asideBytes
+        }
+        guard isCurrent else { return false }
         if let failure {
             fail(failure)
             return false
         }
         operation.attempt(number, didReceiveBytes: Int64(data.count))
-        return !sink.isHeld
+        if isEnough { end(nil, taskHasEnded: false) }
+        return !isEnough && !sink.isHeld
     }
 
     func didHold() {
@@ -150,54 +200,18 @@ final class Attempt: TransportClient {
     }
 
     func didSend(totalBytes: Int64) {
-        guard !receiving.withLock({ $0.isOver }) else { return }
+        guard receiving.withLock({ $0.accepts }) else { return }
         operation.attempt(number, didSendTotal: totalBytes)
     }
 
-    func didFinish(_ error: RequestError?) {
-        let received = receiving.withLock { receiving -> Receiving? in
-            guard !receiving.isOver else { return nil }
-            receiving.isOver = true
-            defer { receiving.sink = nil }
-            return receiving
-        }
-        guard let received else { return }
-        guard let head = received.head, let sink = received.sink, error == nil else {
-            let error = error ?? RequestError(.badResponse, "the transfer ended without a response")
-            let rest: @Sendable () -> Void = {
-                self.conclude(with: error.with(nil, response: received.head), taskHasEnded: true)
-            }
-            if let sink = received.sink { return sink.discard(rest) } else { return rest() }
-        }
-        // From here on the body is complete. One that goes to a file cannot be cancelled any more: nobody is told that a
-        // download was cancelled whose file is there.
-        guard operation.attempt(number, hasWholeBodyCommitting: received.isAcceptable && core.destination.isFile) else {
-            return sink.discard {}
-        }
-        sink.finish { result in
-            switch result {
-            case .failure(let error): self.conclude(with: error, taskHasEnded: true)
-            case .success(let body):
-                let answer = CompleteAnswer(
-                    body: body, head: head, isAcceptable: received.isAcceptable, metrics: received.metrics)
-                // This may be the transport's thread: user code, if there is any, runs on the operation's lane.
-                if self.core.decodesAtOnce, self.operation.finishesWithoutUserCode {
-                    self.operation.attempt(self.number, didComplete: answer)
-                } else {
-                    self.operation.onLane { self.operation.attempt(self.number, didComplete: answer) }
-                }
-            }
-        }
-    }
-
     /// The sink or the check of the head failed: ends the transfer.
-    private func fail(_ error: RequestError) {
+    func fail(_ error: RequestError) {
         let head = receiving.withLock { $0.head }
-        close { self.conclude(with: error.with(nil, response: head)) }
+        close { self.conclude(with: error.with(response: head)) }
     }
 
     /// Never on the transport's thread: ending an operation notifies, and cancels a task.
-    private func conclude(with error: RequestError, taskHasEnded: Bool = false) {
+    func conclude(with error: RequestError, taskHasEnded: Bool = false) {
         operation.onLane {
             self.operation.conclude(
                 AnyOutcome(error: error.with(self.operation.request?.summary)),

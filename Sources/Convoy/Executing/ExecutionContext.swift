@@ -7,6 +7,13 @@ final class ExecutionContext: Sendable {
     let baseURL: URL?
     let callbacks: Delivery?
     let monitors: [any EventMonitor]
+    let redirects: RedirectPolicy
+    let retries: RetryPolicy
+    let interceptors: [any RequestInterceptor]
+    let cookies: CookieJar?
+    let clock: any RequestClock
+    /// Randomness for back-off: from 0 up to 1.
+    let unit: @Sendable () -> Double
 
     /// Where tasks are suspended, resumed and cancelled: in order, never on a transport's thread, never under a lock.
     ///
@@ -20,13 +27,17 @@ final class ExecutionContext: Sendable {
     /// For operations made without a manager.
     static let standalone = ExecutionContext()
 
-    init(
-        transport: any Transport = TransportChoice.automatic.transport, baseURL: URL? = nil, callbacks: Delivery? = nil,
-        monitors: [any EventMonitor] = []
-    ) {
-        self.transport = transport
-        self.baseURL = baseURL
-        self.callbacks = callbacks
-        self.monitors = monitors
+    /// - Parameter configuration: the manager's.
+    init(_ configuration: RequestManager.Configuration = .init()) {
+        transport = configuration.transport.transport
+        baseURL = configuration.baseURL
+        callbacks = configuration.callbacks
+        monitors = configuration.monitors
+        redirects = configuration.redirects
+        retries = configuration.retries
+        interceptors = configuration.interceptors
+        cookies = configuration.cookies
+        clock = configuration.clock
+        unit = configuration.unit
     }
 }

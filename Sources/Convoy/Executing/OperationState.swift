@@ -27,6 +27,8 @@ struct OperationState {
 
     /// The attempt under way and its task.
     var transfer: Transfer?
+    /// Redirects, retries, deadlines and interceptors; nil for one plain attempt.
+    var course: Course?
     /// A task is being made outside the lock.
     var isLaunching = false
     /// It is on its way into an operation queue, which traps on what has begun, and asks under its own lock whether it is

@@ -11,8 +11,15 @@ struct OperationStateMachine {
         case pending
         /// Cancelled or failed before it was started; the outcome is stored and delivered. Next: finishing, in `start()`.
         case abandoned
-        /// An attempt with this number is under way. Next: decoding, executing with a higher number, finishing.
+        /// An attempt with this number is under way. Next: deciding, decoding, waiting, executing with a higher number,
+        /// finishing.
         case executing(attempt: Int)
+        /// The attempt is over, and what follows from it is being decided. Next: decoding, waiting for the next number,
+        /// finishing.
+        case deciding(attempt: Int)
+        /// The attempt with this number is to come: it waits for its time, for a slot, or for an interceptor. Next:
+        /// executing, finishing.
+        case waiting(attempt: Int)
         /// The body is complete and becomes the output. Committed: its file is being put in its place, so that it is too
         /// late to end otherwise. Next: finishing.
         case decoding(attempt: Int, isCommitted: Bool)
@@ -44,14 +51,14 @@ struct OperationStateMachine {
 
     var isExecuting: Bool {
         switch phase {
-        case .executing, .decoding, .finishing(wasExecuting: true): true
+        case .executing, .deciding, .waiting, .decoding, .finishing(wasExecuting: true): true
         case .pending, .abandoned, .finishing(wasExecuting: false), .finished: false
         }
     }
 
     var isFinished: Bool { phase == .finished }
 
-    /// The number of the attempt under way; nil before the first and once the body is complete.
+    /// The number of the attempt under way; nil before the first, between two, and once the body is complete.
     var currentAttempt: Int? {
         if case .executing(let attempt) = phase { attempt } else { nil }
     }
@@ -67,7 +74,7 @@ struct OperationStateMachine {
         case .abandoned:
             phase = .finishing(wasExecuting: false)
             return .finish
-        case .executing, .decoding, .finishing, .finished:
+        case .executing, .deciding, .waiting, .decoding, .finishing, .finished:
             return .ignore
         }
     }
@@ -79,11 +86,39 @@ struct OperationStateMachine {
         return attempt + 1
     }
 
+    /// The attempt has come to its end, and it is to be decided what that means; false when it is over already.
+    mutating func endAttempt(_ attempt: Int) -> Bool {
+        guard accepts(attempt: attempt) else { return false }
+        phase = .deciding(attempt: attempt)
+        return true
+    }
+
+    /// It was decided that another attempt follows.
+    mutating func repeatAttempt(after attempt: Int) -> Bool {
+        guard phase == .deciding(attempt: attempt) else { return false }
+        phase = .waiting(attempt: attempt + 1)
+        return true
+    }
+
+    /// The attempt cannot be begun yet.
+    mutating func putOff(attempt: Int) -> Bool {
+        guard accepts(attempt: attempt) else { return false }
+        phase = .waiting(attempt: attempt)
+        return true
+    }
+
+    /// The attempt that waited begins; nil when none did.
+    mutating func beginWaitingAttempt() -> Int? {
+        guard case .waiting(let attempt) = phase else { return nil }
+        phase = .executing(attempt: attempt)
+        return attempt
+    }
+
     /// The body of an attempt is complete; false when that attempt is over.
     ///
     /// - Parameter commits: whether what comes next shows outside the process, so that only the attempt's own end counts.
     mutating func bodyComplete(attempt: Int, commits: Bool = false) -> Bool {
-        guard accepts(attempt: attempt) else { return false }
+        guard accepts(attempt: attempt) || phase == .deciding(attempt: attempt) else { return false }
         phase = .decoding(attempt: attempt, isCommitted: commits)
         return true
     }
@@ -102,13 +137,15 @@ struct OperationStateMachine {
         switch phase {
         case .pending where attempt == nil:
             return abandon()
-        case .executing(let current) where attempt == nil || attempt == current:
+        case .executing(let current) where attempt == nil || attempt == current,
+            .deciding(let current) where attempt == nil || attempt == current,
+            .waiting(let current) where attempt == nil || attempt == current:
             phase = .finishing(wasExecuting: true)
             return .finish
         case .decoding(let current, let isCommitted) where attempt == current || attempt == nil && !isCommitted:
             phase = .finishing(wasExecuting: true)
             return .finish
-        case .pending, .executing, .decoding, .abandoned, .finishing, .finished:
+        case .pending, .executing, .deciding, .waiting, .decoding, .abandoned, .finishing, .finished:
             return .ignore
         }
     }

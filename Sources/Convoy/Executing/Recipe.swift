@@ -22,7 +22,8 @@ final class Recipe: Sendable {
             Success(
                 Response(
                     value: try decode(body, transfer.head), request: transfer.request, head: transfer.head,
-                    timings: transfer.timings, transfer: transfer.progress, metrics: transfer.metrics))
+                    timings: transfer.timings, transfer: transfer.progress, metrics: transfer.metrics,
+                    earlierAttempts: transfer.earlierAttempts))
         }
     }
 
@@ -44,6 +45,7 @@ struct FinishedTransfer: Sendable {
     var timings: Timings
     var progress: TransferProgress
     var metrics: TransferMetrics?
+    var earlierAttempts: [AttemptRecord]
 }
 
 /// The one outcome of an operation: a failure, or a ``Success`` of some output.
@@ -52,6 +54,12 @@ class AnyOutcome: @unchecked Sendable {
     let error: RequestError?
 
     init(error: RequestError?) { self.error = error }
+
+    /// The same outcome; a failure tells of the attempts that led to it.
+    func listing(_ attempts: [AttemptRecord]) -> AnyOutcome {
+        guard let error, !attempts.isEmpty else { return self }
+        return AnyOutcome(error: error.with(attempts: attempts))
+    }
 }
 
 /// A success.

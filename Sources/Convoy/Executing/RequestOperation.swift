@@ -33,7 +33,8 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///   - transport: what moves the bytes; the best one for the platform by default.
     public convenience init(_ request: Request<Output>, transport: (any Transport)? = nil) {
         self.init(
-            recipe: Recipe(request), context: transport.map { ExecutionContext(transport: $0) } ?? .standalone)
+            recipe: Recipe(request),
+            context: transport.map { ExecutionContext(.init(transport: .custom($0))) } ?? .standalone)
     }
 
     override init(recipe: Recipe, context: ExecutionContext) {

@@ -10,6 +10,8 @@ public enum RequestEvent: Sendable {
     case response(ResponseHead)
     /// Bytes moved. Readers that are behind get the latest count only.
     case progress(TransferProgress)
+    /// An attempt has ended, and another follows; ``AttemptRecord/next`` says why.
+    case attemptEnded(AttemptRecord)
     /// It was suspended by its owner.
     case suspended
     /// It was resumed by its owner.

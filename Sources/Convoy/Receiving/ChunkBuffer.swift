@@ -35,6 +35,9 @@ final class ChunkBuffer: Sendable {
     /// Whether the reader is so far behind that no more should come.
     private var isHeld: Bool { state.withLock { $0.backlog.isHeld } }
 
+    /// Whether some of the body has been read.
+    var hasDelivered: Bool { state.withLock { $0.hasDelivered } }
+
     /// A body begins.
     ///
     /// One that begins again after bytes have been read cannot be continued.

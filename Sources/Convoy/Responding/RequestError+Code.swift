@@ -42,6 +42,14 @@ extension RequestError {
         ///
         /// The server, or a wrong request. Retry: by status.
         public static let unacceptableStatus = Code(rawValue: "unacceptableStatus")
+        /// More redirects than allowed, or redirects in a circle; ``RequestError/attempts`` lists the hops.
+        ///
+        /// The server. Retry: no.
+        public static let tooManyRedirects = Code(rawValue: "tooManyRedirects")
+        /// A redirect that is never followed: to another scheme than http and https, or from https to http.
+        ///
+        /// The server. Retry: no.
+        public static let redirectRefused = Code(rawValue: "redirectRefused")
         /// A dependency failed or was cancelled; nothing was sent.
         ///
         /// Retry: after the dependency.
@@ -82,6 +90,10 @@ extension RequestError {
         ///
         /// The programmer. Retry: no.
         public static let invalidRequest = Code(rawValue: "invalidRequest")
+        /// An interceptor failed; ``RequestError/underlying`` is what it threw.
+        ///
+        /// The interceptor. Retry: by cause.
+        public static let interceptorFailed = Code(rawValue: "interceptorFailed")
         /// The manager had been shut down.
         ///
         /// The programmer. Retry: with another manager.

@@ -20,6 +20,7 @@ import Foundation
 /// - ``response``
 /// - ``body``
 /// - ``underlying``
+/// - ``attempts``
 /// - ``isRetryable``
 public struct RequestError: Error, Sendable {
     // A reference, so that a result stays a word or two however much an error tells.
@@ -31,10 +32,11 @@ public struct RequestError: Error, Sendable {
         let body: Data?
         let underlying: (any Error)?
         let isRetryable: Bool
+        let attempts: [AttemptRecord]
 
         init(
             code: Code, message: String, summary: RequestSummary, response: ResponseHead?, body: Data?,
-            underlying: (any Error)?, isRetryable: Bool
+            underlying: (any Error)?, isRetryable: Bool, attempts: [AttemptRecord]
         ) {
             self.code = code
             self.message = message
@@ -43,6 +45,7 @@ public struct RequestError: Error, Sendable {
             self.body = body
             self.underlying = underlying
             self.isRetryable = isRetryable
+            self.attempts = attempts
         }
     }
 
@@ -69,11 +72,11 @@ public struct RequestError: Error, Sendable {
 
     init(
         _ code: Code, _ message: String, summary: RequestSummary, response: ResponseHead? = nil, body: Data? = nil,
-        underlying: (any Error)? = nil, isRetryable: Bool? = nil
+        underlying: (any Error)? = nil, isRetryable: Bool? = nil, attempts: [AttemptRecord] = []
     ) {
         storage = Storage(
             code: code, message: message, summary: summary, response: response, body: body, underlying: underlying,
-            isRetryable: isRetryable ?? code.isUsuallyRetryable)
+            isRetryable: isRetryable ?? code.isUsuallyRetryable, attempts: attempts)
     }
 
     /// The kind of failure.
@@ -90,14 +93,20 @@ public struct RequestError: Error, Sendable {
     public var underlying: (any Error)? { storage.underlying }
     /// Whether sending the same request again can help.
     public var isRetryable: Bool { storage.isRetryable }
+    /// What became of each attempt, in order; empty when nothing was sent.
+    public var attempts: [AttemptRecord] { storage.attempts }
 
-    /// The same error, naming a request and a response where it names none yet.
-    func with(_ summary: RequestSummary?, response: ResponseHead? = nil) -> RequestError {
+    /// The same error, naming a request, a response and attempts where it names none yet.
+    func with(
+        _ summary: RequestSummary? = nil, response: ResponseHead? = nil, attempts: [AttemptRecord] = []
+    ) -> RequestError {
         let names = storage.summary.isEmpty && summary != nil
-        guard names || (storage.response == nil && response != nil) else { return self }
+        let lists = storage.attempts.isEmpty && !attempts.isEmpty
+        guard names || lists || (storage.response == nil && response != nil) else { return self }
         return RequestError(
             code, message, summary: names ? summary ?? storage.summary : storage.summary,
-            response: storage.response ?? response, body: body, underlying: underlying, isRetryable: isRetryable)
+            response: storage.response ?? response, body: body, underlying: underlying, isRetryable: isRetryable,
+            attempts: lists ? attempts : storage.attempts)
     }
 }
 

@@ -35,10 +35,11 @@ public struct ResponseHead: Sendable, Hashable {
 /// - ``timings``
 /// - ``transfer``
 /// - ``metrics``
+/// - ``attempts``
 public struct Response<Value: Sendable>: Sendable {
     /// The decoded body.
     public let value: Value
-    /// What was sent.
+    /// What was sent last: after redirects, and with what interceptors added.
     public let request: PreparedRequest
     /// Status and header fields.
     public let head: ResponseHead
@@ -48,11 +49,21 @@ public struct Response<Value: Sendable>: Sendable {
     public let transfer: TransferProgress
     /// What the transport measured of that attempt; nil from one that does not measure.
     public let metrics: TransferMetrics?
+    let earlierAttempts: [AttemptRecord]
 
     /// Makes a response; for stubs in your own tests.
     public init(
         value: Value, request: PreparedRequest, head: ResponseHead, timings: Timings = Timings(),
         transfer: TransferProgress = TransferProgress(), metrics: TransferMetrics? = nil
+    ) {
+        self.init(
+            value: value, request: request, head: head, timings: timings, transfer: transfer, metrics: metrics,
+            earlierAttempts: [])
+    }
+
+    init(
+        value: Value, request: PreparedRequest, head: ResponseHead, timings: Timings, transfer: TransferProgress,
+        metrics: TransferMetrics?, earlierAttempts: [AttemptRecord]
     ) {
         self.value = value
         self.request = request
@@ -60,7 +71,20 @@ public struct Response<Value: Sendable>: Sendable {
         self.timings = timings
         self.transfer = transfer
         self.metrics = metrics
+        self.earlierAttempts = earlierAttempts
     }
+
+    /// What became of each attempt, in order: redirects, retries, and last the one that succeeded.
+    public var attempts: [AttemptRecord] {
+        guard let started = timings.attemptStarted else { return earlierAttempts }
+        let last = AttemptRecord(
+            number: earlierAttempts.count + 1, url: request.url, method: request.method, started: started,
+            ended: timings.finished ?? started, statusCode: statusCode, metrics: metrics)
+        return earlierAttempts + [last]
+    }
+
+    /// The redirects that were followed, as the URLs they led to.
+    public var redirects: [URL] { attempts.redirects }
 
     /// The status code.
     public var statusCode: Int { head.statusCode }
@@ -74,6 +98,8 @@ public struct Timings: Sendable, Hashable {
     public internal(set) var queued: ContinuousClock.Instant?
     /// When the operation started.
     public internal(set) var started: ContinuousClock.Instant?
+    /// When the last attempt was begun.
+    var attemptStarted: ContinuousClock.Instant?
     /// When the head of the response that counted arrived.
     public internal(set) var firstByte: ContinuousClock.Instant?
     /// When the outcome was known.

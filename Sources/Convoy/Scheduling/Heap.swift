@@ -4,6 +4,16 @@
 struct Heap<Element: Comparable> {
     private var elements: [Element] = []
 
+    /// The least element.
+    var first: Element? { elements.first }
+    var count: Int { elements.count }
+
+    /// - Complexity: O(*n* log *n*).
+    mutating func removeAll(where isMeant: (Element) -> Bool) {
+        // A sorted array is a heap.
+        elements = elements.filter { !isMeant($0) }.sorted()
+    }
+
     /// - Complexity: O(log *n*).
     mutating func insert(_ element: Element) {
         elements.append(element)

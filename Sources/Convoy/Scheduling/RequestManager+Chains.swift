@@ -47,7 +47,13 @@ extension RequestManager {
         _ dependencies: [AnyRequestOperation], policy: DependencyPolicy,
         _ makeRequest: @escaping @Sendable () throws -> Request<Output>
     ) -> RequestOperation<Output> {
-        let operation = RequestOperation<Output>(recipe: Recipe(building: makeRequest), context: scheduler.context)
+        let build: @Sendable () throws -> Request<Output> = {
+            let request = try makeRequest()
+            guard request.core.policyBox?.policies.inheritsDeadline == true else { return request }
+            let inherited = dependencies.compactMap(\.deadline).min()
+            return request.changed { $0.policies.inheritedDeadline = inherited }
+        }
+        let operation = RequestOperation<Output>(recipe: Recipe(building: build), context: scheduler.context)
         for dependency in dependencies { operation.addDependency(dependency, onFailure: policy) }
         return operation
     }

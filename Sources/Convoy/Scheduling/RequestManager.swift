@@ -23,40 +23,6 @@ import Foundation
 /// - ``cancelAll(where:)``
 /// - ``why(_:)``
 public final class RequestManager: Sendable {
-    /// How a manager works.
-    public struct Configuration: Sendable {
-        /// How many operations may have a slot at once; 16 by default.
-        ///
-        /// At least 1.
-        public var maxConcurrentOperationCount: Int
-        /// How many of them to one host, a host being scheme, name and port; 6 by default.
-        ///
-        /// At least 1.
-        public var maxConcurrentPerHost: Int
-        /// What relative URLs are resolved against (RFC 3986, section 5: end it with a slash to keep its last part).
-        public var baseURL: URL?
-        /// What moves the bytes.
-        public var transport: TransportChoice
-        /// Where callbacks run that ask for no other place; nil, the default: in order for each operation, on
-        /// threads that all share.
-        public var callbacks: Delivery?
-        /// Who is told of everything that happens.
-        public var monitors: [any EventMonitor]
-
-        /// Makes a configuration.
-        public init(
-            maxConcurrentOperationCount: Int = 16, maxConcurrentPerHost: Int = 6, baseURL: URL? = nil,
-            transport: TransportChoice = .automatic, callbacks: Delivery? = nil, monitors: [any EventMonitor] = []
-        ) {
-            self.maxConcurrentOperationCount = maxConcurrentOperationCount
-            self.maxConcurrentPerHost = maxConcurrentPerHost
-            self.baseURL = baseURL
-            self.transport = transport
-            self.callbacks = callbacks
-            self.monitors = monitors
-        }
-    }
-
     /// The queue the operations run on.
     ///
     /// Configure it as you like; its own limit holds beside the manager's. One that is raised while operations wait is
@@ -96,12 +62,7 @@ public final class RequestManager: Sendable {
     private init(queue: OperationQueue, startQueue: DispatchQueue?, configuration: Configuration) {
         self.queue = queue
         self.configuration = configuration
-        scheduler = Scheduler(
-            queue: queue, startQueue: startQueue,
-            context: ExecutionContext(
-                transport: configuration.transport.transport, baseURL: configuration.baseURL,
-                callbacks: configuration.callbacks, monitors: configuration.monitors),
-            limit: configuration.maxConcurrentOperationCount, limitPerHost: configuration.maxConcurrentPerHost)
+        scheduler = Scheduler(queue: queue, startQueue: startQueue, configuration: configuration)
     }
 
     deinit {

@@ -4,7 +4,8 @@ import Foundation
 extension Scheduler {
     /// Every operation that is not over, in the order of enqueueing.
     var operations: [AnyRequestOperation] {
-        state.withLock { $0.tickets }.compactMap { $0 }.sorted { $0.sequence < $1.sequence }.compactMap(\.operation)
+        state.withLock { $0.tickets.compactMap { $0?.isCarrier == false ? $0 : nil } }
+            .sorted { $0.sequence < $1.sequence }.compactMap(\.operation)
     }
 
     /// - Complexity: O(*n* log *n*) for *n* operations.
@@ -50,10 +51,11 @@ extension Scheduler {
     func why(_ operation: AnyRequestOperation) -> String {
         guard let ticket = operation.state.withLock({ $0.ticket }) else { return operation.whyWithoutManager }
         let queueLimit = queue.maxConcurrentOperationCount
-        let (status, host, count, running, limit, isHeldBack) = state.withLock { state in
+        let now = context.clock.now
+        let (status, host, count, hold, running, limit, isHeldBack) = state.withLock { state in
             (
-                ticket.status, ticket.host, state.room.count(of: ticket.host), state.room.running,
-                state.limit(within: queueLimit), state.isSuspended
+                ticket.status, ticket.host, state.room.count(of: ticket.host), state.room.hold(of: ticket.host),
+                state.room.running, state.limit(within: queueLimit), state.isSuspended
             )
         }
         let isSuspended = isHeldBack || queue.isSuspended
@@ -62,9 +64,21 @@ extension Scheduler {
         case .preparing: return "waits for its request to be built"
         case .held: return "waits for its owner: it is suspended"
         case .parked: return operation.whyBlocked
+        case .crowded: return "waits until fewer requests are with their interceptors"
+        case .aside: return operation.whyRunning
+        case .riding:
+            let key = state.withLock { _ in ticket.flight }
+            guard let carrier = key.flatMap({ key in flights.withLock { $0.carrier(key) } }) else {
+                return operation.whyRunning
+            }
+            return "shares a transfer that \(why(carrier))"
         case .waiting:
             if isSuspended { return "waits for the manager: it is suspended" }
-            if running < limit { return "waits for \(host): \(count.running) running there, its limit" }
+            let learned = state.withLock { $0.room.words(of: host, now: now) }.map { "; \($0)" } ?? ""
+            if let hold {
+                return "waits for \(host): it is on hold for another \(now.duration(to: hold).words)\(learned)"
+            }
+            if running < limit { return "waits for \(host): \(count.running) running there, its limit\(learned)" }
             return "waits for a slot: \(running) running, the limit"
         case .handed:
             guard operation.state.withLock({ $0.machine.isWaitingToStart }) else { return operation.whyRunning }
@@ -75,14 +89,15 @@ extension Scheduler {
 }
 
 extension AnyRequestOperation {
-    fileprivate var whyWithoutManager: String {
+    var whyWithoutManager: String {
         if isFinished { return "has finished" }
         if isExecuting { return whyRunning }
         return dependencies.isEmpty ? "waits to be enqueued or started" : whyBlocked
     }
 
     fileprivate var whyRunning: String {
-        let phase = state.withLock { $0.machine.phase }.words
+        let (machine, wait) = state.withLock { ($0.machine, $0.course?.wait) }
+        let phase = machine.whyBetween(wait, context.clock.now) ?? machine.phase.words
         return isSuspended ? "\(phase), suspended by its owner" : phase
     }
 
@@ -95,5 +110,28 @@ extension AnyRequestOperation {
         }
         let more = waiting.count > 3 ? " and \(waiting.count - 3) more" : ""
         return "waits for: \(named.joined(separator: ", "))\(more)"
+    }
+}
+
+extension OperationStateMachine {
+    /// What it waits for between two attempts; nil when it does not.
+    fileprivate func whyBetween(_ wait: Course.Wait?, _ now: ContinuousClock.Instant) -> String? {
+        guard case .waiting(let attempt) = phase else {
+            if case .deciding(let attempt) = phase { return "deciding what follows attempt \(attempt)" }
+            return nil
+        }
+        return switch wait {
+        case .time(let due): "executing, attempt \(attempt) in \(now.duration(to: due).words)"
+        case .interceptor: "executing, attempt \(attempt) waits for an interceptor"
+        case .slot, nil: "executing, attempt \(attempt) waits for a slot"
+        }
+    }
+}
+
+extension Duration {
+    /// The duration for people, in seconds with one decimal.
+    var words: String {
+        let tenths = Int((seconds * 10).rounded())
+        return "\(tenths / 10).\(tenths % 10) s"
     }
 }

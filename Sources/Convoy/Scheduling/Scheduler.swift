@@ -22,6 +22,10 @@ final class Scheduler: Sendable {
         var holds = 0
         var drains: [Int: CheckedContinuation<Void, Never>] = [:]
         var lastDrain = 0
+        var retryBudget: RetryBudgetState
+        /// How many are with their interceptors, and who waits because they are too many.
+        var interceptedCount = 0
+        var crowd = ArraySlice<Ticket>()
     }
 
     /// How many operations a thread starts that only came to enqueue or to finish one.
@@ -34,25 +38,39 @@ final class Scheduler: Sendable {
     private let inlineQueue: InlineQueue?
     let context: ExecutionContext
     let state: Locked<State>
+    /// Whether the ends of attempts say something about their hosts.
+    let learns: Bool
+    /// The transfers that are shared.
+    let flights = Locked(Flights())
 
     init(
-        queue: OperationQueue, startQueue: DispatchQueue?, context: ExecutionContext, limit: Int, limitPerHost: Int
+        queue: OperationQueue, startQueue: DispatchQueue?, configuration: RequestManager.Configuration
     ) {
         self.queue = queue
         inlineQueue = queue as? InlineQueue
         self.startQueue = startQueue
-        self.context = context
-        state = Locked(State(room: WaitingRoom(limitPerHost: limitPerHost), limit: max(1, limit)))
+        context = ExecutionContext(configuration)
+        let limits = HostLimits(
+            fixed: configuration.maxConcurrentPerHost, adaptive: configuration.hostLimits,
+            breaker: configuration.breaker)
+        learns = limits.learn
+        state = Locked(
+            State(
+                room: WaitingRoom(limits: limits),
+                limit: max(1, configuration.maxConcurrentOperationCount),
+                retryBudget: RetryBudgetState(configuration.retryBudget)))
     }
 
     /// Takes an operation; one that has been taken or started before is left alone.
-    func enqueue(_ operation: AnyRequestOperation) {
+    func enqueue(_ operation: AnyRequestOperation, isCarrier: Bool = false) {
         guard operation.state.withLock({ $0.scheduler == nil && $0.machine.isWaitingToStart }) else { return }
         let priority = operation.queuePriority
+        let now = context.clock.now
         // Among the tickets before the operation knows of it: it may be cancelled, and finish, as soon as it does.
         let (ticket, isShutDown) = state.withLock { state in
             state.lastSequence += 1
             let ticket = Ticket(operation, sequence: state.lastSequence, priority: priority)
+            ticket.isCarrier = isCarrier
             state.insert(ticket)
             return (ticket, state.isShutDown)
         }
@@ -60,7 +78,7 @@ final class Scheduler: Sendable {
             guard state.scheduler == nil, state.machine.isWaitingToStart else { return false }
             state.scheduler = self
             state.ticket = ticket
-            state.timings.queued = .now
+            state.timings.queued = now
             return true
         }
         guard isTaken else {
@@ -72,6 +90,7 @@ final class Scheduler: Sendable {
         // It may have changed before there was a ticket to change.
         if operation.queuePriority != priority { priorityChanged(of: operation) }
         operation.emit(.queued)
+        operation.armDeadline()
         if isShutDown {
             operation.conclude(
                 .managerShutDown, "nothing was sent: its manager has been shut down; make another manager")
@@ -87,16 +106,22 @@ final class Scheduler: Sendable {
 
     /// A dependency was added to an operation that is here already.
     func block(_ operation: AnyRequestOperation) {
+        var left: FlightKey?
         change(operation) { state, ticket in
             switch ticket.status {
             case .waiting: state.room.leave(ticket, for: .blocked)
-            case .held: ticket.status = .blocked
+            case .held, .crowded: ticket.status = .blocked
             case .preparing: ticket.mustBlock = true
             // It has not been started: whoever it waits for may need the slot.
             case .handed: state.room.giveBack(ticket, for: .parked)
-            case .blocked, .parked, .gone: break
+            case .riding:
+                // Its answer, if it has come, waits as well.
+                ticket.status = .blocked
+                left = ticket.flight
+            case .blocked, .parked, .aside, .gone: break
             }
         }
+        if let left { leaveFlight(operation, left) }
         // It may have finished between the two.
         if !DependencyGraph.isBlocked(operation) { unblock(operation) }
         pump()
@@ -120,7 +145,7 @@ final class Scheduler: Sendable {
     }
 
     private func prepare(_ operation: AnyRequestOperation) {
-        guard operation.request != nil || operation.prepare() else { return }
+        guard operation.request != nil || operation.prepare(), !ride(operation) else { return }
         let host = operation.request?.hostKey ?? ""
         let isSuspended = operation.isSuspended
         let blocks = change(operation) { state, ticket -> Bool in
@@ -136,6 +161,7 @@ final class Scheduler: Sendable {
         if blocks == true, !DependencyGraph.isBlocked(operation) { return unblock(operation) }
         // Between the look and the move its owner may have changed his mind.
         if operation.isSuspended != isSuspended { suspensionChanged(of: operation) }
+        dropIfTooLate(operation)
         pump()
     }
 
@@ -148,6 +174,7 @@ final class Scheduler: Sendable {
             change(operation) { [isSuspended] state, ticket in
                 if isSuspended {
                     state.room.leave(ticket, for: .held)
+                    if ticket.status == .crowded { ticket.status = .held }
                 } else if ticket.status == .held {
                     state.room.join(ticket)
                 }
@@ -169,6 +196,7 @@ final class Scheduler: Sendable {
                 if wasWaiting { state.room.join(ticket) }
             }
         } while operation.queuePriority != priority
+        raiseCarrier(of: operation)
         pump()
     }
 
@@ -177,20 +205,24 @@ final class Scheduler: Sendable {
     /// One that the queue does not have yet is started here, which takes no slot; the queue starts the others when it
     /// comes to them.
     func abandoned(_ operation: AnyRequestOperation) {
-        let isOurs = change(operation) { state, ticket -> Bool in
-            switch ticket.status {
-            case .waiting: state.room.leave(ticket, for: .gone)
-            case .blocked, .preparing, .held: ticket.status = .gone
-            case .handed, .parked, .gone: return false
-            }
-            return true
-        }
-        if isOurs == true { operation.start() }
+        let (isOurs, flight) =
+            change(operation) { state, ticket -> (Bool, FlightKey?) in
+                let flight = ticket.status == .riding ? ticket.flight : nil
+                switch ticket.status {
+                case .waiting: state.room.leave(ticket, for: .gone)
+                case .blocked, .preparing, .held, .riding, .crowded: ticket.status = .gone
+                case .handed, .parked, .aside, .gone: return (false, nil)
+                }
+                return (true, flight)
+            } ?? (false, nil)
+        if let flight { leaveFlight(operation, flight) }
+        if isOurs { operation.start() }
     }
 
     /// An operation has finished: its slot is free.
     func finished(_ operation: AnyRequestOperation) {
         change(operation) { state, ticket in
+            state.leaveInterceptors(ticket)
             state.room.giveBack(ticket)
             // Started by hand while it stood in line.
             state.room.leave(ticket, for: .gone)
@@ -237,10 +269,12 @@ final class Scheduler: Sendable {
         guard !isPumping else { return }
         var count = 0
         while let operation = takeNext() {
-            // One that was started by hand meanwhile keeps its slot until it finishes; no queue would take it.
-            guard operation.state.withLock({ $0.machine.isWaitingToStart }) else { continue }
-            guard let inlineQueue, inlineQueue.run(operation) else {
-                operation.handOver(to: queue)
+            if !operation.state.withLock({ $0.machine.isWaitingToStart }) {
+                // It goes on after a wait; or it was started by hand meanwhile, and keeps its slot until it finishes.
+                operation.goOn()
+            } else if waitsForCrowd(operation) {
+                continue
+            } else if !handOver(operation) {
                 continue
             }
             count += 1
@@ -252,21 +286,34 @@ final class Scheduler: Sendable {
         }
     }
 
+    /// Starts an operation here, or gives it to the operation queue to start it; false for the latter.
+    @discardableResult
+    func handOver(_ operation: AnyRequestOperation) -> Bool {
+        if inlineQueue?.run(operation) == true { return true }
+        operation.handOver(to: queue)
+        return false
+    }
+
     private func takeNext() -> AnyRequestOperation? {
         let queueLimit = queue.maxConcurrentOperationCount
-        return state.withLock { state in
+        let now = context.clock.now
+        let (operation, holds) = state.withLock { state in
+            var operation: AnyRequestOperation?
             if !state.isSuspended, state.holds == 0,
-                let operation = state.room.takeNext(limit: state.limit(within: queueLimit))?.operation
+                let ticket = state.room.takeNext(limit: state.limit(within: queueLimit), now: now)
             {
-                return operation
+                operation = ticket.operation
+                if !ticket.isReturning { state.retryBudget.noteRequest(now: now) }
             }
-            state.isPumping = false
-            return nil
+            if operation == nil { state.isPumping = false }
+            return (operation, state.room.takeNewHolds())
         }
+        for hold in holds { liftLater(hold.host, at: hold.until) }
+        return operation
     }
 
     @discardableResult
-    private func change<Result>(
+    func change<Result>(
         _ operation: AnyRequestOperation, _ body: (inout State, Ticket) -> Result
     ) -> Result? {
         guard let ticket = operation.state.withLock({ $0.ticket }) else { return nil }

@@ -10,14 +10,20 @@ final class Ticket: @unchecked Sendable {
     enum Status {
         /// Waits for dependencies. Next: preparing, gone.
         case blocked
-        /// Its request is being built or checked. Next: waiting, held, blocked, gone.
+        /// Its request is being built or checked. Next: waiting, held, riding, blocked, gone.
         case preparing
-        /// Stands in the line of its host. Next: handed, held, blocked, gone.
+        /// Stands in the line of its host. Next: handed, held, blocked, aside, crowded, gone.
         case waiting
         /// Suspended by its owner; stands in no line. Next: waiting, blocked, gone.
         case held
-        /// Given to the operation queue; has a slot. Next: parked, gone.
+        /// Given to the operation queue, or going on after a wait; has a slot. Next: parked, aside, waiting, gone.
         case handed
+        /// Has begun, and waits for a retry's time or for interceptors; has given its slot back. Next: waiting, held, gone.
+        case aside
+        /// Has not begun, because too many are with their interceptors. Next: waiting, held, blocked, gone.
+        case crowded
+        /// Shares the transfer of another operation, and stands in no line. Next: handed, held, gone.
+        case riding
         /// In the operation queue, where it got a dependency before it was started; has given its slot back. Next: handed,
         /// gone.
         case parked
@@ -34,12 +40,25 @@ final class Ticket: @unchecked Sendable {
     var host = ""
     /// When it joined its line; an entry of a line with another turn is a leftover.
     var turn: UInt64 = 0
+    /// Has begun already: it comes before those of its priority that have not.
+    var isReturning = false
+    /// Interceptors are at work on its request.
+    var isIntercepted = false
     /// A dependency was added while it was preparing.
     var mustBlock = false
+    /// What its host's breaker let it out with, until the end of its attempt has been told.
+    var pass: HostBreaker.Pass?
+    /// The transfer it shares.
+    var flight: FlightKey?
+    /// Whether it was made to be shared, and is nobody's own.
+    var isCarrier = false
     var isFinished = false
     var isSettled = false
     /// Its index among the manager's operations.
     var slot = 0
+
+    /// Its line among those of its host, and its place among hosts: by priority, those who return first.
+    var rank: Int { 2 * priority.rank + (isReturning ? 0 : 1) }
 
     init(_ operation: AnyRequestOperation, sequence: UInt64, priority: Operation.QueuePriority = .normal) {
         self.operation = operation

@@ -7,66 +7,6 @@ import Foundation
 /// others (rules 14 and 17). Who leaves a line leaves an entry behind that is skipped later, so that every move costs
 /// O(1), and O(log *h*) for *h* hosts that have somebody waiting.
 struct WaitingRoom {
-    private struct Entry {
-        let ticket: Ticket
-        let turn: UInt64
-        var isLive: Bool { ticket.turn == turn && ticket.status == .waiting }
-    }
-
-    /// One priority's line of one host.
-    private struct Line {
-        private var entries: [Entry?] = []
-        private var first = 0
-
-        mutating func append(_ entry: Entry) { entries.append(entry) }
-
-        /// The first who still waits.
-        mutating func peek() -> Entry? {
-            while first < entries.count, entries[first]?.isLive != true {
-                // Who has been passed is let go of at once: an operation must not live as long as its line.
-                entries[first] = nil
-                first += 1
-            }
-            if first == entries.count { (entries, first) = ([], 0) }
-            // Leftovers go when they are half of it: amortised O(1).
-            if first > 64, first * 2 > entries.count {
-                entries.removeFirst(first)
-                first = 0
-            }
-            return first < entries.count ? entries[first] : nil
-        }
-
-        /// How many entries it holds, leftovers included.
-        var count: Int { entries.count - first }
-
-        mutating func sweep() {
-            entries = entries[first...].filter { $0?.isLive == true }
-            first = 0
-        }
-    }
-
-    private struct Host {
-        var running = 0
-        var waiting = 0
-        /// The turn that was offered last: the same one needs no second offer.
-        var offeredTurn: UInt64 = 0
-        /// By priority, highest first.
-        var lines = [Line](repeating: Line(), count: 5)
-
-        mutating func best() -> Entry? {
-            for index in lines.indices {
-                if let entry = lines[index].peek() { return entry }
-            }
-            return nil
-        }
-
-        /// Leftovers behind somebody who waits are not reached by `peek`; they go when they outnumber those who wait.
-        mutating func sweepIfNeeded() {
-            guard lines.reduce(0, { $0 + $1.count }) > 2 * waiting + 64 else { return }
-            for index in lines.indices { lines[index].sweep() }
-        }
-    }
-
     /// The best of one host, as seen when it was offered; outdated ones are skipped.
     private struct Offer: Comparable {
         let rank: Int
@@ -80,21 +20,27 @@ struct WaitingRoom {
         static func == (left: Offer, right: Offer) -> Bool { left.turn == right.turn }
     }
 
-    private let limitPerHost: Int
+    private let limits: HostLimits
     private var hosts: [String: Host] = [:]
     private var offers = Heap<Offer>()
     private var lastTurn: UInt64 = 0
     /// How many have a slot.
     private(set) var running = 0
 
-    init(limitPerHost: Int) { self.limitPerHost = max(1, limitPerHost) }
+    /// When somebody last looked for the next one.
+    private var lastLook: ContinuousClock.Instant?
+    /// What was found to be held, and until when: somebody has to come back then.
+    private var newHolds: [(host: String, until: ContinuousClock.Instant)] = []
+
+    init(limits: HostLimits) { self.limits = limits }
 
     /// Puts a ticket at the end of its line.
     mutating func join(_ ticket: Ticket) {
         lastTurn += 1
         ticket.turn = lastTurn
         ticket.status = .waiting
-        hosts[ticket.host, default: Host()].lines[ticket.priority.rank].append(Entry(ticket: ticket, turn: lastTurn))
+        let limits = limits
+        hosts[ticket.host, default: Host(limits)].lines[ticket.rank].append(Host.Entry(ticket: ticket, turn: lastTurn))
         hosts[ticket.host]?.waiting += 1
         offerBest(of: ticket.host)
     }
@@ -110,14 +56,18 @@ struct WaitingRoom {
     }
 
     /// The next one to run, with a slot; nil when nobody may.
-    mutating func takeNext(limit: Int) -> Ticket? {
+    mutating func takeNext(limit: Int, now: ContinuousClock.Instant) -> Ticket? {
         guard running < limit else { return nil }
+        lastLook = now
         while let offer = offers.popFirst() {
             if hosts[offer.host]?.offeredTurn == offer.turn { hosts[offer.host]?.offeredTurn = 0 }
             // No copy of the host while its line is changed: that would copy the line.
-            guard hosts[offer.host]?.running ?? .max < limitPerHost,
-                let entry = hosts[offer.host]?.best(), entry.turn == offer.turn
+            guard hosts[offer.host]?.hasRoom == true, let entry = hosts[offer.host]?.best(), entry.turn == offer.turn
             else { continue }
+            if let until = hosts[offer.host]?.refusal(of: entry.ticket, now: now) {
+                newHolds.append((offer.host, until))
+                continue
+            }
             entry.ticket.status = .handed
             hosts[offer.host]?.running += 1
             hosts[offer.host]?.waiting -= 1
@@ -128,12 +78,34 @@ struct WaitingRoom {
         return nil
     }
 
+    /// The holds that have been found since the last look.
+    mutating func takeNewHolds() -> [(host: String, until: ContinuousClock.Instant)] {
+        guard !newHolds.isEmpty else { return [] }
+        defer { newHolds = [] }
+        return newHolds
+    }
+
+    /// Takes in how an attempt ended, while its ticket still has its slot.
+    ///
+    /// - Returns: until when the host is to be left alone because of it.
+    mutating func learn(_ ticket: Ticket, _ lesson: HostLesson, now: ContinuousClock.Instant) -> ContinuousClock
+        .Instant?
+    {
+        let until = hosts[ticket.host]?.learn(lesson, pass: ticket.pass, now: now)
+        ticket.pass = nil
+        offerBest(of: ticket.host)
+        return until ?? nil
+    }
+
     /// Gives the slot of a ticket back.
     mutating func giveBack(_ ticket: Ticket, for status: Ticket.Status = .gone) {
         guard ticket.status == .handed else { return }
         ticket.status = status
         running -= 1
         hosts[ticket.host]?.running -= 1
+        // It ended without telling anything of its host: cancelled, or never sent.
+        if let pass = ticket.pass, let lastLook { hosts[ticket.host]?.giveBack(pass, now: lastLook) }
+        ticket.pass = nil
         offerBest(of: ticket.host)
         forgetIfIdle(ticket.host)
     }
@@ -142,7 +114,31 @@ struct WaitingRoom {
     mutating func takeBack(_ ticket: Ticket) {
         ticket.status = .handed
         running += 1
-        hosts[ticket.host, default: Host()].running += 1
+        let limits = limits
+        hosts[ticket.host, default: Host(limits)].running += 1
+    }
+
+    /// Sends nobody to a host before a moment; false when it is held for longer already.
+    mutating func hold(_ host: String, until instant: ContinuousClock.Instant) -> Bool {
+        if let held = hosts[host]?.heldUntil, held >= instant { return false }
+        let limits = limits
+        hosts[host, default: Host(limits)].heldUntil = instant
+        return true
+    }
+
+    /// Ends a hold whose time has come.
+    mutating func lift(_ host: String, now: ContinuousClock.Instant) {
+        hosts[host]?.lift(now)
+        offerBest(of: host)
+        forgetIfIdle(host)
+    }
+
+    /// Until when a host is held; nil when it is not.
+    func hold(of host: String) -> ContinuousClock.Instant? { hosts[host]?.hold }
+
+    /// What has been learned of a host that holds its requests up, for people.
+    func words(of host: String, now: ContinuousClock.Instant) -> String? {
+        hosts[host]?.breaker?.words(now: now) ?? hosts[host]?.limit?.words
     }
 
     /// How many of a host run and wait.
@@ -152,15 +148,17 @@ struct WaitingRoom {
 
     /// Whenever a host has room and somebody waits there, an offer for the best of them is in the heap.
     private mutating func offerBest(of host: String) {
-        guard hosts[host]?.running ?? .max < limitPerHost, hosts[host]?.waiting ?? 0 > 0,
-            let best = hosts[host]?.best(), best.turn != hosts[host]?.offeredTurn
+        guard hosts[host]?.hasRoom == true, hosts[host]?.waiting ?? 0 > 0, let best = hosts[host]?.best(),
+            best.turn != hosts[host]?.offeredTurn
         else { return }
         hosts[host]?.offeredTurn = best.turn
-        offers.insert(Offer(rank: best.ticket.priority.rank, turn: best.turn, host: host))
+        offers.insert(Offer(rank: best.ticket.rank, turn: best.turn, host: host))
     }
 
     private mutating func forgetIfIdle(_ host: String) {
-        if let state = hosts[host], state.running == 0, state.waiting == 0 { hosts[host] = nil }
+        guard let state = hosts[host], state.isIdle else { return }
+        // What was learned is worth keeping, but not of any number of hosts.
+        if !state.hasLearned || hosts.count > 1_024 { hosts[host] = nil }
     }
 }
 

@@ -168,31 +168,6 @@ import Testing
         }
     #endif
 
-    // MARK: Rule 5, attempts are numbered
-
-    @Test func whatArrivesForAnAttemptThatIsOverIsDropped() async {
-        let server = StubServer.held(pausesInPlace: false)
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
-        operation.start()
-        let first = await server.exchanges.wait()[0]
-        first.respond(ResponseHead(statusCode: 200))
-        first.send(Data("old".utf8))
-        operation.suspend()
-        operation.resume()
-        let second = await server.exchanges.wait(count: 2)[1]
-        #expect(operation.attempt == 2)
-        second.respond(ResponseHead(statusCode: 201))
-        first.send(Data("late".utf8))
-        first.respond(ResponseHead(statusCode: 500))
-        first.finish()
-        second.send(Data("new".utf8))
-        second.finish()
-        let response = try? await operation.response()
-        #expect(response?.value == Data("new".utf8))
-        #expect(response?.statusCode == 201)
-        #expect(response?.transfer.receivedBytes == 3)
-    }
-
     // MARK: Rule 6, finish lets go
 
     @Test func aFinishedOperationLetsGoOfEverything() async {
@@ -275,22 +250,27 @@ import Testing
         manager.isSuspended = false
     }
 
-    /// Cancelled by the check of the head, on the transport's thread, in the middle of making the file.
+    /// Cancelled while the head is looked at, on the transport's thread, in the middle of making the file.
     @Test func aCancelledDownloadHasLeftNoFileWhenThatIsTold() async throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
-        let server = StubServer()
+        let server = StubServer { exchange in
+            exchange.answer(200, headerFields: ["Set-Cookie": "a=b"], body: Data("ok".utf8))
+        }
         let told = EventLog<[String]>()
         let cancelled = Locked<RequestOperation<URL>?>(nil)
-        let check = StatusCheck { _ in
-            cancelled.withLock { $0 }?.cancel()
+        // The jar asks for the time when the head has come.
+        let jar = CookieJar(now: {
+            if server.exchanges.count > 0 { cancelled.withLock { $0 }?.cancel() }
             #expect(told.count == 0)
-            return true
-        }
-        let operation = RequestOperation(
-            Request<Data>.stub("a").accepting(check).saved(to: directory.appendingPathComponent("a")),
-            transport: server.transport)
+            return Date()
+        })
+        var configuration = RequestManager.Configuration(transport: .custom(server.transport))
+        configuration.cookies = jar
+        let operation = RequestOperation<URL>(
+            recipe: Recipe(Request<Data>.stub("a").saved(to: directory.appendingPathComponent("a"))),
+            context: ExecutionContext(configuration))
         cancelled.withLock { $0 = operation }
         operation.onFinish { _ in
             told.record((try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? ["?"])
@@ -376,34 +356,5 @@ import Testing
         _ = try await operation.response()
         operation.suspend()
         #expect(!operation.isSuspended)
-    }
-
-    @Test func aResponseThatArrivesAgainStartsTheBodyAfresh() async throws {
-        let server = StubServer.held()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
-        operation.start()
-        let exchange = await server.exchanges.wait()[0]
-        exchange.respond(ResponseHead(statusCode: 103))
-        exchange.respond(ResponseHead(statusCode: 200))
-        exchange.send(Data("first".utf8))
-        exchange.respond(ResponseHead(statusCode: 200))
-        exchange.send(Data("again".utf8))
-        exchange.finish()
-        let response = try await operation.response()
-        #expect(response.value == Data("again".utf8))
-        #expect(response.transfer.receivedBytes == 5)
-    }
-}
-
-extension Result {
-    var failure: (any Error)? { if case .failure(let error) = self { error } else { nil } }
-}
-
-extension OperationQueue {
-    /// Waits until every operation in the queue has finished.
-    func waitUntilAllOperationsAreFinished(within bound: Duration) async {
-        let isEmpty = EventLog<Void>()
-        addBarrierBlock { isEmpty.record(()) }
-        await isEmpty.wait(within: bound)
     }
 }

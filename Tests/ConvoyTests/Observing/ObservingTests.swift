@@ -142,6 +142,7 @@ extension RequestEvent {
         case .started(let attempt): "started \(attempt)"
         case .response(let head): "response \(head.statusCode)"
         case .progress(let progress): "progress \(progress.receivedBytes)"
+        case .attemptEnded(let record): "attempt ended \(record.number)"
         case .suspended: "suspended"
         case .resumed: "resumed"
         case .finished(let error): error.map { "finished \($0.code)" } ?? "finished"

@@ -127,7 +127,9 @@ import Testing
     @Test func headOfAnAttemptThatIsOverMakesNoFile() async throws {
         let operation = RequestOperation(Request.stub("a").saved(to: target), transport: StubServer.held().transport)
         let request = Request.stub("a").saved(to: target)
-        let attempt = Attempt(number: 1, operation: operation, core: request.core)
+        let attempt = Attempt(
+            number: 1, operation: operation, core: request.core,
+            request: try PreparedRequest(request.core, baseURL: nil))
         attempt.close()
         // A directory that cannot be written to would show a file that is made and removed again.
         try FileManager.default.removeItem(at: directory.url)

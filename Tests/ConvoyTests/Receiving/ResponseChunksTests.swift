@@ -257,9 +257,10 @@ import Testing
         var core = Request.stub("a").core
         core.destination = .chunks(buffer)
         let operation = RequestOperation(Request<Void>(core: core) { _, _ in }, transport: StubServer.held().transport)
-        let first = Attempt(number: 1, operation: operation, core: core)
+        let request = try PreparedRequest(core, baseURL: nil)
+        let first = Attempt(number: 1, operation: operation, core: core, request: request)
         first.close()
-        let second = Attempt(number: 2, operation: operation, core: core)
+        let second = Attempt(number: 2, operation: operation, core: core, request: request)
         second.didReceive(ResponseHead(statusCode: 200))
         #expect(second.didReceive(Data("second".utf8)))
         first.didReceive(ResponseHead(statusCode: 200))

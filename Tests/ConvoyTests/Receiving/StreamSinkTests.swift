@@ -197,7 +197,9 @@ private final class StreamBox: @unchecked Sendable {
         let box = StreamBox([.max])
         let request = Request.stub("a").written(to: { box.make() })
         let operation = RequestOperation(request, transport: StubServer.held().transport)
-        let attempt = Attempt(number: 1, operation: operation, core: request.core)
+        let attempt = Attempt(
+            number: 1, operation: operation, core: request.core,
+            request: try PreparedRequest(request.core, baseURL: nil))
         attempt.close()
         attempt.didReceive(ResponseHead(statusCode: 200))
         // The stream would be made on a queue of the sink's: closing it comes behind.

@@ -16,7 +16,7 @@ import Testing
         let check = StatusCheck.codes([200, 404])
         #expect(check(200) && check(404))
         #expect(!check(201) && !check(403))
-        #expect(StatusCheck { $0 < 400 }(399))
+        #expect(StatusCheck.range(100...399)(399))
     }
 
     @Test(arguments: [301, 304, 400, 404, 418, 500, 999])

@@ -1,6 +1,7 @@
 // Managers over a stub.
-import Convoy
 import Foundation
+
+@testable import Convoy
 
 /// What a stub was asked, and what the test still holds back.
 final class StubServer: Sendable {
@@ -27,11 +28,14 @@ final class StubServer: Sendable {
 
     func manager(
         _ limit: Int = 16, perHost: Int = 16, monitors: [any EventMonitor] = [], callbacks: Delivery? = nil,
-        queue: OperationQueue? = nil
+        queue: OperationQueue? = nil, clock: VirtualClock? = nil,
+        configure: (inout RequestManager.Configuration) -> Void = { _ in }
     ) -> RequestManager {
-        let configuration = RequestManager.Configuration(
+        var configuration = RequestManager.Configuration(
             maxConcurrentOperationCount: limit, maxConcurrentPerHost: perHost, transport: .custom(transport),
             callbacks: callbacks, monitors: monitors)
+        if let clock { configuration.clock = clock }
+        configure(&configuration)
         return queue.map { RequestManager(queue: $0, configuration: configuration) }
             ?? RequestManager(configuration: configuration)
     }

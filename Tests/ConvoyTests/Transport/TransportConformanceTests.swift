@@ -166,13 +166,14 @@ import Testing
         defer { server.shutDown() }
         let target = server.url("/elsewhere").absoluteString
         server.route("/a") { _ in .status(statusCode, headerFields: [("Location", target)], body: "over there") }
-        let request = Request<String>.get(server.url("/a")).accepting(.any)
+        let request = Request<String>.get(server.url("/a")).accepting(.any).redirects(.none)
         let response = try await Sending(request, over: subject.transport).response()
         #expect(response.statusCode == statusCode)
         #expect(response.headerFields["Location"] == target)
         #expect(response.value == "over there")
         #expect(server.requestCount == 1)
-        let error = try await Sending(Request<Data>.get(server.url("/a")), over: subject.transport).error()
+        let error = try await Sending(Request<Data>.get(server.url("/a")).redirects(.none), over: subject.transport)
+            .error()
         #expect(error.code == .unacceptableStatus)
         #expect(error.body == Data("over there".utf8))
         #expect(server.requestCount == 2)

@@ -1,0 +1,151 @@
+// Challenges in WWW-Authenticate fields: RFC 9110, section 11.
+
+/// One challenge: a scheme, and what it says beside.
+struct AuthenticationChallenge: Equatable, Sendable {
+    /// In lower case.
+    let scheme: String
+    /// What some schemes, Negotiate for one, have in the place of parameters.
+    var token68: String?
+    /// By name in lower case, quotes and escapes removed; of a name that occurs twice, the first.
+    var parameters: [String: String] = [:]
+
+    init(scheme: String) { self.scheme = scheme.lowercased() }
+
+    /// The challenges of any number of field lines, in order; what cannot be read is left out.
+    static func all(in fieldValues: [String]) -> [AuthenticationChallenge] {
+        fieldValues.flatMap { ChallengeParser.parse($0) }
+    }
+
+    /// The parameters of a field that has nothing else, such as `Authentication-Info` (RFC 7615, section 3).
+    static func parameters(in fieldValue: String) -> [String: String] {
+        ChallengeParser.parse(fieldValue, into: [AuthenticationChallenge(scheme: "")]).first?.parameters ?? [:]
+    }
+}
+
+/// Reads a list of challenges in one pass.
+///
+/// Commas separate challenges and also the parameters of one: what follows a comma is a parameter when there is an equals
+/// sign behind its name, and the name of a scheme otherwise.
+private struct ChallengeParser {
+    private let bytes: [UInt8]
+    private var position = 0
+
+    static func parse(
+        _ text: String, into challenges: [AuthenticationChallenge] = []
+    ) -> [AuthenticationChallenge] {
+        var parser = ChallengeParser(bytes: Array(text.utf8))
+        var challenges = challenges
+        while let member = parser.nextMember() {
+            switch member {
+            case .scheme(let challenge):
+                challenges.append(challenge)
+            case .parameter(let name, let value):
+                guard let last = challenges.indices.last, challenges[last].parameters[name] == nil else { continue }
+                challenges[last].parameters[name] = value
+            case .unreadable:
+                break
+            }
+        }
+        return challenges
+    }
+
+    private enum Member {
+        case scheme(AuthenticationChallenge)
+        case parameter(name: String, value: String)
+        case unreadable
+    }
+
+    private init(bytes: [UInt8]) { self.bytes = bytes }
+
+    /// The next scheme or parameter, which takes at least a byte; nil at the end.
+    private mutating func nextMember() -> Member? {
+        skip { $0.isBlank || $0 == UInt8(ascii: ",") }
+        guard let first = peek else { return nil }
+        let name = take { $0.isTokenByte }
+        guard !name.isEmpty else {
+            // A string that opens here may have commas.
+            if first == UInt8(ascii: "\"") { _ = takeQuotedString() }
+            skip { $0 != UInt8(ascii: ",") }
+            return .unreadable
+        }
+        let end = position
+        skip(\.isBlank)
+        if peek == UInt8(ascii: "=") {
+            position += 1
+            skip(\.isBlank)
+            guard let value = takeValue() else { return .unreadable }
+            return .parameter(name: name.lowercased(), value: value)
+        }
+        guard position > end || peek == nil || peek == UInt8(ascii: ",") else {
+            skip { $0 != UInt8(ascii: ",") }
+            return .unreadable
+        }
+        var challenge = AuthenticationChallenge(scheme: name)
+        challenge.token68 = takeToken68()
+        return .scheme(challenge)
+    }
+
+    /// What stands alone up to the next comma; without moving where that is something else.
+    private mutating func takeToken68() -> String? {
+        let start = position
+        let text = take { $0.isTokenByte || $0 == UInt8(ascii: "/") }
+        let padding = text.isEmpty ? "" : take { $0 == UInt8(ascii: "=") }
+        skip(\.isBlank)
+        guard !text.isEmpty, peek == nil || peek == UInt8(ascii: ",") else {
+            position = start
+            return nil
+        }
+        return text + padding
+    }
+
+    /// A quoted string, or what there is up to a comma or blank: some servers do not quote what they have to.
+    private mutating func takeValue() -> String? {
+        if peek == UInt8(ascii: "\"") { return takeQuotedString() }
+        let text = take { !$0.isBlank && $0 != UInt8(ascii: ",") && $0 != UInt8(ascii: "\"") }
+        return text.isEmpty ? nil : text
+    }
+
+    /// RFC 9110, section 5.6.4; nil when it does not end.
+    private mutating func takeQuotedString() -> String? {
+        var text: [UInt8] = []
+        var isEscaped = false
+        while position + 1 < bytes.count {
+            position += 1
+            let byte = bytes[position]
+            if isEscaped {
+                isEscaped = false
+            } else if byte == UInt8(ascii: "\"") {
+                position += 1
+                return String(decoding: text, as: UTF8.self)
+            } else if byte == UInt8(ascii: "\\") {
+                isEscaped = true
+                continue
+            }
+            text.append(byte)
+        }
+        position = bytes.count
+        return nil
+    }
+
+    private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+    private mutating func skip(_ belongs: (UInt8) -> Bool) {
+        while position < bytes.count, belongs(bytes[position]) { position += 1 }
+    }
+
+    private mutating func take(_ belongs: (UInt8) -> Bool) -> String {
+        let start = position
+        skip(belongs)
+        return String(decoding: bytes[start..<position], as: UTF8.self)
+    }
+}
+
+extension UInt8 {
+    fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
+
+    /// RFC 9110, section 5.6.2.
+    fileprivate var isTokenByte: Bool {
+        (self | 0x20).isASCIILetter || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self)
+            || "!#$%&'*+-.^_`|~".utf8.contains(self)
+    }
+}

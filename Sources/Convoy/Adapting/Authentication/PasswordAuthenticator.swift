@@ -1,0 +1,172 @@
+// A user name and a password, with Basic or Digest: RFC 7617 and RFC 7616.
+import Foundation
+
+/// Sends a user name and a password to the servers that ask for them.
+///
+/// A request that is answered 401 is sent once more with credentials, by the strongest scheme that the server offers and
+/// ``Schemes`` allows: Digest with SHA-512/256, SHA-256 or MD5, then Basic. A second 401 stands: the password is wrong.
+/// Only a Digest nonce that has become too old gets one more try. Later requests to the same server bring the
+/// credentials along, without being asked.
+///
+/// ```swift
+/// let authenticator = try PasswordAuthenticator(user: "Mufasa", password: password, schemes: .digest)
+/// ```
+///
+/// Left alone are requests whose caller has set `Authorization`, and those a redirect has led to another origin than that
+/// of the request as it was given. Challenges that cannot be read, or of other schemes (Negotiate, Bearer), leave the 401
+/// as it is, and so does Digest with an unknown algorithm or with `auth-int` alone.
+///
+/// User name and password are sent in UTF-8. Whoever can change what a server says can make it ask for Basic, which shows
+/// the password to all who can read the connection: allow ``Schemes/digest`` alone where there is no TLS.
+///
+/// ## Concurrency
+/// `Sendable`; one lock, which is never held while hashes are made.
+///
+/// ## Topics
+/// - ``init(user:password:schemes:origins:)``
+/// - ``Schemes``
+public final class PasswordAuthenticator: RequestInterceptor {
+    private let credential: Credential
+    private let schemes: Schemes
+    private let origins: Set<String>?
+    private let makeClientNonce: @Sendable () -> String
+    private let spaces = Locked(ProtectionSpaces())
+
+    /// Makes an authenticator for one user.
+    ///
+    /// - Parameters:
+    ///   - user: the user name.
+    ///   - password: the password.
+    ///   - schemes: how the password may be sent; by default Digest or Basic, as asked.
+    ///   - origins: URLs of the servers that may have the password: scheme, host and port count, the path does not. Nil,
+    ///     the default, is the origin of each request as it was given.
+    /// - Throws: `.invalidRequest` for a colon in the user name when Basic is allowed, control characters in either, and
+    ///   an origin that is no http or https URL.
+    public convenience init(
+        user: String, password: String, schemes: Schemes = [.basic, .digest], origins: [URL]? = nil
+    ) throws(RequestError) {
+        try self.init(user: user, password: password, schemes: schemes, origins: origins) {
+            // 128 bits of the system's generator.
+            var generator = SystemRandomNumberGenerator()
+            return [generator.next(), generator.next()].flatMap(\UInt64.bigEndianBytes).hexadecimal
+        }
+    }
+
+    /// - Parameter makeClientNonce: gives the client nonces of Digest.
+    init(
+        user: String, password: String, schemes: Schemes, origins: [URL]? = nil,
+        makeClientNonce: @escaping @Sendable () -> String
+    ) throws(RequestError) {
+        credential = Credential(user: user, password: password)
+        let mayBeBasic = !schemes.isDisjoint(with: [.basic, .preemptiveBasic])
+        if let defect = mayBeBasic ? credential.basicDefect : credential.defect {
+            throw RequestError(.invalidRequest, "no authenticator was made: \(defect)")
+        }
+        var keys: Set<String> = []
+        for url in origins ?? [] {
+            switch url.origin {
+            case .success(let key): keys.insert(key)
+            case .failure(let defect):
+                throw RequestError(.invalidRequest, "no authenticator was made: \(defect.reason)")
+            }
+        }
+        self.schemes = schemes
+        self.origins = origins == nil ? nil : keys
+        self.makeClientNonce = makeClientNonce
+    }
+
+    /// Brings credentials along where it is known, or allowed, how they are to be sent.
+    public func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
+        guard let origin = meantOrigin(request, attempt), !request.headerFields.contains("Authorization") else {
+            return request
+        }
+        let target = RequestTarget(of: request.url)
+        let isAnswer = attempt.refusals > 0
+        let answer: ProtectionSpaces.Answer? =
+            schemes.contains(.preemptiveBasic)
+            ? .basic : spaces.withLock { $0.answer(origin: origin, path: target.path, isAnswer: isAnswer) }
+        var request = request
+        switch answer {
+        case .basic:
+            request.headerFields["Authorization"] = credential.basicFieldValue
+        case .digest(let session):
+            request.headerFields["Authorization"] = session.fieldValue(method: request.method, target: target.text)
+        case nil:
+            break
+        }
+        return request
+    }
+
+    /// Asks for another attempt after a 401 that credentials can answer.
+    public func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision {
+        guard let head = end.response, let origin = meantOrigin(end.request, attempt) else { return .proceed }
+        let path = RequestTarget(of: end.request.url).path
+        let sent = ProtectionSpaces.Sent(end.request.headerFields["Authorization"])
+        guard head.statusCode == 401 else {
+            if let sent { noteAccepted(sent, head, origin: origin) }
+            return .proceed
+        }
+        if let field = end.request.headerFields["Authorization"], sent == nil {
+            if field == credential.basicFieldValue {
+                spaces.withLock { $0.refusedBasic(origin: origin, path: path) }
+            }
+            return .proceed
+        }
+        guard !schemes.contains(.preemptiveBasic) else { return .proceed }
+        let challenges = AuthenticationChallenge.all(in: head.headerFields.values(of: "WWW-Authenticate"))
+        let refusals = attempt.refusals
+        if schemes.contains(.digest), let challenge = DigestChallenge.strongest(of: challenges) {
+            let key = ProtectionSpaces.Key(origin: origin, realm: challenge.realm)
+            let session = DigestSession(answering: challenge, with: credential, clientNonce: makeClientNonce())
+            let isAnswered = spaces.withLock {
+                $0.challenged(key, path: path, session: session, sent: sent, refusals: refusals)
+            }
+            return isAnswered ? .retry(after: .zero) : .proceed
+        }
+        if schemes.contains(.basic), let challenge = challenges.first(where: { $0.scheme == "basic" }) {
+            let key = ProtectionSpaces.Key(origin: origin, realm: challenge.parameters["realm"] ?? "")
+            let isAnswered = spaces.withLock { $0.challengedBasic(key, path: path, sent: sent, refusals: refusals) }
+            return isAnswered ? .retry(after: .zero) : .proceed
+        }
+        return .proceed
+    }
+
+    private func noteAccepted(_ sent: ProtectionSpaces.Sent, _ head: ResponseHead, origin: String) {
+        guard head.statusCode < 400 else { return }
+        let information = head.headerFields["Authentication-Info"].map { AuthenticationChallenge.parameters(in: $0) }
+        spaces.withLock { $0.accepted(sent, origin: origin, nextNonce: information?["nextnonce"]) }
+    }
+
+    /// The origin a request goes to, where the password may go too.
+    private func meantOrigin(_ request: PreparedRequest, _ attempt: AttemptContext) -> String? {
+        guard !attempt.hasLeftOrigin, !attempt.originalRequest.headerFields.contains("Authorization"),
+            case .success(let origin) = request.url.origin,
+            // Another interceptor may have changed the URL.
+            case .success(origin) = attempt.originalRequest.url.origin,
+            origins?.contains(origin) ?? true
+        else { return nil }
+        return origin
+    }
+}
+
+extension PasswordAuthenticator: CustomStringConvertible, CustomReflectable {
+    /// The type and the user; the password is not shown.
+    public var description: String { "PasswordAuthenticator for \(credential)" }
+    /// The description only: a reflection would show the password.
+    public var customMirror: Mirror { Mirror(self, children: ["credential": credential.description]) }
+}
+
+extension AttemptContext {
+    /// How often the operation has been answered 401 before this attempt.
+    fileprivate var refusals: Int { earlierAttempts.count { $0.statusCode == 401 } }
+}
+
+extension ProtectionSpaces.Sent {
+    /// What an `Authorization` field says about itself; nil when it is not one of Digest.
+    fileprivate init?(_ field: String?) {
+        guard let field, let parts = AuthenticationChallenge.all(in: [field]).first, parts.scheme == "digest",
+            let realm = parts.parameters["realm"], let nonce = parts.parameters["nonce"]
+        else { return nil }
+        self.init(realm: realm, nonce: nonce)
+    }
+}

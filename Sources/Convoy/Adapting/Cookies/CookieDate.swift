@@ -1,0 +1,87 @@
+// The dates of cookies: RFC 6265bis, section 5.1.1.
+import Foundation
+
+/// Reads the date of an Expires attribute, which servers write in many ways.
+///
+/// By the RFC's own algorithm and not a `DateFormatter`, which knows fewer spellings and costs more than the rest of
+/// the cookie together.
+enum CookieDate {
+    /// The date a text stands for, or nil when a part is missing, or out of range, or there is no such day.
+    ///
+    /// - Complexity: O(*n*) for *n* bytes.
+    static func parse(_ text: Substring) -> Date? {
+        var time: Int?
+        var day: Int?
+        var month: Int?
+        var year: Int?
+        // Step 2: each part is taken from the first token that can be it.
+        for token in text.utf8.split(whereSeparator: isDelimiter) {
+            if time == nil, let found = seconds(token) {
+                time = found
+            } else if day == nil, let found = number(token, digits: 1...2) {
+                day = found
+            } else if month == nil, let found = self.month(token) {
+                month = found
+            } else if year == nil, let found = number(token, digits: 2...4) {
+                year = found
+            }
+        }
+        guard let time, let day, let month, var year, time >= 0 else { return nil }
+        if (70...99).contains(year) { year += 1900 }
+        if (0...69).contains(year) { year += 2000 }
+        guard year >= 1601, day >= 1, day <= days(in: month, of: year) else { return nil }
+        return Date(timeIntervalSince1970: Double(daysSince1970(year, month, day)) * 86_400 + Double(time))
+    }
+
+    private static func isDelimiter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x09, 0x20...0x2F, 0x3B...0x40, 0x5B...0x60, 0x7B...0x7E: true
+        default: false
+        }
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+
+    /// The number a token starts with, if it has one of so many digits; what follows them does not count.
+    private static func number(_ token: Substring.UTF8View, digits: ClosedRange<Int>) -> Int? {
+        let run = token.prefix(while: isDigit).prefix(digits.upperBound + 1)
+        guard digits.contains(run.count) else { return nil }
+        return run.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+    }
+
+    /// The second of the day of a token such as `08:49:37`: nil if it is no time, -1 for a time there is not.
+    ///
+    /// A token that has the form of a time is used up as one, whatever its numbers are.
+    private static func seconds(_ token: Substring.UTF8View) -> Int? {
+        let fields = token.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
+        guard fields.count == 3, fields[0].allSatisfy(isDigit), fields[1].allSatisfy(isDigit),
+            let hour = number(fields[0], digits: 1...2), let minute = number(fields[1], digits: 1...2),
+            let second = number(fields[2], digits: 1...2)
+        else { return nil }
+        return hour <= 23 && minute <= 59 && second <= 59 ? (hour * 60 + minute) * 60 + second : -1
+    }
+
+    private static let months: [[UInt8]] = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ].map { Array($0.utf8) }
+
+    private static func month(_ token: Substring.UTF8View) -> Int? {
+        let start = token.prefix(3).map { $0 | 0x20 }
+        return months.firstIndex(of: start).map { $0 + 1 }
+    }
+
+    private static func days(in month: Int, of year: Int) -> Int {
+        switch month {
+        case 2: year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
+    }
+
+    /// Days of the Gregorian calendar, counted in years that start in March, so that a leap day is the last one.
+    private static func daysSince1970(_ year: Int, _ month: Int, _ day: Int) -> Int {
+        let years = month > 2 ? year : year - 1
+        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+        return years * 365 + years / 4 - years / 100 + years / 400 + dayOfYear - 719_468
+    }
+}

@@ -1,0 +1,19 @@
+// The paths of cookies: RFC 6265bis, section 5.1.4.
+
+/// Rules for the paths of cookies, compared by octets: `hasPrefix` takes two spellings of `é` for one.
+enum CookiePath {
+    /// The path of a cookie that names none: that of the URL up to, but not including, its last `/`.
+    static func standard(for path: String) -> String {
+        guard path.utf8.first == UInt8(ascii: "/"), let last = path.utf8.lastIndex(of: UInt8(ascii: "/")),
+            last > path.startIndex
+        else { return "/" }
+        return String(path[..<last])
+    }
+
+    /// Whether a request's path path-matches a cookie's path: it is that path or lies below it.
+    static func matches(_ path: String, _ cookiePath: String) -> Bool {
+        guard path.utf8.starts(with: cookiePath.utf8) else { return false }
+        let rest = path.utf8.dropFirst(cookiePath.utf8.count)
+        return rest.isEmpty || cookiePath.utf8.last == UInt8(ascii: "/") || rest.first == UInt8(ascii: "/")
+    }
+}

@@ -1,0 +1,156 @@
+// Where cookies are kept: RFC 6265bis, section 5.7.
+import Foundation
+
+/// The cookies of a jar: a value without a lock that is told what time it is.
+///
+/// ``CookieStore/receive(_:from:now:)`` and ``CookieStore/set(_:now:)`` decide what comes in; this file keeps it, finds
+/// it and throws it out. A cookie whose time is over is never given out; it is removed when its domain is next touched,
+/// or when room is needed.
+struct CookieStore {
+    private struct Entry {
+        let cookie: Cookie
+        /// When the cookie was first stored; one that replaces it takes this over (step 23).
+        let creation: UInt64
+        var lastUse: UInt64
+
+        /// Lowest first: who was used longest ago, and of those used together the oldest.
+        var age: (UInt64, UInt64) { (lastUse, creation) }
+
+        /// Whether a cookie whose domain is the host's or above it goes into a request (section 5.8.3, step 3).
+        func isMeant(for origin: CookieOrigin) -> Bool {
+            (!cookie.isHostOnly || cookie.domain == origin.host) && (!cookie.isSecure || origin.isSecure)
+                && CookiePath.matches(origin.path, cookie.path)
+        }
+    }
+
+    let limits: CookieJar.Limits
+    /// The entries by site (``PublicSuffixes/site(of:)``), then by domain.
+    ///
+    /// A request looks into the few domains of its host; only step 16 has to look at the others of its site.
+    private var sites: [String: [String: [Entry]]] = [:]
+    /// How many entries there are, those whose time is over included.
+    private(set) var count = 0
+    /// Counts stores and requests, for what the RFC calls creation-time and last-access-time: times may be equal, or go
+    /// back.
+    private var tick: UInt64 = 0
+
+    init(limits: CookieJar.Limits) {
+        self.limits = limits
+    }
+
+    // MARK: Finding
+
+    /// The cookies to send to a URL, in the order in which they are sent (section 5.8.3).
+    ///
+    /// - Complexity: O(*k* log *k*) for *k* cookies of the host and of the domains above it.
+    mutating func cookies(for origin: CookieOrigin, now: Date) -> [Cookie] {
+        let site = PublicSuffixes.site(of: origin.host)
+        guard sites[site] != nil else { return [] }
+        let use = nextTick()
+        var found: [Entry] = []
+        for domain in CookieDomain.domains(of: origin.host) where sites[site]?[domain] != nil {
+            change(domain, of: site) { entries in
+                entries.removeAll { $0.cookie.isExpired(at: now) }
+                for index in entries.indices where entries[index].isMeant(for: origin) {
+                    entries[index].lastUse = use
+                    found.append(entries[index])
+                }
+            }
+        }
+        // Step 4: longer paths first, then older ones.
+        found.sort { ($1.cookie.path.utf8.count, $0.creation) < ($0.cookie.path.utf8.count, $1.creation) }
+        return found.map(\.cookie)
+    }
+
+    /// All cookies whose time is not over, the oldest first.
+    func cookies(now: Date) -> [Cookie] {
+        sites.values.joined().flatMap(\.value).filter { !$0.cookie.isExpired(at: now) }
+            .sorted { $0.creation < $1.creation }.map(\.cookie)
+    }
+
+    /// Whether there is a Secure cookie that one of this name, domain and path would stand before (step 16).
+    ///
+    /// - Complexity: O(*k*) for *k* cookies of the site.
+    func hasSecureCookie(overlaidBy new: Cookie, now: Date) -> Bool {
+        guard let site = sites[PublicSuffixes.site(of: new.domain)] else { return false }
+        return site.contains { domain, entries in
+            entries.contains { entry in
+                entry.cookie.isSecure && entry.cookie.name.utf8.elementsEqual(new.name.utf8)
+                    && CookiePath.matches(new.path, entry.cookie.path) && !entry.cookie.isExpired(at: now)
+            } && (CookieDomain.matches(domain, new.domain) || CookieDomain.matches(new.domain, domain))
+        }
+    }
+
+    // MARK: Changing
+
+    /// Stores a cookie that has been let in, in place of its predecessor (steps 23 and 24), and makes room.
+    ///
+    /// - Complexity: O(*k*) for *k* cookies of the domain, amortised: once in a while the whole jar is looked at.
+    mutating func insert(_ cookie: Cookie, now: Date) {
+        var cookie = cookie
+        cookie.expires = cookie.expires.map { min($0, now + SetCookie.longestLife) }
+        let (use, limit) = (nextTick(), limits.maximumCookiesPerDomain)
+        change(cookie.domain, of: PublicSuffixes.site(of: cookie.domain)) { entries in
+            entries.removeAll { $0.cookie.isExpired(at: now) }
+            let old = entries.firstIndex { cookie.replaces($0.cookie) }.map { entries.remove(at: $0) }
+            // One that has ended already is how a server removes a cookie.
+            guard !cookie.isExpired(at: now) else { return }
+            entries.append(Entry(cookie: cookie, creation: old?.creation ?? use, lastUse: use))
+            guard entries.count > limit else { return }
+            let victim = entries.indices.min {
+                let (left, right) = (entries[$0], entries[$1])
+                return left.cookie.isSecure == right.cookie.isSecure ? left.age < right.age : right.cookie.isSecure
+            }
+            if let victim { entries.remove(at: victim) }
+        }
+        if count > limits.maximumCookieCount { makeRoom(now: now) }
+    }
+
+    /// Removes a cookie, unless another one has taken its place meanwhile.
+    mutating func remove(_ cookie: Cookie) {
+        change(cookie.domain, of: PublicSuffixes.site(of: cookie.domain)) { entries in
+            entries.removeAll { $0.cookie == cookie }
+        }
+    }
+
+    /// Removes everything.
+    mutating func removeAll() {
+        sites = [:]
+        count = 0
+    }
+
+    /// Removes what is over, and if that is not enough the tenth of the jar that was used longest ago.
+    ///
+    /// A tenth and not one cookie, so that a full jar is not searched as a whole for every cookie that comes.
+    private mutating func makeRoom(now: Date) {
+        keep { !$0.cookie.isExpired(at: now) }
+        guard count > limits.maximumCookieCount else { return }
+        let kept = max(0, limits.maximumCookieCount - limits.maximumCookieCount / 10)
+        let ages = sites.values.joined().flatMap(\.value).map(\.age).sorted(by: >)
+        guard kept > 0, kept <= ages.count else { return removeAll() }
+        let oldest = ages[kept - 1]
+        keep { $0.age >= oldest }
+    }
+
+    private mutating func keep(_ isKept: (Entry) -> Bool) {
+        for (site, domains) in sites {
+            for domain in domains.keys { change(domain, of: site) { $0.removeAll { !isKept($0) } } }
+        }
+    }
+
+    private mutating func nextTick() -> UInt64 {
+        tick += 1
+        return tick
+    }
+
+    /// Changes the entries of a domain in place; keeps the count, and no domain or site without an entry.
+    private mutating func change(_ domain: String, of site: String, _ body: (inout [Entry]) -> Void) {
+        var domains = sites.removeValue(forKey: site) ?? [:]
+        var entries = domains.removeValue(forKey: domain) ?? []
+        count -= entries.count
+        body(&entries)
+        count += entries.count
+        if !entries.isEmpty { domains[domain] = entries }
+        if !domains.isEmpty { sites[site] = domains }
+    }
+}

@@ -1,0 +1,122 @@
+// The Set-Cookie field: RFC 6265bis, section 5.6.
+import Foundation
+
+/// What a Set-Cookie field says, before anybody has asked whether the server may say it.
+struct SetCookie {
+    let name: String
+    let value: String
+    /// When the cookie ends; nil for a session cookie.
+    var expires: Date? { maxAge ?? expiryDate }
+    /// The domain in lower case, without a leading dot; empty for none.
+    private(set) var domain = ""
+    /// The path; nil without a Path attribute, empty for one that means the default path.
+    private(set) var path: String?
+    private(set) var isSecure = false
+    private(set) var isHTTPOnly = false
+    /// `Strict`, `Lax` or `None`; nil for anything else.
+    private(set) var sameSite: String?
+
+    /// Counts before `expiryDate` (section 5.7, step 6).
+    private var maxAge: Date?
+    private var expiryDate: Date?
+
+    /// No cookie outlives 400 days (section 5.5).
+    static let longestLife: TimeInterval = 400 * 86_400
+
+    /// Reads a field's value; nil when it is to be ignored as a whole.
+    ///
+    /// Attributes that make no sense are passed over.
+    ///
+    /// - Complexity: O(*n*) for *n* bytes.
+    init?(_ text: Substring, limits: CookieJar.Limits, now: Date) {
+        guard !text.utf8.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) else { return nil }
+        var parts = text.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)[...]
+        guard let first = parts.popFirst() else { return nil }
+        let pair = Self.halves(Substring(first))
+        // Without `=`, all of it is the value.
+        (name, value) = pair.value.map { (String(pair.name), String($0)) } ?? ("", String(pair.name))
+        guard !(name.isEmpty && value.isEmpty), limits.allowsPair(name, value) else { return nil }
+        for part in parts {
+            let attribute = Self.halves(Substring(part))
+            let value = attribute.value ?? ""
+            if limits.allowsAttribute(value) { apply(String(attribute.name), value, now) }
+        }
+    }
+
+    /// Of several attributes of one name the last that can be used counts (section 5.7).
+    private mutating func apply(_ name: String, _ value: Substring, _ now: Date) {
+        switch name.lowercased() {
+        case "expires": expiryDate = CookieDate.parse(value) ?? expiryDate
+        case "max-age": maxAge = Self.end(afterSeconds: value, from: now) ?? maxAge
+        case "domain": domain = CookieDomain.lowercased(value, droppingDot: true)
+        case "path": path = value.utf8.first == UInt8(ascii: "/") ? String(value) : ""
+        case "secure": isSecure = true
+        case "httponly": isHTTPOnly = true
+        case "samesite": sameSite = ["Strict", "Lax", "None"].first { $0.equalsIgnoringCase(String(value)) }
+        default: break
+        }
+    }
+
+    /// The two sides of the first `=`, without the whitespace around them; no value without a `=`.
+    private static func halves(_ text: Substring) -> (name: Substring, value: Substring?) {
+        guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else { return (trimmed(text), nil) }
+        return (trimmed(text[..<equals]), trimmed(text[text.utf8.index(after: equals)...]))
+    }
+
+    /// Without the spaces and tabs at both ends; `Character.isWhitespace` knows more of them than HTTP.
+    private static func trimmed(_ text: Substring) -> Substring {
+        let isBlank = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
+        guard let first = text.utf8.firstIndex(where: { !isBlank($0) }),
+            let last = text.utf8.lastIndex(where: { !isBlank($0) })
+        else { return "" }
+        // By bytes: `text[first...last]` would take whole characters, and a blank may be part of one.
+        return Substring(text.utf8[first...last])
+    }
+
+    /// When a Max-Age ends, or nil if it is no number (section 5.6.2).
+    private static func end(afterSeconds text: Substring, from now: Date) -> Date? {
+        let isNegative = text.utf8.first == UInt8(ascii: "-")
+        let digits = text.utf8.dropFirst(isNegative ? 1 : 0)
+        guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        // Never above the longest life, so that no number of digits overflows.
+        let seconds = digits.reduce(0) { min($0 * 10 + Double($1 - 0x30), longestLife) }
+        return isNegative || seconds == 0 ? .distantPast : now + seconds
+    }
+}
+
+extension SetCookie {
+    /// As many cookies of one answer are looked at, and no more: no server has use for them, and one that means harm
+    /// would have the jar at work.
+    static let maximumPerAnswer = 256
+
+    /// The values of the Set-Cookie fields of an answer, each on its own.
+    ///
+    /// URLSession joins fields of one name with `", "`, and so makes one of several. A single field is therefore taken
+    /// apart at each comma and space that a name and `=` follow: in a date they never do. A value such as `a, b=c` is
+    /// taken apart where it should not be, and a cookie without a name behind a comma is not found; several fields are
+    /// never taken apart.
+    ///
+    /// - Complexity: O(*n*) for *n* bytes.
+    static func texts(in fields: HeaderFields) -> [Substring] {
+        let values = fields.values(of: "Set-Cookie")
+        guard values.count == 1, let joined = values.first else {
+            return values.prefix(maximumPerAnswer).map { $0[...] }
+        }
+        let bytes = joined.utf8
+        var texts: [Substring] = []
+        var start = joined.startIndex
+        var position = start
+        while let comma = bytes[position...].firstIndex(of: UInt8(ascii: ",")) {
+            position = bytes.index(after: comma)
+            guard position < bytes.endIndex, bytes[position] == UInt8(ascii: " ") else { continue }
+            let name = bytes.index(after: position)
+            guard let end = bytes[name...].firstIndex(where: "=;, \t".utf8.contains), end > name,
+                bytes[end] == UInt8(ascii: "=")
+            else { continue }
+            texts.append(joined[start..<comma])
+            (start, position) = (name, end)
+        }
+        texts.append(joined[start...])
+        return Array(texts.prefix(maximumPerAnswer))
+    }
+}

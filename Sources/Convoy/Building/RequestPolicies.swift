@@ -1,0 +1,72 @@
+// What a request wants otherwise than its manager.
+import Foundation
+
+/// How one request is followed up; nil means as its manager says.
+struct RequestPolicies: Sendable {
+    var redirects: RedirectPolicy?
+    var retries: RetryPolicy?
+    var deadline: Duration?
+    /// The deadline that was inherited along a chain.
+    var inheritedDeadline: ContinuousClock.Instant?
+    var inheritsDeadline = false
+    var interceptors: [any RequestInterceptor] = []
+    var usesManagerInterceptors = true
+    var isCoalesced = false
+}
+
+extension Request {
+    /// Sets how redirects are followed; the manager's policy by default.
+    public func redirects(_ policy: RedirectPolicy) -> Self { changed { $0.policies.redirects = policy } }
+
+    /// Sets when the request is sent again; the manager's policy by default.
+    public func retries(_ policy: RetryPolicy) -> Self { changed { $0.policies.retries = policy } }
+
+    /// Sets how long the request may take, everything included: waiting for dependencies and slots, redirects, back-off.
+    ///
+    /// When the time is over the request ends with `.deadlineExceeded`, which says what used it up; a retry that could
+    /// only come too late is not waited for. The time counts from the moment a manager takes the operation, or from its
+    /// start by hand; for a chain's link, whose request is not known before, from the moment its request has been built.
+    public func deadline(_ deadline: Duration?) -> Self { changed { $0.policies.deadline = deadline } }
+
+    /// Makes a chain's link end at the latest when the deadline of an operation that it was built from is over.
+    public func inheritingDeadline() -> Self { changed { $0.policies.inheritsDeadline = true } }
+
+    /// Adds interceptors, asked after the manager's.
+    public func intercepted(by interceptors: any RequestInterceptor...) -> Self {
+        changed { $0.policies.interceptors += interceptors }
+    }
+
+    /// Leaves out the manager's interceptors, and those added so far.
+    ///
+    /// For requests that interceptors send themselves, a token's refresh for example.
+    public func withoutInterceptors() -> Self {
+        changed {
+            $0.policies.interceptors = []
+            $0.policies.usesManagerInterceptors = false
+        }
+    }
+
+    /// Allows the request to share its transfer with equal ones of the same manager that are queued or under way.
+    ///
+    /// Only for GET requests whose body stays in memory; equal are those with the same URL and the same header fields.
+    /// Each can be cancelled by itself, and the last one cancelled ends the transfer; the highest priority among them
+    /// counts. Redirects, retries and interceptors are those of the first.
+    public func coalesced() -> Self { changed { $0.policies.isCoalesced = true } }
+
+    /// Sets the `Idempotency-Key`, which tells the server that a repetition is one, and allows retries whatever the method.
+    public func idempotencyKey(_ key: String = UUID().uuidString) -> Self { header("Idempotency-Key", key) }
+}
+
+extension RequestCore {
+    /// What the request wants otherwise than its manager; most want nothing.
+    var policies: RequestPolicies {
+        get { policyBox?.policies ?? RequestPolicies() }
+        set { policyBox = PolicyBox(newValue) }
+    }
+
+    final class PolicyBox: Sendable {
+        let policies: RequestPolicies
+
+        init(_ policies: RequestPolicies) { self.policies = policies }
+    }
+}

@@ -1,0 +1,54 @@
+// The deadline of a whole operation: queueing, attempts and waits included.
+import Foundation
+
+extension AnyRequestOperation {
+    /// Starts the time of a request that has a deadline; once.
+    ///
+    /// Called when a manager takes the operation, when it is started by hand, and when a link's request has been built:
+    /// the first of these at which the request is known counts.
+    func armDeadline() {
+        guard let policies = state.withLock({ $0.recipe?.core?.policyBox })?.policies else { return }
+        // A sum that overflows would trap: thirty years are for ever.
+        let own = policies.deadline.map { context.clock.now + min($0, .seconds(1_000_000_000)) }
+        guard let deadline = [own, policies.inheritedDeadline].compactMap({ $0 }).min() else { return }
+        let isFirst = state.withLock { state in
+            guard state.outcome == nil, state.course?.deadline == nil else { return false }
+            state.makeCourse().deadline = deadline
+            return true
+        }
+        guard isFirst else { return }
+        let alarm = context.clock.wake(at: deadline) { [weak self] in
+            guard let self else { return }
+            onLane { self.deadlineHasPassed() }
+        }
+        let isOver = state.withLock { state in
+            state.course?.deadlineAlarm = state.outcome == nil ? alarm : nil
+            return state.outcome != nil
+        }
+        if isOver { alarm.cancel() }
+    }
+
+    /// The moment at which everything has to be over; nil for as long as it takes.
+    var deadline: ContinuousClock.Instant? { state.withLock { $0.course?.deadline } }
+
+    private func deadlineHasPassed() {
+        let why = state.withLock { $0.scheduler }?.why(self) ?? whyWithoutManager
+        conclude(.deadlineExceeded, "its deadline has passed: it \(why)\(spentTime)")
+    }
+
+    /// How the time was spent, for people.
+    private var spentTime: String {
+        let (timings, records) = state.withLock { ($0.timings, $0.course?.records ?? []) }
+        let now = context.clock.now
+        var parts: [String] = []
+        if let queued = timings.queued { parts.append("\(queued.duration(to: timings.started ?? now).words) queued") }
+        if let first = records.first, let last = records.last {
+            let inAttempts = records.reduce(Duration.zero) { $0 + $1.started.duration(to: $1.ended) }
+            let next = timings.attemptStarted.map { $0 >= last.ended ? $0 : now } ?? now
+            let between = first.started.duration(to: next) - inAttempts
+            parts.append("\(inAttempts.words) in \(records.count) attempts before")
+            parts.append("\(between.words) between attempts")
+        }
+        return parts.isEmpty ? "" : " (spent: \(parts.joined(separator: ", ")))"
+    }
+}

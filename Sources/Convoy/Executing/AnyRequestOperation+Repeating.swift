@@ -1,0 +1,165 @@
+// After an attempt: the answer, a redirect, a retry, or the end.
+import Foundation
+
+extension AnyRequestOperation {
+    /// Whether an acceptable answer may be followed by another attempt: its body is not for the destination then.
+    ///
+    /// - Thread: the transport's.
+    func mayRepeat(after head: ResponseHead, of request: PreparedRequest) -> Bool {
+        (300..<400).contains(head.statusCode) && redirectPolicy.leads(head, of: request)
+            || head.statusCode == 401 && asksInterceptors
+    }
+
+    private var redirectPolicy: RedirectPolicy {
+        state.withLock { $0.recipe?.core?.policyBox }?.policies.redirects ?? context.redirects
+    }
+
+    private var retryPolicy: RetryPolicy {
+        state.withLock { $0.recipe?.core?.policyBox }?.policies.retries ?? context.retries
+    }
+
+    /// An attempt has ended in a way that leaves something to be decided.
+    ///
+    /// - Thread: the operation's lane.
+    func attempt(_ attempt: Attempt, didEnd ending: AttemptEnding) {
+        guard state.withLock({ $0.machine.endAttempt(attempt.number) }) else { return }
+        guard asksInterceptors else { return followUp(attempt, ending) }
+        askInterceptors(attempt.core, after: ending, of: attempt.number) { decision in
+            switch decision {
+            case .proceed: self.followUp(attempt, ending)
+            case .stop: self.deliver(attempt, ending)
+            case .retry(let delay): self.repeatIntercepted(attempt, ending, after: delay)
+            }
+        }
+    }
+
+    /// What the policies say.
+    private func followUp(_ attempt: Attempt, _ ending: AttemptEnding) {
+        if ending.isAnswer, let head = ending.head, redirectPolicy.leads(head, of: ending.request) {
+            return redirect(attempt, ending, head)
+        }
+        guard let error = ending.error, retries(attempt, ending, error) else { return deliver(attempt, ending) }
+    }
+
+    private func redirect(_ attempt: Attempt, _ ending: AttemptEnding, _ head: ResponseHead) {
+        let (base, records) = state.withLock { ($0.nextRequest, $0.course?.records ?? []) }
+        guard var base else { return }
+        // Interceptors may have sent it elsewhere; what else they added is not carried on.
+        (base.url, base.method) = (ending.request.url, ending.request.method)
+        switch redirectPolicy.next(after: head, of: base, earlier: records) {
+        case .deliver: deliver(attempt, ending)
+        case .fail(let error):
+            conclude(
+                AnyOutcome(error: error.with(request?.summary, response: head)), attempt: attempt.number,
+                taskHasEnded: ending.taskHasEnded)
+        case .follow(let next, let leavesOrigin):
+            again(attempt, ending, .redirect(to: next.url), next, after: .zero) { course in
+                if leavesOrigin { course.hasLeftOrigin = true }
+            }
+        }
+    }
+
+    /// Sends it again when the policy wants that; false when it does not.
+    private func retries(_ attempt: Attempt, _ ending: AttemptEnding, _ error: RequestError) -> Bool {
+        let policy = retryPolicy
+        let (base, retryCount, deadline) = state.withLock {
+            ($0.nextRequest, $0.course?.retryCount ?? 0, $0.course?.deadline)
+        }
+        guard let base, attempt.core.destination.canBeginAgain, policy.permits(error, of: base, retries: retryCount)
+        else { return false }
+        let scheduler = state.withLock { $0.scheduler }
+        var delay = policy.delay(beforeRetry: retryCount + 1, unit: context.unit())
+        if ending.isAnswer, let head = ending.head, let told = policy.retryAfter(in: head, now: context.clock.date) {
+            // The whole host wants to be left alone; this request comes a little after the others may.
+            scheduler?.hold(base.hostKey, until: ending.ended + told)
+            delay += told
+        }
+        // One that can only come too late is not waited for.
+        if let deadline, ending.ended + delay >= deadline { return false }
+        if scheduler?.takeFromRetryBudget() == false { return false }
+        again(attempt, ending, .retry(after: delay), base, after: delay) { $0.retryCount += 1 }
+        return true
+    }
+
+    private func repeatIntercepted(_ attempt: Attempt, _ ending: AttemptEnding, after delay: Duration) {
+        let (base, count) = state.withLock { ($0.nextRequest, $0.course?.interceptionCount ?? 0) }
+        guard let base, count < 10, attempt.core.destination.canBeginAgain else { return deliver(attempt, ending) }
+        let delay = min(max(.zero, delay), .seconds(1_000_000_000))
+        again(attempt, ending, .intercepted(after: delay), base, after: delay) { $0.interceptionCount += 1 }
+    }
+
+    /// It was decided that the attempt's end is the outcome.
+    private func deliver(_ attempt: Attempt, _ ending: AttemptEnding) {
+        guard let error = ending.error else { return attempt.deliver() }
+        conclude(AnyOutcome(error: error), attempt: attempt.number, taskHasEnded: ending.taskHasEnded)
+    }
+
+    /// Ends an attempt in favour of another, which comes after a delay and when it has a slot again.
+    private func again(
+        _ attempt: Attempt, _ ending: AttemptEnding, _ next: AttemptRecord.Next, _ request: PreparedRequest,
+        after delay: Duration, note: (Course) -> Void
+    ) {
+        let record = AttemptRecord(
+            number: attempt.number, url: ending.request.url, method: ending.request.method, started: ending.started,
+            ended: ending.ended, statusCode: ending.head?.statusCode,
+            failure: ending.isAnswer ? nil : ending.error?.code,
+            next: next, metrics: ending.metrics)
+        let transfer: Transfer? = state.withLock { state in
+            guard state.machine.repeatAttempt(after: attempt.number) else { return nil }
+            let course = state.makeCourse()
+            course.records.append(record)
+            (course.request, course.adapted) = (request, nil)
+            note(course)
+            (state.progress.sentBytes, state.progress.expectedSentBytes) = (0, request.body?.byteCount)
+            defer { state.transfer = nil }
+            return state.transfer
+        }
+        guard let transfer else { return }
+        if !ending.taskHasEnded { context.taskControl.async { transfer.task.cancel() } }
+        emit(.attemptEnded(record))
+        // What was received has gone before the next attempt may write.
+        attempt.close { self.queueAgain(at: delay > .zero ? ending.ended + delay : nil) }
+    }
+
+    /// Waits for a time, then for a slot.
+    private func queueAgain(at due: ContinuousClock.Instant?) {
+        guard let due else { return queueAgain() }
+        state.withLock { $0.scheduler }?.standAside(self)
+        state.withLock { $0.course?.wait = .time(due) }
+        // Strongly: nobody else may hold an operation that waits; it lets go of its alarm when it ends.
+        let alarm = context.clock.wake(at: due) { self.queueAgain() }
+        let isOver = state.withLock { state in
+            state.course?.waitAlarm = state.outcome == nil ? alarm : nil
+            return state.outcome != nil
+        }
+        if isOver { alarm.cancel() }
+    }
+
+    /// Waits for a slot; an operation without a manager goes on.
+    func queueAgain() {
+        let (scheduler, host) = state.withLock { state in
+            state.course?.wait = .slot
+            return (state.scheduler, state.course?.adapted?.hostKey ?? state.nextRequest?.hostKey ?? "")
+        }
+        // On the lane: what starts here may be many, and this may be the clock's queue.
+        onLane {
+            guard let scheduler else { return self.goOn() }
+            scheduler.rejoin(self, host: host)
+        }
+    }
+
+    /// It is the turn of the attempt that waited; without effect when none did.
+    func goOn() {
+        let (attempt, usesDisk) = state.withLock { ($0.machine.beginWaitingAttempt(), $0.usesDisk) }
+        guard let attempt else { return }
+        // This may be a transport's thread.
+        if usesDisk || asksInterceptors { onLane { self.launch(attempt) } } else { launch(attempt) }
+    }
+}
+
+extension BodyDestination {
+    /// Whether a body can begin again: not when somebody has read of it.
+    var canBeginAgain: Bool {
+        if case .chunks(let buffer) = self { !buffer.hasDelivered } else { true }
+    }
+}

@@ -1,0 +1,90 @@
+// Suspending: by the owner, or because what is received is not read.
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+extension AnyRequestOperation {
+    /// Suspends this operation: a queued one is passed over by its manager, a running one moves no more bytes.
+    ///
+    /// A running one keeps its slot. Where the transport cannot pause a transfer (URLSession on Linux starts it over
+    /// by itself and lets its timeout run) the attempt is ended and ``resume()`` begins another: its body starts afresh.
+    /// Suspending twice, or after the end, has no effect.
+    ///
+    /// - Thread: any.
+    public final func suspend() { setSuspended(true) }
+
+    /// Undoes ``suspend()``.
+    ///
+    /// Without effect on an operation that is not suspended; it does not start one.
+    ///
+    /// - Thread: any.
+    public final func resume() { setSuspended(false) }
+
+    /// Whether ``suspend()`` was called and ``resume()`` was not.
+    public final var isSuspended: Bool { state.withLock { $0.isSuspended } }
+
+    private func setSuspended(_ isSuspended: Bool) {
+        enum Effect {
+            case none
+            case end(Transfer)
+            case launch(Int)
+            case adjust
+        }
+        let pausesInPlace = context.transport.pausesInPlace
+        let now = context.clock.now
+        let (changed, effect, scheduler): (Bool, Effect, Scheduler?) = state.withLock { state in
+            guard state.isSuspended != isSuspended, state.outcome == nil else { return (false, .none, nil) }
+            state.isSuspended = isSuspended
+            var effect = Effect.none
+            if pausesInPlace {
+                effect = .adjust
+            } else if isSuspended, let transfer = state.transfer, state.machine.nextAttempt() != nil {
+                let attempt = transfer.attempt
+                state.makeCourse().records.append(
+                    AttemptRecord(
+                        number: attempt.number, url: attempt.request.url, method: attempt.request.method,
+                        started: attempt.started, ended: now, next: .suspended))
+                state.transfer = nil
+                effect = .end(transfer)
+            } else if !isSuspended, let attempt = state.machine.currentAttempt, state.prepared != nil {
+                effect = .launch(attempt)
+            }
+            return (true, effect, state.scheduler)
+        }
+        guard changed else { return }
+        emit(isSuspended ? .suspended : .resumed)
+        scheduler?.suspensionChanged(of: self)
+        switch effect {
+        case .none: break
+        case .end(let transfer):
+            transfer.attempt.close()
+            context.taskControl.async { transfer.task.cancel() }
+        case .launch(let attempt): launch(attempt)
+        case .adjust: adjustTask()
+        }
+    }
+
+    /// Brings the task to where it should be: its owner suspended or resumed it, or the reader of its body fell behind or
+    /// caught up.
+    ///
+    /// Two calls cannot be performed in the wrong order: each looks when its turn on the serial queue comes, not when it
+    /// was asked for.
+    func adjustTask() {
+        guard context.transport.pausesInPlace else { return }
+        context.taskControl.async {
+            let isHeld = self.state.withLock { $0.transfer?.attempt }?.isHeld ?? false
+            let action: (task: URLSessionTask, run: Bool)? = self.state.withLock { state in
+                let runs = !state.isSuspended && !isHeld
+                guard let transfer = state.transfer, !transfer.isSettingOff, transfer.isRunning != runs else {
+                    return nil
+                }
+                state.transfer?.isRunning = runs
+                return (transfer.task, runs)
+            }
+            guard let action else { return }
+            if action.run { action.task.resume() } else { action.task.suspend() }
+        }
+    }
+}

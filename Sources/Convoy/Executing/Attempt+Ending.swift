@@ -1,0 +1,115 @@
+// The end of an attempt: straight to its outcome, or to whoever may want another.
+import Foundation
+
+extension Attempt {
+    func didFinish(_ error: RequestError?) { end(error, taskHasEnded: true) }
+
+    /// The attempt has come to its end, or enough has been seen of an answer that is only looked at.
+    func end(_ error: RequestError?, taskHasEnded: Bool) {
+        let received = receiving.withLock { receiving -> Receiving? in
+            guard receiving.accepts else { return nil }
+            receiving.hasEnded = true
+            receiving.taskHasEnded = taskHasEnded
+            return receiving
+        }
+        guard let received else { return }
+        guard error == nil, let head = received.head, let sink = received.sink else {
+            let error = error ?? RequestError(.badResponse, "the transfer ended without a response")
+            return decide(received, error.with(response: received.head), isAnswer: false)
+        }
+        switch received.keeping {
+        case .inDestination where !operation.asksInterceptors:
+            // The plain case: nobody has a say in it.
+            learn(statusCode: head.statusCode, nil)
+            complete(sink, head, received.metrics)
+        case .inDestination:
+            decide(received, nil, isAnswer: true)
+        case .aside where received.isAcceptable:
+            decide(received, nil, isAnswer: true)
+        case .aside:
+            sink.finish { result in
+                let body = try? result.get().data
+                let error = RequestError(
+                    .unacceptableStatus, "the server answered \(head.statusCode)", response: head, body: body,
+                    isRetryable: RetryPolicy.standard.statusCodes.contains(head.statusCode))
+                self.decide(received, error, isAnswer: true)
+            }
+        }
+    }
+
+    /// On the operation's lane: what follows may be user code, notifies and makes tasks.
+    private func decide(_ received: Receiving, _ error: RequestError?, isAnswer: Bool) {
+        learn(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error)
+        let ending = AttemptEnding(
+            request: request, head: received.head, error: error?.with(operation.request?.summary),
+            metrics: received.metrics, started: started, ended: operation.context.clock.now, isAnswer: isAnswer,
+            taskHasEnded: received.taskHasEnded)
+        operation.onLane { self.operation.attempt(self, didEnd: ending) }
+    }
+
+    private func learn(statusCode: Int?, _ failure: RequestError?) {
+        guard let scheduler = operation.state.withLock({ $0.scheduler }), scheduler.learns else { return }
+        scheduler.learn(from: operation, started: started, statusCode: statusCode, failure: failure)
+    }
+
+    /// It was decided that an acceptable answer is the answer.
+    func deliver() {
+        let received = receiving.withLock { $0.isOver ? nil : $0 }
+        guard let received, let head = received.head, let sink = received.sink else { return }
+        switch received.keeping {
+        case .inDestination: complete(sink, head, received.metrics)
+        case .aside: sink.finish { self.moveToDestination($0, head, received.metrics) }
+        }
+    }
+
+    /// The body that was kept aside, because another attempt might have followed, is wanted after all.
+    private func moveToDestination(
+        _ kept: Result<ReceivedBody, RequestError>, _ head: ResponseHead, _ metrics: TransferMetrics?
+    ) {
+        do throws(RequestError) {
+            let body = try kept.get().data
+            guard body.count < Self.asideBytes else {
+                throw RequestError(
+                    .bodyTooLarge, "only \(Self.asideBytes) bytes are kept of an answer that asks for another request")
+            }
+            let sink = try core.destination.makeSink(core, for: head, calls: sinkCalls)
+            let isOver = receiving.withLock { receiving in
+                receiving.sink = sink
+                return receiving.isOver
+            }
+            guard !isOver else { return sink.discard {} }
+            try sink.write(body)
+            complete(sink, head, metrics)
+        } catch {
+            conclude(with: error.with(response: head), taskHasEnded: true)
+        }
+    }
+
+    /// The body is complete, and wanted where it is.
+    private func complete(_ sink: any BodySink, _ head: ResponseHead, _ metrics: TransferMetrics?) {
+        // Who closes the attempt from now on must not discard what is being put in its place.
+        let isOurs = receiving.withLock { receiving in
+            defer { if !receiving.isOver { receiving.sink = nil } }
+            return !receiving.isOver
+        }
+        guard isOurs else { return }
+        // One that goes to a file cannot be cancelled any more: nobody is told that a download was cancelled whose file is
+        // there.
+        guard operation.attempt(number, hasWholeBodyCommitting: core.destination.isFile) else {
+            return sink.discard {}
+        }
+        sink.finish { result in
+            switch result {
+            case .failure(let error): self.conclude(with: error.with(response: head), taskHasEnded: true)
+            case .success(let body):
+                let answer = CompleteAnswer(body: body, head: head, request: self.request, metrics: metrics)
+                // This may be the transport's thread: user code, if there is any, runs on the operation's lane.
+                if self.core.decodesAtOnce, self.operation.finishesWithoutUserCode {
+                    self.operation.attempt(self.number, didComplete: answer)
+                } else {
+                    self.operation.onLane { self.operation.attempt(self.number, didComplete: answer) }
+                }
+            }
+        }
+    }
+}

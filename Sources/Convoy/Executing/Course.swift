@@ -1,0 +1,87 @@
+// What an operation goes through beyond one plain attempt.
+import Foundation
+
+/// Redirects, retries, the deadline, interceptors at work: what most operations never have.
+///
+/// Part of the operation's state, and touched only under its lock.
+final class Course: @unchecked Sendable {
+    // @unchecked: see above.
+
+    /// The attempts that have ended.
+    var records: [AttemptRecord] = []
+    /// What the next attempt sends, before interceptors; nil for the request as it was given.
+    var request: PreparedRequest?
+    /// What interceptors have made of it for the attempt to come.
+    var adapted: PreparedRequest?
+    /// How often that was outdated when it was to be sent.
+    var outdatedCount = 0
+    /// An answer that a shared transfer has brought.
+    var carried: Response<Data>?
+    /// Whether a redirect has led to another origin, now or earlier.
+    var hasLeftOrigin = false
+    /// How many retries the policy and the interceptors have had.
+    var retryCount = 0
+    var interceptionCount = 0
+
+    /// When everything has to be over.
+    var deadline: ContinuousClock.Instant?
+    var deadlineAlarm: Alarm?
+    /// What the operation waits for between two attempts, for people.
+    var wait: Wait?
+    var waitAlarm: Alarm?
+    /// The interceptors at work.
+    var interceptorTask: Task<Void, Never>?
+
+    /// For the response: those of the operation that brought the answer.
+    var earlierAttempts: [AttemptRecord] { carried?.earlierAttempts ?? records }
+
+    enum Wait {
+        case time(ContinuousClock.Instant)
+        case interceptor
+        case slot
+    }
+
+    /// Everything that would still call the operation; to be stopped outside the lock.
+    func takeCallers() -> Callers {
+        defer { (deadlineAlarm, waitAlarm, interceptorTask) = (nil, nil, nil) }
+        return Callers(alarms: [deadlineAlarm, waitAlarm].compactMap { $0 }, task: interceptorTask)
+    }
+
+    struct Callers {
+        let alarms: [Alarm]
+        let task: Task<Void, Never>?
+
+        func stop() {
+            for alarm in alarms { alarm.cancel() }
+            task?.cancel()
+        }
+    }
+}
+
+extension OperationState {
+    /// The course, made when there is something to note.
+    mutating func makeCourse() -> Course {
+        if let course { return course }
+        let made = Course()
+        course = made
+        return made
+    }
+
+    /// What the attempt sends, before interceptors.
+    var nextRequest: PreparedRequest? { course?.request ?? prepared }
+}
+
+extension OperationState {
+    /// What became of each attempt, the one under way included; empty after a success, whose response tells.
+    func attemptRecords(_ error: RequestError?, _ now: ContinuousClock.Instant) -> [AttemptRecord] {
+        guard let error else { return [] }
+        let records = course?.records ?? []
+        guard let attempt = transfer?.attempt else { return records }
+        return records + [
+            AttemptRecord(
+                number: attempt.number, url: attempt.request.url, method: attempt.request.method,
+                started: attempt.started, ended: now, statusCode: error.response?.statusCode,
+                failure: error.code == .unacceptableStatus ? nil : error.code)
+        ]
+    }
+}

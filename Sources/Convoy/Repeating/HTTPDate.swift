@@ -1,0 +1,154 @@
+// Dates in header fields: RFC 9110, section 5.6.7.
+import Foundation
+
+/// A moment as HTTP writes it, in any of the three forms; they are case-sensitive, and always in GMT.
+///
+/// The name of the day has to be one, and is not compared with the date: neither says which of the two is wrong.
+struct HTTPDate: Hashable {
+    let secondsSince1970: Int64
+
+    var date: Date { Date(timeIntervalSince1970: Double(secondsSince1970)) }
+
+    /// Reads a date; nil for anything else.
+    ///
+    /// - Parameter now: says which century the two-digit years of the oldest form are in.
+    init?(_ text: String, now: Date) {
+        // The longest one has 33 bytes.
+        guard text.utf8.count <= 40 else { return nil }
+        var scanner = HTTPDateScanner(text)
+        guard
+            let moment = scanner.scanned({ $0.fixdate() })
+                ?? scanner.scanned({ $0.rfc850Date(currentYear: Self.year(of: now)) })
+                ?? scanner.scanned({ $0.asctimeDate() }),
+            let seconds = moment.secondsSince1970
+        else { return nil }
+        secondsSince1970 = seconds
+    }
+
+    /// The year of a date, give or take a day.
+    private static func year(of date: Date) -> Int {
+        let years = date.timeIntervalSince1970 / (365.2425 * 86_400)
+        return 1970 + (years > -1970 && years < 8029 ? Int(years.rounded(.down)) : 0)
+    }
+}
+
+/// A date and a time as they are written.
+private struct Moment {
+    let year: Int
+    /// From 1.
+    let month: Int
+    let day: Int
+    let time: (hour: Int, minute: Int, second: Int)
+
+    /// The moment counted; nil when there is none of that name.
+    var secondsSince1970: Int64? {
+        // A leap second is the first of the next minute to those who do not count it, and comes at midnight only.
+        let isLeapSecond = time == (23, 59, 60)
+        guard (1...days).contains(day), time.hour < 24, time.minute < 60, time.second < 60 || isLeapSecond else {
+            return nil
+        }
+        let minutes = (Int64(daysSince1970) * 24 + Int64(time.hour)) * 60 + Int64(time.minute)
+        return minutes * 60 + Int64(time.second)
+    }
+
+    private var isLeapYear: Bool { year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) }
+
+    /// How many days the month has.
+    private var days: Int {
+        switch month {
+        case 2: isLeapYear ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
+    }
+
+    /// The days since 1 January 1970 in the Gregorian calendar, continued backwards.
+    private var daysSince1970: Int {
+        // Counted in years that begin in March: the leap day is the last of them, and the months before it follow a
+        // rule.
+        let years = year - (month <= 2 ? 1 : 0) + 400
+        let months = (month + 9) % 12
+        let leapDays = years / 4 - years / 100 + years / 400
+        // 719468 days lie between 1 March of the year 0 and 1970, 146097 more before the 400 years that were added.
+        return years * 365 + leapDays + (months * 153 + 2) / 5 + day - 1 - 719_468 - 146_097
+    }
+}
+
+/// Reads the three forms byte by byte.
+private struct HTTPDateScanner {
+    private let bytes: [UInt8]
+    private var index = 0
+
+    private static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+    private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+    private static let longDays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+
+    init(_ text: String) { bytes = Array(text.utf8) }
+
+    /// What a form makes of the whole text, from its start.
+    mutating func scanned(_ form: (inout HTTPDateScanner) -> Moment?) -> Moment? {
+        index = 0
+        return form(&self).flatMap { index == bytes.count ? $0 : nil }
+    }
+
+    /// Reads `Sun, 06 Nov 1994 08:49:37 GMT`.
+    mutating func fixdate() -> Moment? {
+        guard one(of: Self.days) != nil, skip(", "), let day = number(2), skip(" "), let month = one(of: Self.months),
+            skip(" "), let year = number(4), skip(" "), let time = time(), skip(" GMT")
+        else { return nil }
+        return Moment(year: year, month: month + 1, day: day, time: time)
+    }
+
+    /// Reads `Sunday, 06-Nov-94 08:49:37 GMT`.
+    mutating func rfc850Date(currentYear: Int) -> Moment? {
+        guard one(of: Self.longDays) != nil, skip(", "), let day = number(2), skip("-"),
+            let month = one(of: Self.months), skip("-"), let digits = number(2), skip(" "), let time = time(),
+            skip(" GMT")
+        else { return nil }
+        // More than 50 years from now is meant to be in the past; the same distance back decides for the other side.
+        var year = currentYear - currentYear % 100 + digits
+        if year > currentYear + 50 { year -= 100 } else if year <= currentYear - 50 { year += 100 }
+        return Moment(year: year, month: month + 1, day: day, time: time)
+    }
+
+    /// Reads `Sun Nov  6 08:49:37 1994`.
+    mutating func asctimeDate() -> Moment? {
+        guard one(of: Self.days) != nil, skip(" "), let month = one(of: Self.months), skip(" "),
+            let day = skip(" ") ? number(1) : number(2), skip(" "), let time = time(), skip(" "), let year = number(4)
+        else { return nil }
+        return Moment(year: year, month: month + 1, day: day, time: time)
+    }
+
+    private mutating func time() -> (hour: Int, minute: Int, second: Int)? {
+        guard let hour = number(2), skip(":"), let minute = number(2), skip(":"), let second = number(2) else {
+            return nil
+        }
+        return (hour, minute, second)
+    }
+
+    /// Exactly so many digits.
+    private mutating func number(_ count: Int) -> Int? {
+        guard index + count <= bytes.count else { return nil }
+        var value = 0
+        for byte in bytes[index..<index + count] {
+            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
+            value = value * 10 + Int(byte - UInt8(ascii: "0"))
+        }
+        index += count
+        return value
+    }
+
+    /// The position of the name that comes next.
+    private mutating func one(of names: [String]) -> Int? {
+        for (position, name) in names.enumerated() where skip(name) { return position }
+        return nil
+    }
+
+    private mutating func skip(_ text: String) -> Bool {
+        guard bytes[index...].starts(with: text.utf8) else { return false }
+        index += text.utf8.count
+        return true
+    }
+}

@@ -1,0 +1,54 @@
+// How redirects are followed.
+import Foundation
+
+/// How redirects are followed: how many, whether from https to http, and who may object.
+///
+/// Followed are 301, 302, 303, 307 and 308 with one usable `Location`; any other 3xx is the answer. 303, and 301 or 302
+/// to a POST, turn the request into a GET without a body; 307 and 308 send the same body again (RFC 9110, section
+/// 15.4). `Authorization`, `Cookie`, `Proxy-Authorization` and fields marked as secret never go to another scheme, host
+/// or port.
+///
+/// ```swift
+/// let policy = RedirectPolicy(maximumCount: 5) { hop in
+///     hop.to.url.host() == hop.from.url.host() ? .follow : .refuse
+/// }
+/// ```
+///
+/// Too many redirects, or the same request for a third time, fail with `.tooManyRedirects`; a redirect to another
+/// scheme than http and https, or one from https to http, fails with `.redirectRefused`.
+///
+/// ## Concurrency
+/// `Sendable`; the hook is called in the operation's own order, never on a transport's thread and never under a lock.
+///
+/// ## Topics
+/// - ``follow``
+/// - ``none``
+/// - ``init(maximumCount:allowsInsecure:onRedirect:)``
+public struct RedirectPolicy: Sendable {
+    /// How many redirects one after the other are followed; at 0 none is, and a redirect is the answer.
+    public var maximumCount: Int
+    /// Whether a redirect may lead from https to http, where anybody on the way can read and change what is sent.
+    public var allowsInsecure: Bool
+    /// Asked before a redirect that the policy allows is followed; nil when all of them are.
+    public var onRedirect: (@Sendable (Redirect) -> RedirectDecision)?
+
+    /// Makes a policy.
+    ///
+    /// - Parameters:
+    ///   - maximumCount: how many redirects one after the other are followed; 0 for none.
+    ///   - allowsInsecure: whether one may lead from https to http.
+    ///   - onRedirect: asked before each redirect that the policy allows; may refuse or change it.
+    public init(
+        maximumCount: Int = 20, allowsInsecure: Bool = false,
+        onRedirect: (@Sendable (Redirect) -> RedirectDecision)? = nil
+    ) {
+        self.maximumCount = maximumCount
+        self.allowsInsecure = allowsInsecure
+        self.onRedirect = onRedirect
+    }
+
+    /// Up to 20 redirects, never from https to http.
+    public static let follow = RedirectPolicy()
+    /// None: a redirect is the answer, to be accepted or not by its status code as any other.
+    public static let none = RedirectPolicy(maximumCount: 0)
+}

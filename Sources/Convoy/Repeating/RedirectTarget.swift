@@ -1,0 +1,92 @@
+// Where an answer leads: the Location field, RFC 9110, section 10.2.2.
+import Foundation
+
+/// The URL a redirect points at, resolved; it may be one that is never followed.
+struct RedirectTarget {
+    /// With the fragment of the request's URL where the field has none of its own.
+    private(set) var url: URL
+
+    /// The status codes that name another URL to be asked (RFC 9110, section 15.4).
+    ///
+    /// Not 300, which offers a choice, nor 304, which is an answer about a copy, nor 305 and 306, which are history.
+    private static let statusCodes: Set = [301, 302, 303, 307, 308]
+    /// What no honest server needs; resolving costs time on a transport's thread.
+    private static let maximumBytes = 16 << 10
+
+    /// Whether it can be asked by HTTP at all.
+    var isWeb: Bool { ["http", "https"].contains(url.scheme?.lowercased()) }
+
+    /// Finds out where an answer leads; nil when it leads nowhere and therefore is the answer.
+    ///
+    /// It leads nowhere without a redirect's status, and when there is no location, an empty or an overlong one, one
+    /// that is no URL, an http URL without a host or with an impossible port, or several that differ.
+    init?(_ head: ResponseHead, of request: PreparedRequest) {
+        guard Self.statusCodes.contains(head.statusCode), let location = head.headerFields.soleValue(of: "Location"),
+            !location.isEmpty, location.utf8.count <= Self.maximumBytes, !location.isJoinedLocation,
+            let reference = location.requestURL?.relativeString
+        else { return nil }
+        let base = URLReference(request.url.absoluteString)
+        var resolved = URLReference(reference).resolved(against: base)
+        resolved.fragment = resolved.fragment ?? base.fragment
+        guard let target = resolved.url else { return nil }
+        url = target
+        guard isWeb else { return }
+        guard case .success(let origin) = target.origin else { return nil }
+        guard case .success(origin) = request.url.origin else {
+            // The server has no business telling us who we are elsewhere.
+            resolved.dropUserInfo()
+            guard let bare = resolved.url else { return nil }
+            url = bare
+            return
+        }
+    }
+}
+
+extension HeaderFields {
+    /// The one value of a field that may have only one; nil when there is none, or when there are several that differ.
+    ///
+    /// The same value twice is taken for one, field by field or joined: what loaders join cannot always be told apart.
+    func soleValue(of name: String) -> String? {
+        var sole: String?
+        for value in values(of: name) {
+            let value = value.trimmedOfBlanks.halfIfDoubled
+            guard sole == nil || sole == value else { return nil }
+            sole = value
+        }
+        return sole
+    }
+}
+
+extension String {
+    /// The string without blanks and tabs around it, which are no part of a field's value (RFC 9110, section 5.5).
+    fileprivate var trimmedOfBlanks: String {
+        let isBlank = { (character: Character) in character == " " || character == "\t" }
+        guard let start = firstIndex(where: { !isBlank($0) }), let end = lastIndex(where: { !isBlank($0) }) else {
+            return ""
+        }
+        return String(self[start...end])
+    }
+
+    /// `a` for `a, a`, as a loader joins two fields; anything else as it is.
+    fileprivate var halfIfDoubled: String {
+        guard utf8.count >= 4, utf8.count.isMultiple(of: 2) else { return self }
+        let size = utf8.count / 2 - 1
+        let half = utf8.prefix(size)
+        guard utf8.dropFirst(size).prefix(2).elementsEqual(", ".utf8), utf8.dropFirst(size + 2).elementsEqual(half)
+        else { return self }
+        return String(half) ?? self
+    }
+
+    /// Whether this looks like several locations that a loader has joined: a URL has no blank in it.
+    ///
+    /// One of them would be the base of a path that is made of the others.
+    fileprivate var isJoinedLocation: Bool {
+        var rest = self[...]
+        while let comma = rest.range(of: ", ") {
+            rest = rest[comma.upperBound...]
+            let start = rest.prefix(8).lowercased()
+            if ["/", "http://", "https://"].contains(where: { start.hasPrefix($0) }) { return true }
+        }
+        return false
+    }
+}

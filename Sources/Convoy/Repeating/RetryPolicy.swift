@@ -1,0 +1,115 @@
+// When a request is sent again, and after which wait.
+import Foundation
+
+/// When a request that failed is sent again, how often, and after which wait.
+///
+/// Only what can be repeated without harm is: methods that are idempotent (RFC 9110, section 9.2.2), and requests with
+/// an `Idempotency-Key`. The wait before retry *n* is a random part of `baseDelay` doubled *n* - 1 times, at most
+/// `maximumDelay`, so that clients that failed together do not come back together. Where the answer has a
+/// `Retry-After`, that time comes first.
+///
+/// ```swift
+/// var policy = RetryPolicy.standard
+/// policy.maximumRetries = 5
+/// policy.statusCodes.remove(500)
+/// let request = Request<Data>.get("https://example.com/report").retries(policy)
+/// ```
+///
+/// Never repeated, whatever the lists say: what was cancelled, ran out of its deadline, failed in TLS or in decoding,
+/// and every other failure that is not ``RequestError/isRetryable``, status codes aside.
+///
+/// ## Concurrency
+/// `Sendable`, without shared state.
+///
+/// ## Topics
+/// - ``none``
+/// - ``standard``
+/// - ``statusCodes``
+/// - ``errorCodes``
+public struct RetryPolicy: Sendable, Hashable {
+    /// How many attempts there may be after the first; 3 by default.
+    public var maximumRetries: Int
+    /// What the first wait is a part of; half a second by default.
+    public var baseDelay: Duration
+    /// What the longest wait is a part of; 30 seconds by default.
+    public var maximumDelay: Duration
+    /// The status codes that are worth another attempt where the request's own check does not accept them.
+    public var statusCodes: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
+    /// The failures that are worth another attempt.
+    public var errorCodes: Set<RequestError.Code> = [.timedOut, .connectionFailed, .connectionLost]
+    /// Whether a request is sent again too that the server may have carried out already: a POST is then done twice.
+    public var retriesNonIdempotent = false
+    /// The longest `Retry-After` that is kept to; one that is longer is cut to this; five minutes by default.
+    public var maximumRetryAfter = Duration.seconds(300)
+
+    /// Makes a policy.
+    ///
+    /// - Parameters:
+    ///   - maximumRetries: how many attempts there may be after the first.
+    ///   - baseDelay: what the first wait is a part of.
+    ///   - maximumDelay: what the longest wait is a part of.
+    public init(
+        maximumRetries: Int = 3, baseDelay: Duration = .milliseconds(500), maximumDelay: Duration = .seconds(30)
+    ) {
+        self.maximumRetries = maximumRetries
+        self.baseDelay = baseDelay
+        self.maximumDelay = maximumDelay
+    }
+
+    /// No retry.
+    public static let none = RetryPolicy(maximumRetries: 0)
+    /// Three retries, after up to half a second, a second and two.
+    public static let standard = RetryPolicy()
+
+    /// What another attempt cannot help, or must not have: no list of a policy and no transport says otherwise.
+    private static let finalCodes: Set<RequestError.Code> = [
+        .cancelled, .deadlineExceeded, .tlsFailed, .decodingFailed, .bodyTooLarge, .bodyNotReplayable, .invalidRequest,
+        .tooManyRedirects, .redirectRefused, .dependencyFailed, .dependencyCycle, .managerShutDown,
+    ]
+
+    /// Whether a request that failed is sent again.
+    ///
+    /// - Parameter retries: how many retries it has had.
+    func permits(_ error: RequestError, of request: PreparedRequest, retries: Int) -> Bool {
+        guard retries < maximumRetries, retriesNonIdempotent || request.isIdempotent else { return false }
+        if error.code == .unacceptableStatus {
+            return error.response.map { statusCodes.contains($0.statusCode) } ?? false
+        }
+        return error.isRetryable && errorCodes.contains(error.code) && !Self.finalCodes.contains(error.code)
+    }
+
+    /// The wait before a retry: exponential, with full jitter.
+    ///
+    /// - Parameters:
+    ///   - n: the number of the retry, from 1.
+    ///   - unit: a random number from 0 up to 1.
+    /// - Complexity: O(1): at most about a hundred doublings.
+    func delay(beforeRetry n: Int, unit: Double) -> Duration {
+        // A century: nothing that is reckoned with the wait overflows.
+        let longest = max(.zero, min(maximumDelay, .seconds(3_155_760_000 as Int64)))
+        var ceiling = max(.zero, min(baseDelay, longest))
+        var count = 1
+        while n > count, ceiling < longest, ceiling != .zero {
+            ceiling = min(ceiling + ceiling, longest)
+            count += 1
+        }
+        // Rounding must not lead beyond the longest wait, nor what is no number (zero, in this order) trap.
+        return min(ceiling * min(max(0, unit), 1), longest)
+    }
+
+    /// How long the server asks to be left alone, cut to ``maximumRetryAfter``; nil when it does not ask.
+    func retryAfter(in head: ResponseHead, now: Date) -> Duration? {
+        head.retryAfter(now: now).map { max(.zero, min($0, maximumRetryAfter)) }
+    }
+}
+
+extension PreparedRequest {
+    /// Whether sending it twice does what sending it once does: by its method, or because the server was told how to
+    /// know a repetition (draft-ietf-httpapi-idempotency-key-header).
+    fileprivate var isIdempotent: Bool {
+        method.isIdempotent
+            || headerFields.contains { field in
+                field.name.equalsIgnoringCase("Idempotency-Key") && !field.value.isEmpty
+            }
+    }
+}

@@ -1,0 +1,112 @@
+// References and how they are resolved: RFC 3986, section 5.
+import Foundation
+
+/// A URI reference in its five parts.
+///
+/// Own code, because Foundation leaves the dot segments of absolute and network-path references where they are, and
+/// because its `URLComponents` trap when a part is set to something they do not like.
+struct URLReference {
+    var scheme: String?
+    var authority: String?
+    var path: String
+    var query: String?
+    var fragment: String?
+
+    /// Takes a reference apart as RFC 3986, appendix B, does; that fails for no text.
+    init(_ text: String) {
+        var rest = text[...]
+        fragment = rest.cutOff(from: UInt8(ascii: "#"))
+        query = rest.cutOff(from: UInt8(ascii: "?"))
+        if let colon = rest.utf8.firstIndex(of: UInt8(ascii: ":")), rest[..<colon].isScheme {
+            scheme = String(rest[..<colon])
+            rest = rest[rest.utf8.index(after: colon)...]
+        }
+        if rest.hasPrefix("//") {
+            rest = rest.dropFirst(2)
+            let end = rest.utf8.firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex
+            authority = String(rest[..<end])
+            rest = rest[end...]
+        }
+        path = String(rest)
+    }
+
+    /// The parts put together again (section 5.3).
+    var text: String {
+        (scheme.map { $0 + ":" } ?? "") + (authority.map { "//" + $0 } ?? "") + path
+            + (query.map { "?" + $0 } ?? "") + (fragment.map { "#" + $0 } ?? "")
+    }
+
+    /// What the reference means when it is found at a base, an absolute URL (section 5.2.2, strict).
+    func resolved(against base: URLReference) -> URLReference {
+        var target = self
+        if scheme != nil || authority != nil {
+            target.scheme = scheme ?? base.scheme
+            target.path = path.removingDotSegments
+            return target
+        }
+        target.scheme = base.scheme
+        target.authority = base.authority
+        if path.isEmpty {
+            target.path = base.path
+            target.query = query ?? base.query
+        } else if path.hasPrefix("/") {
+            target.path = path.removingDotSegments
+        } else {
+            target.path = base.merged(with: path).removingDotSegments
+        }
+        return target
+    }
+
+    /// The base's path up to its last slash, with a path behind it (section 5.2.3).
+    private func merged(with other: String) -> String {
+        if authority != nil, path.isEmpty { return "/" + other }
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return other }
+        return path[...slash] + other
+    }
+
+    /// Takes user name and password away (section 3.2.1).
+    mutating func dropUserInfo() {
+        guard let given = authority, let sign = given.utf8.lastIndex(of: UInt8(ascii: "@")) else { return }
+        authority = String(given[given.utf8.index(after: sign)...])
+    }
+
+    /// The URL that the reference spells; nil when it spells none.
+    var url: URL? { URL(string: text, encodingInvalidCharacters: false) }
+}
+
+extension Substring {
+    /// Removes everything from the first such byte on; what was behind that byte, or nil when there is none.
+    fileprivate mutating func cutOff(from byte: UInt8) -> String? {
+        guard let index = utf8.firstIndex(of: byte) else { return nil }
+        defer { self = self[..<index] }
+        return String(self[utf8.index(after: index)...])
+    }
+
+    /// Whether this is a scheme: a letter, then letters, digits, plus, minus and dot (section 3.1).
+    fileprivate var isScheme: Bool {
+        guard let first = utf8.first, (first | 0x20).isASCIILetter else { return false }
+        return utf8.allSatisfy { byte in
+            (byte | 0x20).isASCIILetter || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                || "+-.".utf8.contains(byte)
+        }
+    }
+}
+
+extension String {
+    /// An absolute path without its `.` and `..` segments (section 5.2.4); any other path as it is.
+    ///
+    /// - Complexity: O(*n*).
+    fileprivate var removingDotSegments: String {
+        guard hasPrefix("/"), utf8.contains(UInt8(ascii: ".")) else { return self }
+        var kept: [Substring] = []
+        var endsWithSlash = false
+        for segment in dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
+            endsWithSlash = segment == "." || segment == ".."
+            // Above the root there is nothing: a ".." too many goes without effect.
+            if segment == ".." { _ = kept.popLast() }
+            if !endsWithSlash { kept.append(segment) }
+        }
+        if endsWithSlash { kept.append("") }
+        return "/" + kept.joined(separator: "/")
+    }
+}

@@ -1,0 +1,160 @@
+// Coalescing: equal requests that share one transfer.
+import Foundation
+
+/// What makes two requests equal: they may share a transfer.
+struct FlightKey: Hashable {
+    let request: PreparedRequest
+    let acceptableStatusCodes: StatusCheck
+    let maximumBodyBytes: Int64
+
+    /// Nil for a request that shares with nobody.
+    init?(_ core: RequestCore, _ request: PreparedRequest) {
+        guard core.policyBox?.policies.isCoalesced == true, request.method == .get, request.body == nil,
+            case .memory = core.destination
+        else { return nil }
+        self.request = request
+        acceptableStatusCodes = core.acceptableStatusCodes
+        maximumBodyBytes = core.maximumBodyBytes
+    }
+}
+
+/// The transfers that are shared: each is an operation of its own, the carrier, with its riders.
+struct Flights {
+    private struct Flight {
+        let carrier: RequestOperation<Data>
+        var riders: [ObjectIdentifier: AnyRequestOperation]
+    }
+
+    private var flights: [FlightKey: Flight] = [:]
+
+    /// Adds a rider; a carrier that is not needed, because there is one, is not used.
+    ///
+    /// - Returns: the carrier, and whether it is the new one.
+    mutating func board(
+        _ rider: AnyRequestOperation, _ key: FlightKey, new carrier: RequestOperation<Data>
+    ) -> (carrier: RequestOperation<Data>, isNew: Bool) {
+        let isNew = flights[key] == nil
+        let carrier = flights[key]?.carrier ?? carrier
+        flights[key, default: Flight(carrier: carrier, riders: [:])].riders[ObjectIdentifier(rider)] = rider
+        return (carrier, isNew)
+    }
+
+    /// Takes a rider off; the result is the carrier that nobody is left for.
+    mutating func leave(_ rider: AnyRequestOperation, _ key: FlightKey) -> RequestOperation<Data>? {
+        guard flights[key]?.riders.removeValue(forKey: ObjectIdentifier(rider)) != nil,
+            flights[key]?.riders.isEmpty == true
+        else { return nil }
+        return flights.removeValue(forKey: key)?.carrier
+    }
+
+    /// The carrier has finished: whoever comes now is too late for it.
+    mutating func land(_ carrier: RequestOperation<Data>, _ key: FlightKey) -> [AnyRequestOperation] {
+        guard flights[key]?.carrier === carrier else { return [] }
+        return flights.removeValue(forKey: key).map { Array($0.riders.values) } ?? []
+    }
+
+    func carrier(_ key: FlightKey) -> RequestOperation<Data>? { flights[key]?.carrier }
+
+    func priorities(_ key: FlightKey) -> [Operation.QueuePriority] {
+        flights[key]?.riders.values.map(\.queuePriority) ?? []
+    }
+}
+
+extension Scheduler {
+    /// Has an operation share the transfer of equal ones; false when it is sent by itself.
+    func ride(_ operation: AnyRequestOperation) -> Bool {
+        let given = operation.state.withLock { state in
+            state.course?.carried == nil
+                ? state.recipe?.core.flatMap { core in state.prepared.map { (core, $0) } } : nil
+        }
+        guard let (given, request) = given, let key = FlightKey(given, request) else { return false }
+        var core = given
+        let isRiding = change(operation) { state, ticket -> Bool in
+            guard ticket.status == .preparing, !ticket.mustBlock else { return false }
+            (ticket.status, ticket.flight, ticket.host) = (.riding, key, request.hostKey)
+            return true
+        }
+        guard isRiding == true else { return false }
+        // The carrier's own request: everything of the first rider's but what is each rider's.
+        core.policies.isCoalesced = false
+        core.policies.deadline = nil
+        core.policies.inheritedDeadline = nil
+        (core.tags, core.name, core.decodesAtOnce) = ([], nil, true)
+        core.priority = operation.queuePriority
+        let made = RequestOperation<Data>(
+            recipe: Recipe(Request<Data>(core: core) { body, _ in body.data }), context: context)
+        let (carrier, isNew) = flights.withLock { $0.board(operation, key, new: made) }
+        if isNew {
+            carrier.whenFinished(FinishHandler(place: .here) { [unowned carrier] _ in self.land(carrier, key) })
+            enqueue(carrier, isCarrier: true)
+        } else {
+            raiseCarrier(of: operation)
+        }
+        // It may have ended while it boarded.
+        if operation.state.withLock({ $0.outcome != nil }) { leaveFlight(operation, key) }
+        return true
+    }
+
+    /// The highest priority among the riders counts.
+    func raiseCarrier(of operation: AnyRequestOperation) {
+        guard let key = change(operation, { $1.status == .riding ? $1.flight : nil }) ?? nil,
+            let carrier = flights.withLock({ $0.carrier(key) }),
+            let highest = flights.withLock({ $0.priorities(key) }).max(by: { $0.rawValue < $1.rawValue }),
+            highest != carrier.queuePriority
+        else { return }
+        carrier.queuePriority = highest
+    }
+
+    func leaveFlight(_ operation: AnyRequestOperation, _ key: FlightKey) {
+        flights.withLock { $0.leave(operation, key) }?.cancel()
+    }
+
+    /// Hands the carrier's answer to its riders, each on its own lane.
+    private func land(_ carrier: RequestOperation<Data>, _ key: FlightKey) {
+        guard let result = carrier.result else { return }
+        let progress = carrier.progress
+        for rider in flights.withLock({ $0.land(carrier, key) }) {
+            rider.onLane { self.land(rider, result, progress) }
+        }
+    }
+
+    private func land(
+        _ rider: AnyRequestOperation, _ result: RequestOperation<Data>.Result, _ progress: TransferProgress
+    ) {
+        guard case .success(let response) = result else {
+            return rider.conclude(AnyOutcome(error: rider.error(from: result)), onlyBeforeStart: true)
+        }
+        rider.state.withLock { state in
+            state.makeCourse().carried = response
+            state.progress = progress
+        }
+        let isSuspended = rider.isSuspended
+        let isBoarded = change(rider) { state, ticket -> Bool in
+            guard ticket.status == .riding else { return false }
+            // It needs no connection any more, and so no slot of its host; the operation queue's limit is Foundation's.
+            if isSuspended { ticket.status = .held } else { state.room.takeBack(ticket) }
+            return !isSuspended
+        }
+        if isBoarded == true { handOver(rider) }
+        if rider.isSuspended != isSuspended { suspensionChanged(of: rider) }
+    }
+}
+
+extension AnyRequestOperation {
+    /// The carrier's failure, as this operation's own.
+    fileprivate func error(from result: RequestOperation<Data>.Result) -> RequestError {
+        if case .failure(let error) = result, error.code != .cancelled { return error }
+        return RequestError(
+            .cancelled, "the transfer it shared was cancelled", summary: request?.summary ?? RequestSummary(text: label)
+        )
+    }
+
+    /// An answer that another operation has fetched, as the answer to this attempt.
+    func takeCarried(_ response: Response<Data>, attempt number: Int) {
+        guard attempt(number, hasWholeBodyCommitting: false) else { return }
+        let answer = CompleteAnswer(
+            body: ReceivedBody(storedData: response.value), head: response.head, request: response.request,
+            metrics: response.metrics)
+        onLane { self.attempt(number, didComplete: answer) }
+    }
+}

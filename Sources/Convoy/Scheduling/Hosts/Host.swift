@@ -1,0 +1,170 @@
+// One host in the waiting room: who waits for it, and how many it takes.
+import Foundation
+
+/// How the limits of hosts are set.
+struct HostLimits: Sendable {
+    /// For every host, unless limits are learned.
+    var fixed: Int
+    var adaptive: AdaptiveLimits?
+    var breaker: BreakerPolicy?
+
+    init(fixed: Int, adaptive: AdaptiveLimits? = nil, breaker: BreakerPolicy? = nil) {
+        self.fixed = max(1, fixed)
+        self.adaptive = adaptive
+        self.breaker = breaker
+    }
+
+    /// Whether the ends of attempts matter.
+    var learn: Bool { adaptive != nil || breaker != nil }
+}
+
+/// What the end of an attempt says about its host.
+struct HostLesson {
+    let latency: Duration
+    let load: HostLimit.Outcome
+    let isFailure: Bool
+
+    /// - Parameter failure: why there was no whole answer; nil when there was.
+    init(latency: Duration, statusCode: Int?, failure: RequestError.Code?) {
+        self.latency = latency
+        let isUnreachable = [.timedOut, .connectionFailed, .connectionLost].contains(failure)
+        let isServerError = failure == nil && (500..<600).contains(statusCode ?? 0)
+        isFailure = isUnreachable || isServerError
+        load =
+            switch statusCode {
+            case 429, 503: .overloaded
+            case _ where [.timedOut, .connectionFailed].contains(failure): .overloaded
+            case _ where isFailure || failure != nil: .neutral
+            default: .succeeded
+            }
+    }
+}
+
+/// A host's lines, by the ranks of tickets, and its limits.
+struct Host {
+    struct Entry {
+        let ticket: Ticket
+        let turn: UInt64
+        var isLive: Bool { ticket.turn == turn && ticket.status == .waiting }
+    }
+
+    /// One rank's line.
+    struct Line {
+        private var entries: [Entry?] = []
+        private var first = 0
+
+        mutating func append(_ entry: Entry) { entries.append(entry) }
+
+        /// The first who still waits.
+        mutating func peek() -> Entry? {
+            while first < entries.count, entries[first]?.isLive != true {
+                // Who has been passed is let go of at once: an operation must not live as long as its line.
+                entries[first] = nil
+                first += 1
+            }
+            if first == entries.count { (entries, first) = ([], 0) }
+            // Leftovers go when they are half of it: amortised O(1).
+            if first > 64, first * 2 > entries.count {
+                entries.removeFirst(first)
+                first = 0
+            }
+            return first < entries.count ? entries[first] : nil
+        }
+
+        /// How many entries it holds, leftovers included.
+        var count: Int { entries.count - first }
+
+        mutating func sweep() {
+            entries = entries[first...].filter { $0?.isLive == true }
+            first = 0
+        }
+    }
+
+    var running = 0
+    var waiting = 0
+    /// The turn that was offered last: the same one needs no second offer.
+    var offeredTurn: UInt64 = 0
+    /// Nobody is sent there before this moment: it asked for that.
+    var heldUntil: ContinuousClock.Instant?
+    /// Nor before this one: it failed again and again.
+    private var brokenUntil: ContinuousClock.Instant?
+    /// By the rank of a ticket, highest priority first.
+    var lines = [Line](repeating: Line(), count: 10)
+    private let fixedLimit: Int
+    private(set) var limit: HostLimit?
+    var breaker: HostBreaker?
+
+    init(_ limits: HostLimits) {
+        fixedLimit = limits.fixed
+        limit = limits.adaptive.map { HostLimit($0) }
+        breaker = limits.breaker.map { HostBreaker($0) }
+    }
+
+    var hasRoom: Bool { running < limit?.current ?? fixedLimit && heldUntil == nil && brokenUntil == nil }
+
+    /// Until when nobody is sent there.
+    var hold: ContinuousClock.Instant? { [heldUntil, brokenUntil].compactMap { $0 }.max() }
+
+    var isIdle: Bool { running == 0 && waiting == 0 && hold == nil }
+    var hasLearned: Bool { limit != nil || breaker?.isPristine == false }
+
+    mutating func best() -> Entry? {
+        for index in lines.indices {
+            if let entry = lines[index].peek() { return entry }
+        }
+        return nil
+    }
+
+    /// Leftovers behind somebody who waits are not reached by `peek`; they go when they outnumber those who wait.
+    mutating func sweepIfNeeded() {
+        guard lines.reduce(0, { $0 + $1.count }) > 2 * waiting + 64 else { return }
+        for index in lines.indices { lines[index].sweep() }
+    }
+
+    /// Asks the breaker whether a ticket may go; until when not, if not.
+    mutating func refusal(of ticket: Ticket, now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        switch breaker?.admits(now: now) {
+        case nil: return nil
+        case .admit(let pass), .probe(let pass):
+            ticket.pass = pass
+            return nil
+        case .refuse(let until):
+            brokenUntil = until
+            return until
+        }
+    }
+
+    /// Takes in what an attempt's end says; until when the host is to be left alone because of it.
+    mutating func learn(
+        _ lesson: HostLesson, pass: HostBreaker.Pass?, now: ContinuousClock.Instant
+    ) -> ContinuousClock.Instant? {
+        limit?.finished(latency: lesson.latency, outcome: lesson.load, inFlight: running, now: now)
+        guard let pass, breaker != nil else { return nil }
+        // A host that is learned about refuses some all the time: that is how its limit is found.
+        let isUsual = lesson.load == .overloaded && limit?.isAtBottom == false && breaker?.phase == .closed
+        if isUsual {
+            breaker?.cancelled(pass, now: now)
+        } else {
+            breaker?.finished(pass, isFailure: lesson.isFailure, now: now)
+        }
+        switch breaker?.phase {
+        case .open(let until): brokenUntil = until
+        case .closed, nil: brokenUntil = nil
+        case .halfOpen: break
+        }
+        return brokenUntil
+    }
+
+    /// Ends the holds whose time has come.
+    mutating func lift(_ now: ContinuousClock.Instant) {
+        if let held = heldUntil, held <= now { heldUntil = nil }
+        if let broken = brokenUntil, broken <= now { brokenUntil = nil }
+    }
+
+    /// An attempt ended that says nothing about the host.
+    mutating func giveBack(_ pass: HostBreaker.Pass, now: ContinuousClock.Instant) {
+        breaker?.cancelled(pass, now: now)
+        // The next one may try.
+        if case .open = breaker?.phase { brokenUntil = nil }
+    }
+}

@@ -1,0 +1,117 @@
+// Operations that have begun and wait again: for a retry's time, for interceptors, for a host on hold.
+import Foundation
+
+extension Scheduler {
+    /// How many may be with their interceptors at once, give or take those who have a slot already: each has a task of its own, and waits perhaps for one token.
+    static let interceptionLimit = 256
+
+    /// An operation waits for something else than a slot: others may have its slot (rule 17).
+    ///
+    /// - Parameter isIntercepted: whether it waits for interceptors.
+    func standAside(_ operation: AnyRequestOperation, isIntercepted: Bool = false) {
+        change(operation) { state, ticket in
+            state.room.giveBack(ticket, for: .aside)
+            // Started by hand while it stood in line.
+            state.room.leave(ticket, for: .aside)
+            if isIntercepted, !ticket.isIntercepted {
+                ticket.isIntercepted = true
+                state.interceptedCount += 1
+            }
+        }
+        pump()
+    }
+
+    /// Whether an operation that is about to begin has to wait, because too many are with their interceptors.
+    func waitsForCrowd(_ operation: AnyRequestOperation) -> Bool {
+        guard operation.asksInterceptors else { return false }
+        return change(operation) { state, ticket in
+            guard state.interceptedCount >= Self.interceptionLimit, ticket.status == .handed, !ticket.isReturning
+            else { return false }
+            state.room.giveBack(ticket, for: .crowded)
+            state.crowd.append(ticket)
+            return true
+        } ?? false
+    }
+
+    /// An operation that has begun is ready for another attempt, perhaps at another host.
+    func rejoin(_ operation: AnyRequestOperation, host: String) {
+        let isSuspended = operation.isSuspended
+        let isIn = change(operation) { state, ticket -> Bool in
+            state.room.giveBack(ticket, for: .aside)
+            state.room.leave(ticket, for: .aside)
+            guard ticket.status == .aside else { return false }
+            state.leaveInterceptors(ticket)
+            (ticket.host, ticket.isReturning) = (host, true)
+            if isSuspended { ticket.status = .held } else { state.room.join(ticket) }
+            return true
+        }
+        // Without a place here, started by hand for example, it waits for nobody.
+        guard isIn == true else { return operation.goOn() }
+        if operation.isSuspended != isSuspended { suspensionChanged(of: operation) }
+        dropIfTooLate(operation)
+        pump()
+    }
+
+    /// A host wants to be left alone until a moment: nobody who has not been sent yet goes there before.
+    func hold(_ host: String, until instant: ContinuousClock.Instant) {
+        if state.withLock({ $0.room.hold(host, until: instant) }) { liftLater(host, at: instant) }
+    }
+
+    /// Ends the holds of a host whose time has come by a moment.
+    func liftLater(_ host: String, at instant: ContinuousClock.Instant) {
+        _ = context.clock.wake(at: instant) { [weak self] in
+            guard let self else { return }
+            let now = context.clock.now
+            state.withLock { $0.room.lift(host, now: now) }
+            // Elsewhere: many may start now, and this is the clock's queue.
+            (startQueue ?? .global()).async { self.pump() }
+        }
+    }
+
+    /// Whether the host of an operation was put on hold after it had been handed over.
+    func mustWait(_ operation: AnyRequestOperation) -> Bool {
+        change(operation) { state, ticket in state.room.hold(of: ticket.host) != nil } ?? false
+    }
+
+    /// What can only be sent after its deadline is not kept waiting for it.
+    func dropIfTooLate(_ operation: AnyRequestOperation) {
+        guard let deadline = operation.deadline,
+            let hold = change(operation, { state, ticket in state.room.hold(of: ticket.host) }) ?? nil, hold >= deadline
+        else { return }
+        operation.conclude(.deadlineExceeded, "not sent: its host is on hold until after its deadline")
+    }
+
+    /// Learns from the end of an attempt what its host takes.
+    func learn(
+        from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?
+    ) {
+        guard learns else { return }
+        let now = context.clock.now
+        let answered = operation.timings.firstByte.flatMap { $0 >= started ? $0 : nil } ?? now
+        let lesson = HostLesson(latency: started.duration(to: answered), statusCode: statusCode, failure: failure?.code)
+        let hold = change(operation) { state, ticket in
+            (ticket.host, ticket.status == .handed ? state.room.learn(ticket, lesson, now: now) : nil)
+        }
+        if let (host, until) = hold, let until { liftLater(host, at: until) }
+        pump()
+    }
+
+    /// Whether one more retry is within the budget.
+    func takeFromRetryBudget() -> Bool {
+        let now = context.clock.now
+        return state.withLock { $0.retryBudget.take(now: now) }
+    }
+}
+
+extension Scheduler.State {
+    /// Interceptors are done with a ticket: the next of the crowd may come.
+    mutating func leaveInterceptors(_ ticket: Ticket) {
+        guard ticket.isIntercepted else { return }
+        ticket.isIntercepted = false
+        interceptedCount -= 1
+        while let next = crowd.popFirst() {
+            guard next.status == .crowded else { continue }
+            return room.join(next)
+        }
+    }
+}

@@ -1,0 +1,275 @@
+// Bearer tokens and their refresh.
+import Foundation
+import Testing
+
+@testable import Convoy
+
+struct BearerAuthenticatorTests {
+    private struct Refused: Error {}
+
+    private let refresh = HeldRefresh()
+
+    /// A request as it was sent with a token.
+    private func sent(_ token: String) throws -> PreparedRequest {
+        try .made(fields: ["Authorization": "Bearer \(token)"])
+    }
+
+    private func decision(
+        _ authenticator: BearerAuthenticator, on token: String, status: Int = 401, earlier: [Int] = []
+    ) async throws -> InterceptorDecision {
+        try await authenticator.decide(
+            after: .made(sent(token), status: status), of: .made(.made(), earlier: earlier))
+    }
+
+    private func token(of authenticator: BearerAuthenticator) async throws -> String? {
+        let request = try PreparedRequest.made()
+        return try await authenticator.adapt(request, for: .made(request)).authorization
+    }
+
+    @Test func tokenIsSent() async throws {
+        #expect(try await token(of: refresh.authenticator(token: "t0")) == "Bearer t0")
+        #expect(refresh.begun.count == 0)
+    }
+
+    @Test func firstRequestsWaitForOneToken() async throws {
+        let authenticator = refresh.authenticator(token: nil)
+        async let first = token(of: authenticator)
+        async let second = token(of: authenticator)
+        await refresh.finish(.success("t1"))
+        #expect(try await [first, second] == ["Bearer t1", "Bearer t1"])
+        #expect(refresh.begun.events == [.noToken])
+    }
+
+    @Test func oneRefreshServesTwoHundredRequests() async throws {
+        let authenticator = refresh.authenticator(token: "t0")
+        let (refused, decided) = (EventLog<Int>(), EventLog<Int>())
+        let isWrong = try await withThrowingTaskGroup(of: Bool.self) { group in
+            for number in 0..<200 {
+                group.addTask {
+                    let request = try PreparedRequest.made("http://example.org/\(number)")
+                    let context = AttemptContext.made(request)
+                    let first = try await authenticator.adapt(request, for: context)
+                    // All meet their 401 before anybody decides.
+                    refused.record(number)
+                    await refused.wait(count: 200)
+                    decided.record(number)
+                    let decision = try await authenticator.decide(after: .made(first, status: 401), of: context)
+                    let second = try await authenticator.adapt(request, for: .made(request, earlier: [401]))
+                    return first.authorization != "Bearer t0" || decision != .retry(after: .zero)
+                        || second.authorization != "Bearer t1"
+                }
+            }
+            await decided.wait(count: 200)
+            await refresh.finish(.success("t1"))
+            return try await group.contains(true)
+        }
+        #expect(!isWrong)
+        #expect(refresh.begun.count == 1)
+    }
+
+    @Test func requestsWaitWhileATokenIsRefreshed() async throws {
+        let authenticator = refresh.authenticator(token: "t0")
+        async let decision = decision(authenticator, on: "t0")
+        await refresh.begun.wait()
+        async let other = token(of: authenticator)
+        await refresh.finish(.success("t1"))
+        #expect(try await other == "Bearer t1")
+        #expect(try await decision == .retry(after: .zero))
+    }
+
+    @Test func refreshIsToldTheAnswer() async throws {
+        let authenticator = refresh.authenticator(token: "t0")
+        async let decision = authenticator.decide(
+            after: .made(sent("t0"), status: 401, fields: ["WWW-Authenticate": "Bearer error=\"invalid_token\""]),
+            of: .made(.made()))
+        await refresh.finish(.success("t1"))
+        #expect(try await decision == .retry(after: .zero))
+        guard case .refused(let head)? = refresh.begun.events.first else {
+            Issue.record("\(refresh.begun.events)")
+            return
+        }
+        #expect(head.headerFields["WWW-Authenticate"] == "Bearer error=\"invalid_token\"")
+    }
+
+    @Test func freshTokenThatIsRefusedIsDelivered() async throws {
+        let authenticator = refresh.authenticator(token: "t0")
+        async let result = exchange(.made(), through: authenticator) { _ in .challenge("Bearer") }
+        await refresh.finish(.success("t1"))
+        #expect(try await result.sent == ["Bearer t0", "Bearer t1"])
+        #expect(try await result.status == 401)
+        #expect(refresh.begun.count == 1)
+    }
+
+    @Test func refreshThatGivesTheSameTokenEnds() async throws {
+        let authenticator = refresh.authenticator(token: "t0")
+        async let result = exchange(.made(), through: authenticator) { _ in .challenge("Bearer") }
+        await refresh.finish(.success("t0"))
+        #expect(try await result.sent == ["Bearer t0", "Bearer t0"])
+        #expect(refresh.begun.count == 1)
+    }
+
+    @Test func olderTokenIsReplacedWithoutARefresh() async throws {
+        let authenticator = refresh.authenticator(token: "t0")
+        async let first = decision(authenticator, on: "t0")
+        await refresh.finish(.success("t1"))
+        #expect(try await first == .retry(after: .zero))
+        #expect(try await decision(authenticator, on: "t0") == .retry(after: .zero))
+        #expect(refresh.begun.count == 1)
+    }
+
+    @Test func failureOfARefreshEndsAllThatWait() async throws {
+        let (asked, isOver) = (EventLog<Int>(), EventLog<Void>())
+        let authenticator = BearerAuthenticator { _ in
+            await isOver.wait()
+            throw Refused()
+        }
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<20 {
+                group.addTask {
+                    asked.record(number)
+                    await #expect(throws: Refused.self) { try await token(of: authenticator) }
+                }
+            }
+            await asked.wait(count: 20)
+            isOver.record(())
+        }
+    }
+
+    @Test func nextRefusalTriesAgainAfterAFailure() async throws {
+        let authenticator = refresh.authenticator(token: "t0")
+        async let first = #expect(throws: RequestError.self) { try await decision(authenticator, on: "t0") }
+        await refresh.finish(.failure(RequestError(.connectionFailed, "no")))
+        #expect(await first?.code == .connectionFailed)
+        async let second = decision(authenticator, on: "t0")
+        await refresh.finish(.success("t1"), number: 2)
+        #expect(try await second == .retry(after: .zero))
+        #expect(try await token(of: authenticator) == "Bearer t1")
+    }
+
+    @Test(arguments: ["", "a\r\nb", "a\u{0}"])
+    func tokenThatCannotBeSentIsAFailure(token: String) async throws {
+        let authenticator = BearerAuthenticator { _ in token }
+        let error = await #expect(throws: RequestError.self) { try await self.token(of: authenticator) }
+        #expect(error?.code == .interceptorFailed)
+        #expect(error?.description.contains("a\r") == false)
+    }
+
+    @Test func cancelledWaiterGoesAtOnceAndTheRefreshGoesOn() async throws {
+        let authenticator = refresh.authenticator(token: "t0")
+        let waiting = Task { try await decision(authenticator, on: "t0") }
+        await refresh.begun.wait()
+        waiting.cancel()
+        // The refresh is still held.
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        async let next = token(of: authenticator)
+        await refresh.finish(.success("t1"))
+        #expect(try await next == "Bearer t1")
+        #expect(refresh.begun.count == 1)
+    }
+
+    @Test func taskCancelledBeforeHandBeginsNoRefresh() async throws {
+        let authenticator = refresh.authenticator(token: nil)
+        let isCancelled = EventLog<Void>()
+        let waiting = Task {
+            await isCancelled.wait()
+            return try await token(of: authenticator)
+        }
+        waiting.cancel()
+        isCancelled.record(())
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        #expect(refresh.begun.count == 0)
+    }
+
+    @Test func requestIsCurrentUntilItsTokenIsRefusedOrReplaced() async throws {
+        let authenticator = refresh.authenticator(token: "t0")
+        #expect(try authenticator.isCurrent(sent("t0")))
+        async let decision = decision(authenticator, on: "t0")
+        await refresh.begun.wait()
+        #expect(try !authenticator.isCurrent(sent("t0")))
+        await refresh.finish(.success("t1"))
+        _ = try await decision
+        #expect(try !authenticator.isCurrent(sent("t0")))
+        #expect(try authenticator.isCurrent(sent("t1")))
+        // Neither is to be adapted again for ever.
+        #expect(try authenticator.isCurrent(.made()))
+        #expect(try authenticator.isCurrent(sent("of somebody else")))
+    }
+
+    @Test func requestOfACallersOwnAuthorizationIsLeftAlone() async throws {
+        let authenticator = refresh.authenticator(token: "t0")
+        let own = try sent("mine")
+        #expect(try await authenticator.adapt(own, for: .made(own)) == own)
+        #expect(try await authenticator.decide(after: .made(own, status: 401), of: .made(own)) == .proceed)
+        // Whatever an interceptor behind has made of it.
+        #expect(try await authenticator.decide(after: .made(sent("t0"), status: 401), of: .made(own)) == .proceed)
+        #expect(refresh.begun.count == 0)
+    }
+
+    @Test func requestThatLeftItsOriginGetsNoTokenAndNoRefresh() async throws {
+        let authenticator = refresh.authenticator(token: "t0")
+        let request = try PreparedRequest.made()
+        let context = AttemptContext.made(request, hasLeftOrigin: true)
+        #expect(try await authenticator.adapt(request, for: context) == request)
+        #expect(try await authenticator.decide(after: .made(sent("t0"), status: 401), of: context) == .proceed)
+        #expect(refresh.begun.count == 0)
+    }
+
+    @Test(arguments: [200, 403, 407, 500])
+    func otherStatusIsLeftAlone(status: Int) async throws {
+        #expect(try await decision(refresh.authenticator(token: "t0"), on: "t0", status: status) == .proceed)
+        #expect(refresh.begun.count == 0)
+    }
+
+    @Test func attemptWithoutAnAnswerIsLeftAlone() async throws {
+        let authenticator = refresh.authenticator(token: "t0")
+        let end = AttemptEnd(request: try sent("t0"), response: nil, error: RequestError(.connectionLost, "lost"))
+        #expect(try await authenticator.decide(after: end, of: .made(.made())) == .proceed)
+    }
+
+    @Test func requestOfTheRefreshItselfIsLeftAlone() async throws {
+        let itself = Locked<BearerAuthenticator?>(nil)
+        let authenticator = BearerAuthenticator(token: "t0") { _ in
+            let authenticator = try #require(itself.withLock { $0 })
+            let (sent, status) = try await exchange(.made("http://example.org/token"), through: authenticator) { _ in
+                .challenge("Bearer")
+            }
+            #expect(sent == [nil])
+            #expect(status == 401)
+            return "t1"
+        }
+        itself.withLock { $0 = authenticator }
+        #expect(try await decision(authenticator, on: "t0") == .retry(after: .zero))
+        #expect(try await token(of: authenticator) == "Bearer t1")
+        itself.withLock { $0 = nil }
+    }
+
+    @Test func taskThatOutlivesTheRefreshGetsTokens() async throws {
+        let itself = Locked<BearerAuthenticator?>(nil)
+        let late = EventLog<String?>()
+        let isOver = EventLog<Void>()
+        let authenticator = BearerAuthenticator(token: "t0") { _ in
+            let authenticator = try #require(itself.withLock { $0 })
+            Task {
+                await isOver.wait()
+                late.record(try await token(of: authenticator))
+            }
+            return "t1"
+        }
+        itself.withLock { $0 = authenticator }
+        _ = try await decision(authenticator, on: "t0")
+        isOver.record(())
+        #expect(await late.wait() == ["Bearer t1"])
+        itself.withLock { $0 = nil }
+    }
+
+    @Test func descriptionsShowNoToken() async throws {
+        let authenticator = BearerAuthenticator(token: "s3cret") { _ in "s3cret" }
+        var dumped = ""
+        dump(authenticator, to: &dumped)
+        let adapted = try await authenticator.adapt(.made(), for: .made(.made()))
+        dump(adapted, to: &dumped)
+        for text in [dumped, "\(authenticator)", String(reflecting: authenticator), "\(adapted.headerFields)"] {
+            #expect(!text.contains("s3cret"))
+        }
+    }
+}

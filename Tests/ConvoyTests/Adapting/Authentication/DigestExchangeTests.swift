@@ -1,0 +1,187 @@
+// Nonces over several requests: when they are kept, and when they are given up.
+import Foundation
+import Testing
+
+@testable import Convoy
+
+struct DigestExchangeTests {
+    private func authenticator(password: String = "Circle of Life") throws -> PasswordAuthenticator {
+        let numbers = Locked(0)
+        return try PasswordAuthenticator(user: "Mufasa", password: password, schemes: [.basic, .digest]) {
+            numbers.withLock { number in
+                number += 1
+                return "c\(number)"
+            }
+        }
+    }
+
+    /// Nonce and count of each attempt.
+    private func uses(_ sent: [String?]) -> [String] {
+        sent.map { field in
+            guard let field else { return "none" }
+            let parameters = AuthenticationChallenge.all(in: [field]).first?.parameters ?? [:]
+            return "\(parameters["nonce"] ?? "") \(parameters["nc"] ?? "")"
+        }
+    }
+
+    @Test(arguments: ["MD5", "SHA-256", "SHA-512-256"])
+    func serverAcceptsTheAnswer(name: String) async throws {
+        let functions: [String: any HashFunction.Type] = [
+            "MD5": MD5.self, "SHA-256": SHA256.self, "SHA-512-256": SHA512Truncated256.self,
+        ]
+        let function = try #require(functions[name])
+        let server = DigestServer(.init(name: name, function: function))
+        for request: PreparedRequest in [
+            try .made("http://example.org/a?b=%20c&d"), try .made("http://example.org/", method: .post),
+        ] {
+            #expect(try await exchange(request, through: authenticator(), with: server.answer).status == 200)
+        }
+    }
+
+    @Test func laterRequestsBringTheCredentialsAlong() async throws {
+        let (authenticator, server) = (try authenticator(), DigestServer())
+        let first = try await exchange(.made("http://example.org/a/b"), through: authenticator, with: server.answer)
+        #expect(uses(first.sent) == ["none", "n1 00000001"])
+        for count in 2...3 {
+            let next = try await exchange(.made("http://example.org/c"), through: authenticator, with: server.answer)
+            #expect(uses(next.sent) == ["n1 0000000\(count)"])
+            #expect(next.status == 200)
+        }
+        let elsewhere = try await exchange(.made("http://example.com/c"), through: authenticator, with: server.answer)
+        #expect(uses(elsewhere.sent) == ["none", "n2 00000001"])
+    }
+
+    @Test func staleNonceIsReplacedOnce() async throws {
+        let (authenticator, server) = (try authenticator(), DigestServer())
+        _ = try await exchange(.made(), through: authenticator, with: server.answer)
+        server.forgetNonces()
+        let second = try await exchange(.made(), through: authenticator, with: server.answer)
+        #expect(uses(second.sent) == ["n1 00000002", "n2 00000001"])
+        #expect(second.status == 200)
+    }
+
+    @Test func serverThatFindsEveryNonceStaleIsAskedOnceMore() async throws {
+        let (authenticator, server) = (try authenticator(), DigestServer(.init(usesPerNonce: 0)))
+        let first = try await exchange(.made(), through: authenticator, with: server.answer)
+        #expect(uses(first.sent) == ["none", "n1 00000001", "n2 00000001"])
+        let second = try await exchange(.made(), through: authenticator, with: server.answer)
+        #expect(uses(second.sent) == ["n3 00000001", "n4 00000001"])
+        #expect(second.status == 401)
+    }
+
+    @Test func nonceThatWasGoodAndIsRefusedWithoutAWordIsReplacedOnce() async throws {
+        let (authenticator, server) = (try authenticator(), DigestServer(.init(saysStale: false)))
+        _ = try await exchange(.made(), through: authenticator, with: server.answer)
+        server.forgetNonces()
+        let second = try await exchange(.made(), through: authenticator, with: server.answer)
+        #expect(uses(second.sent) == ["n1 00000002", "n2 00000001"])
+        #expect(second.status == 200)
+    }
+
+    @Test func wrongPasswordIsTriedOnceARequest() async throws {
+        let (authenticator, server) = (try authenticator(password: "wrong"), DigestServer())
+        let first = try await exchange(.made(), through: authenticator, with: server.answer)
+        #expect(uses(first.sent) == ["none", "n1 00000001"])
+        #expect(first.status == 401)
+        // With the nonce of the refusal, which may be newer than the one that was refused.
+        let second = try await exchange(.made(), through: authenticator, with: server.answer)
+        #expect(uses(second.sent) == ["n2 00000001"])
+        #expect(second.status == 401)
+    }
+
+    @Test func realmOfAnotherPathIsAnsweredToo() async throws {
+        let authenticator = try authenticator()
+        let (first, second) = (DigestServer(.init(realm: "a")), DigestServer(.init(realm: "b")))
+        let answer: (PreparedRequest) -> MadeAnswer = { request in
+            request.url.path.hasPrefix("/a/") ? first.answer(to: request) : second.answer(to: request)
+        }
+        func sent(_ path: String) async throws -> [String] {
+            let result = try await exchange(.made("http://example.org\(path)"), through: authenticator, with: answer)
+            #expect(result.status == 200)
+            return uses(result.sent)
+        }
+        #expect(try await sent("/a/1") == ["none", "n1 00000001"])
+        // A guess, with the other realm's nonce.
+        #expect(try await sent("/b/1") == ["n1 00000002", "n1 00000001"])
+        #expect(try await sent("/a/2") == ["n1 00000003"])
+        #expect(try await sent("/b/2") == ["n1 00000002"])
+    }
+
+    @Test func nonceForTheNextRequestIsUsed() async throws {
+        let authenticator = try authenticator()
+        let answer: (PreparedRequest) -> MadeAnswer = { request in
+            guard request.authorization != nil else { return .challenge("Digest realm=r, nonce=first, qop=auth") }
+            return MadeAnswer(status: 200, fields: ["Authentication-Info": "nextnonce=\"second\""])
+        }
+        let first = try await exchange(.made(), through: authenticator, with: answer)
+        #expect(uses(first.sent) == ["none", "first 00000001"])
+        #expect(uses(try await exchange(.made(), through: authenticator, with: answer).sent) == ["second 00000001"])
+    }
+
+    @Test func nonceThatCannotBeSentIsNotUsed() async throws {
+        let authenticator = try authenticator()
+        let answer: (PreparedRequest) -> MadeAnswer = { request in
+            guard request.authorization != nil else { return .challenge("Digest realm=r, nonce=first, qop=auth") }
+            return MadeAnswer(status: 200, fields: ["Authentication-Info": "nextnonce=\"a\r\nb\""])
+        }
+        _ = try await exchange(.made(), through: authenticator, with: answer)
+        #expect(uses(try await exchange(.made(), through: authenticator, with: answer).sent) == ["first 00000002"])
+    }
+
+    /// As many requests as are challenged at once use as many nonces, each once.
+    @Test func requestsThatAreChallengedTogetherShareNoNonce() async throws {
+        let (authenticator, server) = (try authenticator(), DigestServer(.init(usesPerNonce: 1)))
+        let refused = EventLog<Int>()
+        let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 0..<50 {
+                group.addTask {
+                    let request = try PreparedRequest.made("http://example.org/\(number)")
+                    let context = AttemptContext.made(request)
+                    let first = try await authenticator.adapt(request, for: context)
+                    let challenge = server.answer(to: first)
+                    let end = AttemptEnd.made(first, status: challenge.status, fields: challenge.fields)
+                    refused.record(number)
+                    await refused.wait(count: 50)
+                    #expect(try await authenticator.decide(after: end, of: context) == .retry(after: .zero))
+                    let second = try await authenticator.adapt(request, for: .made(request, earlier: [401]))
+                    return server.answer(to: second).status
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(statuses == Array(repeating: 200, count: 50))
+        #expect(server.refused == 50)
+    }
+
+    @Test func spacesThatAreKeptAreBounded() throws {
+        var spaces = ProtectionSpaces()
+        let text = "Digest realm=r, nonce=n, qop=auth"
+        let challenge = try #require(DigestChallenge.strongest(of: AuthenticationChallenge.all(in: [text])))
+        let session = DigestSession(
+            answering: challenge, with: Credential(user: "u", password: "p"), clientNonce: "c")
+        for number in 0..<1_000 {
+            let key = ProtectionSpaces.Key(origin: "http://example.org:80", realm: "\(number)")
+            let path = "/\(number)/x"
+            let isAnswered = spaces.challenged(key, path: path, session: session, sent: nil, refusals: 0)
+            #expect(isAnswered)
+        }
+        #expect(spaces.count == ProtectionSpaces.maximumCount)
+        // The last asked for are those that are kept.
+        let last = spaces.answer(origin: "http://example.org:80", path: "/999/y", isAnswer: true)
+        #expect(last != nil)
+    }
+}
+
+struct RequestTargetTests {
+    @Test(arguments: [
+        ("http://example.org", "/", "/"), ("http://example.org/", "/", "/"), ("http://example.org?a=b", "/?a=b", "/"),
+        ("http://example.org/a%2Fb/../c?d=/e#f", "/a%2Fb/../c?d=/e", "/a%2Fb/../c"), ("http://example.org#f", "/", "/"),
+        ("http://u:p@example.org:80/a?b?c", "/a?b?c", "/a"), ("http://[::1]:80/a//b", "/a//b", "/a//b"),
+        ("http://example.org/a?", "/a?", "/a"),
+    ])
+    func targetIsPathAndQueryAsTheyAre(url: String, text: String, path: String) throws {
+        let target = RequestTarget(of: try #require(URL(string: url)))
+        #expect(target.text == text)
+        #expect(target.path == path)
+    }
+}

@@ -1,0 +1,81 @@
+// The other side of Digest, worked out by itself: RFC 7616.
+import Foundation
+
+@testable import Convoy
+
+/// Answers requests as a server with one user does that wants Digest.
+final class DigestServer: Sendable {
+    struct Rules: Sendable {
+        var password = "Circle of Life"
+        var realm = "r"
+        /// Of the algorithm.
+        var name = "MD5"
+        var function: any HashFunction.Type = MD5.self
+        /// How many requests a nonce is good for.
+        var usesPerNonce = Int.max
+        /// Whether it says of old nonces that they are no more than that.
+        var saysStale = true
+    }
+
+    private struct State {
+        var nonceCount = 0
+        /// The last count of each nonce.
+        var counts: [String: UInt32] = [:]
+        var accepted = 0
+        var refused = 0
+    }
+
+    private let rules: Rules
+    private let state = Locked(State())
+
+    init(_ rules: Rules = Rules()) { self.rules = rules }
+
+    var accepted: Int { state.withLock { $0.accepted } }
+    var refused: Int { state.withLock { $0.refused } }
+
+    /// Makes all nonces so far too old.
+    func forgetNonces() { state.withLock { $0.counts = [:] } }
+
+    func answer(to request: PreparedRequest) -> MadeAnswer {
+        var (isKnown, isStale) = (false, false)
+        if let field = request.authorization, let parts = AuthenticationChallenge.all(in: [field]).first {
+            isKnown = isAnswer(parts.parameters, of: request)
+            isStale = isKnown && !isFresh(parts.parameters)
+        }
+        return state.withLock { state in
+            guard isKnown, !isStale else {
+                state.refused += 1
+                state.nonceCount += 1
+                let nonce = "n\(state.nonceCount)"
+                state.counts[nonce] = 0
+                let end = isStale && rules.saysStale ? ", stale=true" : ""
+                return .challenge(
+                    "Digest realm=\"\(rules.realm)\", nonce=\"\(nonce)\", qop=\"auth\", algorithm=\(rules.name)\(end)")
+            }
+            state.accepted += 1
+            return .ok
+        }
+    }
+
+    private func isAnswer(_ parameters: [String: String], of request: PreparedRequest) -> Bool {
+        func hash(_ text: String) -> String { rules.function.digest(of: Data(text.utf8)).hexadecimal }
+        let uri = request.url.path + (request.url.query.map { "?" + $0 } ?? "")
+        let key = hash("Mufasa:\(rules.realm):\(rules.password)")
+        let subject = hash("\(request.method):\(uri)")
+        let middle = ["nonce", "nc", "cnonce", "qop"].map { parameters[$0] ?? "" }.joined(separator: ":")
+        return parameters["response"] == hash("\(key):\(middle):\(subject)") && parameters["uri"] == uri
+            && parameters["username"] == "Mufasa" && parameters["realm"] == rules.realm
+    }
+
+    /// Whether the nonce is good, and its count higher than ever.
+    private func isFresh(_ parameters: [String: String]) -> Bool {
+        state.withLock { state in
+            guard let nonce = parameters["nonce"], let last = state.counts[nonce],
+                let count = parameters["nc"].flatMap({ UInt32($0, radix: 16) }), count > last,
+                Int(count) <= rules.usesPerNonce
+            else { return false }
+            state.counts[nonce] = count
+            return true
+        }
+    }
+}

@@ -1,0 +1,29 @@
+// A refresh that ends when the test says so.
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Refreshes that have begun, each held until it is told its result.
+final class HeldRefresh: Sendable {
+    typealias Result = Swift.Result<String, any Error>
+
+    let begun = EventLog<BearerAuthenticator.RefreshReason>()
+    private let held = Locked<[CheckedContinuation<String, any Error>]>([])
+
+    func authenticator(token: String?) -> BearerAuthenticator {
+        BearerAuthenticator(token: token) { reason in
+            try await withCheckedThrowingContinuation { continuation in
+                self.held.withLock { $0.append(continuation) }
+                self.begun.record(reason)
+            }
+        }
+    }
+
+    /// Waits for the refresh of that number, from 1, and ends it.
+    func finish(_ result: Result, number: Int = 1) async {
+        await begun.wait(count: number)
+        let continuation = held.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+        continuation?.resume(with: result)
+    }
+}

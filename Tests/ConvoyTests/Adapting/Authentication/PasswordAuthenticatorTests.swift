@@ -1,0 +1,208 @@
+// Basic and Digest, request by request.
+import Foundation
+import Testing
+
+@testable import Convoy
+
+struct PasswordAuthenticatorTests {
+    private let basic = "Basic TXVmYXNhOkNpcmNsZSBvZiBMaWZl"
+
+    private func authenticator(
+        _ schemes: PasswordAuthenticator.Schemes = [.basic, .digest], password: String = "Circle of Life",
+        origins: [URL]? = nil
+    ) throws -> PasswordAuthenticator {
+        let numbers = Locked(0)
+        return try PasswordAuthenticator(user: "Mufasa", password: password, schemes: schemes, origins: origins) {
+            numbers.withLock { number in
+                number += 1
+                return "c\(number)"
+            }
+        }
+    }
+
+    // MARK: Basic
+
+    @Test func basicIsSentWhenAskedForAndBelowThatPathFromThenOn() async throws {
+        let authenticator = try authenticator()
+        func sent(_ url: String) async throws -> [String?] {
+            try await exchange(.made(url), through: authenticator) {
+                $0.authorization == nil ? .challenge("Basic realm=\"r\"") : .ok
+            }.sent
+        }
+        #expect(try await sent("http://example.org/a/b") == [nil, basic])
+        #expect(try await sent("http://example.org/a/c?d") == [basic])
+        #expect(try await sent("http://example.org/a/c/d") == [basic])
+        // RFC 7617, section 2.2.
+        #expect(try await sent("http://example.org/b") == [nil, basic])
+        #expect(try await sent("http://example.org/a") == [basic])
+        #expect(try await sent("http://example.org:8080/a/b") == [nil, basic])
+        #expect(try await sent("https://example.org/a/b") == [nil, basic])
+    }
+
+    @Test func preemptiveBasicIsSentUnasked() async throws {
+        let authenticator = try authenticator(.preemptiveBasic)
+        let result = try await exchange(.made(), through: authenticator) { _ in .challenge("Basic realm=r") }
+        #expect(result.sent == [basic])
+        #expect(result.status == 401)
+    }
+
+    @Test func refusedBasicIsNotSentAgainUnasked() async throws {
+        let authenticator = try authenticator()
+        for _ in 0..<2 {
+            let result = try await exchange(.made(), through: authenticator) { _ in .challenge("Basic realm=r") }
+            #expect(result.sent == [nil, basic])
+        }
+        let server = DigestServer()
+        #expect(try await exchange(.made(), through: authenticator, with: server.answer).status == 200)
+    }
+
+    // MARK: What ends
+
+    /// Each 401 is delivered, after at most one try (row 52 of the faults).
+    @Test(arguments: [
+        ("", 1), (",", 1), ("Basic", 2), ("Basic realm=\"r", 2), ("basic realm=r", 2), ("Negotiate", 1),
+        ("Negotiate abc==", 1), ("NTLM", 1), ("Bearer realm=r", 1), ("Digest", 1), ("Digest realm=r", 1),
+        ("Digest realm=r, nonce=n", 2), ("Digest realm=r, nonce=n, qop=auth", 2),
+        ("Digest realm=r, nonce=n, qop=auth-int", 1), ("Digest realm=r, nonce=n, algorithm=X", 1),
+        ("Digest realm=r, nonce=n, algorithm=X, Basic realm=r", 2), ("Negotiate, Basic realm=r", 2),
+        ("Digest realm=r, nonce=n, qop=auth, stale=true", 2),
+    ])
+    func refusalIsDeliveredAfterOneTry(challenge: String, attempts: Int) async throws {
+        let result = try await exchange(.made(), through: authenticator()) { _ in .challenge(challenge) }
+        #expect(result.sent.count == attempts)
+        #expect(result.status == 401)
+        #expect(result.sent.first == .some(nil))
+    }
+
+    @Test func refusalWithoutAChallengeIsDelivered() async throws {
+        let result = try await exchange(.made(), through: authenticator()) { _ in MadeAnswer(status: 401) }
+        #expect(result.sent == [nil])
+    }
+
+    @Test func garbageEndsAfterAtMostThreeAttempts() async throws {
+        var random = SeededGenerator(seed: 401)
+        let authenticator = try authenticator()
+        for _ in 0..<1_000 {
+            var adapted: [PreparedRequest] = []
+            let result = try await exchange(.made(), through: authenticator) { request in
+                adapted.append(request)
+                return .challenge(
+                    AuthenticationChallengeTests.garbage(using: &random),
+                    AuthenticationChallengeTests.garbage(using: &random))
+            }
+            #expect(result.status == 401)
+            #expect(result.sent.count <= 3)
+            // What a server says never makes a request that is refused here.
+            for request in adapted {
+                #expect(throws: Never.self) {
+                    var request = request
+                    try request.check()
+                }
+            }
+        }
+    }
+
+    @Test func onlyAllowedSchemesAreUsed() async throws {
+        let both = MadeAnswer.challenge("Basic realm=r", "Digest realm=r, nonce=n")
+        let server: (PreparedRequest) -> MadeAnswer = { $0.authorization == nil ? both : .ok }
+        let digest = try await exchange(.made(), through: authenticator(.digest), with: server)
+        #expect(digest.sent.last??.hasPrefix("Digest ") == true)
+        #expect(try await exchange(.made(), through: authenticator(.basic), with: server).sent == [nil, basic])
+        let strongest = try await exchange(.made(), through: authenticator(), with: server)
+        #expect(strongest.sent.last??.hasPrefix("Digest ") == true)
+        let onlyBasic = try await exchange(.made(), through: authenticator(.digest)) { _ in .challenge("Basic realm=r")
+        }
+        #expect(onlyBasic.sent == [nil])
+    }
+
+    // MARK: Where credentials go
+
+    @Test func requestOfACallersOwnAuthorizationIsLeftAlone() async throws {
+        let request = try PreparedRequest.made(fields: ["authorization": "mine"])
+        for authenticator in [try authenticator(), try authenticator(.preemptiveBasic)] {
+            let result = try await exchange(request, through: authenticator) { _ in .challenge("Basic realm=r") }
+            #expect(result.sent == ["mine"])
+        }
+    }
+
+    @Test func requestThatLeftItsOriginGetsNothing() async throws {
+        let request = try PreparedRequest.made()
+        let context = AttemptContext.made(request, hasLeftOrigin: true)
+        let authenticator = try authenticator(.preemptiveBasic)
+        #expect(try await authenticator.adapt(request, for: context) == request)
+        let end = AttemptEnd.made(request, status: 401, fields: ["WWW-Authenticate": "Basic realm=r"])
+        #expect(try await self.authenticator().decide(after: end, of: context) == .proceed)
+    }
+
+    @Test func requestThatWasTurnedToAnotherOriginGetsNothing() async throws {
+        let original = try PreparedRequest.made("http://example.org/")
+        let turned = try PreparedRequest.made("http://example.com/")
+        #expect(try await authenticator(.preemptiveBasic).adapt(turned, for: .made(original)) == turned)
+    }
+
+    @Test(arguments: [
+        ("http://example.org/x", true), ("http://EXAMPLE.org:80/", true), ("http://example.com/", false),
+        ("https://example.org/", false), ("http://example.org:8080/", false),
+    ])
+    func onlyTheGivenOriginsGetThePassword(url: String, isMeant: Bool) async throws {
+        let origin = try #require(URL(string: "http://example.org/somewhere"))
+        let request = try PreparedRequest.made(url)
+        let adapted = try await authenticator(.preemptiveBasic, origins: [origin]).adapt(request, for: .made(request))
+        #expect((adapted.authorization == basic) == isMeant)
+    }
+
+    // MARK: What cannot be made
+
+    @Test func colonInTheUserNameIsRefusedForBasic() throws {
+        for schemes: PasswordAuthenticator.Schemes in [.basic, .preemptiveBasic, [.basic, .digest]] {
+            let error = #expect(throws: RequestError.self) {
+                try PasswordAuthenticator(user: "a:b", password: "s3cret", schemes: schemes)
+            }
+            #expect(error?.code == .invalidRequest)
+            #expect(error?.description.contains("s3cret") == false)
+        }
+        _ = try PasswordAuthenticator(user: "a:b", password: "c:d", schemes: .digest)
+        _ = try PasswordAuthenticator(user: "ab", password: "c:d")
+    }
+
+    @Test(arguments: [("a\r\nb", "p"), ("a", "p\u{0}"), ("a\u{7F}", "p"), ("a", "\u{85}")])
+    func controlCharactersAreRefused(user: String, password: String) {
+        #expect(throws: RequestError.self) {
+            try PasswordAuthenticator(user: user, password: password, schemes: .digest)
+        }
+    }
+
+    @Test func originThatIsNoneIsRefused() throws {
+        let origin = try #require(URL(string: "ftp://example.org"))
+        #expect(throws: RequestError.self) { try authenticator(origins: [origin]) }
+    }
+
+    @Test func descriptionsShowNoPassword() async throws {
+        let authenticator = try authenticator(password: "s3cret")
+        _ = try await exchange(.made(), through: authenticator) { _ in .challenge("Digest realm=r, nonce=n") }
+        let credential = Credential(user: "Mufasa", password: "s3cret")
+        let text = "Digest realm=r, nonce=n"
+        let challenge = try #require(DigestChallenge.strongest(of: AuthenticationChallenge.all(in: [text])))
+        let session = DigestSession(answering: challenge, with: credential, clientNonce: "c")
+        let key = MD5.digest(of: Data("Mufasa:r:s3cret".utf8)).hexadecimal
+        for value: Any in [authenticator, credential, session, [session]] {
+            var dumped = ""
+            dump(value, to: &dumped)
+            for text in ["\(value)", String(reflecting: value), dumped] {
+                #expect(!text.contains("s3cret") && !text.contains(key))
+            }
+        }
+    }
+}
+
+struct CredentialTests {
+    /// RFC 7617, sections 2 and 2.1, and a name that is composed before it is sent.
+    @Test(arguments: [
+        ("Aladdin", "open sesame", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
+        ("test", "123\u{A3}", "Basic dGVzdDoxMjPCow=="),
+        ("e\u{301}", "", "Basic w6k6"), ("", "", "Basic Og=="),
+    ])
+    func basicFieldIsThatOfTheExample(user: String, password: String, expected: String) {
+        #expect(Credential(user: user, password: password).basicFieldValue == expected)
+    }
+}

@@ -1,0 +1,36 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// A jar and its clock, which stands still until it is moved.
+struct CookieFixture {
+    let clock = Locked(Self.start)
+    let jar: CookieJar
+
+    /// Monday, 14 November 2023, 22:13:20 GMT.
+    static let start = Date(timeIntervalSince1970: 1_700_000_000)
+
+    init(limits: CookieJar.Limits = .init()) {
+        jar = CookieJar(limits: limits, now: { [clock] in clock.withLock { $0 } })
+    }
+
+    func advance(by seconds: TimeInterval) { clock.withLock { $0 += seconds } }
+
+    /// Gives the jar an answer with one Set-Cookie field for each text.
+    func receive(_ texts: String..., from url: String = "https://example.com/") throws {
+        try receive(texts, from: url)
+    }
+
+    func receive(_ texts: [String], from url: String = "https://example.com/") throws {
+        jar.store(HeaderFields(texts.map { ("Set-Cookie", $0) }), from: try #require(URL(string: url)))
+    }
+
+    /// What the jar would send to a URL; an empty text for nothing.
+    func field(_ url: String = "https://example.com/") throws -> String {
+        jar.cookieField(for: try #require(URL(string: url))) ?? ""
+    }
+
+    /// The names of the cookies in the jar, in order.
+    var names: [String] { jar.cookies.map(\.name) }
+}

@@ -1,0 +1,263 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// An interceptor made of functions.
+struct Interceptor: RequestInterceptor {
+    var adapting: @Sendable (PreparedRequest, AttemptContext) async throws -> PreparedRequest = { request, _ in request
+    }
+    var current: @Sendable (PreparedRequest) -> Bool = { _ in true }
+    var deciding: @Sendable (AttemptEnd, AttemptContext) async throws -> InterceptorDecision = { _, _ in .proceed }
+
+    func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
+        try await adapting(request, attempt)
+    }
+    func isCurrent(_ request: PreparedRequest) -> Bool { current(request) }
+    func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision {
+        try await deciding(end, attempt)
+    }
+
+    /// Adds a value to a header field.
+    static func adding(_ name: String, _ value: String) -> Interceptor {
+        Interceptor(adapting: { request, _ in
+            var request = request
+            request.headerFields.add(name, value)
+            return request
+        })
+    }
+}
+
+/// Something that waits until the test lets it go on.
+final class Turnstile: Sendable {
+    let arrivals = EventLog<Int>()
+    private let waiting = Locked<(isOpen: Bool, continuations: [CheckedContinuation<Void, Never>])>((false, []))
+
+    func pass() async {
+        await withCheckedContinuation { continuation in
+            let isOpen = waiting.withLock { waiting in
+                if !waiting.isOpen { waiting.continuations.append(continuation) }
+                return waiting.isOpen
+            }
+            if isOpen { continuation.resume() }
+            arrivals.record(1)
+        }
+    }
+
+    func open() {
+        let continuations = waiting.withLock { waiting in
+            waiting.isOpen = true
+            defer { waiting.continuations = [] }
+            return waiting.continuations
+        }
+        for continuation in continuations { continuation.resume() }
+    }
+}
+
+@Suite struct RequestInterceptorTests {
+    @Test func theManagersComeFirstThenTheRequestsOwn() async throws {
+        let server = StubServer()
+        let manager = server.manager(configure: {
+            $0.interceptors = [Interceptor.adding("X", "1"), Interceptor.adding("X", "2")]
+        })
+        let response = try await manager.send(Request.stub("a").intercepted(by: Interceptor.adding("X", "3")))
+        #expect(server.exchanges.events.first?.request.headerFields.values(of: "X") == ["1", "2", "3"])
+        #expect(response.request.headerFields["X"] == "1, 2, 3")
+    }
+
+    @Test func aRequestWithoutInterceptorsIsLeftAlone() async throws {
+        let server = StubServer()
+        let manager = server.manager(configure: { $0.interceptors = [Interceptor.adding("X", "1")] })
+        try await manager.send(Request.stub("a").withoutInterceptors())
+        #expect(server.exchanges.events.first?.request.headerFields["X"] == nil)
+    }
+
+    @Test func eachAttemptIsAdaptedAfreshAndDecidedOn() async throws {
+        let server = StubServer { exchange in
+            exchange.answer(exchange.request.headerFields["X"] == "try 3" ? 200 : 401, body: Data("ok".utf8))
+        }
+        let interceptor = Interceptor(
+            adapting: { request, attempt in
+                var request = request
+                #expect(request.headerFields["X"] == nil)
+                #expect(attempt.earlierAttempts.count == attempt.number - 1)
+                request.headerFields["X"] = "try \(attempt.number)"
+                return request
+            },
+            deciding: { end, _ in
+                if end.response?.statusCode == 200 { return .proceed }
+                #expect(end.error?.code == .unacceptableStatus)
+                return .retry(after: .zero)
+            })
+        let response = try await server.manager().send(Request.stub("a").intercepted(by: interceptor))
+        #expect(response.attempts.map(\.statusCode) == [401, 401, 200])
+        #expect(response.attempts.map(\.next) == [.intercepted(after: .zero), .intercepted(after: .zero), .outcome])
+        #expect(response.attempts.map(\.number) == [1, 2, 3])
+    }
+
+    @Test func anInterceptorThatNeverHasEnoughIsStoppedAfterTenRetries() async throws {
+        let server = StubServer { $0.answer(401) }
+        let interceptor = Interceptor(deciding: { _, _ in .retry(after: .zero) })
+        let operation = server.manager().enqueue(Request.stub("a").intercepted(by: interceptor))
+        let error = await #expect(throws: RequestError.self) { try await operation.response() }
+        #expect(error?.code == .unacceptableStatus)
+        #expect(server.exchanges.count == 11)
+        #expect(error?.attempts.count == 11)
+    }
+
+    @Test func whatAnInterceptorThrowsEndsTheOperation() async {
+        struct Broken: Error {}
+        let server = StubServer()
+        let manager = server.manager(configure: {
+            $0.interceptors = [Interceptor(adapting: { _, _ in throw Broken() })]
+        })
+        let error = await #expect(throws: RequestError.self) { try await manager.send(Request.stub("a")) }
+        #expect(error?.code == .interceptorFailed)
+        #expect(error?.underlying is Broken)
+        #expect(server.exchanges.count == 0)
+        await manager.drain()
+    }
+
+    @Test func aRequestThatWasMadeInvalidIsNotSent() async {
+        let server = StubServer()
+        let manager = server.manager(configure: { $0.interceptors = [Interceptor.adding("X", "a\r\nB: c")] })
+        let error = await #expect(throws: RequestError.self) { try await manager.send(Request.stub("a")) }
+        #expect(error?.code == .invalidRequest)
+        #expect(server.exchanges.count == 0)
+    }
+
+    @Test(arguments: [true, false])
+    func cancellingWhileAnInterceptorIsAtWorkEndsBoth(isAdapting: Bool) async {
+        let server = StubServer()
+        let cancelled = EventLog<Int>()
+        let began = EventLog<Int>()
+        let wait: @Sendable () async -> Void = {
+            began.record(1)
+            let gate = Turnstile()
+            await withTaskCancellationHandler {
+                await gate.pass()
+            } onCancel: {
+                cancelled.record(1)
+                gate.open()
+            }
+        }
+        let interceptor = Interceptor(
+            adapting: { request, _ in
+                if isAdapting { await wait() }
+                return request
+            },
+            deciding: { _, _ in
+                if !isAdapting { await wait() }
+                return .proceed
+            })
+        let manager = server.manager(configure: { $0.interceptors = [interceptor] })
+        let operation = manager.enqueue(Request.stub("a"))
+        await began.wait()
+        operation.cancel()
+        await cancelled.wait()
+        await manager.drain()
+        #expect(operation.error?.code == .cancelled)
+        #expect(server.exchanges.count == (isAdapting ? 0 : 1))
+    }
+
+    /// Rule 17: an interceptor may send requests through the same manager, however few slots it has.
+    @Test func interceptorsAtWorkHoldNoSlot() async throws {
+        let server = StubServer()
+        let box = Locked<RequestManager?>(nil)
+        let gate = Turnstile()
+        let interceptor = Interceptor(adapting: { request, _ in
+            await gate.pass()
+            try await box.withLock { $0 }?.send(Request.stub("token").withoutInterceptors())
+            return request
+        })
+        let manager = server.manager(1, configure: { $0.interceptors = [interceptor] })
+        box.withLock { $0 = manager }
+        let batch = manager.batch((0..<50).map { Request.stub("a\($0)") })
+        async let results = batch.results
+        await gate.arrivals.wait(count: 50)
+        gate.open()
+        #expect(await results.count { (try? $0.get()) != nil } == 50)
+        #expect(server.paths.count { $0 == "/token" } == 50)
+        box.withLock { $0 = nil }
+    }
+
+    @Test func onlySoManyAreWithTheirInterceptorsAtOnce() async {
+        let server = StubServer()
+        let gate = Turnstile()
+        let interceptor = Interceptor(adapting: { request, _ in
+            await gate.pass()
+            return request
+        })
+        let manager = server.manager(configure: { $0.interceptors = [interceptor] })
+        let operations = (0..<400).map { manager.enqueue(Request.stub("\($0)")) }
+        await gate.arrivals.wait(count: 256)
+        // Those who need none pass by, and one of the crowd can be cancelled.
+        _ = try? await manager.send(Request.stub("free").withoutInterceptors())
+        // Those who had a slot when the limit was reached came too.
+        #expect((256...272).contains(gate.arrivals.count))
+        #expect(manager.why(operations[399]) == "waits until fewer requests are with their interceptors")
+        operations[399].cancel()
+        gate.open()
+        await manager.drain()
+        #expect(operations.count { $0.error == nil } == 399)
+        #expect(gate.arrivals.count == 399)
+    }
+
+    @Test func whatIsNoLongerCurrentWhenItsTurnComesIsAdaptedAgain() async throws {
+        let server = StubServer.held()
+        let (version, gate) = (Locked(1), Turnstile())
+        let interceptor = Interceptor(
+            adapting: { request, _ in
+                var request = request
+                request.headerFields["V"] = "\(version.withLock { $0 })"
+                await gate.pass()
+                return request
+            },
+            current: { $0.headerFields["V"] == "\(version.withLock { $0 })" })
+        let manager = server.manager(1)
+        let adapted = manager.enqueue(Request.stub("a").intercepted(by: interceptor))
+        await gate.arrivals.wait()
+        // It holds no slot meanwhile: another has it when the first version is ready to be sent.
+        let other = manager.enqueue(Request.stub("b"))
+        let exchange = await server.exchanges.wait()[0]
+        gate.open()
+        await turns(within: .seconds(10)) { manager.why(adapted).contains("slot:") }
+        version.withLock { $0 = 2 }
+        exchange.answer(200)
+        await server.exchanges.wait(count: 2)[1].answer(200)
+        #expect(try await adapted.response().request.headerFields["V"] == "2")
+        _ = try await other.response()
+        #expect(gate.arrivals.count == 2)
+    }
+
+    @Test func anAcceptable401IsAskedAboutToo() async throws {
+        let count = Locked(0)
+        let server = StubServer { exchange in
+            exchange.answer(
+                count.withLock({
+                    $0 += 1
+                    return $0
+                }) == 1 ? 401 : 200, body: Data("body".utf8))
+        }
+        let again = Interceptor(deciding: { end, _ in end.response?.statusCode == 401 ? .retry(after: .zero) : .proceed
+        })
+        let response = try await server.manager().send(Request.stub("a").accepting(.any).intercepted(by: again))
+        #expect(response.statusCode == 200)
+    }
+
+    @Test func anAcceptable401ThatStandsIsDeliveredWithItsBody() async throws {
+        let server = StubServer { $0.answer(401, body: Data("no".utf8)) }
+        let stop = Interceptor(deciding: { _, _ in .stop })
+        let response = try await server.manager().send(Request.stub("a").accepting(.any).intercepted(by: stop))
+        #expect(response.statusCode == 401)
+        #expect(response.value == Data("no".utf8))
+    }
+
+    @Test func anOperationStartedByHandIsInterceptedToo() async throws {
+        let server = StubServer()
+        let operation = RequestOperation(
+            Request.stub("a").intercepted(by: Interceptor.adding("X", "1")), transport: server.transport)
+        operation.start()
+        #expect(try await operation.response().request.headerFields["X"] == "1")
+    }
+}

@@ -1,0 +1,165 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Deadlines in virtual time: what used the time up is in the message.
+@Suite struct DeadlineTests {
+    private func error(_ operation: RequestOperation<Data>) async -> RequestError? {
+        await #expect(throws: RequestError.self) { try await operation.response() }
+    }
+
+    @Test func itIncludesTheTimeInTheQueue() async {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = server.manager(1, clock: clock)
+        manager.enqueue(Request.stub("first"))
+        let second = manager.enqueue(Request.stub("second").deadline(.seconds(5)))
+        await server.exchanges.wait()
+        clock.advance(by: .seconds(5))
+        let error = await error(second)
+        #expect(error?.code == .deadlineExceeded)
+        #expect(error?.message.contains("waits for a slot") == true, "\(error?.message ?? "")")
+        #expect(server.exchanges.count == 1)
+        manager.cancelAll()
+        await manager.drain()
+    }
+
+    @Test func itIncludesTheWaitForDependencies() async {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = server.manager(clock: clock)
+        let first = manager.operation(Request.stub("first"))
+        let second = manager.operation(Request.stub("second").deadline(.seconds(5)))
+        second.addDependency(first)
+        manager.enqueue(first, second)
+        await server.exchanges.wait()
+        clock.advance(by: .seconds(5))
+        #expect(await error(second)?.message.contains("waits for: first") == true)
+        manager.cancelAll()
+        await manager.drain()
+    }
+
+    @Test func itEndsATransferAndSaysSo() async {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = server.manager(clock: clock)
+        let operation = manager.enqueue(Request.stub("a").deadline(.seconds(5)))
+        let exchange = await server.exchanges.wait()[0]
+        clock.advance(by: .seconds(5))
+        let error = await error(operation)
+        #expect(error?.code == .deadlineExceeded)
+        #expect(error?.message.contains("executing") == true)
+        #expect(error?.attempts.map(\.failure) == [.deadlineExceeded])
+        await manager.drain()
+        await turns(within: .seconds(10)) { exchange.isCancelled }
+        #expect(exchange.isCancelled)
+    }
+
+    @Test func aRetryThatWouldComeTooLateIsNotWaitedFor() async {
+        let (server, clock) = (StubServer { $0.answer(503) }, VirtualClock())
+        let manager = server.manager(clock: clock) { configuration in
+            configuration.retries = RetryPolicy(baseDelay: .seconds(10))
+            configuration.unit = { 0.6 }
+        }
+        let operation = manager.enqueue(Request.stub("a").deadline(.seconds(5)))
+        let error = await error(operation)
+        #expect(error?.code == .unacceptableStatus)
+        #expect(clock.elapsed == .zero)
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func itIncludesBackOffAndRedirects() async {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = server.manager(clock: clock) { configuration in
+            configuration.retries = RetryPolicy(baseDelay: .seconds(4))
+            configuration.unit = { 0.5 }
+        }
+        let operation = manager.enqueue(Request.stub("a").deadline(.seconds(5)))
+        await server.exchanges.wait()[0].answer(302, headerFields: ["Location": "/b"])
+        let second = await server.exchanges.wait(count: 2)[1]
+        clock.advance(by: .seconds(1))
+        second.answer(503)
+        await clock.armed.wait(count: 2)
+        clock.advance(by: .seconds(2))
+        let third = await server.exchanges.wait(count: 3)[2]
+        clock.advance(by: .seconds(2))
+        let error = await error(operation)
+        #expect(error?.code == .deadlineExceeded)
+        #expect(error?.attempts.map(\.statusCode) == [302, 503, nil])
+        #expect(error?.message.contains("2.0 s between attempts") == true, "\(error?.message ?? "")")
+        await manager.drain()
+        await turns(within: .seconds(10)) { third.isCancelled }
+    }
+
+    @Test func aHostOnHoldUntilAfterItIsNotWaitedFor() async {
+        let (server, clock) = (StubServer { $0.answer(503, headerFields: ["Retry-After": "30"]) }, VirtualClock())
+        let manager = server.manager(clock: clock, configure: { $0.retries = .standard })
+        manager.enqueue(Request.stub("a"))
+        await clock.armed.wait(count: 2)
+        let late = manager.enqueue(Request.stub("b").deadline(.seconds(29)))
+        let error = await error(late)
+        #expect(error?.code == .deadlineExceeded)
+        #expect(error?.attempts.isEmpty == true)
+        #expect(clock.elapsed == .zero)
+        manager.cancelAll()
+        await manager.drain()
+    }
+
+    @Test func aLinkInheritsItWhenAsked() async {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = server.manager(clock: clock)
+        let first = manager.operation(Request.stub("first").deadline(.seconds(5)))
+        let inheriting = manager.operation(after: first) { _ in Request.stub("second").inheritingDeadline() }
+        let free = manager.operation(after: first) { _ in Request.stub("third") }
+        manager.enqueue(first, inheriting, free)
+        let exchange = await server.exchanges.wait()[0]
+        clock.advance(by: .seconds(3))
+        exchange.answer(200)
+        await server.exchanges.wait(count: 3)
+        clock.advance(by: .seconds(2))
+        #expect(await error(inheriting)?.code == .deadlineExceeded)
+        #expect(free.result == nil)
+        manager.cancelAll()
+        await manager.drain()
+    }
+
+    @Test func aLinksOwnBeginsWhenItsRequestHasBeenBuilt() async throws {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = server.manager(clock: clock)
+        let first = manager.operation(Request.stub("first"))
+        let second = manager.operation(after: first) { _ in Request.stub("second").deadline(.seconds(5)) }
+        manager.enqueue(first, second)
+        let exchange = await server.exchanges.wait()[0]
+        clock.advance(by: .seconds(100))
+        exchange.answer(200)
+        let next = await server.exchanges.wait(count: 2)[1]
+        clock.advance(by: .seconds(4))
+        next.answer(200)
+        _ = try await second.response()
+    }
+
+    @Test func oneThatIsMetLeavesNothingBehind() async throws {
+        let (server, clock) = (StubServer(), VirtualClock())
+        let manager = server.manager(clock: clock)
+        let leaks = LeakCheck()
+        _ = try await leaks.watch(manager.enqueue(Request.stub("a").deadline(.seconds(5)))).response()
+        await manager.drain()
+        #expect(!clock.advanceToNext())
+        await leaks.expectAllGone()
+    }
+
+    @Test func oneOfZeroIsRefused() {
+        #expect(Request.stub("a").deadline(.zero).defect == "the deadline is not positive")
+    }
+
+    @Test(arguments: ConformingTransport.all)
+    func itEndsAServerThatDripsForEver(transport: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue(.generated(byteCount: 1 << 20).dripping(bytesPerSecond: 1_000))
+        let manager = RequestManager(configuration: .init(transport: .custom(transport.transport)))
+        let operation = manager.enqueue(Request<Data>.get(server.url("/a")).deadline(.milliseconds(300)))
+        let error = await error(operation)
+        #expect(error?.code == .deadlineExceeded)
+        try await server.connectionsClosed(count: 1)
+    }
+}

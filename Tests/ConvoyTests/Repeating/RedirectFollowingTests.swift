@@ -1,0 +1,262 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Redirects as operations follow them: over a stub, and over both transports on loopback.
+@Suite struct RedirectFollowingTests {
+    private static func redirect(_ statusCode: Int = 302, to location: String) -> @Sendable (StubExchange) -> Void {
+        { exchange in
+            guard exchange.request.url.path == "/a" else { return exchange.answer(200, body: Data("there".utf8)) }
+            exchange.answer(statusCode, headerFields: ["Location": location], body: Data("moved".utf8))
+        }
+    }
+
+    @Test func theChainIsInTheResponse() async throws {
+        let server = StubServer { exchange in
+            let number = Int(exchange.request.url.lastPathComponent) ?? 0
+            guard number < 3 else { return exchange.answer(200, body: Data("there".utf8)) }
+            exchange.answer(302, headerFields: ["Location": "\(number + 1)"])
+        }
+        let response = try await server.manager().send(Request<String>.get("http://stub/n/0"))
+        #expect(response.value == "there")
+        #expect(response.request.url.path == "/n/3")
+        #expect(response.redirects.map(\.path) == ["/n/1", "/n/2", "/n/3"])
+        #expect(response.attempts.map(\.statusCode) == [302, 302, 302, 200])
+    }
+
+    @Test func theChainIsInTheErrorOfTheTwentyFirstHop() async {
+        let server = StubServer { exchange in
+            let number = Int(exchange.request.url.lastPathComponent) ?? 0
+            exchange.answer(302, headerFields: ["Location": "\(number + 1)"])
+        }
+        let error = await #expect(throws: RequestError.self) {
+            try await server.manager().send(Request<String>.get("http://stub/0"))
+        }
+        #expect(error?.code == .tooManyRedirects)
+        #expect(server.exchanges.count == 21)
+        #expect(error?.attempts.map(\.url.path) == (0...20).map { "/\($0)" })
+        #expect(error?.response?.statusCode == 302)
+    }
+
+    @Test func aLoopIsFoundBeforeTheLimit() async {
+        let server = StubServer { $0.answer(302, headerFields: ["Location": "/a"]) }
+        let error = await #expect(throws: RequestError.self) { try await server.manager().send(Request.stub("a")) }
+        #expect(error?.code == .tooManyRedirects)
+        #expect(server.exchanges.count == 2)
+    }
+
+    @Test func theBodyOfA3xxThatIsNotFollowedIsKept() async throws {
+        let server = StubServer { $0.answer(302, headerFields: ["Location": "http://"], body: Data("moved".utf8)) }
+        let response = try await server.manager().send(Request.stub("a").accepting(.any))
+        #expect(response.statusCode == 302)
+        #expect(response.value == Data("moved".utf8))
+        let error = await #expect(throws: RequestError.self) { try await server.manager().send(Request.stub("a")) }
+        #expect(error?.code == .unacceptableStatus)
+        #expect(error?.body == Data("moved".utf8))
+    }
+
+    @Test func withoutAPolicyTheRedirectIsTheAnswer() async throws {
+        let server = StubServer(answer: Self.redirect(to: "/b"))
+        let response = try await server.manager().send(Request.stub("a").accepting(.any).redirects(.none))
+        #expect(response.statusCode == 302)
+        #expect(server.paths == ["/a"])
+    }
+
+    @Test func aRequestMayAcceptEverythingAndStillBeRedirected() async throws {
+        let server = StubServer(answer: Self.redirect(to: "/b"))
+        let response = try await server.manager().send(Request.stub("a").accepting(.any))
+        #expect(response.value == Data("there".utf8))
+    }
+
+    @Test func theHookIsAskedOnTheLaneAndMayRefuse() async {
+        let server = StubServer(answer: Self.redirect(to: "http://other/b"))
+        let policy = RedirectPolicy { hop in hop.to.url.host() == "stub" ? .follow : .refuse }
+        let error = await #expect(throws: RequestError.self) {
+            try await server.manager().send(Request.stub("a").redirects(policy))
+        }
+        #expect(error?.code == .redirectRefused)
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func theHookMayRewrite() async throws {
+        let server = StubServer(answer: Self.redirect(to: "/b"))
+        let policy = RedirectPolicy { hop in
+            var next = hop.to
+            next.headerFields["X-Hop"] = "\(hop.count)"
+            return .rewrite(next)
+        }
+        let response = try await server.manager().send(Request.stub("a").redirects(policy))
+        #expect(response.request.headerFields["X-Hop"] == "1")
+    }
+
+    @Test func whatFollowsOfARedirectsBodyIsNotWaitedFor() async throws {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let operation = manager.enqueue(Request.stub("a"))
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 302, headerFields: ["Location": "/b"], url: exchange.request.url))
+        for _ in 0..<70 { exchange.send(Data(count: 1_024)) }
+        let next = await server.exchanges.wait(count: 2)[1]
+        next.answer(200)
+        _ = try await operation.response()
+        await turns(within: .seconds(10)) { exchange.isCancelled }
+        #expect(exchange.isCancelled)
+    }
+
+    @Test func aDownloadHoldsTheLastBodyOnly() async throws {
+        let directory = try TemporaryDirectory()
+        let server = StubServer(answer: Self.redirect(to: "/b"))
+        let file = directory.url.appending(path: "file")
+        _ = try await server.manager().send(Request.stub("a").accepting(.any).saved(to: file))
+        #expect(try Data(contentsOf: file) == Data("there".utf8))
+        #expect(try directory.entries == ["file"])
+    }
+
+    @Test func theHopsSlotIsThatOfItsHost() async throws {
+        let server = StubServer.held()
+        let manager = server.manager(16, perHost: 1)
+        let blocker = manager.enqueue(Request.stub("blocker", host: "other"))
+        await server.exchanges.wait()
+        let moved = manager.enqueue(Request.stub("a"))
+        let first = await server.exchanges.wait(count: 2)[1]
+        first.answer(302, headerFields: ["Location": "http://other/b"])
+        let neighbour = manager.enqueue(Request.stub("c"))
+        let next = await server.exchanges.wait(count: 3)[2]
+        // The old host has its slot back, and the new one is full.
+        #expect(next.request.url.path == "/c")
+        #expect(manager.why(moved).contains("http://other:80"))
+        next.answer(200)
+        server.exchanges.events[0].answer(200)
+        await server.exchanges.wait(count: 4)[3].answer(200)
+        for operation in [blocker, moved, neighbour] { _ = try await operation.response() }
+    }
+
+    @Test func cancellingBetweenTwoHopsSendsNoMore() async {
+        let server = StubServer(answer: Self.redirect(to: "/b"))
+        let operation = RequestOperation(
+            Request.stub("a").redirects(RedirectPolicy { _ in .follow }), transport: server.transport)
+        let hook = Locked<@Sendable () -> Void>({})
+        let policy = RedirectPolicy { _ in
+            hook.withLock { $0 }()
+            return .follow
+        }
+        let cancelled = RequestOperation(Request.stub("a").redirects(policy), transport: server.transport)
+        hook.withLock { $0 = { [weak cancelled] in cancelled?.cancel() } }
+        cancelled.start()
+        await #expect(throws: RequestError.self) { try await cancelled.response() }
+        #expect(server.paths == ["/a"])
+        operation.start()
+        _ = try? await operation.response()
+        #expect(server.paths == ["/a", "/a", "/b"])
+    }
+
+    // MARK: Secrets
+
+    /// Rule 18: where a hop leads, and how many there are.
+    static let ways: [(String, hops: [String])] = {
+        let elsewhere = [
+            "port": "http://stub:8080", "host": "http://other", "scheme": "https://stub:80",
+            "subdomain": "http://a.stub",
+        ]
+        return elsewhere.sorted { $0.key < $1.key }.flatMap { name, origin in
+            [1, 2, 5].map { count in
+                // Earlier hops stay; the last of them leaves; and then it comes back.
+                (
+                    "\(name), hop \(count)",
+                    (1..<count).map { "http://stub/hop\($0)" } + ["\(origin)/left", "http://stub/back"]
+                )
+            }
+        }
+    }()
+
+    @Test(arguments: ways, ["Authorization", "Cookie", "Proxy-Authorization", "X-Marked"])
+    func noSecretFollowsToAnotherOrigin(way: (String, hops: [String]), name: String) async throws {
+        let hops = way.hops
+        let server = StubServer { exchange in
+            let index = Int(exchange.request.headerFields["X-Plain"] ?? "").flatMap { _ in
+                hops.firstIndex { exchange.request.url.absoluteString == $0 }
+            }
+            let next = (index ?? -1) + 1
+            if next < hops.count {
+                exchange.answer(307, headerFields: ["Location": hops[next]])
+            } else {
+                exchange.answer(200)
+            }
+        }
+        let manager = server.manager(configure: { configuration in
+            configuration.redirects.allowsInsecure = true
+            // One that adds a credential to everything, wherever it goes.
+            configuration.interceptors = [
+                Interceptor(adapting: { request, _ in
+                    var request = request
+                    request.headerFields.add("X-Added", "hunter3", isSecret: true)
+                    return request
+                })
+            ]
+        })
+        let request = Request<Data>.get("http://stub/start").secretHeader(name, "hunter2").header("X-Plain", "1")
+        try await manager.send(request)
+        let sent = server.exchanges.events.map(\.request)
+        #expect(sent.map(\.url.absoluteString) == ["http://stub/start"] + hops)
+        for (index, request) in sent.enumerated() {
+            let isBeforeLeaving = index < hops.count - 1
+            #expect(request.headerFields.contains(name) == isBeforeLeaving, "\(request.url)")
+            #expect(request.headerFields.contains("X-Added") == isBeforeLeaving, "\(request.url)")
+            #expect(request.headerFields["X-Plain"] == "1")
+        }
+    }
+
+    // MARK: On the wire
+
+    @Test(arguments: ConformingTransport.all)
+    func redirectsAreFollowedOnLoopback(transport: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue(.status(301, headerFields: [("Location", "../b?x=1")], body: "moved"))
+        server.enqueue(.status(200, body: "there"))
+        let sending = Sending(
+            Request<String>.get(server.url("/dir/sub/a")).bearer("hunter2"), over: transport.transport)
+        let response = try await sending.response()
+        #expect(response.value == "there")
+        let (first, second) = (try await server.takeRequest(), try await server.takeRequest())
+        #expect(first.target == "/dir/sub/a")
+        #expect(second.target == "/dir/b?x=1")
+        #expect(second.value(of: "Authorization") == "Bearer hunter2")
+    }
+
+    @Test(arguments: ConformingTransport.all, [301, 302, 303, 307, 308])
+    func methodAndBodyAreKeptAsTheStatusSays(transport: ConformingTransport, statusCode: Int) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue(.status(statusCode, headerFields: [("Location", "/b")], body: ""))
+        server.enqueue(.status(200, body: "there"))
+        let body = Data(repeating: 120, count: 100_000)
+        _ = try await Sending(Request<String>.post(server.url("/a")).body(body), over: transport.transport).response()
+        _ = try await server.takeRequest()
+        let second = try await server.takeRequest()
+        #expect(second.method == (statusCode >= 307 ? "POST" : "GET"))
+        #expect(second.body.count == (statusCode >= 307 ? 100_000 : 0))
+        #expect((second.value(of: "Content-Type") == nil) == (statusCode < 307))
+    }
+
+    @Test(arguments: ConformingTransport.all)
+    func secretsDoNotReachAnotherPort(transport: ConformingTransport) async throws {
+        let (first, second) = (try TestServer(), try TestServer())
+        defer {
+            first.shutDown()
+            second.shutDown()
+        }
+        first.enqueue(.status(302, headerFields: [("Location", second.url("/b").absoluteString)], body: ""))
+        second.enqueue(.status(200, body: "there"))
+        // libcurl's transport refuses Proxy-Authorization from the outset.
+        let request = Request<String>.get(first.url("/a")).bearer("hunter2").header("Cookie", "a=hunter2")
+            .secretHeader("X-Key", "hunter2")
+        _ = try await Sending(request, over: transport.transport).response()
+        let arrived = try await second.takeRequest()
+        #expect(!"\(arrived)".contains("hunter2"))
+        #expect(arrived.value(of: "X-Key") == nil && arrived.value(of: "Authorization") == nil)
+        #expect(arrived.value(of: "Cookie") == nil)
+    }
+}

@@ -1,0 +1,161 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct RetryBudgetTests {
+    private static let start = ContinuousClock.now
+
+    /// A budget's account that an expectation can change.
+    private final class Account {
+        private var state: RetryBudgetState
+
+        init(_ budget: RetryBudget) { state = RetryBudgetState(budget) }
+
+        func noteRequest(now: ContinuousClock.Instant = start) { state.noteRequest(now: now) }
+        func take(now: ContinuousClock.Instant = start) -> Bool { state.take(now: now) }
+
+        /// Takes until nothing is left.
+        func drain(now: ContinuousClock.Instant = start) -> Int {
+            var count = 0
+            while count < 1_000, take(now: now) { count += 1 }
+            return count
+        }
+    }
+
+    @Test func theReserveIsThereAtTheStart() {
+        let state = Account(RetryBudget())
+        #expect(state.drain() == 10)
+    }
+
+    @Test func fiveRequestsEarnARetry() {
+        let state = Account(RetryBudget(reserve: 0))
+        #expect(!state.take())
+        for _ in 0..<4 { state.noteRequest() }
+        #expect(!state.take())
+        state.noteRequest()
+        #expect(state.drain() == 1)
+    }
+
+    @Test func whatIsSavedIsLimited() {
+        let state = Account(RetryBudget())
+        for _ in 0..<100_000 { state.noteRequest() }
+        #expect(state.drain() == 100)
+        let small = Account(RetryBudget(reserve: 20, maximumSaved: 5))
+        for _ in 0..<100 { small.noteRequest() }
+        #expect(small.drain() == 20)
+    }
+
+    @Test func theReserveComesBackByOneASecondAndNoFurther() {
+        let state = Account(RetryBudget())
+        #expect(state.drain() == 10)
+        #expect(state.drain(now: Self.start + .milliseconds(999)) == 0)
+        #expect(state.drain(now: Self.start + .seconds(1)) == 1)
+        #expect(state.drain(now: Self.start + .seconds(4)) == 3)
+        #expect(state.drain(now: Self.start + .seconds(1_000)) == 10)
+        #expect(state.drain(now: Self.start + .seconds(1_000_000_000_000)) == 10)
+    }
+
+    @Test func timeDoesNotAddToWhatWasEarned() {
+        let state = Account(RetryBudget())
+        for _ in 0..<100 { state.noteRequest() }
+        // 30, of which 15 are left.
+        for _ in 0..<15 { #expect(state.take()) }
+        #expect(state.drain(now: Self.start + .seconds(100)) == 15)
+        // The time before that is not made up for.
+        #expect(state.drain(now: Self.start + .seconds(100)) == 0)
+    }
+
+    @Test func manyShortMomentsAreAsLongAsTheyAre() {
+        let state = Account(RetryBudget())
+        _ = state.drain()
+        var taken = 0
+        // Three seconds in steps that are no whole milliseconds.
+        for step in 1...30_000 where state.take(now: Self.start + .microseconds(step * 100)) { taken += 1 }
+        #expect(taken == 3)
+    }
+
+    @Test func aClockThatGoesBackGivesNothing() {
+        let state = Account(RetryBudget())
+        #expect(state.drain(now: Self.start + .seconds(100)) == 10)
+        #expect(state.drain() == 0)
+        #expect(state.drain(now: Self.start + .seconds(100)) == 0)
+        #expect(state.drain(now: Self.start + .seconds(101)) == 1)
+    }
+
+    @Test func aClockThatGoesBackWhileTheReserveIsFullGivesNothing() {
+        let state = Account(RetryBudget())
+        state.noteRequest(now: Self.start + .seconds(100))
+        state.noteRequest(now: Self.start)
+        #expect(state.drain() == 10)
+        #expect(state.drain(now: Self.start + .seconds(100)) == 0)
+    }
+
+    @Test(arguments: [1, 2, 3, 4, 5], [0.0, 0.1, 0.2, 1])
+    func aStormIsAFractionOfWhatWasAskedFor(seed: UInt64, ratio: Double) {
+        var generator = SeededGenerator(seed: seed)
+        let budget = RetryBudget(ratio: ratio)
+        let state = Account(budget)
+        var now = Self.start
+        var (requests, retries) = (0, 0)
+        for _ in 0..<20_000 {
+            now += .microseconds(Int.random(in: 0...20_000, using: &generator))
+            requests += 1
+            state.noteRequest(now: now)
+            // Everything fails, and wants three retries, now or later.
+            for _ in 0..<3 where state.take(now: now) { retries += 1 }
+            let most = Double(budget.reserve) + ratio * Double(requests) + (now - Self.start) / .seconds(1)
+            #expect(Double(retries) <= most + 1e-3)
+        }
+        // And what is earned can be had.
+        #expect(Double(retries) >= ratio * Double(requests) - 1)
+    }
+
+    @Test(arguments: [1, 2, 3] as [UInt64])
+    func aGoodDayBuysNoStorm(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let state = Account(RetryBudget())
+        var now = Self.start
+        for _ in 0..<100_000 {
+            now += .milliseconds(Int.random(in: 0...5, using: &generator))
+            state.noteRequest(now: now)
+        }
+        var retries = 0
+        for _ in 0..<1_000 {
+            state.noteRequest(now: now)
+            for _ in 0..<3 where state.take(now: now) { retries += 1 }
+        }
+        #expect(retries <= 100 + 200)
+    }
+
+    @Test func withoutALimitEveryRetryIsIn() {
+        let state = Account(.unlimited)
+        for _ in 0..<1_000 { #expect(state.take()) }
+        #expect(RetryBudget.unlimited != RetryBudget())
+        #expect(!RetryBudget(ratio: .infinity).isUnlimited)
+    }
+
+    @Test(arguments: [Double.nan, -1, 0, .infinity, -.infinity, 1e-300, 1e300])
+    func noSettingOverflows(number: Double) {
+        for whole in [Int.min, -1, 0, 1, Int.max] {
+            let budget = RetryBudget(ratio: number, reserve: whole, reservePerSecond: number, maximumSaved: whole)
+            let state = Account(budget)
+            let moments: [Duration] = [
+                .zero, .seconds(1), .seconds(-1), .seconds(Int64.max / 4), .seconds(Int64.max / 2),
+            ]
+            for moment in moments {
+                for _ in 0..<3 { state.noteRequest(now: Self.start + moment) }
+                let taken = state.take(now: Self.start + moment)
+                if whole <= 0 { #expect(!taken) }
+            }
+        }
+    }
+
+    @Test func thePublishedExampleIsCareful() {
+        let careful = RetryBudget(ratio: 0.1, reserve: 3)
+        let state = Account(careful)
+        #expect(state.drain() == 3)
+        for _ in 0..<10 { state.noteRequest() }
+        #expect(state.drain() == 1)
+    }
+}

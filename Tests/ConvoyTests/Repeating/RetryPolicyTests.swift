@@ -1,0 +1,151 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct RetryPolicyTests {
+    private static let standard = RetryPolicy.standard
+
+    private func error(_ code: RequestError.Code, isRetryable: Bool? = nil) -> RequestError {
+        RequestError(code, "", isRetryable: isRetryable)
+    }
+
+    private func answered(_ statusCode: Int) -> RequestError {
+        RequestError(.unacceptableStatus, "", response: ResponseHead(statusCode: statusCode))
+    }
+
+    // MARK: Which failures
+
+    @Test(arguments: 100...599)
+    func onlyTheListedStatusCodesAreRepeated(statusCode: Int) throws {
+        let permits = Self.standard.permits(answered(statusCode), of: try .test(), retries: 0)
+        #expect(permits == [408, 425, 429, 500, 502, 503, 504].contains(statusCode))
+    }
+
+    @Test(
+        arguments: [
+            (.timedOut, true), (.connectionFailed, true), (.connectionLost, true), (.cancelled, false),
+            (.tlsFailed, false), (.decodingFailed, false), (.badResponse, false), (.bodyTooLarge, false),
+            (.deadlineExceeded, false), (.invalidRequest, false), (.tooManyRedirects, false),
+            (.redirectRefused, false), (.unacceptableStatus, false), (.destinationUnwritable, false),
+        ] as [(RequestError.Code, Bool)])
+    func onlyLossesOfTheConnectionAreRepeated(code: RequestError.Code, expected: Bool) throws {
+        #expect(Self.standard.permits(error(code), of: try .test(), retries: 0) == expected)
+        // Not where whoever reported it knows better.
+        #expect(!Self.standard.permits(error(code, isRetryable: false), of: try .test(), retries: 0))
+    }
+
+    @Test(arguments: [
+        RequestError.Code.cancelled, .tlsFailed, .decodingFailed, .deadlineExceeded, .invalidRequest,
+    ])
+    func someFailuresAreFinalWhateverTheListSays(code: RequestError.Code) throws {
+        var policy = RetryPolicy.standard
+        policy.errorCodes = [code]
+        #expect(!policy.permits(error(code, isRetryable: true), of: try .test(), retries: 0))
+    }
+
+    @Test func listsCanBeChanged() throws {
+        var policy = RetryPolicy.standard
+        policy.statusCodes = [404]
+        policy.errorCodes = [.badResponse]
+        #expect(policy.permits(answered(404), of: try .test(), retries: 0))
+        #expect(!policy.permits(answered(503), of: try .test(), retries: 0))
+        #expect(policy.permits(error(.badResponse, isRetryable: true), of: try .test(), retries: 0))
+        #expect(!policy.permits(error(.badResponse), of: try .test(), retries: 0))
+        #expect(!policy.permits(error(.timedOut), of: try .test(), retries: 0))
+    }
+
+    // MARK: Which requests
+
+    @Test(
+        arguments: [
+            (.get, true), (.head, true), (.put, true), (.delete, true), (.options, true), ("TRACE", true),
+            (.post, false), (.patch, false), ("PURGE", false), ("get", false),
+        ] as [(HTTPMethod, Bool)])
+    func onlyIdempotentRequestsAreRepeated(method: HTTPMethod, expected: Bool) throws {
+        var policy = RetryPolicy.standard
+        for error in [error(.connectionLost), answered(503), answered(429)] {
+            policy.retriesNonIdempotent = false
+            #expect(policy.permits(error, of: try .test(method), retries: 0) == expected)
+            #expect(policy.permits(error, of: try .test(method, fields: ["idempotency-key": "1"]), retries: 0))
+            let empty = try PreparedRequest.test(method, fields: ["Idempotency-Key": ""])
+            #expect(policy.permits(error, of: empty, retries: 0) == expected)
+            policy.retriesNonIdempotent = true
+            #expect(policy.permits(error, of: try .test(method), retries: 0))
+        }
+    }
+
+    @Test(arguments: [Int.min, -1, 0, 1, 3, Int.max])
+    func retriesAreCounted(maximum: Int) throws {
+        let policy = RetryPolicy(maximumRetries: maximum)
+        for retries in [0, 1, 2, 3, 4, Int.max - 1] {
+            #expect(policy.permits(answered(503), of: try .test(), retries: retries) == (retries < maximum))
+        }
+        #expect(!RetryPolicy.none.permits(answered(503), of: try .test(), retries: 0))
+    }
+
+    @Test func thePublishedExampleIsARequest() throws {
+        var policy = RetryPolicy.standard
+        policy.maximumRetries = 5
+        policy.statusCodes.remove(500)
+        let request = Request<Data>.get("https://example.com/report").retries(policy)
+        #expect(request.defect == nil)
+        #expect(!policy.permits(answered(500), of: try .test(), retries: 0))
+    }
+
+    // MARK: How long
+
+    @Test func theWaitDoublesUpToTheLongest() {
+        let ceilings = (1...10).map { Self.standard.delay(beforeRetry: $0, unit: 1) }
+        let expected = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000, 30_000]
+        #expect(ceilings == expected.map { .milliseconds($0) })
+    }
+
+    @Test(arguments: [Int.min, -1, 0, 1, 2, 7, 63, 64, 65, 1_000, 1_000_000_000, Int.max])
+    func theWaitIsARandomPartForEveryRetry(n: Int) {
+        var generator = SeededGenerator(seed: UInt64(bitPattern: Int64(n)))
+        let ceiling = Self.standard.delay(beforeRetry: n, unit: 1)
+        #expect(ceiling >= .milliseconds(500) && ceiling <= .seconds(30))
+        #expect(Self.standard.delay(beforeRetry: n, unit: 0) == .zero)
+        for _ in 0..<1_000 {
+            let unit = Double.random(in: 0..<1, using: &generator)
+            let delay = Self.standard.delay(beforeRetry: n, unit: unit)
+            #expect(delay >= .zero && delay <= ceiling)
+            #expect(abs(delay / ceiling - unit) < 1e-9)
+        }
+    }
+
+    @Test(arguments: [
+        Duration.zero, .seconds(-1), .seconds(Int64.min), .nanoseconds(1), .seconds(1), .seconds(Int64.max),
+        Duration(secondsComponent: 0, attosecondsComponent: 1),
+    ])
+    func noSettingOverflows(base: Duration) {
+        for longest in [base, .zero, .seconds(-5), .seconds(30), .seconds(Int64.max)] {
+            let policy = RetryPolicy(baseDelay: base, maximumDelay: longest)
+            for n in [Int.min, 1, 2, 100, Int.max] {
+                for unit in [0, 0.5, 1, 2, -1, .nan, .infinity, -.infinity] {
+                    let delay = policy.delay(beforeRetry: n, unit: unit)
+                    #expect(delay >= .zero && delay <= max(.zero, longest) && delay <= .seconds(3_155_760_000))
+                }
+            }
+        }
+    }
+
+    @Test func roundingDoesNotLeadBeyondTheLongestWait() {
+        // The nearest Double is greater.
+        let longest = Duration(secondsComponent: 30, attosecondsComponent: 4_095)
+        let policy = RetryPolicy(baseDelay: longest, maximumDelay: longest)
+        #expect(policy.delay(beforeRetry: 1, unit: 1) == longest)
+    }
+
+    @Test func whatTheServerAsksForIsCut() {
+        let head = ResponseHead(statusCode: 503, headerFields: ["Retry-After": "3600"])
+        var policy = RetryPolicy.standard
+        #expect(policy.retryAfter(in: head, now: Date()) == .seconds(300))
+        policy.maximumRetryAfter = .seconds(7_200)
+        #expect(policy.retryAfter(in: head, now: Date()) == .seconds(3_600))
+        policy.maximumRetryAfter = .seconds(-1)
+        #expect(policy.retryAfter(in: head, now: Date()) == .zero)
+        #expect(policy.retryAfter(in: ResponseHead(statusCode: 503), now: Date()) == nil)
+    }
+}

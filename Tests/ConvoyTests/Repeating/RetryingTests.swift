@@ -1,0 +1,294 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Retries as operations make them, in virtual time.
+@Suite struct RetryingTests {
+    /// Answers with these status codes one after the other; 0 is a lost connection, and the last one stays.
+    private static func answering(_ codes: [Int], headerFields: HeaderFields = [:]) -> StubServer {
+        let next = Locked(0)
+        return StubServer { exchange in
+            let index = next.withLock { next in
+                defer { next += 1 }
+                return next
+            }
+            let code = codes[min(index, codes.count - 1)]
+            if code == 0 { return exchange.finish(RequestError(.connectionLost, "lost")) }
+            exchange.answer(code, headerFields: code >= 400 ? headerFields : [:], body: Data("\(code)".utf8))
+        }
+    }
+
+    private func manager(
+        _ server: StubServer, _ clock: VirtualClock, unit: Double = 0.5, policy: RetryPolicy = .standard,
+        budget: RetryBudget = .unlimited, limit: Int = 16
+    ) -> RequestManager {
+        server.manager(limit, clock: clock) { configuration in
+            configuration.retries = policy
+            configuration.retryBudget = budget
+            configuration.unit = { unit }
+        }
+    }
+
+    @Test func theServerSeesOneMoreThanItFails() async throws {
+        let (server, clock) = (Self.answering([503, 0, 200]), VirtualClock())
+        let operation = manager(server, clock).enqueue(Request.stub("a"))
+        for count in 1...2 {
+            await clock.armed.wait(count: count)
+            clock.advanceToNext()
+        }
+        let response = try await operation.response()
+        #expect(response.attempts.map(\.statusCode) == [503, nil, 200])
+        #expect(response.attempts.map(\.failure) == [nil, .connectionLost, nil])
+        #expect(
+            response.attempts.map(\.next) == [
+                .retry(after: .milliseconds(250)), .retry(after: .milliseconds(500)), .outcome,
+            ])
+        #expect(clock.elapsed == .milliseconds(750))
+        #expect(server.exchanges.count == 3)
+    }
+
+    @Test func theErrorOfTheLastAttemptListsAll() async {
+        let (server, clock) = (Self.answering([503, 502, 0, 500]), VirtualClock())
+        let operation = manager(server, clock).enqueue(Request.stub("a"))
+        for count in 1...3 {
+            await clock.armed.wait(count: count)
+            clock.advanceToNext()
+        }
+        let error = await #expect(throws: RequestError.self) { try await operation.response() }
+        #expect(error?.code == .unacceptableStatus)
+        #expect(error?.body == Data("500".utf8))
+        #expect(error?.attempts.map(\.statusCode) == [503, 502, nil, 500])
+        #expect(server.exchanges.count == 4)
+    }
+
+    @Test(arguments: [
+        (Request<Data>.post("http://stub/a").body(Data()), 1),
+        (Request<Data>.post("http://stub/a").body(Data()).idempotencyKey(), 2),
+        (Request<Data>.put("http://stub/a").body(Data()), 2),
+        (Request.stub("a").retries(.none), 1),
+        (Request.stub("a").accepting(.any), 1),
+    ])
+    func onlyWhatMayBeRepeatedIs(request: Request<Data>, attempts: Int) async {
+        let (server, clock) = (Self.answering([503, 200]), VirtualClock())
+        let operation = manager(server, clock).enqueue(request)
+        if attempts > 1 {
+            await clock.armed.wait()
+            clock.advanceToNext()
+        }
+        _ = try? await operation.response()
+        #expect(server.exchanges.count == attempts)
+    }
+
+    @Test func withoutAPolicyNothingIsRepeated() async {
+        let server = Self.answering([503, 200])
+        await #expect(throws: RequestError.self) { try await server.manager().send(Request.stub("a")) }
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func whoWaitsHoldsNoSlot() async throws {
+        let (server, clock) = (Self.answering([503, 200]), VirtualClock())
+        let manager = manager(server, clock, limit: 1)
+        let first = manager.enqueue(Request.stub("a"))
+        await clock.armed.wait()
+        _ = try await manager.enqueue(Request.stub("b")).response()
+        #expect(manager.why(first) == "executing, attempt 2 in 0.3 s")
+        clock.advanceToNext()
+        _ = try await first.response()
+        #expect(server.paths == ["/a", "/b", "/a"])
+    }
+
+    @Test func whoComesBackComesBeforeThoseWhoHaveNotBegun() async throws {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = manager(server, clock, limit: 1)
+        manager.enqueue(Request.stub("a"))
+        await server.exchanges.wait()[0].answer(503)
+        await clock.armed.wait()
+        manager.enqueue(Request.stub("b"))
+        manager.enqueue(Request.stub("c"))
+        let second = await server.exchanges.wait(count: 2)[1]
+        clock.advanceToNext()
+        await turns(within: .seconds(10)) { manager.operations.first.map { manager.why($0).contains("slot:") } == true }
+        second.answer(200)
+        await server.exchanges.wait(count: 3)[2].answer(200)
+        await server.exchanges.wait(count: 4)[3].answer(200)
+        await manager.drain()
+        #expect(server.paths == ["/a", "/b", "/a", "/c"])
+    }
+
+    @Test func cancellingWhileItWaitsEndsItAtOnce() async {
+        let (server, clock) = (Self.answering([503, 200]), VirtualClock())
+        let manager = manager(server, clock)
+        let operation = manager.enqueue(Request.stub("a"))
+        await clock.armed.wait()
+        operation.cancel()
+        await manager.drain()
+        #expect(operation.error?.code == .cancelled)
+        #expect(operation.error?.attempts.map(\.statusCode) == [503])
+        #expect(!clock.advanceToNext())
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func anOperationStartedByHandIsRetriedAndKeptAlive() async throws {
+        let (server, clock) = (Self.answering([503, 200]), VirtualClock())
+        var configuration = RequestManager.Configuration(transport: .custom(server.transport))
+        configuration.clock = clock
+        configuration.retries = .standard
+        let ended = EventLog<RequestError.Code?>()
+        do {
+            let operation = RequestOperation<Data>(
+                recipe: Recipe(Request.stub("a")), context: ExecutionContext(configuration))
+            operation.onFinish { ended.record($0.code) }
+            operation.start()
+        }
+        await clock.armed.wait()
+        clock.advanceToNext()
+        #expect(await ended.wait() == [nil])
+    }
+
+    @Test func suspendedWhileItWaitsItIsNotSentBeforeItIsResumed() async throws {
+        let (server, clock) = (Self.answering([503, 200]), VirtualClock())
+        let manager = manager(server, clock)
+        let operation = manager.enqueue(Request.stub("a"))
+        await clock.armed.wait()
+        operation.suspend()
+        clock.advanceToNext()
+        try await manager.send(Request.stub("b"))
+        #expect(server.paths == ["/a", "/b"])
+        operation.resume()
+        _ = try await operation.response()
+        #expect(server.paths == ["/a", "/b", "/a"])
+    }
+
+    @Test func theBudgetEndsAStorm() async {
+        let (server, clock) = (Self.answering([503]), VirtualClock())
+        let manager = manager(
+            server, clock, budget: RetryBudget(ratio: 0.1, reserve: 5, reservePerSecond: 0), limit: 4)
+        let batch = manager.batch((0..<100).map { Request.stub("\($0)") })
+        async let results = batch.results
+        while server.exchanges.count < 115 || !manager.operations.isEmpty {
+            if !clock.advanceToNext() { await Task.yield() }
+        }
+        #expect(await results.count { $0.code == .unacceptableStatus } == 100)
+        // A retry for each ten, and the reserve.
+        #expect(server.exchanges.count == 115)
+    }
+
+    @Test func chunksThatHaveBeenReadAreNotBegunAgain() async throws {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let chunks = manager(server, clock).chunks(of: Request.stub("a"))
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data("one".utf8))
+        var iterator = chunks.makeAsyncIterator()
+        #expect(try await iterator.next() == Data("one".utf8))
+        exchange.finish(RequestError(.connectionLost, "lost"))
+        let error = await #expect(throws: RequestError.self) { _ = try await iterator.next() }
+        #expect(error?.code == .connectionLost)
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func progressBeginsAfreshWithEachTry() async throws {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let operation = manager(server, clock).enqueue(
+            Request<Data>.put("http://stub/a").body(Data(count: 10)))
+        let first = await server.exchanges.wait()[0]
+        first.sent(totalBytes: 10)
+        #expect(operation.progress.sentBytes == 10)
+        first.finish(RequestError(.connectionLost, "lost"))
+        await clock.armed.wait()
+        #expect(operation.progress.sentBytes == 0)
+        clock.advanceToNext()
+        await server.exchanges.wait(count: 2)[1].answer(200)
+        _ = try await operation.response()
+    }
+
+    // MARK: Retry-After
+
+    @Test func aHostThatAsksToBeLeftAloneIs() async throws {
+        let clock = VirtualClock()
+        let server = StubServer { exchange in
+            guard exchange.request.url.host() == "busy", clock.elapsed < .seconds(30) else {
+                return exchange.answer(200)
+            }
+            exchange.answer(503, headerFields: ["Retry-After": "30"])
+        }
+        let manager = server.manager(16, perHost: 6, clock: clock) { configuration in
+            configuration.retries = .standard
+            configuration.retryBudget = .unlimited
+            configuration.unit = { 0 }
+        }
+        let busy = (0..<1_000).map { manager.enqueue(Request.stub("\($0)", host: "busy")) }
+        let healthy = (0..<1_000).map { manager.enqueue(Request.stub("\($0)", host: "healthy")) }
+        for operation in healthy { _ = try await operation.response() }
+        // The healthy host was served without the time moving, and the busy one was asked once for each place it has.
+        #expect(clock.elapsed == .zero)
+        let asked = server.exchanges.events.count { $0.request.url.host() == "busy" }
+        #expect((1...6).contains(asked))
+        #expect(manager.why(busy[999]) == "waits for http://busy:80: it is on hold for another 30.0 s")
+        clock.advance(by: .milliseconds(29_999))
+        #expect(server.exchanges.events.count { $0.request.url.host() == "busy" } == asked)
+        clock.advance(by: .milliseconds(1))
+        for operation in busy { _ = try await operation.response() }
+        #expect(server.exchanges.count == 2_000 + asked)
+    }
+
+    @Test(arguments: [
+        ("120", 120.0), ("Tue, 14 Nov 2023 22:23:20 GMT", 60.0), ("-1", 0), ("1000000000000000000", 0), ("soon", 0),
+        ("Tue, 14 Nov 2023 20:00:00 GMT", 0), ("86400", 300),
+    ])
+    func theWaitIsAsToldCappedAndNonsenseIsIgnored(value: String, seconds: Double) async throws {
+        let clock = VirtualClock()
+        // The two clocks differ by nine minutes: the answer's own Date is what counts.
+        let server = Self.answering(
+            [503, 200], headerFields: ["Retry-After": value, "Date": "Tue, 14 Nov 2023 22:22:20 GMT"])
+        let operation = manager(server, clock, unit: 0.5).enqueue(Request.stub("a"))
+        await clock.armed.wait(count: seconds > 0 ? 2 : 1)
+        while !operation.isFinished { if !clock.advanceToNext() { await Task.yield() } }
+        let response = try await operation.response()
+        #expect(response.attempts.first?.next == .retry(after: .seconds(seconds) + .milliseconds(250)))
+    }
+
+    @Test func aClockThatIsSetDoesNotMoveTheWait() async throws {
+        let (server, clock) = (Self.answering([503, 200], headerFields: ["Retry-After": "10"]), VirtualClock())
+        let operation = manager(server, clock).enqueue(Request.stub("a"))
+        await clock.armed.wait(count: 2)
+        clock.setCalendar(forward: 3_600)
+        clock.advance(by: .seconds(9))
+        #expect(server.exchanges.count == 1)
+        clock.setCalendar(forward: -7_200)
+        clock.advance(by: .seconds(2))
+        _ = try await operation.response()
+        #expect(server.exchanges.count == 2)
+    }
+
+    // MARK: On the wire
+
+    @Test(arguments: ConformingTransport.all)
+    func aServerThatFlapsIsAskedUntilItWorks(transport: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue([.status(503), .status(429), .status(200, body: "ok")])
+        var configuration = RequestManager.Configuration(transport: .custom(transport.transport))
+        configuration.retries = RetryPolicy(baseDelay: .milliseconds(1))
+        let response = try await RequestManager(configuration: configuration).send(
+            Request<String>.get(server.url("/a")))
+        #expect(response.value == "ok")
+        #expect(response.attempts.map(\.statusCode) == [503, 429, 200])
+    }
+
+    @Test(arguments: ConformingTransport.all)
+    func aBodyThatWasCutIsFetchedAgain(transport: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue(.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"))
+        server.enqueue(.status(200, body: "0123456789"))
+        var configuration = RequestManager.Configuration(transport: .custom(transport.transport))
+        configuration.retries = RetryPolicy(baseDelay: .milliseconds(1))
+        let response = try await RequestManager(configuration: configuration).send(
+            Request<String>.get(server.url("/a")))
+        #expect(response.value == "0123456789")
+        #expect(response.attempts.map(\.failure) == [.connectionLost, nil])
+    }
+}

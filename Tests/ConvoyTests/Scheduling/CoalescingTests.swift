@@ -1,0 +1,150 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct CoalescingTests {
+    private func request(_ name: String = "a") -> Request<Data> { Request.stub(name).coalesced() }
+
+    @Test func equalGetsShareOneTransfer() async throws {
+        let server = StubServer.held()
+        let manager = server.manager(2, perHost: 1)
+        let operations = (0..<100).map { _ in manager.enqueue(request()) }
+        await server.exchanges.wait()
+        let late = manager.enqueue(request())
+        server.exchanges.events.first?.answer(200, body: Data("shared".utf8))
+        for operation in operations + [late] {
+            #expect(try await operation.response().value == Data("shared".utf8))
+        }
+        await manager.drain()
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func whoComesAfterTheEndIsSentByItself() async throws {
+        let server = StubServer()
+        let manager = server.manager()
+        try await manager.send(request())
+        try await manager.send(request())
+        #expect(server.exchanges.count == 2)
+    }
+
+    @Test(arguments: [
+        Request.stub("b").coalesced(), Request.stub("a"), Request.stub("a").header("Accept", "x").coalesced(),
+        Request.stub("a").accepting(.any).coalesced(), Request<Data>.post("http://stub/a").body(Data()).coalesced(),
+        Request.stub("a").maximumBodyBytes(1).coalesced(),
+    ])
+    func whatIsNotEqualOrNotAskedForIsSentByItself(other: Request<Data>) async {
+        let server = StubServer.held()
+        let manager = server.manager()
+        manager.enqueue(request())
+        manager.enqueue(other)
+        await server.exchanges.wait(count: 2)
+        manager.cancelAll()
+        await manager.drain()
+    }
+
+    @Test func eachDecodesForItself() async throws {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let text = manager.enqueue(Request<String>.get("http://stub/a").coalesced())
+        let number = manager.enqueue(Request<Int>.get("http://stub/a").coalesced())
+        await server.exchanges.wait()
+        server.exchanges.events.first?.answer(200, body: Data("42".utf8))
+        #expect(try await text.response().value == "42")
+        #expect(try await number.response().value == 42)
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func aFailureIsEverybodysWithItsResponse() async {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let operations = (0..<3).map { _ in manager.enqueue(request()) }
+        await server.exchanges.wait()
+        server.exchanges.events.first?.answer(404, body: Data("none".utf8))
+        for operation in operations {
+            let error = await #expect(throws: RequestError.self) { try await operation.response() }
+            #expect(error?.code == .unacceptableStatus)
+            #expect(error?.body == Data("none".utf8))
+        }
+        await manager.drain()
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func eachCancelsAloneAndTheLastOneCancelsTheTransfer() async {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let operations = (0..<3).map { _ in manager.enqueue(request()) }
+        let exchange = await server.exchanges.wait()[0]
+        operations[0].cancel()
+        operations[1].cancel()
+        #expect(operations[0].error?.code == .cancelled)
+        #expect(!exchange.isCancelled)
+        #expect(operations[2].error == nil)
+        operations[2].cancel()
+        await manager.drain()
+        await turns(within: .seconds(10)) { exchange.isCancelled }
+        #expect(exchange.isCancelled)
+    }
+
+    @Test func oneThatIsCancelledLeavesTheOthersTheirAnswer() async throws {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let first = manager.enqueue(request())
+        let second = manager.enqueue(request())
+        let exchange = await server.exchanges.wait()[0]
+        first.cancel()
+        exchange.answer(200, body: Data("x".utf8))
+        #expect(try await second.response().value == Data("x".utf8))
+    }
+
+    @Test func theHighestPriorityCounts() async throws {
+        let server = StubServer.held()
+        let manager = server.manager(1)
+        manager.enqueue(Request.stub("first"))
+        await server.exchanges.wait()
+        manager.enqueue(request("shared").priority(.low))
+        manager.enqueue(Request.stub("normal"))
+        let high = manager.enqueue(request("shared"))
+        high.queuePriority = .high
+        for count in 1...3 { await server.exchanges.wait(count: count).last?.answer(200) }
+        await manager.drain()
+        #expect(server.paths == ["/first", "/shared", "/normal"])
+    }
+
+    @Test func theCarrierIsNobodysOwn() async {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let operation = manager.enqueue(request())
+        await server.exchanges.wait()
+        #expect(manager.operations == [operation])
+        #expect(manager.why(operation).hasPrefix("shares a transfer"))
+        manager.cancelAll()
+        await manager.drain()
+    }
+
+    @Test func redirectsAndRetriesHappenOnceForAll() async throws {
+        let server = StubServer { exchange in
+            guard exchange.request.url.path == "/a" else { return exchange.answer(200, body: Data("moved".utf8)) }
+            exchange.answer(302, headerFields: ["Location": "/b"])
+        }
+        let manager = server.manager()
+        manager.isSuspended = true
+        let operations = (0..<10).map { _ in manager.enqueue(request()) }
+        manager.isSuspended = false
+        for operation in operations {
+            let response = try await operation.response()
+            #expect(response.value == Data("moved".utf8))
+            #expect(response.redirects == [URL(string: "http://stub/b")])
+        }
+        #expect(server.paths == ["/a", "/b"])
+    }
+
+    @Test func nothingIsKeptAlive() async throws {
+        let leaks = LeakCheck()
+        let server = StubServer()
+        let manager = server.manager()
+        for _ in 0..<20 { _ = leaks.watch(manager.enqueue(request())) }
+        await manager.drain()
+        await leaks.expectAllGone()
+    }
+}

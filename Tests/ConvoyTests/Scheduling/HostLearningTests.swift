@@ -1,0 +1,106 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Learned limits and breakers, as a manager uses them, in virtual time.
+@Suite struct HostLearningTests {
+    private func manager(
+        _ server: StubServer, _ clock: VirtualClock, limits: AdaptiveLimits? = nil, breaker: BreakerPolicy? = nil
+    ) -> RequestManager {
+        server.manager(100, perHost: 100, clock: clock) { configuration in
+            configuration.hostLimits = limits
+            configuration.breaker = breaker
+        }
+    }
+
+    @Test func aHostBeginsWithTheInitialLimitAndGrows() async {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = manager(server, clock, limits: AdaptiveLimits(initial: 4))
+        for index in 0..<40 { manager.enqueue(Request.stub("\(index)")) }
+        await server.exchanges.wait(count: 4)
+        #expect(server.exchanges.count == 4)
+        for index in 0..<4 {
+            clock.advance(by: .milliseconds(10))
+            server.exchanges.events[index].answer(200)
+        }
+        // A round trip without a refusal doubles it, at most.
+        await turns(within: .seconds(10)) { server.exchanges.count > 8 }
+        #expect((9...12).contains(server.exchanges.count))
+        manager.cancelAll()
+        await manager.drain()
+    }
+
+    @Test func aHostThatRefusesGetsLess() async {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = manager(server, clock, limits: AdaptiveLimits(initial: 8))
+        for index in 0..<40 { manager.enqueue(Request.stub("\(index)")) }
+        let first = await server.exchanges.wait(count: 8)
+        clock.advance(by: .milliseconds(10))
+        for exchange in first.prefix(2) { exchange.answer(429) }
+        await turns(within: .seconds(10)) { manager.operations.count == 38 }
+        // Two slots are free, and one of them has gone with the limit.
+        await turns(within: .seconds(10)) { server.exchanges.count > 8 }
+        #expect(server.exchanges.count == 9)
+        #expect(manager.operations.last.map { manager.why($0).contains("8 were too many") } == true)
+        manager.cancelAll()
+        await manager.drain()
+    }
+
+    @Test func aHostThatKeepsFailingIsLeftAloneAndTriedByOne() async throws {
+        let clock = VirtualClock()
+        let isWell = Locked(false)
+        let server = StubServer { exchange in
+            if exchange.request.url.host() == "well" || isWell.withLock({ $0 }) { return exchange.answer(200) }
+            exchange.finish(RequestError(.connectionFailed, "refused"))
+        }
+        let manager = manager(server, clock, breaker: BreakerPolicy(failuresInARow: 3, openTime: .seconds(5)))
+        for _ in 0..<3 { _ = try? await manager.send(Request.stub("a", host: "ill")) }
+        let waiting = (0..<10).map { manager.enqueue(Request.stub("\($0)", host: "ill")) }
+        try await manager.send(Request.stub("b", host: "well"))
+        #expect(manager.why(waiting[0]).contains("failed 3 times in a row; the next try is in 5.0 s"))
+        #expect(server.exchanges.count == 4)
+        // One tries, fails, and the time doubles.
+        clock.advance(by: .seconds(5))
+        _ = try? await waiting[0].response()
+        #expect(server.exchanges.count == 5)
+        clock.advance(by: .milliseconds(9_999))
+        #expect(server.exchanges.count == 5)
+        isWell.withLock { $0 = true }
+        clock.advance(by: .milliseconds(1))
+        for operation in waiting.dropFirst() { _ = try await operation.response() }
+        #expect(server.exchanges.count == 14)
+    }
+
+    @Test func whoTriesTheHostAndIsCancelledLeavesTheTryToTheNext() async throws {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = manager(server, clock, breaker: BreakerPolicy(failuresInARow: 1, openTime: .seconds(5)))
+        let first = manager.enqueue(Request.stub("a"))
+        await server.exchanges.wait()[0].answer(500)
+        _ = try? await first.response()
+        let (second, third) = (manager.enqueue(Request.stub("b")), manager.enqueue(Request.stub("c")))
+        #expect(server.exchanges.count == 1)
+        clock.advance(by: .seconds(5))
+        await server.exchanges.wait(count: 2)
+        second.cancel()
+        await server.exchanges.wait(count: 3)[2].answer(200)
+        _ = try await third.response()
+    }
+
+    @Test func aMissingPageIsNoFailureOfItsHost() async throws {
+        let (server, clock) = (StubServer { $0.answer(404) }, VirtualClock())
+        let manager = manager(server, clock, breaker: BreakerPolicy(failuresInARow: 1))
+        for _ in 0..<5 { _ = try? await manager.send(Request.stub("a")) }
+        #expect(server.exchanges.count == 5)
+    }
+
+    @Test func whatWaitsForABrokenHostPastItsDeadlineIsToldAtOnce() async {
+        let (server, clock) = (StubServer { $0.answer(500) }, VirtualClock())
+        let manager = manager(server, clock, breaker: BreakerPolicy(failuresInARow: 1, openTime: .seconds(5)))
+        _ = try? await manager.send(Request.stub("a"))
+        let operation = manager.enqueue(Request.stub("b").deadline(.seconds(4)))
+        let error = await #expect(throws: RequestError.self) { try await operation.response() }
+        #expect(error?.code == .deadlineExceeded)
+        #expect(server.exchanges.count == 1)
+    }
+}

@@ -1,0 +1,234 @@
+import Testing
+
+@testable import Convoy
+
+@Suite struct HostBreakerTests {
+    private let start = ContinuousClock.now
+
+    private func breaker(failuresInARow: Int = 5, rate: Double? = nil) -> HostBreaker {
+        var policy = BreakerPolicy(failuresInARow: failuresInARow)
+        policy.failureRate = rate
+        return HostBreaker(policy)
+    }
+
+    /// Lets a request out and ends it at once; nil when none is let out.
+    @discardableResult
+    private func request(
+        _ breaker: inout HostBreaker, fails: Bool, at now: ContinuousClock.Instant
+    ) -> HostBreaker.Admission {
+        let admission = breaker.admits(now: now)
+        switch admission {
+        case .admit(let pass), .probe(let pass): breaker.finished(pass, isFailure: fails, now: now)
+        case .refuse: break
+        }
+        return admission
+    }
+
+    private func open(_ breaker: inout HostBreaker, at now: ContinuousClock.Instant) {
+        for _ in 0..<5 { request(&breaker, fails: true, at: now) }
+    }
+
+    @Test func documentedExampleCompiles() {
+        var policy = BreakerPolicy()
+        policy.failuresInARow = 10
+        policy.openTime = .seconds(1)
+        #expect(HostBreaker(policy).isPristine)
+    }
+
+    @Test func fiveFailuresInARowOpenIt() {
+        var breaker = breaker()
+        for _ in 0..<4 { request(&breaker, fails: true, at: start) }
+        request(&breaker, fails: false, at: start)
+        for _ in 0..<4 { request(&breaker, fails: true, at: start) }
+        #expect(breaker.phase == .closed)
+        #expect(breaker.words(now: start) == nil)
+        request(&breaker, fails: true, at: start)
+        #expect(breaker.phase == .open(until: start + .seconds(5)))
+        #expect(breaker.admits(now: start + .milliseconds(4999)) == .refuse(until: start + .seconds(5)))
+    }
+
+    @Test func saysWhyAndWhenTheNextTryIs() {
+        var breaker = breaker()
+        open(&breaker, at: start)
+        #expect(
+            breaker.words(now: start + .milliseconds(1850))
+                == "its host failed 5 times in a row; the next try is in 3.2 s")
+        #expect(
+            breaker.words(now: start + .seconds(100)) == "its host failed 5 times in a row; the next try is in 0.0 s")
+        _ = breaker.admits(now: start + .seconds(5))
+        #expect(
+            breaker.words(now: start + .seconds(5))
+                == "its host failed 5 times in a row; one request is trying it now")
+    }
+
+    @Test func onlyOneTriesTheHostAndItsSuccessClosesIt() throws {
+        var breaker = breaker()
+        open(&breaker, at: start)
+        let now = start + .seconds(5)
+        guard case .probe(let pass) = breaker.admits(now: now) else {
+            Issue.record("no probe")
+            return
+        }
+        for _ in 0..<3 { #expect(breaker.admits(now: now) == .refuse(until: now + .seconds(60))) }
+        breaker.finished(pass, isFailure: false, now: now)
+        #expect(breaker.phase == .closed)
+        #expect(breaker.isPristine)
+        for _ in 0..<4 { request(&breaker, fails: true, at: now) }
+        #expect(breaker.phase == .closed)
+    }
+
+    @Test func openTimeDoublesToItsMaximumAndIsShortAgainAfterASuccess() {
+        var breaker = breaker()
+        open(&breaker, at: start)
+        var now = start
+        var times: [Int64] = []
+        for _ in 0..<6 {
+            guard case .open(let until) = breaker.phase else { break }
+            times.append((until - now).components.seconds)
+            now = until
+            request(&breaker, fails: true, at: now)
+        }
+        #expect(times == [5, 10, 20, 40, 60, 60])
+        now += .seconds(60)
+        request(&breaker, fails: false, at: now)
+        open(&breaker, at: now)
+        #expect(breaker.phase == .open(until: now + .seconds(5)))
+    }
+
+    @Test func cancelledProbeLetsTheNextOneTry() {
+        var breaker = breaker()
+        open(&breaker, at: start)
+        let now = start + .seconds(6)
+        guard case .probe(let pass) = breaker.admits(now: now) else {
+            Issue.record("no probe")
+            return
+        }
+        breaker.cancelled(pass, now: now)
+        guard case .probe(let next) = breaker.admits(now: now) else {
+            Issue.record("no second probe")
+            return
+        }
+        // Too late to say anything.
+        breaker.finished(pass, isFailure: false, now: now)
+        breaker.cancelled(pass, now: now)
+        #expect(breaker.phase == .halfOpen(until: now + .seconds(60)))
+        breaker.finished(next, isFailure: true, now: now)
+        // A cancelled probe was no failure: the time doubles once.
+        #expect(breaker.phase == .open(until: now + .seconds(10)))
+    }
+
+    @Test func probeThatIsNotHeardOfHoldsTheOthersUpForAMinute() {
+        var breaker = breaker()
+        open(&breaker, at: start)
+        let now = start + .seconds(5)
+        guard case .probe(let lost) = breaker.admits(now: now),
+            case .probe(let next) = breaker.admits(now: now + .seconds(60))
+        else {
+            Issue.record("no second probe")
+            return
+        }
+        // It may have been slow only: the first that is heard of decides.
+        #expect(lost == next)
+        breaker.finished(lost, isFailure: false, now: now + .seconds(61))
+        breaker.finished(next, isFailure: true, now: now + .seconds(62))
+        #expect(breaker.phase == .closed)
+    }
+
+    @Test func lateAnswersOfRequestsSentBeforeItOpenedSayNothing() {
+        var breaker = breaker()
+        let passes = (0..<10).compactMap { _ -> HostBreaker.Pass? in
+            guard case .admit(let pass) = breaker.admits(now: start) else { return nil }
+            return pass
+        }
+        for pass in passes { breaker.finished(pass, isFailure: true, now: start) }
+        #expect(breaker.phase == .open(until: start + .seconds(5)))
+        _ = breaker.admits(now: start + .seconds(5))
+        for pass in passes { breaker.finished(pass, isFailure: false, now: start + .seconds(6)) }
+        #expect(breaker.phase == .halfOpen(until: start + .seconds(65)))
+    }
+
+    @Test func cancelledRequestsNeitherCountNorResetTheCount() {
+        var breaker = breaker()
+        for _ in 0..<4 {
+            request(&breaker, fails: true, at: start)
+            if case .admit(let pass) = breaker.admits(now: start) { breaker.cancelled(pass, now: start) }
+        }
+        #expect(breaker.phase == .closed)
+        request(&breaker, fails: true, at: start)
+        #expect(breaker.phase == .open(until: start + .seconds(5)))
+    }
+
+    @Test func shareOfFailuresOpensItWithoutARow() {
+        var breaker = breaker(rate: 0.5)
+        for index in 0..<19 { request(&breaker, fails: index % 2 == 0, at: start + .milliseconds(index)) }
+        #expect(breaker.phase == .closed)
+        request(&breaker, fails: true, at: start + .milliseconds(20))
+        #expect(
+            breaker.words(now: start + .milliseconds(20))
+                == "its host failed 11 of its last 20 requests; the next try is in 5.0 s")
+    }
+
+    @Test func shareIsOfTheLastWhileOnly() {
+        var breaker = breaker(rate: 0.5)
+        for index in 0..<18 { request(&breaker, fails: index % 2 == 0, at: start) }
+        // Eleven seconds later a window of ten has forgotten them.
+        for index in 0..<18 { request(&breaker, fails: index % 2 == 0, at: start + .seconds(11)) }
+        #expect(breaker.phase == .closed)
+        // Six seconds later it has not.
+        for index in 0..<4 { request(&breaker, fails: index % 2 == 0, at: start + .seconds(17)) }
+        #expect(breaker.phase != .closed)
+    }
+
+    @Test func valuesOutOfRangeAreBroughtIntoIt() {
+        var policy = BreakerPolicy(failuresInARow: -1, openTime: .seconds(-1))
+        policy.maximumOpenTime = .seconds(Int64.min)
+        policy.minimumRequests = .min
+        policy.window = .zero
+        policy.failureRate = .nan
+        var breaker = HostBreaker(policy)
+        request(&breaker, fails: true, at: start)
+        // Left alone for no time at all; still one at a time.
+        #expect(breaker.phase == .open(until: start))
+        _ = breaker.admits(now: start)
+        #expect(breaker.admits(now: start) == .refuse(until: start + .seconds(60)))
+        policy = BreakerPolicy(failuresInARow: .max, openTime: .seconds(Int64.max))
+        policy.failureRate = .infinity
+        policy.window = .seconds(Int64.max)
+        policy.minimumRequests = .max
+        breaker = HostBreaker(policy)
+        for _ in 0..<100 { request(&breaker, fails: true, at: start) }
+        #expect(breaker.phase == .closed)
+    }
+
+    /// Every call in every phase, at random, with passes old and new.
+    @Test(arguments: UInt64(1)...20)
+    func neverLetsOutMoreThanOneWhileTheHostIsTried(_ seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var breaker = breaker(failuresInARow: 3, rate: 0.5)
+        var passes: [HostBreaker.Pass] = []
+        var probe: HostBreaker.Pass?
+        var now = start
+        for _ in 0..<5000 {
+            // Never so long that a probe is given up.
+            now += .milliseconds(Int.random(in: 0...20, using: &generator))
+            switch breaker.admits(now: now) {
+            case .admit(let pass):
+                #expect(breaker.phase == .closed)
+                passes.append(pass)
+            case .probe(let pass):
+                #expect(probe == nil)
+                probe = pass
+                passes.append(pass)
+            case .refuse(let until): #expect(until > now)
+            }
+            guard let index = passes.indices.randomElement(using: &generator) else { continue }
+            let pass = passes.remove(at: index)
+            if Int.random(in: 0..<5, using: &generator) == 0 {
+                breaker.cancelled(pass, now: now)
+            } else {
+                breaker.finished(pass, isFailure: Int.random(in: 0..<2, using: &generator) == 0, now: now)
+            }
+            if pass == probe { probe = nil }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+import Testing
+
+@testable import Convoy
+
+/// The learned limit against every fixed one, in virtual time.
+///
+/// The host has *K* workers, each of which takes 50 ms for a request (45 to 55), and *K* walks at random within a
+/// range. What finds no worker free is refused with a 503 after 5 ms, or waits in line. The client always has more work
+/// than it is let do, and a refused request is lost. A run is 42 s long: about 20,000 requests at 24 workers.
+@Suite struct HostLimitSimulationTests {
+    struct Case: CustomTestStringConvertible {
+        let workers: ClosedRange<Int>
+        let step: Int
+        var work = 0
+        let seed: UInt64
+
+        var testDescription: String {
+            "\(workers) workers, changing every \(step / 1000) ms, a refusal costs \(work) us, seed \(seed)"
+        }
+
+        func host(_ excess: SimulatedHost.Excess) -> SimulatedHost {
+            SimulatedHost(workers: .wandering(workers, every: step, seed: seed), excess: excess)
+        }
+    }
+
+    private static let duration = 42_000_000
+
+    /// The best of the fixed limits.
+    ///
+    /// It is in the range in which the workers are: below, none is refused and one more is one more success; above, all
+    /// workers are busy anyway, and one more is refused.
+    private func bestFixed(_ host: SimulatedHost, _ example: Case) -> (
+        best: Simulation.Figures, frugal: Simulation.Figures
+    )? {
+        let limits = stride(
+            from: example.workers.lowerBound, through: example.workers.upperBound, by: max(1, example.workers.count / 8)
+        )
+        let all = limits.map { Simulation.run(host, fixed: $0, for: Self.duration, seed: example.seed) }
+        guard let best = all.max(by: { $0.successes < $1.successes }),
+            // The best has nothing to lose by refusals that cost nothing: the least that is as good but for 1 %.
+            let frugal = all.first(where: { Double($0.successes) >= 0.99 * Double(best.successes) })
+        else { return nil }
+        return (best, frugal)
+    }
+
+    @Test(arguments: [
+        Case(workers: 16...32, step: 250_000, seed: 1), Case(workers: 16...32, step: 1_000_000, seed: 2),
+        Case(workers: 16...32, step: 250_000, work: 2000, seed: 3),
+        Case(workers: 16...32, step: 100_000, work: 2000, seed: 4),
+        Case(workers: 8...16, step: 250_000, work: 2000, seed: 5),
+        Case(workers: 4...8, step: 500_000, work: 2000, seed: 6),
+        Case(workers: 32...60, step: 500_000, work: 2000, seed: 7),
+    ])
+    func isAsFastAsTheBestFixedLimitWithAFractionOfItsRefusals(_ example: Case) throws {
+        let host = example.host(.isRefused(work: example.work))
+        let fixed = try #require(bestFixed(host, example))
+        let learned = Simulation.run(host, learning: AdaptiveLimits(), for: Self.duration, seed: example.seed)
+        #expect(learned.successesPerSecond >= 0.9 * fixed.best.successesPerSecond)
+        #expect(learned.refusalsPerSuccess <= 0.5 * fixed.frugal.refusalsPerSuccess)
+        // Far less than half of them, in truth.
+        #expect(learned.refusalsPerSuccess < 0.03)
+        #expect(!learned.hasOpenedBreaker)
+    }
+
+    /// As far away as that a refusal takes as long as an answer; nearer; and slow.
+    @Test(arguments: [(50_000, 50_000), (10_000, 2000), (300_000, 30_000)], UInt64(21)...22)
+    func distanceAndSlownessOfTheHostDoNotMatter(_ times: (Int, Int), _ seed: UInt64) {
+        // The walk is as slow as the host: nobody follows what is over before an answer is there.
+        let host = SimulatedHost(
+            workers: .wandering(16...32, every: 10 * times.0, seed: seed), excess: .isRefused(work: 0),
+            serviceTime: .fixed(times.0), refusalTime: times.1)
+        let best = Simulation.run(host, fixed: 32, for: 800 * times.0, seed: seed)
+        let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 800 * times.0, seed: seed)
+        #expect(learned.successes * 10 >= best.successes * 9)
+        #expect(learned.refusalsPerSuccess <= 0.5 * best.refusalsPerSuccess)
+        #expect(learned.refusalsPerSuccess < 0.03)
+    }
+
+    /// With refusals that cost nothing no limit is better than all workers busy, which needs no search.
+    @Test(arguments: [16...32, 8...16, 32...60], UInt64(11)...13)
+    func keepsNineTenthsOfAllWorkersBusy(_ workers: ClosedRange<Int>, _ seed: UInt64) {
+        let host = Case(workers: workers, step: 250_000, seed: seed).host(.isRefused(work: 0))
+        let capacity = (0..<Self.duration / 250_000).map { Double(host.workers($0 * 250_000)) * 0.25 / 0.05 }
+        let learned = Simulation.run(host, learning: AdaptiveLimits(), for: Self.duration, seed: seed)
+        #expect(Double(learned.successes) >= 0.9 * capacity.reduce(0, +))
+        #expect(learned.refusalsPerSuccess < 0.02)
+        #expect(!learned.hasOpenedBreaker)
+    }
+
+    @Test(arguments: [2, 4, 8, 24, 48])
+    func steadyHostRefusesFewAndIsKeptBusy(_ workers: Int) {
+        let host = SimulatedHost(workers: .fixed(workers), excess: .isRefused(work: 0))
+        let learned = Simulation.run(host, learning: AdaptiveLimits(), for: Self.duration, seed: 1)
+        #expect(learned.successesPerSecond >= 0.95 * Double(workers) / 0.05)
+        #expect(learned.refusalsPerSuccess < 0.04)
+    }
+
+    @Test(arguments: [8, 16, 24, 28])
+    func hostThatGetsSlowIsKeptBusyWithoutALongLine(_ workers: Int) {
+        let host = SimulatedHost(workers: .fixed(workers), excess: .waits)
+        let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 2 * Self.duration, seed: 1)
+        #expect(learned.successesPerSecond >= 0.98 * Double(workers) / 0.05)
+        // Twice the latency means twice the workers; with the largest limit it would be more.
+        #expect(learned.meanLatency <= 105)
+        #expect(learned.limits.suffix(100).allSatisfy { (workers...2 * workers + 4).contains($0) })
+    }
+
+    @Test(arguments: [24, 100], UInt64(1)...3)
+    func doublingEndsWhenALineBeginsToFormAndTheLineIsGoneInTwoSeconds(_ workers: Int, _ seed: UInt64) {
+        let host = SimulatedHost(workers: .fixed(workers), excess: .waits)
+        let learned = Simulation.run(host, learning: AdaptiveLimits(maximum: 2000), for: 10_000_000, seed: seed)
+        #expect(learned.limits.allSatisfy { $0 <= 4 * workers })
+        #expect(learned.limits[20...].allSatisfy { (workers...2 * workers + 4).contains($0) })
+    }
+
+    @Test(arguments: UInt64(1)...2)
+    func lineThatStandsIsNeverTakenForNormal(_ seed: UInt64) {
+        var limits = AdaptiveLimits()
+        limits.latencyMemory = .seconds(3)
+        let host = Case(workers: 16...32, step: 250_000, seed: seed).host(.waits)
+        let learned = Simulation.run(host, learning: limits, for: 3 * Self.duration, seed: seed)
+        let most = Simulation.run(host, fixed: 64, for: 3 * Self.duration, seed: seed)
+        #expect(learned.successes >= most.successes * 95 / 100)
+        #expect(learned.meanLatency < 110)
+    }
+
+    @Test(arguments: [(8, 16), (16, 32), (24, 48)], UInt64(1)...3)
+    func hostThatGrowsToItsDoubleIsUsedWithinTwoSeconds(_ workers: (Int, Int), _ seed: UInt64) {
+        let timeline = Timeline.changing([workers.0, workers.1], every: 10_000_000)
+        let host = SimulatedHost(workers: timeline, excess: .isRefused(work: 0))
+        let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 20_000_000, seed: seed)
+        #expect(learned.limit(at: 9_900_000) <= workers.0 + 1)
+        #expect(learned.limits[120...].allSatisfy { $0 * 10 >= workers.1 * 8 })
+    }
+
+    @Test(arguments: UInt64(1)...3)
+    func hostThatGetsFasterIsUsedAgain(_ seed: UInt64) {
+        // A line of 16 workers, then of 32: latency falls, and what was too much no longer is.
+        let host = SimulatedHost(workers: .changing([16, 32], every: 10_000_000), excess: .waits)
+        let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 20_000_000, seed: seed)
+        #expect(learned.limit(at: 9_900_000) <= 36)
+        #expect(learned.limits[130...].allSatisfy { $0 >= 32 })
+    }
+
+    @Test func longerWayIsNoLineOnceItHasBeenMeasured() {
+        let host = SimulatedHost(
+            workers: .fixed(24), excess: .waits, serviceTime: .changing([50_000, 150_000], every: 10_000_000))
+        let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 60_000_000, seed: 1)
+        // Taken for a line at first; the best was seen at the start, and after `latencyMemory`, 30 s, is measured anew.
+        #expect(learned.limits[170..<300].allSatisfy { $0 < 24 })
+        #expect(learned.limits[350...].allSatisfy { $0 >= 24 })
+    }
+
+    @Test(arguments: UInt64(1)...3)
+    func outageTakesTheLimitToItsLeastAndIsOverWithinASecond(_ seed: UInt64) {
+        var host = SimulatedHost(workers: .fixed(24), excess: .isRefused(work: 0))
+        host.outage = 5_000_000..<8_000_000
+        let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 12_000_000, seed: seed)
+        #expect(learned.limits[52..<80].allSatisfy { $0 == 1 })
+        #expect(learned.limits[90...].allSatisfy { $0 >= 20 })
+        #expect(learned.hasOpenedBreaker)
+    }
+
+    @Test(arguments: [SimulatedHost.Excess.isRefused(work: 0), .waits])
+    func oneSlowAnswerChangesNothing(_ excess: SimulatedHost.Excess) {
+        var host = SimulatedHost(workers: .fixed(24), excess: excess)
+        // It is sent about 2 s after the start and takes ten: of 24 workers one is missing meanwhile.
+        host.slowRequest = 1000
+        let learned = Simulation.run(host, learning: AdaptiveLimits(), for: 20_000_000, seed: 1)
+        #expect(learned.limits[20...].allSatisfy { $0 >= 21 })
+    }
+}

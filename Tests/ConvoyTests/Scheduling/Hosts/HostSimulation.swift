@@ -1,0 +1,224 @@
+// A host and its client in virtual time, driven by events, without randomness but for the seed.
+
+@testable import Convoy
+
+/// A number that changes over time, such as how many requests a host can work on at once.
+///
+/// Times are in microseconds of virtual time throughout the simulation.
+struct Timeline: Sendable {
+    private let step: Int
+    private let values: [Int]
+
+    /// The same at all times.
+    static func fixed(_ value: Int) -> Timeline { Timeline(step: .max, values: [value]) }
+
+    /// One value, and another from some time on.
+    static func changing(_ values: [Int], every step: Int) -> Timeline { Timeline(step: step, values: values) }
+
+    /// A random walk that begins in the middle of a range: every `step`, up or down by an eighth of it at most.
+    static func wandering(_ range: ClosedRange<Int>, every step: Int, seed: UInt64) -> Timeline {
+        var generator = SeededGenerator(seed: seed)
+        var value = (range.lowerBound + range.upperBound) / 2
+        let stride = max(1, range.count / 8)
+        let values = (0..<4096).map { _ in
+            let next = value + Int.random(in: -stride...stride, using: &generator)
+            value = min(max(next, range.lowerBound), range.upperBound)
+            return value
+        }
+        return Timeline(step: step, values: values)
+    }
+
+    func callAsFunction(_ time: Int) -> Int { values[min(time / step, values.count - 1)] }
+}
+
+/// A host with workers, each of which needs `serviceTime` for a request, a tenth more or less.
+struct SimulatedHost: Sendable {
+    enum Excess: Sendable {
+        /// Answers 503 after `refusalTime` to what finds no worker free; `work` is what that costs a worker later on.
+        case isRefused(work: Int)
+        /// Lets it wait in line: latency grows linearly with the number of requests beyond the workers.
+        case waits
+    }
+
+    var workers: Timeline
+    var excess: Excess
+    var serviceTime = Timeline.fixed(50_000)
+    var refusalTime = 5000
+    /// Times between which everything is answered 503.
+    var outage = 0..<0
+    /// The number of the request that takes ten seconds.
+    var slowRequest: Int?
+}
+
+/// A client with more work than it is let do.
+struct Simulation {
+    /// What became of a simulated client's requests.
+    struct Figures {
+        var successes = 0
+        var refusals = 0
+        /// Whether a breaker that is told of refusals at the least limit has opened.
+        var hasOpenedBreaker = false
+        var latencySum = 0
+        /// The limit at each full 100 ms.
+        var limits: [Int] = []
+        let duration: Int
+
+        var successesPerSecond: Double { Double(successes) * 1e6 / Double(duration) }
+        var refusalsPerSuccess: Double { Double(refusals) / Double(max(1, successes)) }
+        var meanLatency: Double { Double(latencySum) / Double(max(1, successes)) / 1000 }
+        var meanLimit: Double { Double(limits.reduce(0, +)) / Double(max(1, limits.count)) }
+        func limit(at time: Int) -> Int { limits[min(time / 100_000, limits.count - 1)] }
+    }
+
+    private let host: SimulatedHost
+    private var generator: SeededGenerator
+    private var ends = Ends()
+    private var line: [(number: Int, sent: Int)] = []
+    private var firstInLine = 0
+    private var working = 0
+    private var debt = 0
+    private var inFlight = 0
+    private var sentCount = 0
+
+    private init(host: SimulatedHost, seed: UInt64) {
+        self.host = host
+        generator = SeededGenerator(seed: seed)
+    }
+
+    /// A client that is always let do so much.
+    static func run(_ host: SimulatedHost, fixed limit: Int, for duration: Int, seed: UInt64) -> Figures {
+        var simulation = Simulation(host: host, seed: seed)
+        return simulation.run(for: duration, limit: { limit }, finished: { _, _, _, _ in })
+    }
+
+    /// A client that learns how much it may do.
+    static func run(
+        _ host: SimulatedHost, learning limits: AdaptiveLimits, for duration: Int, seed: UInt64
+    ) -> Figures {
+        var simulation = Simulation(host: host, seed: seed)
+        let start = ContinuousClock.now
+        var state = HostLimit(limits)
+        var breaker = HostBreaker(BreakerPolicy())
+        var figures = simulation.run(
+            for: duration, limit: { state.current },
+            finished: { latency, succeeded, inFlight, time in
+                let now = start + .microseconds(time)
+                state.finished(
+                    latency: .microseconds(latency), outcome: succeeded ? .succeeded : .overloaded, inFlight: inFlight,
+                    now: now)
+                // Once open it stays so: nobody asks whether the others may go.
+                guard breaker.phase == .closed, case .admit(let pass) = breaker.admits(now: now) else { return }
+                if succeeded || state.isAtBottom { breaker.finished(pass, isFailure: !succeeded, now: now) }
+            })
+        figures.hasOpenedBreaker = breaker.phase != .closed
+        return figures
+    }
+
+    private mutating func run(
+        for duration: Int, limit: () -> Int, finished: (Int, Bool, Int, Int) -> Void
+    ) -> Figures {
+        var figures = Figures(duration: duration)
+        while inFlight < limit() { send(at: 0) }
+        while let (time, sent, succeeded) = ends.popFirst(), time < duration {
+            while figures.limits.count * 100_000 <= time { figures.limits.append(limit()) }
+            if succeeded {
+                working -= 1
+                figures.successes += 1
+                figures.latencySum += time - sent
+            } else {
+                figures.refusals += 1
+            }
+            finished(time - sent, succeeded, inFlight, time)
+            inFlight -= 1
+            takeFromLine(at: time)
+            while inFlight < limit() { send(at: time) }
+        }
+        return figures
+    }
+
+    private mutating func send(at time: Int) {
+        inFlight += 1
+        sentCount += 1
+        let isFree = working < host.workers(time)
+        if host.outage.contains(time) { return ends.addRefusal(sent: time, at: time + host.refusalTime) }
+        if isFree, firstInLine == line.count { return work(sentCount, sent: time, at: time) }
+        switch host.excess {
+        case .isRefused(let work):
+            debt += work
+            ends.addRefusal(sent: time, at: time + host.refusalTime)
+        case .waits: line.append((sentCount, time))
+        }
+    }
+
+    private mutating func takeFromLine(at time: Int) {
+        while firstInLine < line.count, working < host.workers(time) {
+            work(line[firstInLine].number, sent: line[firstInLine].sent, at: time)
+            firstInLine += 1
+        }
+    }
+
+    private mutating func work(_ number: Int, sent: Int, at time: Int) {
+        working += 1
+        let serviceTime = host.serviceTime(time)
+        var need = serviceTime + Int.random(in: -serviceTime / 10...serviceTime / 10, using: &generator)
+        // What refusing has cost is made up for by those that are served, one service time each at most.
+        let share = min(debt, serviceTime)
+        debt -= share
+        need += number == host.slowRequest ? 10_000_000 : share
+        ends.addSuccess(number, sent: sent, at: time + need)
+    }
+}
+
+/// The ends that are still to come, the next one first.
+///
+/// Refusals all take as long, so they end in the order they began: a line instead of a heap, which matters in debug
+/// builds, for there are millions.
+private struct Ends {
+    private var refusals: [(end: Int, sent: Int)] = []
+    private var firstRefusal = 0
+    /// A heap by time, then by number: the least first.
+    private var successes: [(end: Int, number: Int, sent: Int)] = []
+
+    mutating func addRefusal(sent: Int, at end: Int) { refusals.append((end, sent)) }
+
+    mutating func addSuccess(_ number: Int, sent: Int, at end: Int) {
+        successes.append((end, number, sent))
+        var child = successes.count - 1
+        while child > 0, isBefore(child, (child - 1) / 2) {
+            successes.swapAt(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+    }
+
+    mutating func popFirst() -> (end: Int, sent: Int, succeeded: Bool)? {
+        if firstRefusal < refusals.count {
+            let first = refusals[firstRefusal]
+            if first.end <= successes.first?.end ?? .max {
+                firstRefusal += 1
+                return (first.end, first.sent, false)
+            }
+        }
+        guard let first = successes.first, let last = successes.popLast() else { return nil }
+        if !successes.isEmpty { sink(last) }
+        return (first.end, first.sent, true)
+    }
+
+    private mutating func sink(_ last: (end: Int, number: Int, sent: Int)) {
+        successes[0] = last
+        var parent = 0
+        while true {
+            var least = parent
+            for child in [2 * parent + 1, 2 * parent + 2] where child < successes.count && isBefore(child, least) {
+                least = child
+            }
+            if least == parent { return }
+            successes.swapAt(least, parent)
+            parent = least
+        }
+    }
+
+    private func isBefore(_ left: Int, _ right: Int) -> Bool {
+        let (left, right) = (successes[left], successes[right])
+        return left.end != right.end ? left.end < right.end : left.number < right.number
+    }
+}
