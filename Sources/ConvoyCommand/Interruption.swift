@@ -69,8 +69,8 @@ final class Interruption: Sendable {
             // A source there only looks on: without this the process ends all the same.
             signal(number, SIG_IGN)
         #endif
-        // On Linux the source brings a handler of its own, some time after `resume`. Ignored until then, a signal would be
-        // lost; by default it ends the process, which has not begun anything yet.
+        // On Linux the source brings a handler of its own, some time after `resume`. Ignored until then, a signal would
+        // be lost; by default it ends the process, which has not begun anything yet.
         let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
         source.setEventHandler { [weak self] in self?.received(status) }
         state.withLock { $0.sources.append(source) }

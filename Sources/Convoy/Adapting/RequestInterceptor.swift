@@ -20,7 +20,8 @@ import Foundation
 /// ## Concurrency
 /// `adapt` and `decide` run in a task of the attempt, which is cancelled with its operation; what they return then is
 /// dropped. While they are at work the operation holds no slot, so that they may send requests of their own through the
-/// same manager; give those ``Request/withoutInterceptors()``, or they wait for themselves.
+/// same manager; give those ``Request/withoutInterceptors()``, or they wait for themselves. On a queue of your own it keeps
+/// its place, though: a queue that takes one operation at a time has no room for the other.
 public protocol RequestInterceptor: Sendable {
     /// Changes a request before an attempt.
     ///
@@ -33,8 +34,8 @@ public protocol RequestInterceptor: Sendable {
     /// Whether an adapted request is still good to be sent; asked without a lock right before it is. After false it is
     /// adapted again.
     ///
-    /// A token may have been refreshed while the request waited for its slot. Must be quick: this may be a transport's
-    /// thread.
+    /// A token may have been refreshed while the request waited for its slot. Must be quick: this may be the thread that
+    /// resumes an operation.
     func isCurrent(_ request: PreparedRequest) -> Bool
 
     /// Looks at the end of an attempt: the first interceptor that asks for something gets it.

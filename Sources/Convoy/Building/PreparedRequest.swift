@@ -60,9 +60,10 @@ public struct PreparedRequest: Sendable, Hashable {
     ///
     /// - Throws: `.invalidRequest` with the reason.
     mutating func check() throws(RequestError) {
-        if let defect = method.isToken ? headerFields.defect : "its method is not a token" {
-            throw Self.refusal(defect, summary)
-        }
+        let defect = RequestCore.findDefect(
+            method: method, headerFields: headerFields, hasBody: body != nil, idleTimeout: idleTimeout,
+            transferTimeout: transferTimeout)
+        if let defect { throw Self.refusal(defect, summary) }
         switch url.origin {
         case .failure(let defect): throw Self.refusal(defect.reason, summary)
         case .success(let key): hostKey = key

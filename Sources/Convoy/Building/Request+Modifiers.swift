@@ -8,8 +8,10 @@ extension Request {
     }
 
     /// Adds a header field behind those already there, so that a name can have several values.
-    public func addingHeader(_ name: String, _ value: String) -> Self {
-        changed { $0.headerFields.add(name, value) }
+    ///
+    /// - Parameter isSecret: whether the value is one, as with ``secretHeader(_:_:)``.
+    public func addingHeader(_ name: String, _ value: String, isSecret: Bool = false) -> Self {
+        changed { $0.headerFields.add(name, value, isSecret: isSecret) }
     }
 
     /// Sets a header field whose value is a secret, replacing every value of that name.

@@ -168,17 +168,27 @@ struct RequestCore: Sendable {
 
     func findDefectBesideURL() -> String? {
         if let defect { return defect }
+        if maximumBodyBytes < 0 { return "the body size limit is negative" }
+        if let deadline = policyBox?.policies.deadline, deadline <= .zero { return "the deadline is not positive" }
+        return Self.findDefect(
+            method: method, headerFields: headerFields, hasBody: body != nil, idleTimeout: idleTimeout,
+            transferTimeout: transferTimeout)
+    }
+
+    /// What makes a request one that cannot be sent, wherever it goes.
+    static func findDefect(
+        method: HTTPMethod, headerFields: HeaderFields, hasBody: Bool, idleTimeout: Duration,
+        transferTimeout: Duration?
+    ) -> String? {
         guard method.isToken else { return "the method \(method.rawValue.debugDescription) is not a token" }
         if let defect = headerFields.defect { return defect }
         if headerFields.count > 1, headerFields.values(of: "Host").count > 1 { return "there are two Host fields" }
-        if body == nil, headerFields.contains("Content-Length") || headerFields.contains("Transfer-Encoding") {
+        if !hasBody, headerFields.contains("Content-Length") || headerFields.contains("Transfer-Encoding") {
             return "Content-Length and Transfer-Encoding are set by the transport, and there is no body"
         }
-        if method.rawValue.equalsIgnoringCase("HEAD"), body != nil { return "a HEAD request has no body" }
-        if maximumBodyBytes < 0 { return "the body size limit is negative" }
+        if method.rawValue.equalsIgnoringCase("HEAD"), hasBody { return "a HEAD request has no body" }
         if idleTimeout <= .zero { return "the idle timeout is not positive" }
         if let transferTimeout, transferTimeout <= .zero { return "the transfer timeout is not positive" }
-        if let deadline = policyBox?.policies.deadline, deadline <= .zero { return "the deadline is not positive" }
         return nil
     }
 }

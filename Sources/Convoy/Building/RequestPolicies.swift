@@ -50,7 +50,7 @@ extension Request {
     ///
     /// Only for GET requests whose body stays in memory; equal are those with the same URL and the same header fields.
     /// Each can be cancelled by itself, and the last one cancelled ends the transfer; the highest priority among them
-    /// counts. Redirects, retries and interceptors are those of the first.
+    /// counts. Redirects and retries are those of the first. A request with interceptors of its own shares with nobody.
     public func coalesced() -> Self { changed { $0.policies.isCoalesced = true } }
 
     /// Sets the `Idempotency-Key`, which tells the server that a repetition is one, and allows retries whatever the method.

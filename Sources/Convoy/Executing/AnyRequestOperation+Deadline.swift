@@ -19,7 +19,8 @@ extension AnyRequestOperation {
         guard isFirst else { return }
         let alarm = context.clock.wake(at: deadline) { [weak self] in
             guard let self else { return }
-            onLane { self.deadlineHasPassed() }
+            // Not behind user code of its own that may take its time.
+            context.taskControl.async { self.deadlineHasPassed() }
         }
         let isOver = state.withLock { state in
             state.course?.deadlineAlarm = state.outcome == nil ? alarm : nil
@@ -32,6 +33,7 @@ extension AnyRequestOperation {
     var deadline: ContinuousClock.Instant? { state.withLock { $0.course?.deadline } }
 
     private func deadlineHasPassed() {
+        state.withLock { $0.transfer?.attempt }?.hasRunOutOfTime()
         let why = state.withLock { $0.scheduler }?.why(self) ?? whyWithoutManager
         conclude(.deadlineExceeded, "its deadline has passed: it \(why)\(spentTime)")
     }

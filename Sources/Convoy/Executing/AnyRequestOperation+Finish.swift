@@ -58,13 +58,13 @@ extension AnyRequestOperation {
             state.withLock { $0.machine.commit() }
         }
         deliver()
-        let (scheduler, recipe, watch) = state.withLock { state in
+        let (scheduler, recipe, watch, requests) = state.withLock { state in
             state.finalTags = state.recipe?.core?.tags ?? []
             defer { state.recipe = nil }
-            return (state.scheduler, state.recipe, state.takeWatchIfOver())
+            return (state.scheduler, state.recipe, state.takeWatchIfOver(), state.course?.takeRequests())
         }
         // What they captured goes outside the lock: it may call back from its deinit.
-        withExtendedLifetime((recipe, watch)) { scheduler?.finished(self) }
+        withExtendedLifetime((recipe, watch, requests)) { scheduler?.finished(self) }
         DependencyGraph.release(self, error: error)
     }
 

@@ -27,7 +27,7 @@ extension AnyRequestOperation {
         askInterceptors(attempt.core, after: ending, of: attempt.number) { decision in
             switch decision {
             case .proceed: self.followUp(attempt, ending)
-            case .stop: self.deliver(attempt, ending)
+            case .stop: self.letStand(attempt, ending)
             case .retry(let delay): self.repeatIntercepted(attempt, ending, after: delay)
             }
         }
@@ -38,7 +38,7 @@ extension AnyRequestOperation {
         if ending.isAnswer, let head = ending.head, redirectPolicy.leads(head, of: ending.request) {
             return redirect(attempt, ending, head)
         }
-        guard let error = ending.error, retries(attempt, ending, error) else { return deliver(attempt, ending) }
+        guard let error = ending.error, retries(attempt, ending, error) else { return letStand(attempt, ending) }
     }
 
     private func redirect(_ attempt: Attempt, _ ending: AttemptEnding, _ head: ResponseHead) {
@@ -47,7 +47,7 @@ extension AnyRequestOperation {
         // Interceptors may have sent it elsewhere; what else they added is not carried on.
         (base.url, base.method) = (ending.request.url, ending.request.method)
         switch redirectPolicy.next(after: head, of: base, earlier: records) {
-        case .deliver: deliver(attempt, ending)
+        case .stands: letStand(attempt, ending)
         case .fail(let error):
             conclude(
                 AnyOutcome(error: error.with(request?.summary, response: head)), attempt: attempt.number,
@@ -59,7 +59,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Sends it again when the policy wants that; false when it does not.
+    /// Sends it again when the policy wants that, or ends it when that would come too late; false when neither.
     private func retries(_ attempt: Attempt, _ ending: AttemptEnding, _ error: RequestError) -> Bool {
         let policy = retryPolicy
         let (base, retryCount, deadline) = state.withLock {
@@ -71,11 +71,15 @@ extension AnyRequestOperation {
         var delay = policy.delay(beforeRetry: retryCount + 1, unit: context.unit())
         if ending.isAnswer, let head = ending.head, let told = policy.retryAfter(in: head, now: context.clock.date) {
             // The whole host wants to be left alone; this request comes a little after the others may.
-            scheduler?.hold(base.hostKey, until: ending.ended + told)
+            scheduler?.hold(ending.request.hostKey, until: ending.ended + told)
             delay += told
         }
         // One that can only come too late is not waited for.
-        if let deadline, ending.ended + delay >= deadline { return false }
+        if let deadline, ending.ended + delay >= deadline {
+            let told = error.noting("another attempt, in \(delay.words), would come after its deadline")
+            conclude(AnyOutcome(error: told), attempt: attempt.number, taskHasEnded: ending.taskHasEnded)
+            return true
+        }
         if scheduler?.takeFromRetryBudget() == false { return false }
         again(attempt, ending, .retry(after: delay), base, after: delay) { $0.retryCount += 1 }
         return true
@@ -83,14 +87,15 @@ extension AnyRequestOperation {
 
     private func repeatIntercepted(_ attempt: Attempt, _ ending: AttemptEnding, after delay: Duration) {
         let (base, count) = state.withLock { ($0.nextRequest, $0.course?.interceptionCount ?? 0) }
-        guard let base, count < 10, attempt.core.destination.canBeginAgain else { return deliver(attempt, ending) }
+        guard let base, count < 10, attempt.core.destination.canBeginAgain else { return letStand(attempt, ending) }
         let delay = min(max(.zero, delay), .seconds(1_000_000_000))
         again(attempt, ending, .intercepted(after: delay), base, after: delay) { $0.interceptionCount += 1 }
     }
 
     /// It was decided that the attempt's end is the outcome.
-    private func deliver(_ attempt: Attempt, _ ending: AttemptEnding) {
-        guard let error = ending.error else { return attempt.deliver() }
+    private func letStand(_ attempt: Attempt, _ ending: AttemptEnding) {
+        state.withLock { $0.scheduler }?.leaveInterceptors(self)
+        guard let error = ending.error else { return attempt.giveAnswer() }
         conclude(AnyOutcome(error: error), attempt: attempt.number, taskHasEnded: ending.taskHasEnded)
     }
 
@@ -125,11 +130,12 @@ extension AnyRequestOperation {
     private func queueAgain(at due: ContinuousClock.Instant?) {
         guard let due else { return queueAgain() }
         state.withLock { $0.scheduler }?.standAside(self)
-        state.withLock { $0.course?.wait = .time(due) }
         // Strongly: nobody else may hold an operation that waits; it lets go of its alarm when it ends.
         let alarm = context.clock.wake(at: due) { self.queueAgain() }
         let isOver = state.withLock { state in
             state.course?.waitAlarm = state.outcome == nil ? alarm : nil
+            // It may have rung already.
+            if !alarm.isOver { state.course?.wait = .time(due) }
             return state.outcome != nil
         }
         if isOver { alarm.cancel() }
@@ -152,8 +158,12 @@ extension AnyRequestOperation {
     func goOn() {
         let (attempt, usesDisk) = state.withLock { ($0.machine.beginWaitingAttempt(), $0.usesDisk) }
         guard let attempt else { return }
-        // This may be a transport's thread.
-        if usesDisk || asksInterceptors { onLane { self.launch(attempt) } } else { launch(attempt) }
+        // This may be a transport's thread, on which not every transport can make a task.
+        if usesDisk || asksInterceptors || !context.transport.isReentrant {
+            onLane { self.launch(attempt) }
+        } else {
+            launch(attempt)
+        }
     }
 }
 

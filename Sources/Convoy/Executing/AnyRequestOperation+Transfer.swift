@@ -32,9 +32,14 @@ extension AnyRequestOperation {
     /// Begins the first attempt.
     private func begin(_ attempt: Int) {
         armDeadline()
-        if let scheduler = state.withLock({ $0.scheduler }), scheduler.mustWait(self) {
+        if let scheduler = state.withLock({ $0.course?.carried == nil ? $0.scheduler : nil }), scheduler.mustWait(self)
+        {
             // Its host was put on hold while it waited for the operation queue.
-            guard state.withLock({ $0.machine.putOff(attempt: attempt) }) else { return }
+            let isPutOff = state.withLock { state in
+                // Whoever resumed it may have launched it already.
+                state.transfer == nil && !state.isLaunching && state.machine.putOff(attempt: attempt)
+            }
+            guard isPutOff else { return }
             return queueAgain()
         }
         if asksInterceptors { onLane { self.launch(attempt) } } else { launch(attempt) }

@@ -47,28 +47,34 @@ extension Attempt {
         operation.onLane { self.operation.attempt(self, didEnd: ending) }
     }
 
+    /// The operation's deadline ends it: a host that has not answered by then is one that does not.
+    func hasRunOutOfTime() {
+        guard receiving.withLock({ $0.accepts && $0.head == nil }) else { return }
+        learn(statusCode: nil, RequestError(.deadlineExceeded, "no answer in time"))
+    }
+
     private func learn(statusCode: Int?, _ failure: RequestError?) {
         guard let scheduler = operation.state.withLock({ $0.scheduler }), scheduler.learns else { return }
         scheduler.learn(from: operation, started: started, statusCode: statusCode, failure: failure)
     }
 
     /// It was decided that an acceptable answer is the answer.
-    func deliver() {
+    func giveAnswer() {
         let received = receiving.withLock { $0.isOver ? nil : $0 }
         guard let received, let head = received.head, let sink = received.sink else { return }
         switch received.keeping {
         case .inDestination: complete(sink, head, received.metrics)
-        case .aside: sink.finish { self.moveToDestination($0, head, received.metrics) }
+        case .aside: sink.finish { self.moveToDestination($0, head, received) }
         }
     }
 
     /// The body that was kept aside, because another attempt might have followed, is wanted after all.
     private func moveToDestination(
-        _ kept: Result<ReceivedBody, RequestError>, _ head: ResponseHead, _ metrics: TransferMetrics?
+        _ kept: Result<ReceivedBody, RequestError>, _ head: ResponseHead, _ received: Receiving
     ) {
         do throws(RequestError) {
             let body = try kept.get().data
-            guard body.count < Self.asideBytes else {
+            guard received.asideCount <= Self.asideBytes else {
                 throw RequestError(
                     .bodyTooLarge, "only \(Self.asideBytes) bytes are kept of an answer that asks for another request")
             }
@@ -79,9 +85,9 @@ extension Attempt {
             }
             guard !isOver else { return sink.discard {} }
             try sink.write(body)
-            complete(sink, head, metrics)
+            complete(sink, head, received.metrics)
         } catch {
-            conclude(with: error.with(response: head), taskHasEnded: true)
+            conclude(with: error.with(response: head), taskHasEnded: received.taskHasEnded)
         }
     }
 

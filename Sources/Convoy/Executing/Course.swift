@@ -33,7 +33,7 @@ final class Course: @unchecked Sendable {
     var interceptorTask: Task<Void, Never>?
 
     /// For the response: those of the operation that brought the answer.
-    var earlierAttempts: [AttemptRecord] { carried?.earlierAttempts ?? records }
+    var earlierAttempts: [AttemptRecord] { carried?.attempts ?? records }
 
     enum Wait {
         case time(ContinuousClock.Instant)
@@ -45,6 +45,12 @@ final class Course: @unchecked Sendable {
     func takeCallers() -> Callers {
         defer { (deadlineAlarm, waitAlarm, interceptorTask) = (nil, nil, nil) }
         return Callers(alarms: [deadlineAlarm, waitAlarm].compactMap { $0 }, task: interceptorTask)
+    }
+
+    /// What an operation that has finished needs no more (rule 6); to be let go of outside the lock.
+    func takeRequests() -> (PreparedRequest?, PreparedRequest?, Response<Data>?) {
+        defer { (request, adapted, carried) = (nil, nil, nil) }
+        return (request, adapted, carried)
     }
 
     struct Callers {

@@ -4,7 +4,7 @@ import Foundation
 /// One attempt of a request: when it was sent, why it ended, what was waited after it.
 ///
 /// A redirect, a retry and an answer to a challenge are attempts of their own (see ``Response/attempts``).
-public struct AttemptRecord: Sendable, Hashable, CustomStringConvertible {
+public struct AttemptRecord: Sendable, Hashable {
     /// What came after an attempt.
     public enum Next: Sendable, Hashable {
         /// Nothing: its end is the outcome.
@@ -37,12 +37,31 @@ public struct AttemptRecord: Sendable, Hashable, CustomStringConvertible {
     public internal(set) var next = Next.outcome
     /// What the transport measured of it.
     public internal(set) var metrics: TransferMetrics?
+}
 
+extension AttemptRecord: CustomStringConvertible, CustomReflectable {
     /// One line, without credentials.
     public var description: String {
         let what = statusCode.map(String.init) ?? failure?.description ?? "no answer"
         return "\(number): \(method) \(url.redactedString) (\(what))"
     }
+    /// The description only: a reflection would show what descriptions leave out.
+    public var customMirror: Mirror { Mirror(self, children: ["attempt": description]) }
+}
+
+extension AttemptRecord.Next: CustomStringConvertible, CustomReflectable {
+    /// In words, without credentials.
+    public var description: String {
+        switch self {
+        case .outcome: "the outcome"
+        case .redirect(let url): "a redirect to \(url.redactedString)"
+        case .retry(let delay): "a retry after \(delay.words)"
+        case .intercepted(let delay): "another attempt after \(delay.words), as an interceptor asked"
+        case .suspended: "suspended"
+        }
+    }
+    /// The description only: a reflection would show what descriptions leave out.
+    public var customMirror: Mirror { Mirror(self, children: ["next": description]) }
 }
 
 extension [AttemptRecord] {

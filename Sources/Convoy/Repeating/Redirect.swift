@@ -39,7 +39,7 @@ public enum RedirectDecision: Sendable, Hashable {
 /// What follows an answer.
 enum RedirectStep: Sendable {
     /// It leads nowhere: it is the answer.
-    case deliver
+    case stands
     /// Another request is sent.
     case follow(PreparedRequest, leavesOrigin: Bool)
     /// The request fails.

@@ -20,7 +20,7 @@ extension RedirectPolicy {
     ///     count.
     /// - Thread: the operation's; the hook is called.
     func next(after head: ResponseHead, of request: PreparedRequest, earlier: [AttemptRecord]) -> RedirectStep {
-        guard maximumCount > 0, let target = RedirectTarget(head, of: request) else { return .deliver }
+        guard maximumCount > 0, let target = RedirectTarget(head, of: request) else { return .stands }
         let trail = RedirectTrail(earlier: earlier, request: request, statusCode: head.statusCode)
         do throws(RequestError) {
             guard trail.count <= maximumCount else {

@@ -77,12 +77,20 @@ final class SystemClock: RequestClock {
 
     private struct State {
         var agenda = Agenda()
-        /// What the timer is set to.
+        /// What the timer is set to, or about to be.
         var armed: ContinuousClock.Instant?
     }
 
     private let queue = DispatchQueue(label: "convoy.clock")
+    /// Set on the queue only.
+    private nonisolated(unsafe) let timer: any DispatchSourceTimer
     private let state = Locked(State())
+
+    private init() {
+        timer = DispatchSource.makeTimerSource(queue: queue)
+        timer.setEventHandler { [unowned self] in ring() }
+        timer.activate()
+    }
 
     var now: ContinuousClock.Instant { .now }
     var date: Date { Date() }
@@ -95,26 +103,24 @@ final class SystemClock: RequestClock {
             state.armed = instant
             return true
         }
-        if isEarlier { arm(instant) }
+        // There, so that of two threads that set it the earlier moment wins.
+        if isEarlier { queue.async { self.ring() } }
         return alarm
     }
 
-    private func arm(_ instant: ContinuousClock.Instant) {
-        // At most an hour at a time: what is further away is looked at again, and no arithmetic can overflow.
-        let wait = min(max(.zero, ContinuousClock.now.duration(to: instant)), .seconds(3_600))
-        // Rounded up: a timer that is early by a fraction would find nothing due and be set again.
-        let nanoseconds = Int((wait.seconds * 1e9).rounded(.up)) + 1
-        queue.asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) { self.ring(armedFor: instant) }
-    }
-
-    private func ring(armedFor armed: ContinuousClock.Instant) {
-        // An earlier moment was set meanwhile: its own timer does the rest.
-        guard state.withLock({ $0.armed == armed }) else { return }
+    /// Rings what is due, and sets the timer to what is next.
+    ///
+    /// - Thread: the clock's queue.
+    private func ring() {
         while let alarm = state.withLock({ $0.agenda.takeDue(.now) }) { alarm.ring() }
         let next = state.withLock { state in
             state.armed = state.agenda.next
             return state.armed
         }
-        if let next { arm(next) }
+        guard let next else { return }
+        // At most an hour at a time: what is further away is looked at again, and no arithmetic can overflow.
+        let wait = min(max(.zero, ContinuousClock.now.duration(to: next)), .seconds(3_600))
+        // Rounded up: a timer that is early by a fraction would find nothing due and be set again.
+        timer.schedule(deadline: .now() + .nanoseconds(Int((wait.seconds * 1e9).rounded(.up)) + 1))
     }
 }

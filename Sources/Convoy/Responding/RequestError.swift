@@ -110,6 +110,15 @@ public struct RequestError: Error, Sendable {
     }
 }
 
+extension RequestError {
+    /// The same error, telling more.
+    func noting(_ note: String) -> RequestError {
+        RequestError(
+            code, "\(message); \(note)", summary: storage.summary, response: response, body: body,
+            underlying: underlying, isRetryable: isRetryable, attempts: attempts)
+    }
+}
+
 extension RequestError: CustomStringConvertible, LocalizedError {
     /// One line: the code, the request and the message.
     public var description: String {

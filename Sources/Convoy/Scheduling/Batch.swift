@@ -207,7 +207,7 @@ public final class Batch<Output: Sendable>: Sendable {
             }
             return (taken.0, taken.1, taken.2, state.takeFinish())
         }
-        manager.holdingBack { for operation in operations { operation.cancel() } }
+        manager.frozen { for operation in operations { operation.cancel() } }
         pulling?.cancel()
         room?.resume()
         tell()

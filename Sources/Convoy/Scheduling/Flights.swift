@@ -2,27 +2,57 @@
 import Foundation
 
 /// What makes two requests equal: they may share a transfer.
-struct FlightKey: Hashable {
+///
+/// A reference: the ticket of a queued operation stays small.
+final class FlightKey: Sendable {
     let request: PreparedRequest
     let acceptableStatusCodes: StatusCheck
     let maximumBodyBytes: Int64
+    let usesManagerInterceptors: Bool
 
     /// Nil for a request that shares with nobody.
     init?(_ core: RequestCore, _ request: PreparedRequest) {
-        guard core.policyBox?.policies.isCoalesced == true, request.method == .get, request.body == nil,
-            case .memory = core.destination
+        // Interceptors of its own may send it in another's name.
+        guard let policies = core.policyBox?.policies, policies.isCoalesced, policies.interceptors.isEmpty,
+            request.method == .get, request.body == nil, case .memory = core.destination
         else { return nil }
         self.request = request
         acceptableStatusCodes = core.acceptableStatusCodes
         maximumBodyBytes = core.maximumBodyBytes
+        usesManagerInterceptors = policies.usesManagerInterceptors
+    }
+}
+
+extension FlightKey: Hashable {
+    static func == (left: FlightKey, right: FlightKey) -> Bool {
+        left.request == right.request && left.acceptableStatusCodes == right.acceptableStatusCodes
+            && left.maximumBodyBytes == right.maximumBodyBytes
+            && left.usesManagerInterceptors == right.usesManagerInterceptors
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(request)
+        hasher.combine(maximumBodyBytes)
     }
 }
 
 /// The transfers that are shared: each is an operation of its own, the carrier, with its riders.
+///
+/// A value, without lock; each change costs O(1), however many ride.
 struct Flights {
     private struct Flight {
         let carrier: RequestOperation<Data>
-        var riders: [ObjectIdentifier: AnyRequestOperation]
+        var riders: [ObjectIdentifier: (operation: AnyRequestOperation, rank: Int)] = [:]
+        /// How many riders there are of each rank.
+        var counts = [0, 0, 0, 0, 0]
+
+        mutating func set(_ rider: AnyRequestOperation, _ rank: Int?) {
+            let old = riders.removeValue(forKey: ObjectIdentifier(rider))
+            if let old { counts[old.rank] -= 1 }
+            guard let rank else { return }
+            riders[ObjectIdentifier(rider)] = (rider, rank)
+            counts[rank] += 1
+        }
     }
 
     private var flights: [FlightKey: Flight] = [:]
@@ -31,32 +61,38 @@ struct Flights {
     ///
     /// - Returns: the carrier, and whether it is the new one.
     mutating func board(
-        _ rider: AnyRequestOperation, _ key: FlightKey, new carrier: RequestOperation<Data>
+        _ rider: AnyRequestOperation, _ priority: Operation.QueuePriority, _ key: FlightKey,
+        new carrier: RequestOperation<Data>
     ) -> (carrier: RequestOperation<Data>, isNew: Bool) {
         let isNew = flights[key] == nil
         let carrier = flights[key]?.carrier ?? carrier
-        flights[key, default: Flight(carrier: carrier, riders: [:])].riders[ObjectIdentifier(rider)] = rider
+        flights[key, default: Flight(carrier: carrier)].set(rider, priority.rank)
         return (carrier, isNew)
+    }
+
+    /// Notes another priority of somebody who rides.
+    mutating func change(_ rider: AnyRequestOperation, _ priority: Operation.QueuePriority, _ key: FlightKey) {
+        if flights[key]?.riders[ObjectIdentifier(rider)] != nil { flights[key]?.set(rider, priority.rank) }
     }
 
     /// Takes a rider off; the result is the carrier that nobody is left for.
     mutating func leave(_ rider: AnyRequestOperation, _ key: FlightKey) -> RequestOperation<Data>? {
-        guard flights[key]?.riders.removeValue(forKey: ObjectIdentifier(rider)) != nil,
-            flights[key]?.riders.isEmpty == true
-        else { return nil }
-        return flights.removeValue(forKey: key)?.carrier
+        guard flights[key]?.riders[ObjectIdentifier(rider)] != nil else { return nil }
+        flights[key]?.set(rider, nil)
+        return flights[key]?.riders.isEmpty == true ? flights.removeValue(forKey: key)?.carrier : nil
     }
 
     /// The carrier has finished: whoever comes now is too late for it.
     mutating func land(_ carrier: RequestOperation<Data>, _ key: FlightKey) -> [AnyRequestOperation] {
         guard flights[key]?.carrier === carrier else { return [] }
-        return flights.removeValue(forKey: key).map { Array($0.riders.values) } ?? []
+        return flights.removeValue(forKey: key).map { $0.riders.values.map(\.operation) } ?? []
     }
 
     func carrier(_ key: FlightKey) -> RequestOperation<Data>? { flights[key]?.carrier }
 
-    func priorities(_ key: FlightKey) -> [Operation.QueuePriority] {
-        flights[key]?.riders.values.map(\.queuePriority) ?? []
+    /// The highest priority among the riders.
+    func priority(_ key: FlightKey) -> Operation.QueuePriority? {
+        flights[key]?.counts.firstIndex { $0 > 0 }.map { Operation.QueuePriority(rank: $0) }
     }
 }
 
@@ -83,30 +119,43 @@ extension Scheduler {
         core.priority = operation.queuePriority
         let made = RequestOperation<Data>(
             recipe: Recipe(Request<Data>(core: core) { body, _ in body.data }), context: context)
-        let (carrier, isNew) = flights.withLock { $0.board(operation, key, new: made) }
+        let priority = operation.queuePriority
+        let (carrier, isNew) = flights.withLock { $0.board(operation, priority, key, new: made) }
         if isNew {
-            carrier.whenFinished(FinishHandler(place: .here) { [unowned carrier] _ in self.land(carrier, key) })
+            // There may be many riders, and the end of a transfer is told on the transport's thread.
+            carrier.whenFinished(FinishHandler(place: .lane) { [unowned carrier] _ in self.land(carrier, key) })
             enqueue(carrier, isCarrier: true)
         } else {
-            raiseCarrier(of: operation)
+            setPriority(ofCarrier: key)
         }
         // It may have ended while it boarded.
         if operation.state.withLock({ $0.outcome != nil }) { leaveFlight(operation, key) }
         return true
     }
 
-    /// The highest priority among the riders counts.
+    /// The priority of an operation has changed: if it rides, the highest among the riders counts.
     func raiseCarrier(of operation: AnyRequestOperation) {
-        guard let key = change(operation, { $1.status == .riding ? $1.flight : nil }) ?? nil,
-            let carrier = flights.withLock({ $0.carrier(key) }),
-            let highest = flights.withLock({ $0.priorities(key) }).max(by: { $0.rawValue < $1.rawValue }),
-            highest != carrier.queuePriority
-        else { return }
-        carrier.queuePriority = highest
+        guard let key = change(operation, { $1.status == .riding ? $1.flight : nil }) ?? nil else { return }
+        let priority = operation.queuePriority
+        flights.withLock { $0.change(operation, priority, key) }
+        setPriority(ofCarrier: key)
+    }
+
+    private func setPriority(ofCarrier key: FlightKey) {
+        // Until what was looked at is what was set: another thread may have changed it between the two.
+        while let (carrier, priority) = flights.withLock({ flights in
+            flights.carrier(key).flatMap { carrier in flights.priority(key).map { (carrier, $0) } }
+        }), carrier.queuePriority != priority {
+            carrier.queuePriority = priority
+        }
     }
 
     func leaveFlight(_ operation: AnyRequestOperation, _ key: FlightKey) {
-        flights.withLock { $0.leave(operation, key) }?.cancel()
+        if let carrier = flights.withLock({ $0.leave(operation, key) }) {
+            carrier.cancel()
+        } else {
+            setPriority(ofCarrier: key)
+        }
     }
 
     /// Hands the carrier's answer to its riders, each on its own lane.
@@ -132,7 +181,7 @@ extension Scheduler {
         let isBoarded = change(rider) { state, ticket -> Bool in
             guard ticket.status == .riding else { return false }
             // It needs no connection any more, and so no slot of its host; the operation queue's limit is Foundation's.
-            if isSuspended { ticket.status = .held } else { state.room.takeBack(ticket) }
+            if isSuspended { ticket.status = .suspended } else { state.room.takeBack(ticket) }
             return !isSuspended
         }
         if isBoarded == true { handOver(rider) }

@@ -86,7 +86,8 @@ public final class RequestManager: Sendable {
 
     /// Whether the queue starts no more operations.
     ///
-    /// What runs goes on; a cancelled operation is still told so at once.
+    /// Attempts under way go on; what follows one, a redirect or a retry, waits. A cancelled operation is still told so at
+    /// once.
     public var isSuspended: Bool {
         get { scheduler.state.withLock { $0.isSuspended } }
         set {

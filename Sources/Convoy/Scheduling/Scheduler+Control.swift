@@ -10,15 +10,15 @@ extension Scheduler {
 
     /// - Complexity: O(*n* log *n*) for *n* operations.
     func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) {
-        holdingBack { for operation in operations where isMeant(operation) { operation.cancel() } }
+        frozen { for operation in operations where isMeant(operation) { operation.cancel() } }
     }
 
     /// Hands nothing over meanwhile: a slot that a cancelled operation frees would go to the next to be cancelled, which
     /// would be sent for nothing.
-    func holdingBack(_ work: () -> Void) {
-        state.withLock { $0.holds += 1 }
+    func frozen(_ work: () -> Void) {
+        state.withLock { $0.freezes += 1 }
         work()
-        state.withLock { $0.holds -= 1 }
+        state.withLock { $0.freezes -= 1 }
         pump()
     }
 
@@ -62,7 +62,7 @@ extension Scheduler {
         switch status {
         case .blocked: return operation.whyBlocked
         case .preparing: return "waits for its request to be built"
-        case .held: return "waits for its owner: it is suspended"
+        case .suspended: return "waits for its owner: it is suspended"
         case .parked: return operation.whyBlocked
         case .crowded: return "waits until fewer requests are with their interceptors"
         case .aside: return operation.whyRunning
@@ -103,6 +103,8 @@ extension AnyRequestOperation {
 
     fileprivate var whyBlocked: String {
         let waiting = dependencies.filter { !$0.isFinished }
+        // The last has just finished, or there was none: its turn is being taken.
+        guard !waiting.isEmpty else { return "waits for its turn" }
         let named = waiting.prefix(3).map { dependency in
             guard let dependency = dependency as? AnyRequestOperation else { return dependency.description }
             let (phase, isQueued) = dependency.state.withLock { ($0.machine.phase, $0.scheduler != nil) }

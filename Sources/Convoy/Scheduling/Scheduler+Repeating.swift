@@ -2,9 +2,6 @@
 import Foundation
 
 extension Scheduler {
-    /// How many may be with their interceptors at once, give or take those who have a slot already: each has a task of its own, and waits perhaps for one token.
-    static let interceptionLimit = 256
-
     /// An operation waits for something else than a slot: others may have its slot (rule 17).
     ///
     /// - Parameter isIntercepted: whether it waits for interceptors.
@@ -13,24 +10,25 @@ extension Scheduler {
             state.room.giveBack(ticket, for: .aside)
             // Started by hand while it stood in line.
             state.room.leave(ticket, for: .aside)
-            if isIntercepted, !ticket.isIntercepted {
-                ticket.isIntercepted = true
-                state.interceptedCount += 1
-            }
+            // One that has finished meanwhile has no place to give back.
+            guard isIntercepted, ticket.status == .aside else { return state.leaveInterceptors(ticket) }
+            state.interceptions.take(ticket)
         }
         pump()
     }
 
-    /// Whether an operation that is about to begin has to wait, because too many are with their interceptors.
-    func waitsForCrowd(_ operation: AnyRequestOperation) -> Bool {
-        guard operation.asksInterceptors else { return false }
-        return change(operation) { state, ticket in
-            guard state.interceptedCount >= Self.interceptionLimit, ticket.status == .handed, !ticket.isReturning
-            else { return false }
-            state.room.giveBack(ticket, for: .crowded)
-            state.crowd.append(ticket)
-            return true
-        } ?? false
+    /// Interceptors are done with an operation for good.
+    func leaveInterceptors(_ operation: AnyRequestOperation) {
+        if change(
+            operation,
+            { state, ticket in
+                guard ticket.isIntercepted else { return false }
+                state.leaveInterceptors(ticket)
+                return true
+            }) == true
+        {
+            pump()
+        }
     }
 
     /// An operation that has begun is ready for another attempt, perhaps at another host.
@@ -42,7 +40,7 @@ extension Scheduler {
             guard ticket.status == .aside else { return false }
             state.leaveInterceptors(ticket)
             (ticket.host, ticket.isReturning) = (host, true)
-            if isSuspended { ticket.status = .held } else { state.room.join(ticket) }
+            if isSuspended { ticket.status = .suspended } else { state.room.join(ticket) }
             return true
         }
         // Without a place here, started by hand for example, it waits for nobody.
@@ -106,12 +104,6 @@ extension Scheduler {
 extension Scheduler.State {
     /// Interceptors are done with a ticket: the next of the crowd may come.
     mutating func leaveInterceptors(_ ticket: Ticket) {
-        guard ticket.isIntercepted else { return }
-        ticket.isIntercepted = false
-        interceptedCount -= 1
-        while let next = crowd.popFirst() {
-            guard next.status == .crowded else { continue }
-            return room.join(next)
-        }
+        if let next = interceptions.leave(ticket) { room.join(next) }
     }
 }

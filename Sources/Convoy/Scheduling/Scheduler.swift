@@ -19,13 +19,11 @@ final class Scheduler: Sendable {
         var isShutDown = false
         var isSuspended = false
         /// How many are cancelling a crowd: what they free must not go to those who are next to be cancelled.
-        var holds = 0
+        var freezes = 0
         var drains: [Int: CheckedContinuation<Void, Never>] = [:]
         var lastDrain = 0
         var retryBudget: RetryBudgetState
-        /// How many are with their interceptors, and who waits because they are too many.
-        var interceptedCount = 0
-        var crowd = ArraySlice<Ticket>()
+        var interceptions = Interceptions()
     }
 
     /// How many operations a thread starts that only came to enqueue or to finish one.
@@ -109,11 +107,15 @@ final class Scheduler: Sendable {
         var left: FlightKey?
         change(operation) { state, ticket in
             switch ticket.status {
-            case .waiting: state.room.leave(ticket, for: .blocked)
-            case .held, .crowded: ticket.status = .blocked
+            case .waiting:
+                state.room.leave(ticket, for: .blocked)
+                state.leaveInterceptors(ticket)
+            case .suspended, .crowded: ticket.status = .blocked
             case .preparing: ticket.mustBlock = true
             // It has not been started: whoever it waits for may need the slot.
-            case .handed: state.room.giveBack(ticket, for: .parked)
+            case .handed:
+                state.room.giveBack(ticket, for: .parked)
+                state.leaveInterceptors(ticket)
             case .riding:
                 // Its answer, if it has come, waits as well.
                 ticket.status = .blocked
@@ -147,15 +149,16 @@ final class Scheduler: Sendable {
     private func prepare(_ operation: AnyRequestOperation) {
         guard operation.request != nil || operation.prepare(), !ride(operation) else { return }
         let host = operation.request?.hostKey ?? ""
+        let asksInterceptors = operation.asksInterceptors
         let isSuspended = operation.isSuspended
         let blocks = change(operation) { state, ticket -> Bool in
             guard ticket.status == .preparing else { return false }
-            ticket.host = host
+            (ticket.host, ticket.asksInterceptors) = (host, asksInterceptors)
             if ticket.mustBlock {
                 (ticket.status, ticket.mustBlock) = (.blocked, false)
                 return true
             }
-            if isSuspended { ticket.status = .held } else { state.room.join(ticket) }
+            if isSuspended { ticket.status = .suspended } else { state.room.join(ticket) }
             return false
         }
         if blocks == true, !DependencyGraph.isBlocked(operation) { return unblock(operation) }
@@ -173,9 +176,10 @@ final class Scheduler: Sendable {
             isSuspended = operation.isSuspended
             change(operation) { [isSuspended] state, ticket in
                 if isSuspended {
-                    state.room.leave(ticket, for: .held)
-                    if ticket.status == .crowded { ticket.status = .held }
-                } else if ticket.status == .held {
+                    state.room.leave(ticket, for: .suspended)
+                    if ticket.status == .suspended { state.leaveInterceptors(ticket) }
+                    if ticket.status == .crowded { ticket.status = .suspended }
+                } else if ticket.status == .suspended {
                     state.room.join(ticket)
                 }
             }
@@ -210,7 +214,7 @@ final class Scheduler: Sendable {
                 let flight = ticket.status == .riding ? ticket.flight : nil
                 switch ticket.status {
                 case .waiting: state.room.leave(ticket, for: .gone)
-                case .blocked, .preparing, .held, .riding, .crowded: ticket.status = .gone
+                case .blocked, .preparing, .suspended, .riding, .crowded: ticket.status = .gone
                 case .handed, .parked, .aside, .gone: return (false, nil)
                 }
                 return (true, flight)
@@ -272,8 +276,6 @@ final class Scheduler: Sendable {
             if !operation.state.withLock({ $0.machine.isWaitingToStart }) {
                 // It goes on after a wait; or it was started by hand meanwhile, and keeps its slot until it finishes.
                 operation.goOn()
-            } else if waitsForCrowd(operation) {
-                continue
             } else if !handOver(operation) {
                 continue
             }
@@ -299,11 +301,8 @@ final class Scheduler: Sendable {
         let now = context.clock.now
         let (operation, holds) = state.withLock { state in
             var operation: AnyRequestOperation?
-            if !state.isSuspended, state.holds == 0,
-                let ticket = state.room.takeNext(limit: state.limit(within: queueLimit), now: now)
-            {
-                operation = ticket.operation
-                if !ticket.isReturning { state.retryBudget.noteRequest(now: now) }
+            if !state.isSuspended, state.freezes == 0 {
+                operation = state.takeNext(limit: state.limit(within: queueLimit), now: now)?.operation
             }
             if operation == nil { state.isPumping = false }
             return (operation, state.room.takeNewHolds())
@@ -331,6 +330,20 @@ extension Scheduler.State {
     ///
     /// A queue that takes none now still gets one: it waits there for the queue's owner.
     func limit(within queueLimit: Int) -> Int { queueLimit < 0 ? limit : min(limit, max(1, queueLimit)) }
+
+    /// The next one to run; those that would be too many with their interceptors are put aside.
+    mutating func takeNext(limit: Int, now: ContinuousClock.Instant) -> Ticket? {
+        while let ticket = room.takeNext(limit: limit, now: now) {
+            // Who returns has begun: it waits for nobody who has not.
+            if ticket.isReturning { return ticket }
+            if !ticket.asksInterceptors || interceptions.admit(ticket) {
+                retryBudget.noteRequest(now: now)
+                return ticket
+            }
+            room.giveBack(ticket, for: .crowded)
+        }
+        return nil
+    }
 
     mutating func insert(_ ticket: Ticket) {
         count += 1

@@ -10,19 +10,19 @@ final class Ticket: @unchecked Sendable {
     enum Status {
         /// Waits for dependencies. Next: preparing, gone.
         case blocked
-        /// Its request is being built or checked. Next: waiting, held, riding, blocked, gone.
+        /// Its request is being built or checked. Next: waiting, suspended, riding, blocked, gone.
         case preparing
-        /// Stands in the line of its host. Next: handed, held, blocked, aside, crowded, gone.
+        /// Stands in the line of its host. Next: handed, suspended, blocked, aside, crowded, gone.
         case waiting
         /// Suspended by its owner; stands in no line. Next: waiting, blocked, gone.
-        case held
+        case suspended
         /// Given to the operation queue, or going on after a wait; has a slot. Next: parked, aside, waiting, gone.
         case handed
-        /// Has begun, and waits for a retry's time or for interceptors; has given its slot back. Next: waiting, held, gone.
+        /// Has begun, and waits for a retry's time or for interceptors; has given its slot back. Next: waiting, suspended, gone.
         case aside
-        /// Has not begun, because too many are with their interceptors. Next: waiting, held, blocked, gone.
+        /// Has not begun, because too many are with their interceptors. Next: waiting, suspended, blocked, gone.
         case crowded
-        /// Shares the transfer of another operation, and stands in no line. Next: handed, held, gone.
+        /// Shares the transfer of another operation, and stands in no line. Next: handed, suspended, gone.
         case riding
         /// In the operation queue, where it got a dependency before it was started; has given its slot back. Next: handed,
         /// gone.
@@ -42,7 +42,9 @@ final class Ticket: @unchecked Sendable {
     var turn: UInt64 = 0
     /// Has begun already: it comes before those of its priority that have not.
     var isReturning = false
-    /// Interceptors are at work on its request.
+    /// Whether somebody changes its request or has a say in what follows.
+    var asksInterceptors = false
+    /// Has a place among those that are with their interceptors; see ``Interceptions``.
     var isIntercepted = false
     /// A dependency was added while it was preparing.
     var mustBlock = false

@@ -173,4 +173,15 @@ extension Operation.QueuePriority {
         default: 4
         }
     }
+
+    /// The highest priority of a rank.
+    init(rank: Int) {
+        switch rank {
+        case ...0: self = .veryHigh
+        case 1: self = .high
+        case 2: self = .normal
+        case 3: self = .low
+        default: self = .veryLow
+        }
+    }
 }

@@ -42,8 +42,8 @@ struct BatchScene: DemoScene {
     }
 
     private static func running(_ manager: RequestManager, _ items: [FetchItem]) -> [RunningTransfer] {
-        // Asked twice: who runs both times ran in between, at the same time as the others; one that ended while others were
-        // asked, and whoever got its slot, do not both count.
+        // Asked twice: who runs both times ran in between, at the same time as the others; one that ended while others
+        // were asked, and whoever got its slot, do not both count.
         manager.operations.filter(\.isExecuting).filter(\.isExecuting).compactMap { operation in
             guard let index = operation.tags.first.flatMap({ Int($0) }), items.indices.contains(index) else {
                 return nil

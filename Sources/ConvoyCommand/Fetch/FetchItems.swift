@@ -9,11 +9,9 @@ struct FetchItem: Sendable, Equatable {
     let url: URL
     /// The final name in the output directory; unique in the run.
     let fileName: String
-    /// When its request was started; nil before, and when nobody wanted to know.
-    var started: ContinuousClock.Instant?
 }
 
-/// Gives items from the command line and then from the list, and remembers those that have not finished.
+/// Gives items from the command line and then from the list.
 ///
 /// ## Concurrency
 /// One task asks for items; everything else may be used from any thread. No lock is held while reading.
@@ -29,7 +27,6 @@ final class FetchItems: Sendable {
     private struct State {
         var urls: ArraySlice<URL>
         var names = FileNameRegister()
-        var open: [Int: FetchItem] = [:]
         var count = 0
         var isStopped = false
     }
@@ -52,7 +49,7 @@ final class FetchItems: Sendable {
     func next() async -> FetchItem? {
         let (url, isStopped) = state.withLock { ($0.isStopped ? nil : $0.urls.popFirst(), $0.isStopped) }
         if isStopped { return nil }
-        if let url { return open(url, name: nil) }
+        if let url { return makeItem(url, name: nil) }
         guard let list else { return nil }
         while let read = await list.next() {
             switch read {
@@ -62,7 +59,7 @@ final class FetchItems: Sendable {
                 switch line.content.parsed {
                 case .blank: continue
                 case .broken(let reason): onDefect(Defect(list: list.name, line: line.number, reason: reason))
-                case .request(let url, let name): return open(url, name: name)
+                case .request(let url, let name): return makeItem(url, name: name)
                 }
             }
         }
@@ -75,32 +72,12 @@ final class FetchItems: Sendable {
         list?.stop()
     }
 
-    /// Forgets an item that has finished.
-    func take(_ index: Int) -> FetchItem? { state.withLock { $0.open.removeValue(forKey: index) } }
-
-    /// The items of some indices, as far as they have not finished.
-    func items(_ indices: [Int]) -> [Int: FetchItem] {
-        state.withLock { state in
-            indices.reduce(into: [:]) { items, index in items[index] = state.open[index] }
-        }
-    }
-
-    /// Notes that an item's request was started; nil when it has finished already.
-    func start(_ index: Int) -> FetchItem? {
-        state.withLock { state in
-            state.open[index]?.started = .now
-            return state.open[index]
-        }
-    }
-
-    private func open(_ url: URL, name: String?) -> FetchItem {
+    private func makeItem(_ url: URL, name: String?) -> FetchItem {
         let proposed = needsNames ? name.map(FileName.safe) ?? FileName.proposed(by: url) : FileName.proposed(by: url)
         return state.withLock { state in
             let fileName = needsNames ? state.names.claim(proposed) : proposed
-            let item = FetchItem(index: state.count, url: url, fileName: fileName)
-            state.open[item.index] = item
-            state.count += 1
-            return item
+            defer { state.count += 1 }
+            return FetchItem(index: state.count, url: url, fileName: fileName)
         }
     }
 }
@@ -117,6 +94,8 @@ extension NumberedLine.Content {
 /// The items as requests, for a batch to pull.
 struct FetchRequests<Output: Sendable>: AsyncSequence, Sendable {
     let items: FetchItems
+    /// Taken before an item; nil when as many are taken as the batch wants.
+    let places: FetchPlaces?
     let makeRequest: @Sendable (FetchItem) -> Request<Output>
 
     func makeAsyncIterator() -> Iterator { Iterator(requests: self) }
@@ -124,6 +103,9 @@ struct FetchRequests<Output: Sendable>: AsyncSequence, Sendable {
     struct Iterator: AsyncIteratorProtocol {
         let requests: FetchRequests
 
-        func next() async -> Request<Output>? { await requests.items.next().map(requests.makeRequest) }
+        func next() async -> Request<Output>? {
+            await requests.places?.take()
+            return await requests.items.next().map(requests.makeRequest)
+        }
     }
 }

@@ -14,6 +14,8 @@ struct FetchOptions: Sendable {
     static let defaultPerHost = 6
     /// Each takes a socket and a file: more would meet the usual limit of 1,024 descriptors.
     static let jobsRange = 1...256
+    static let defaultRetries = 3
+    static let retriesRange = 0...1_000
 
     var urls: [URL] = []
     var input: Input?
@@ -21,6 +23,10 @@ struct FetchOptions: Sendable {
     var discards = false
     var jobs = defaultJobs
     var perHost = defaultPerHost
+    var retries = defaultRetries
+    /// For each request, everything included; nil for as long as it takes.
+    var deadline: Duration?
+    /// Marked as secret where they must not go to another origin and the library cannot know.
     var headerFields = HeaderFields()
     var isQuiet = false
     var isJSON = false
@@ -33,20 +39,28 @@ extension FetchOptions {
     private static let discardOption = Option(name: "discard", short: nil, takesValue: false)
     private static let jobsOption = Option(name: "jobs", short: "j", takesValue: true)
     private static let perHostOption = Option(name: "per-host", short: nil, takesValue: true)
+    private static let retriesOption = Option(name: "retries", short: nil, takesValue: true)
+    private static let deadlineOption = Option(name: "deadline", short: nil, takesValue: true)
     private static let headerOption = Option(name: "header", short: nil, takesValue: true)
     private static let transportOption = Option(name: "transport", short: nil, takesValue: true)
     private static let quietOption = Option(name: "quiet", short: nil, takesValue: false)
     private static let jsonOption = Option(name: "json", short: nil, takesValue: false)
+    /// What a redirect takes along to another origin, except for `Host`, which stays and is no secret.
+    ///
+    /// All others may be keys: X-Api-Key, Private-Token and their like have nothing in common.
+    private static let openFields: Set = [
+        "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "host", "pragma", "range",
+        "user-agent",
+    ]
     /// Known, so that they can be refused with the true reason.
-    private static let laterOptions = ["retries", "deadline", "sha256"].map {
-        Option(name: $0, short: nil, takesValue: true)
-    }
+    private static let laterOptions = [Option(name: "sha256", short: nil, takesValue: true)]
 
     /// Reads a command line; nil when it asks for help.
     init?(parsing arguments: [String]) throws(UsageError) {
         let options: [Option] = [
             Self.inputOption, Self.directoryOption, Self.discardOption, Self.jobsOption, Self.perHostOption,
-            Self.headerOption, Self.transportOption, Self.quietOption, Self.jsonOption, .help,
+            Self.retriesOption, Self.deadlineOption, Self.headerOption, Self.transportOption, Self.quietOption,
+            Self.jsonOption, .help,
         ]
         let scanned = try OptionScanner(options: options + Self.laterOptions, command: "fetch").scan(arguments)
         if scanned.has(.help) { return nil }
@@ -57,8 +71,10 @@ extension FetchOptions {
         input = scanned.value(of: Self.inputOption).map { $0 == "-" ? .standardInput : .file($0) }
         directory = scanned.value(of: Self.directoryOption) ?? directory
         discards = scanned.has(Self.discardOption)
-        jobs = try Self.number(Self.jobsOption, of: scanned) ?? jobs
-        perHost = try Self.number(Self.perHostOption, of: scanned) ?? perHost
+        jobs = try Self.number(Self.jobsOption, in: Self.jobsRange, of: scanned) ?? jobs
+        perHost = try Self.number(Self.perHostOption, in: Self.jobsRange, of: scanned) ?? perHost
+        retries = try Self.number(Self.retriesOption, in: Self.retriesRange, of: scanned) ?? retries
+        deadline = try Self.seconds(Self.deadlineOption, of: scanned)
         isQuiet = scanned.has(Self.quietOption)
         isJSON = scanned.has(Self.jsonOption)
         if isQuiet, isJSON { throw Self.error("--quiet and --json exclude each other") }
@@ -89,13 +105,27 @@ extension FetchOptions {
         }
     }
 
-    private static func number(_ option: Option, of scanned: ScannedArguments) throws(UsageError) -> Int? {
+    private static func number(
+        _ option: Option, in range: ClosedRange<Int>, of scanned: ScannedArguments
+    ) throws(UsageError) -> Int? {
         guard let text = scanned.value(of: option) else { return nil }
-        guard let number = Int(text), jobsRange.contains(number) else {
-            let range = "\(jobsRange.lowerBound) to \(jobsRange.upperBound)"
+        guard let number = Int(text), range.contains(number) else {
+            let range = "\(range.lowerBound) to \(range.upperBound)"
             throw error("--\(option.name) takes a number from \(range), not \(text.debugDescription)")
         }
         return number
+    }
+
+    private static func seconds(_ option: Option, of scanned: ScannedArguments) throws(UsageError) -> Duration? {
+        guard let text = scanned.value(of: option) else { return nil }
+        // Not everything that Double reads: no exponents, no hexadecimal digits, no infinity.
+        let isPlain = text.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2E }
+        guard isPlain, let seconds = Double(text), seconds > 0 else {
+            let wanted = "a number of seconds above 0, such as 30 or 2.5"
+            throw error("--\(option.name) takes \(wanted), not \(text.debugDescription)")
+        }
+        // Thirty years are for ever, and a duration holds no more than some billions of them.
+        return .seconds(min(seconds, 1e9))
     }
 
     /// Never tells the value: it may be a secret.
@@ -108,6 +138,7 @@ extension FetchOptions {
         if let defect = Request<Data>.get("http://localhost/").header(name, value).defect {
             throw Self.error("--header: \(defect)")
         }
-        headerFields.add(name, value)
+        let isSecretByName = HeaderFields.Field(name: name, value: value).isSecret
+        headerFields.add(name, value, isSecret: !isSecretByName && !Self.openFields.contains(name.lowercased()))
     }
 }

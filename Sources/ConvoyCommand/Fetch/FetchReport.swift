@@ -12,12 +12,37 @@ struct FetchOutcome: Sendable {
 
     let item: FetchItem
     let result: Result<Success, RequestError>
+    /// What became of each attempt; empty when nothing was sent.
+    let attempts: [AttemptRecord]
+
+    /// How often it was tried: once, and once more for each retry; redirects do not count.
+    var attemptCount: Int { attempts.count { if case .redirect = $0.next { false } else { true } } }
 
     /// Whether it ended only because everything was cancelled.
     var isCancelled: Bool { if case .failure(let error) = result { error.code == .cancelled } else { false } }
 }
 
-/// A request that has been started and has not finished.
+extension FetchOutcome.Success {
+    init(_ response: Response<some Sendable>) {
+        statusCode = response.statusCode
+        bytes = response.transfer.receivedBytes
+        time = response.timings.executed ?? .zero
+    }
+}
+
+/// What happens to a request before its end.
+enum FetchStep: Sendable, Equatable {
+    /// Its first attempt has begun.
+    case started
+    /// A redirect is followed.
+    case redirected(statusCode: Int?, to: URL)
+    /// An attempt has failed and another follows after the delay; attempts count from 1, redirects do not.
+    ///
+    /// The failure is nil when a whole answer came that was not acceptable.
+    case retrying(attempt: Int, failure: RequestError.Code?, statusCode: Int?, delay: Duration)
+}
+
+/// A request with an attempt under way.
 struct RunningTransfer: Sendable, Equatable {
     let item: FetchItem
     let receivedBytes: Int64
@@ -85,14 +110,19 @@ struct FetchSummary: Sendable, Equatable {
 
 /// Tells what a run does: to people, or as JSON.
 ///
-/// - Thread: any; calls may come at the same time, but none after ``ended(_:)``.
+/// A request is told of in order: its steps, of which the first is its start, and ``finished(_:)``; one that was never
+/// sent has an end only. Nothing comes after ``ended(_:)``.
+///
+/// - Thread: any, one call at a time.
 protocol FetchReport: Sendable {
     /// How often ``tick(_:_:)`` wants to be called; nil for never.
     var tickInterval: DispatchTimeInterval? { get }
-    /// Whether ``started(_:)`` wants to be called.
-    var wantsStarts: Bool { get }
+    /// Whether ``happened(_:to:)`` wants to be called.
+    var wantsSteps: Bool { get }
+    /// Whether each request is told that ended only because everything was cancelled.
+    var wantsCancelled: Bool { get }
 
-    func started(_ item: FetchItem)
+    func happened(_ step: FetchStep, to item: FetchItem)
     func tick(_ progress: RunProgress, _ running: [RunningTransfer])
     func finished(_ outcome: FetchOutcome)
     func isDefective(_ defect: FetchItems.Defect)

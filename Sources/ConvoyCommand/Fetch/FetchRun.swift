@@ -6,7 +6,6 @@ import Foundation
 ///
 /// Memory stays flat: the batch pulls items as it has room, and keeps no result.
 struct FetchRun {
-
     let options: FetchOptions
     let list: LineReader?
     let report: any FetchReport
@@ -18,82 +17,52 @@ struct FetchRun {
     func run<Output: Sendable>(
         _ complete: @escaping @Sendable (Request<Data>, FetchItem) -> Request<Output>
     ) async -> ExitStatus {
-        let (report, interruption) = (report, interruption)
-        let tally = Locked(FetchSummary(discards: options.discards))
-        let items = FetchItems(urls: options.urls, list: list, needsNames: !options.discards) { defect in
-            tally.withLock { $0.failedCount += 1 }
-            report.isDefective(defect)
-        }
-        let manager = makeManager(items)
+        let interruption = interruption
+        let reporter = FetchReporter(report: report, discards: options.discards)
+        let items = FetchItems(
+            urls: options.urls, list: list, needsNames: !options.discards, onDefect: reporter.isDefective)
+        let manager = makeManager(monitor: reporter)
         let start = ContinuousClock.now
-        let headerFields = options.headerFields
-        let requests = FetchRequests(items: items) { item in
-            var request = Request<Data>.get(item.url).tagged(String(item.index))
-            for field in headerFields { request = request.addingHeader(field.name, field.value) }
-            return complete(request, item)
+        let (headerFields, deadline) = (options.headerFields, options.deadline)
+        let places = deadline.map { _ in FetchPlaces(count: options.jobs) }
+        let requests = FetchRequests(items: items, places: places) { item in
+            reporter.opened(item)
+            let request = Request<Data>.get(item.url).tagged(String(item.index)).carrying(headerFields)
+            return complete(request.deadline(deadline), item)
         }
         let batch = manager.batch(pulling: requests, keepsResults: false) { index, result in
-            guard let item = items.take(index) else { return }
-            let outcome = FetchOutcome(
-                item: item,
-                result: result.map { response in
-                    FetchOutcome.Success(
-                        statusCode: response.statusCode, bytes: response.transfer.receivedBytes,
-                        time: response.timings.executed ?? .zero)
-                })
-            let isStopping = interruption.reason != nil
-            tally.withLock { $0.count(outcome, isStopping: isStopping) }
-            // Hundreds of lines that say "cancelled" would hide the one that says why.
-            if !(isStopping && outcome.isCancelled && !report.wantsStarts) { report.finished(outcome) }
+            reporter.finished(index, result, isStopping: interruption.reason != nil)
+            places?.give()
         }
         interruption.onStop {
             batch.cancel()
             items.stop()
         }
         let ticker = report.tickInterval.map { interval in
-            Ticker(every: interval) { report.tick(RunProgress(batch.currentProgress), Self.running(manager, items)) }
+            Ticker(every: interval) {
+                reporter.tick(RunProgress(batch.currentProgress), manager.operations.filter(\.isExecuting))
+            }
         }
         await batch.finished()
         ticker?.stop()
-        var summary = tally.withLock { $0 }
-        summary.time = .now - start
-        summary.reason = interruption.reason
-        report.ended(summary)
-        return summary.status
+        return reporter.ended(after: .now - start, reason: interruption.reason)
     }
 
-    private func makeManager(_ items: FetchItems) -> RequestManager {
+    private func makeManager(monitor: any EventMonitor) -> RequestManager {
         var configuration = RequestManager.Configuration(
             maxConcurrentOperationCount: options.jobs, maxConcurrentPerHost: options.perHost,
             transport: options.transport)
-        if report.wantsStarts { configuration.monitors = [StartMonitor(items: items, report: report)] }
+        configuration.retries = RetryPolicy(maximumRetries: options.retries)
+        // The number of jobs is the limit: files are few, and whoever fetches them wants them all.
+        configuration.retryBudget = .unlimited
+        if report.wantsSteps { configuration.monitors = [monitor] }
         return RequestManager(configuration: configuration)
-    }
-
-    /// The requests that have been started, the first of them first.
-    private static func running(_ manager: RequestManager, _ items: FetchItems) -> [RunningTransfer] {
-        let operations = manager.operations.filter(\.isExecuting)
-        let indices = operations.map { $0.tags.first.flatMap { Int($0) } ?? -1 }
-        let found = items.items(indices)
-        return zip(operations, indices).compactMap { operation, index in
-            found[index].map { item in
-                let progress = operation.progress
-                return RunningTransfer(
-                    item: item, receivedBytes: progress.receivedBytes, expectedBytes: progress.expectedBytes)
-            }
-        }
     }
 }
 
-/// Tells a report of requests that are started.
-private struct StartMonitor: EventMonitor {
-    let items: FetchItems
-    let report: any FetchReport
-
-    func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
-        guard case .started(1) = event, let index = operation.tags.first.flatMap({ Int($0) }),
-            let item = items.start(index)
-        else { return }
-        report.started(item)
+extension Request {
+    /// Adds header fields, some of them marked as secret.
+    fileprivate func carrying(_ fields: HeaderFields) -> Self {
+        fields.reduce(self) { $0.addingHeader($1.name, $1.value, isSecret: $1.isMarkedSecret) }
     }
 }

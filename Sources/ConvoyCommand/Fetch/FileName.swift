@@ -51,8 +51,8 @@ enum FileName {
 
 /// Gives each file of a run a name of its own.
 ///
-/// It keeps a hash of each name and not the name, so that a million names take some twenty megabytes. Two names with the
-/// same hash cost one of them a number, and nothing else.
+/// It keeps a hash of each name and not the name, so that a million names take some twenty megabytes. Two names with
+/// the same hash cost one of them a number, and nothing else.
 struct FileNameRegister {
     /// For each name that was given: which number to try next when it comes again.
     private var nextNumbers: [Int: Int32] = [:]

@@ -14,6 +14,10 @@ struct FetchEvent: Encodable, Equatable {
     var bytes: Int64?
     var expectedBytes: Int64?
     var seconds: Double?
+    var attempt: Int?
+    var attempts: Int?
+    var delaySeconds: Double?
+    var location: String?
     var code: String?
     var message: String?
     var succeeded: Int?
@@ -22,8 +26,10 @@ struct FetchEvent: Encodable, Equatable {
     var exitStatus: Int32?
 
     enum CodingKeys: String, CodingKey {
-        case event, index, url, list, line, file, status, bytes, seconds, code, message, succeeded, failed, cancelled
+        case event, index, url, list, line, file, status, bytes, seconds, attempt, attempts, location, code, message
+        case succeeded, failed, cancelled
         case expectedBytes = "expected_bytes"
+        case delaySeconds = "delay_seconds"
         case exitStatus = "exit_status"
     }
 
@@ -35,12 +41,12 @@ struct FetchEvent: Encodable, Equatable {
     }
 }
 
-/// One JSON object a line on standard output; a started request's events come in order.
+/// One JSON object a line on standard output; the help lists them all.
 final class JSONReport: FetchReport {
     private let console: Console
     private let directory: String?
-    /// The requests whose start has been told and whose end has not, with the bytes told last.
-    private let told = Locked<[Int: Int64]>([:])
+    /// What the last tick found, to tell only what has moved.
+    private let receivedBytes = Locked<[Int: Int64]>([:])
 
     /// - Parameter directory: what file names are given relative to; nil when there are no files.
     init(console: Console, directory: String?) {
@@ -49,31 +55,44 @@ final class JSONReport: FetchReport {
     }
 
     var tickInterval: DispatchTimeInterval? { .milliseconds(500) }
-    var wantsStarts: Bool { true }
+    var wantsSteps: Bool { true }
+    var wantsCancelled: Bool { true }
 
-    func started(_ item: FetchItem) {
-        told.withLock { told in
-            told[item.index] = 0
-            tellStart(item)
+    func happened(_ step: FetchStep, to item: FetchItem) {
+        var event = FetchEvent(event: "started", index: item.index, url: item.url.withoutCredentials)
+        switch step {
+        case .started: break
+        case .redirected(let statusCode, let target):
+            event.event = "redirect"
+            event.status = statusCode
+            event.location = target.withoutCredentials
+        case .retrying(let attempt, let failure, let statusCode, let delay):
+            event.event = "retry"
+            event.attempt = attempt
+            event.code = (failure ?? .unacceptableStatus).rawValue
+            event.status = statusCode
+            event.delaySeconds = delay.roundedSeconds
         }
+        tell(event)
     }
 
     func tick(_ progress: RunProgress, _ running: [RunningTransfer]) {
-        told.withLock { told in
-            for transfer in running {
-                guard let bytes = told[transfer.item.index], bytes != transfer.receivedBytes else { continue }
-                told[transfer.item.index] = transfer.receivedBytes
-                tell(
-                    FetchEvent(
-                        event: "progress", index: transfer.item.index, bytes: transfer.receivedBytes,
-                        expectedBytes: transfer.expectedBytes))
-            }
+        let earlier = receivedBytes.withLock { bytes in
+            defer { bytes = running.reduce(into: [:]) { $0[$1.item.index] = $1.receivedBytes } }
+            return bytes
+        }
+        for transfer in running where transfer.receivedBytes != earlier[transfer.item.index] ?? 0 {
+            tell(
+                FetchEvent(
+                    event: "progress", index: transfer.item.index, bytes: transfer.receivedBytes,
+                    expectedBytes: transfer.expectedBytes))
         }
     }
 
     func finished(_ outcome: FetchOutcome) {
         let item = outcome.item
         var event = FetchEvent(event: "finished", index: item.index, url: item.url.withoutCredentials)
+        event.attempts = outcome.attemptCount
         switch outcome.result {
         case .success(let success):
             event.status = success.statusCode
@@ -85,13 +104,9 @@ final class JSONReport: FetchReport {
             event.status = error.response?.statusCode
             event.code = error.code.rawValue
             event.message = error.message.visible()
-            event.seconds = item.started.map { (ContinuousClock.now - $0).roundedSeconds }
+            event.seconds = outcome.attempts.first.map { (ContinuousClock.now - $0.started).roundedSeconds }
         }
-        told.withLock { told in
-            // The start is told on another queue and may be late.
-            if told.removeValue(forKey: item.index) == nil, event.event == "finished" { tellStart(item) }
-            tell(event)
-        }
+        tell(event)
     }
 
     func isDefective(_ defect: FetchItems.Defect) {
@@ -107,10 +122,6 @@ final class JSONReport: FetchReport {
                 event: "summary", bytes: summary.bytes, seconds: summary.time.roundedSeconds,
                 succeeded: summary.succeededCount, failed: summary.failedCount, cancelled: summary.cancelledCount,
                 exitStatus: summary.status.code))
-    }
-
-    private func tellStart(_ item: FetchItem) {
-        tell(FetchEvent(event: "started", index: item.index, url: item.url.withoutCredentials))
     }
 
     private func tell(_ event: FetchEvent) { console.printLine(event.jsonLine) }

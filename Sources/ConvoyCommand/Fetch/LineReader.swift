@@ -4,9 +4,9 @@ import Foundation
 /// Reads a file, a pipe or a terminal line by line.
 ///
 /// ## Concurrency
-/// One task asks for lines. Reading happens on a queue of the reader's own, one block at a time and only when there is no
-/// line left: it may block there as long as it likes, in `read`, without holding up a task. ``stop()`` may be called from
-/// any thread, and ends a wait at once; the blocked thread is left to the end of the process.
+/// One task asks for lines. Reading happens on a queue of the reader's own, one block at a time and only when there is
+/// no line left: it may block there as long as it likes, in `read`, without holding up a task. ``stop()`` may be called
+/// from any thread, and ends a wait at once; the blocked thread is left to the end of the process.
 final class LineReader: Sendable {
     /// What came.
     enum Read: Equatable, Sendable {

@@ -17,9 +17,14 @@ final class LineReport: FetchReport {
     }
 
     var tickInterval: DispatchTimeInterval? { console.isLive ? .milliseconds(100) : nil }
-    var wantsStarts: Bool { false }
+    var wantsSteps: Bool { !isQuiet }
+    var wantsCancelled: Bool { false }
 
-    func started(_ item: FetchItem) {}
+    func happened(_ step: FetchStep, to item: FetchItem) {
+        guard case .retrying(_, let failure, let statusCode, let delay) = step else { return }
+        let cause = failure?.rawValue ?? statusCode.map { "the server answered \($0)" } ?? "no answer"
+        console.printError("convoy: retrying in \(Figures.time(delay)): \(item.url.withoutCredentials): \(cause)")
+    }
 
     func tick(_ progress: RunProgress, _ running: [RunningTransfer]) {
         let size = console.size
@@ -34,7 +39,9 @@ final class LineReport: FetchReport {
             let what = discards ? "received \(outcome.item.url.withoutCredentials)" : "saved \(outcome.item.fileName)"
             console.printLine("\(what)  \(Figures.bytes(success.bytes)) in \(Figures.time(success.time))")
         case .failure(let error):
-            let cause = error.response == nil ? "\(error.message) (\(error.code))" : error.message
+            var notes = error.response == nil ? [error.code.rawValue] : []
+            if outcome.attemptCount > 1 { notes.append("\(outcome.attemptCount) attempts") }
+            let cause = notes.isEmpty ? error.message : "\(error.message) (\(notes.joined(separator: ", ")))"
             console.printError("convoy: \(outcome.item.url.withoutCredentials): \(cause)")
         }
     }

@@ -6,8 +6,8 @@ import Foundation
 /// Lines are made safe before they are written: no text of a server can move the cursor.
 ///
 /// ## Concurrency
-/// Use it from any thread. Its lock orders what is written and is held while writing, so a reader that does not read holds
-/// up whoever prints; nothing else is done under it.
+/// Use it from any thread. Its lock orders what is written and is held while writing, so a reader that does not read
+/// holds up whoever prints; nothing else is done under it.
 final class Console: Sendable {
     private struct State {
         var region = LiveRegion()

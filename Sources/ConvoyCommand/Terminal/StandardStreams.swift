@@ -4,8 +4,8 @@ import Foundation
 enum StandardStreams {
     /// Which of the three are really those the process was given.
     ///
-    /// When one was closed, the runtime may have opened a descriptor of its own in its place before `main`: on Linux that
-    /// is an epoll or an event descriptor, which has no file type. Writing there would do harm.
+    /// When one was closed, the runtime may have opened a descriptor of its own in its place before `main`: on Linux
+    /// that is an epoll or an event descriptor, which has no file type. Writing there would do harm.
     private static let given: Set<Int32> = Set(
         (0...2).filter { descriptor in
             var status = stat()

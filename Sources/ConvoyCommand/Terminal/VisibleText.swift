@@ -3,7 +3,8 @@
 extension Unicode.Scalar {
     /// Whether it could steer a terminal, or make text look like what it is not.
     ///
-    /// Controls, line separators, bidirectional and other invisible formatting; the joiners of scripts and emoji are fine.
+    /// Controls, line separators, bidirectional and other invisible formatting; the joiners of scripts and emoji are
+    /// fine.
     var isUnsafeToShow: Bool {
         switch properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator, .surrogate: true
@@ -35,7 +36,8 @@ extension Unicode.Scalar {
 }
 
 extension String {
-    /// The text without anything that could steer a terminal: line ends and tabs become blanks, the rest question marks.
+    /// The text without anything that could steer a terminal: line ends and tabs become blanks, the rest question
+    /// marks.
     func visible(keepsNewlines: Bool = false) -> String {
         guard unicodeScalars.contains(where: \.isUnsafeToShow) else { return self }
         var result = UnicodeScalarView()

@@ -20,6 +20,8 @@ import Testing
         #expect(options.urls == [URL(string: "http://a/b")])
         #expect(options.jobs == 8)
         #expect(options.perHost == 6)
+        #expect(options.retries == 3)
+        #expect(options.deadline == nil)
         #expect(options.directory == ".")
         #expect(options.input == nil)
         #expect(!options.discards && !options.isQuiet && !options.isJSON)
@@ -29,13 +31,15 @@ import Testing
         let options = try #require(
             try FetchOptions(parsing: [
                 "-i", "-", "-o", "dir", "--discard", "-j16", "--per-host=2", "--header", "A: b", "--header=A: c:d",
-                "--transport", "urlsession", "--quiet",
+                "--transport", "urlsession", "--quiet", "--retries=0", "--deadline", "30",
             ]))
         #expect(options.input == .standardInput)
         #expect(options.directory == "dir")
         #expect(options.discards && options.isQuiet)
         #expect(options.jobs == 16)
         #expect(options.perHost == 2)
+        #expect(options.retries == 0)
+        #expect(options.deadline == .seconds(30))
         #expect(options.headerFields.values(of: "a") == ["b", "c:d"])
     }
 
@@ -43,7 +47,38 @@ import Testing
         #expect(try FetchOptions(parsing: ["--help"]) == nil)
     }
 
-    @Test(arguments: ["--retries=3", "--deadline=1", "--sha256=00"])
+    @Test(arguments: [
+        ("2.5", Duration.milliseconds(2_500)), (".5", .milliseconds(500)), ("5.", .seconds(5)), ("007", .seconds(7)),
+        (String(repeating: "9", count: 400), .seconds(1_000_000_000)),
+    ])
+    func deadlinesAreSecondsWithOrWithoutAFraction(text: String, deadline: Duration) throws {
+        let options = try #require(try FetchOptions(parsing: ["--deadline", text, "http://a/"]))
+        #expect(options.deadline == deadline)
+    }
+
+    @Test(arguments: ["0", "0.0", "-1", "1e3", "0x10", "inf", "nan", ".", "1.2.3", "1,5", "5s", " 5", "\u{0665}"])
+    func otherDeadlinesAreRefused(text: String) {
+        let wanted = "a number of seconds above 0, such as 30 or 2.5"
+        #expect(
+            message(["--deadline", text, "http://a/"]) == "--deadline takes \(wanted), not \(text.debugDescription)")
+    }
+
+    @Test(arguments: ["-1", "1001", "x", "1.5", "99999999999999999999"])
+    func retriesAreCountedFrom0To1000(text: String) {
+        let expected = "--retries takes a number from 0 to 1000, not \(text.debugDescription)"
+        #expect(message(["--retries", text, "http://a/"]) == expected)
+    }
+
+    @Test func onlyFieldsThatAreNoKeysGoToAnotherOrigin() throws {
+        let fields = ["X-Api-Key", "Private-Token", "Accept", "user-agent", "Range", "Host", "authorization", "Cookie"]
+        let options = try #require(
+            try FetchOptions(parsing: fields.flatMap { ["--header", "\($0): v"] } + ["http://a/"]))
+        #expect(options.headerFields.filter(\.isMarkedSecret).map(\.name) == ["X-Api-Key", "Private-Token"])
+        let secrets = ["X-Api-Key", "Private-Token", "authorization", "Cookie"]
+        #expect(options.headerFields.filter(\.isSecret).map(\.name) == secrets)
+    }
+
+    @Test(arguments: ["--sha256=00"])
     func laterOptionsAreRefusedAndSaySo(option: String) throws {
         #expect(try #require(message([option, "http://a/"])).hasSuffix("is not in this version"))
     }

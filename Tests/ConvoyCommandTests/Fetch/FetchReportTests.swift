@@ -22,7 +22,8 @@ import Testing
 
     @Test func cancellationsAreNoFailuresOnlyAfterAnInterruption() throws {
         let item = FetchItem(index: 0, url: try #require(URL(string: "http://a/")), fileName: "a")
-        let outcome = FetchOutcome(item: item, result: .failure(RequestError(.cancelled, "it was cancelled")))
+        let outcome = FetchOutcome(
+            item: item, result: .failure(RequestError(.cancelled, "it was cancelled")), attempts: [])
         var summary = FetchSummary()
         summary.count(outcome, isStopping: false)
         summary.count(outcome, isStopping: true)

@@ -11,11 +11,7 @@ final class ConvoyProcess {
         var errors: String
 
         /// The JSON objects of the output, one a line.
-        var events: [[String: Any]] {
-            output.split(separator: "\n").compactMap { line in
-                try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
-            }
-        }
+        var events: [[String: Any]] { ConvoyProcess.events(of: output) }
 
         func events(named name: String) -> [[String: Any]] { events.filter { $0["event"] as? String == name } }
     }
@@ -60,6 +56,13 @@ final class ConvoyProcess {
 
     /// A test that failed on its way leaves no child behind.
     deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+
+    /// The JSON objects of a text, one a line.
+    static func events(of text: String) -> [[String: Any]] {
+        text.split(separator: "\n").compactMap { line in
+            try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+        }
+    }
 
     func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
 

@@ -88,10 +88,14 @@ import Testing
         let gone = try TestServer()
         let url = gone.url("/a")
         gone.shutDown()
-        let ending = try await convoy("fetch", "-o", target.path, url.absoluteString)
+        let ending = try await convoy("fetch", "--retries=1", "-o", target.path, url.absoluteString)
         #expect(ending.status == 1)
-        #expect(ending.errors.hasPrefix("convoy: \(url): "))
-        #expect(ending.errors.contains("connectionFailed"))
+        let lines = ending.errors.split(separator: "\n")
+        #expect(lines.count == 2)
+        #expect(lines.first?.hasPrefix("convoy: retrying in ") == true)
+        #expect(lines.first?.hasSuffix(": \(url): connectionFailed") == true)
+        #expect(lines.last?.hasPrefix("convoy: \(url): ") == true)
+        #expect(lines.last?.hasSuffix(" (connectionFailed, 2 attempts)") == true)
         #expect(try directory.names(in: "target") == [])
     }
 

@@ -43,6 +43,36 @@ import Testing
         try pipe.fileHandleForWriting.close()
     }
 
+    @Test(arguments: [false, true]) func aBackOffCanBeInterrupted(isJSON: Bool) async throws {
+        server.respond { _ in .status(503, headerFields: [("Retry-After", "300")]) }
+        let told = Pipe()
+        let url = server.url("/a").absoluteString
+        let child =
+            isJSON
+            ? try ConvoyProcess(["fetch", "--json", "-o", directory.url.path, url], output: told)
+            : try ConvoyProcess(["fetch", "-o", directory.url.path, url], errors: told)
+        try told.fileHandleForWriting.close()
+        let before = await told.text(until: isJSON ? #""event":"retry""# : "retrying in")
+        child.send(SIGINT)
+        let text = before + (await told.text())
+        let ending = try await child.ended()
+        #expect(ending.status == 130)
+        // Whoever does not end in time is left without a summary.
+        if isJSON {
+            let events = ConvoyProcess.events(of: text)
+            #expect(events.map { $0["event"] as? String } == ["started", "retry", "failed", "summary"])
+            #expect(events.dropLast().last?["code"] as? String == "cancelled")
+            #expect(events.dropLast().last?["attempts"] as? Int == 1)
+            #expect(events.last?["cancelled"] as? Int == 1)
+            #expect(events.last?["exit_status"] as? Int == 130)
+        } else {
+            #expect(ending.output.hasPrefix("interrupted: 0 files, 0 B in "))
+            #expect(ending.output.hasSuffix(", 1 cancelled\n"))
+            #expect(text.split(separator: "\n").count == 1)
+        }
+        #expect(server.requestCount == 1)
+    }
+
     @Test func aClosedOutputEndsTheRunQuietly() async throws {
         let gate = Gate()
         server.route("/slow") { _ in .generated(byteCount: 1_000).stalling(afterBodyBytes: 10, until: gate) }

@@ -25,23 +25,8 @@ import Testing
                 slave = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
             }
 
-            /// Reads off the task's thread, until a text has been written or nobody has the terminal open any more.
             func read(until text: String? = nil) async -> String {
-                let master = master
-                return await withCheckedContinuation { continuation in
-                    DispatchQueue(label: "pty").async {
-                        var (seen, block) = ([UInt8](), [UInt8](repeating: 0, count: 4_096))
-                        while true {
-                            var request = pollfd(fd: master, events: Int16(POLLIN), revents: 0)
-                            guard poll(&request, 1, 20_000) > 0 else { break }
-                            let count = Foundation.read(master, &block, block.count)
-                            guard count > 0 else { break }
-                            seen += block.prefix(count)
-                            if let text, String(decoding: seen, as: UTF8.self).contains(text) { break }
-                        }
-                        continuation.resume(returning: String(decoding: seen, as: UTF8.self))
-                    }
-                }
+                await ConvoyProcess.text(from: master, until: text)
             }
         }
 

@@ -29,7 +29,7 @@ extension RedirectStep {
     var request: PreparedRequest? { if case .follow(let request, _) = self { request } else { nil } }
     var leavesOrigin: Bool? { if case .follow(_, let leavesOrigin) = self { leavesOrigin } else { nil } }
     var error: RequestError? { if case .fail(let error) = self { error } else { nil } }
-    var isDelivery: Bool { if case .deliver = self { true } else { false } }
+    var isDelivery: Bool { if case .stands = self { true } else { false } }
 }
 
 extension RedirectPolicy {
@@ -51,7 +51,7 @@ extension RedirectPolicy {
             records.append(.redirect(current, to: following.url, statusCode: head.statusCode, number: sent.count))
             sent.append(following)
         }
-        return (sent, .deliver)
+        return (sent, .stands)
     }
 }
 

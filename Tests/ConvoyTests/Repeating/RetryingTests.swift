@@ -161,15 +161,39 @@ import Testing
         #expect(server.paths == ["/a", "/b", "/a"])
     }
 
+    /// A slot that frees on a transport's thread goes to one that returns: not every transport can make a task there.
+    @Test(arguments: ConformingTransport.all)
+    func thoseWhoReturnShareOneSlotWithOthers(_ subject: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let asked = Locked<[String: Int]>([:])
+        server.respond { request in
+            let count = asked.withLock { asked in
+                asked[request.target, default: 0] += 1
+                return asked[request.target] ?? 0
+            }
+            return .status(count == 1 ? 503 : 200)
+        }
+        var configuration = RequestManager.Configuration(
+            maxConcurrentOperationCount: 1, maxConcurrentPerHost: 1, transport: .custom(subject.transport))
+        configuration.retries = RetryPolicy(baseDelay: .milliseconds(1))
+        configuration.retryBudget = .unlimited
+        let manager = RequestManager(configuration: configuration)
+        let results = await manager.batch((0..<100).map { Request<Data>.get(server.url("/\($0)")) }).results
+        #expect(results.count { (try? $0.get())?.attempts.count == 2 } == 100)
+    }
+
     @Test func theBudgetEndsAStorm() async {
         let (server, clock) = (Self.answering([503]), VirtualClock())
         let manager = manager(
             server, clock, budget: RetryBudget(ratio: 0.1, reserve: 5, reservePerSecond: 0), limit: 4)
         let batch = manager.batch((0..<100).map { Request.stub("\($0)") })
         async let results = batch.results
-        while server.exchanges.count < 115 || !manager.operations.isEmpty {
-            if !clock.advanceToNext() { await Task.yield() }
+        await turns(within: .seconds(40)) {
+            clock.advanceToNext()
+            return server.exchanges.count >= 115 && manager.operations.isEmpty
         }
+        manager.cancelAll()
         #expect(await results.count { $0.code == .unacceptableStatus } == 100)
         // A retry for each ten, and the reserve.
         #expect(server.exchanges.count == 115)
@@ -245,7 +269,10 @@ import Testing
             [503, 200], headerFields: ["Retry-After": value, "Date": "Tue, 14 Nov 2023 22:22:20 GMT"])
         let operation = manager(server, clock, unit: 0.5).enqueue(Request.stub("a"))
         await clock.armed.wait(count: seconds > 0 ? 2 : 1)
-        while !operation.isFinished { if !clock.advanceToNext() { await Task.yield() } }
+        await turns(within: .seconds(40)) {
+            clock.advanceToNext()
+            return operation.isFinished
+        }
         let response = try await operation.response()
         #expect(response.attempts.first?.next == .retry(after: .seconds(seconds) + .milliseconds(250)))
     }

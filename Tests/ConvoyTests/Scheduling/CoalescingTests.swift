@@ -111,6 +111,63 @@ import Testing
         #expect(server.paths == ["/first", "/shared", "/normal"])
     }
 
+    @Test func thePriorityFallsWhenItsRiderLeaves() async throws {
+        let server = StubServer.held()
+        let manager = server.manager(1)
+        manager.enqueue(Request.stub("first"))
+        await server.exchanges.wait()
+        manager.enqueue(request("shared").priority(.low))
+        let high = manager.enqueue(request("shared").priority(.high))
+        manager.enqueue(Request.stub("normal"))
+        high.cancel()
+        for count in 1...3 { await server.exchanges.wait(count: count).last?.answer(200) }
+        await manager.drain()
+        #expect(server.paths == ["/first", "/normal", "/shared"])
+    }
+
+    /// Interceptors of its own may send a request in somebody else's name.
+    @Test func requestsWithInterceptorsOfTheirOwnShareWithNobody() async throws {
+        let server = StubServer { $0.answer(200, body: Data(($0.request.headerFields["X"] ?? "none").utf8)) }
+        let manager = server.manager(configure: { $0.interceptors = [Interceptor.adding("X", "m")] })
+        manager.isSuspended = true
+        let requests = [
+            request().intercepted(by: Interceptor.adding("X", "a")),
+            request().intercepted(by: Interceptor.adding("X", "b")),
+            request(), request(), request().withoutInterceptors(),
+        ]
+        let operations = requests.map { manager.enqueue($0) }
+        manager.isSuspended = false
+        var values: [String] = []
+        for operation in operations {
+            values.append(String(decoding: try await operation.response().value, as: UTF8.self))
+        }
+        #expect(values == ["m, a", "m, b", "m", "m", "none"])
+        #expect(server.exchanges.count == 4)
+    }
+
+    @Test func theSharedAttemptIsInTheRecordOfEach() async throws {
+        let server = StubServer()
+        let manager = server.manager()
+        for _ in 0..<2 { #expect(try await manager.send(request()).attempts.map(\.statusCode) == [200]) }
+    }
+
+    /// Who has its answer does not wait for a host that asked to be left alone after that.
+    @Test func aHostOnHoldDoesNotKeepAnAnswerBack() async throws {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = server.manager(clock: clock) { $0.retries = .standard }
+        let rider = manager.enqueue(request())
+        let shared = await server.exchanges.wait()[0]
+        let other = manager.enqueue(Request.stub("other"))
+        let refused = await server.exchanges.wait(count: 2)[1]
+        refused.answer(503, headerFields: ["Retry-After": "120"])
+        await clock.armed.wait(count: 2)
+        shared.answer(200, body: Data("x".utf8))
+        #expect(try await rider.response().value == Data("x".utf8))
+        #expect(clock.elapsed == .zero)
+        other.cancel()
+        await manager.drain()
+    }
+
     @Test func theCarrierIsNobodysOwn() async {
         let server = StubServer.held()
         let manager = server.manager()

@@ -103,4 +103,20 @@ import Testing
         #expect(error?.code == .deadlineExceeded)
         #expect(server.exchanges.count == 1)
     }
+
+    /// Who waits no longer than its own deadline has waited in vain all the same.
+    @Test func aHostThatDoesNotAnswerBeforeTheDeadlineHasFailed() async {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = manager(server, clock, breaker: BreakerPolicy(failuresInARow: 1, openTime: .seconds(5)))
+        let first = manager.enqueue(Request.stub("a").deadline(.seconds(2)))
+        await server.exchanges.wait()
+        clock.advance(by: .seconds(2))
+        let error = await #expect(throws: RequestError.self) { try await first.response() }
+        #expect(error?.code == .deadlineExceeded)
+        let second = manager.enqueue(Request.stub("b"))
+        #expect(manager.why(second).contains("on hold"))
+        second.cancel()
+        await manager.drain()
+        #expect(server.exchanges.count == 1)
+    }
 }

@@ -27,13 +27,14 @@ struct HostLesson {
     /// - Parameter failure: why there was no whole answer; nil when there was.
     init(latency: Duration, statusCode: Int?, failure: RequestError.Code?) {
         self.latency = latency
-        let isUnreachable = [.timedOut, .connectionFailed, .connectionLost].contains(failure)
+        let hasNoAnswer = failure == .timedOut || (failure == .deadlineExceeded && statusCode == nil)
+        let isUnreachable = hasNoAnswer || failure == .connectionFailed || failure == .connectionLost
         let isServerError = failure == nil && (500..<600).contains(statusCode ?? 0)
         isFailure = isUnreachable || isServerError
         load =
             switch statusCode {
             case 429, 503: .overloaded
-            case _ where [.timedOut, .connectionFailed].contains(failure): .overloaded
+            case _ where hasNoAnswer || failure == .connectionFailed: .overloaded
             case _ where isFailure || failure != nil: .neutral
             default: .succeeded
             }

@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 /// What no server can do to a jar: make it trap, grow beyond its limits, or send what breaks a request.
-@Suite struct CookieRobustnessTests {
+@Suite(.serialized) struct CookieRobustnessTests {
     private static let pieces = [
         "a", "b", "sid", "__Host-", "__secure-", "=", "=", "=", ";", ";", "; ", ",", ", ", " ", "\t", "\"", "/", "/x",
         ".", "..",

@@ -7,7 +7,7 @@ import Testing
 /// The host has *K* workers, each of which takes 50 ms for a request (45 to 55), and *K* walks at random within a
 /// range. What finds no worker free is refused with a 503 after 5 ms, or waits in line. The client always has more work
 /// than it is let do, and a refused request is lost. A run is 42 s long: about 20,000 requests at 24 workers.
-@Suite struct HostLimitSimulationTests {
+@Suite(.serialized) struct HostLimitSimulationTests {
     struct Case: CustomTestStringConvertible {
         let workers: ClosedRange<Int>
         let step: Int

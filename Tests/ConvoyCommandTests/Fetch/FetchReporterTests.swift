@@ -1,0 +1,150 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+@testable import ConvoyCommand
+
+/// What is told, as words.
+private final class WordReport: FetchReport {
+    let wantsSteps: Bool
+    let wantsCancelled: Bool
+    let words = ConvoyCommand.Locked<[String]>([])
+    private let callCount = ConvoyCommand.Locked(0)
+
+    init(wantsSteps: Bool = true, wantsCancelled: Bool = true) {
+        (self.wantsSteps, self.wantsCancelled) = (wantsSteps, wantsCancelled)
+    }
+
+    var tickInterval: DispatchTimeInterval? { nil }
+    func happened(_ step: FetchStep, to item: FetchItem) {
+        switch step {
+        case .started: note("started \(item.index)")
+        case .redirected(let statusCode, let target): note("redirected \(statusCode ?? 0) \(target)")
+        case .retrying(let attempt, let failure, _, _): note("retrying \(attempt) \(failure?.rawValue ?? "answer")")
+        }
+    }
+    func tick(_ progress: RunProgress, _ running: [RunningTransfer]) { note("tick \(running.map(\.item.index))") }
+    func finished(_ outcome: FetchOutcome) { note("finished \(outcome.item.index) \(outcome.attemptCount)") }
+    func isDefective(_ defect: FetchItems.Defect) { note("defect \(defect.reason)") }
+    func ended(_ summary: FetchSummary) { note("ended \(summary.failedCount) \(summary.cancelledCount)") }
+
+    /// Two calls at once are an issue.
+    private func note(_ word: String) {
+        #expect(
+            callCount.withLock {
+                $0 += 1
+                return $0
+            } == 1)
+        words.withLock { $0.append(word) }
+        sched_yield()
+        callCount.withLock { $0 -= 1 }
+    }
+}
+
+@Suite struct FetchReporterTests {
+    private typealias Outcome = Result<Response<Data>, RequestError>
+
+    private let url = URL(filePath: "/")
+    private let manager = RequestManager()
+
+    private func item(_ index: Int) -> FetchItem { FetchItem(index: index, url: url, fileName: "\(index)") }
+    private func operation(_ index: Int) -> AnyRequestOperation {
+        manager.operation(Request<Data>.get("http://a/").tagged("\(index)"))
+    }
+    private func record(_ number: Int, _ next: AttemptRecord.Next = .outcome) -> AttemptRecord {
+        AttemptRecord(number: number, url: url, method: .get, started: .now, ended: .now, statusCode: 503, next: next)
+    }
+    private func failure(_ attempts: [AttemptRecord], _ code: RequestError.Code = .unacceptableStatus) -> Outcome {
+        .failure(RequestError(code, "it failed").with(attempts: attempts))
+    }
+
+    /// What led to the end: a redirect, a retry, and a failure.
+    private var trail: [AttemptRecord] {
+        [record(1, .redirect(to: url)), record(2, .retry(after: .seconds(1))), record(3)]
+    }
+    private let trailWords = ["started 0", "redirected 503 file:///", "retrying 1 answer", "finished 0 2", "ended 1 0"]
+
+    private func emitTrail(_ reporter: FetchReporter, events: Range<Int>) {
+        let steps = trail.flatMap { [.started(attempt: $0.number), .attemptEnded($0)] }.dropLast() as [RequestEvent]
+        for event in steps[events] { reporter.operation(operation(0), did: event) }
+    }
+
+    /// The manager's events may come before the end, on both sides of it, or after it.
+    @Test(arguments: 0...5) func everyStepIsToldOnceAndBeforeTheEnd(eventCountBefore: Int) {
+        let report = WordReport()
+        let reporter = FetchReporter(report: report, discards: false)
+        reporter.opened(item(0))
+        emitTrail(reporter, events: 0..<eventCountBefore)
+        reporter.finished(0, failure(trail), isStopping: false)
+        emitTrail(reporter, events: eventCountBefore..<5)
+        #expect(reporter.ended(after: .zero, reason: nil) == .failure)
+        #expect(report.words.withLock { $0 } == trailWords)
+    }
+
+    @Test func whatWasNeverSentHasAnEndOnly() {
+        let report = WordReport()
+        let reporter = FetchReporter(report: report, discards: false)
+        reporter.opened(item(0))
+        reporter.finished(0, failure([], .invalidRequest), isStopping: false)
+        #expect(report.words.withLock { $0 } == ["finished 0 0"])
+    }
+
+    @Test func stepsThatNobodyWantsAreNotTold() {
+        let report = WordReport(wantsSteps: false)
+        let reporter = FetchReporter(report: report, discards: false)
+        reporter.opened(item(0))
+        reporter.finished(0, failure(trail), isStopping: false)
+        #expect(report.words.withLock { $0 } == ["finished 0 2"])
+    }
+
+    @Test func onlyTransfersUnderWayAreShown() {
+        let report = WordReport()
+        let reporter = FetchReporter(report: report, discards: false)
+        let operations = (0..<4).map(operation)
+        for index in 0..<4 { reporter.opened(item(index)) }
+        // The first waits for a retry, the second is under way again, the third has ended, the fourth not begun.
+        for index in 0..<2 {
+            reporter.operation(operations[index], did: .started(attempt: 1))
+            reporter.operation(operations[index], did: .attemptEnded(record(1, .retry(after: .seconds(1)))))
+        }
+        reporter.operation(operations[1], did: .started(attempt: 2))
+        reporter.operation(operations[2], did: .started(attempt: 1))
+        reporter.finished(2, failure([record(1)]), isStopping: false)
+        reporter.tick(RunProgress(), operations)
+        #expect(report.words.withLock { $0.last } == "tick [1]")
+    }
+
+    @Test(arguments: [true, false]) func cancellationsAreCountedAndToldToWhomeverWantsThem(isWanted: Bool) {
+        let report = WordReport(wantsCancelled: isWanted)
+        let reporter = FetchReporter(report: report, discards: false)
+        for index in 0..<2 { reporter.opened(item(index)) }
+        reporter.finished(0, failure([], .cancelled), isStopping: true)
+        // A failure of its own is told to everybody.
+        reporter.finished(1, failure([], .connectionLost), isStopping: true)
+        #expect(reporter.ended(after: .zero, reason: .interrupted) == .interrupted)
+        let words = (isWanted ? ["finished 0 0"] : []) + ["finished 1 0", "ended 1 1"]
+        #expect(report.words.withLock { $0 } == words)
+    }
+
+    @Test func callsComeOneAtATimeFromManyThreads() {
+        let report = WordReport()
+        let reporter = FetchReporter(report: report, discards: false)
+        let count = 200
+        DispatchQueue.concurrentPerform(iterations: count) { index in
+            let operation = operation(index)
+            reporter.opened(item(index))
+            reporter.operation(operation, did: .started(attempt: 1))
+            reporter.isDefective(FetchItems.Defect(list: "list", line: 1, reason: "broken"))
+            reporter.tick(RunProgress(), [operation])
+            reporter.finished(index, failure([record(1)]), isStopping: false)
+        }
+        _ = reporter.ended(after: .zero, reason: nil)
+        let words = report.words.withLock { $0 }
+        #expect(words.count == 4 * count + 1)
+        #expect(words.last == "ended \(2 * count) 0")
+        for index in 0..<count {
+            let told = words.filter { $0 == "started \(index)" || $0 == "finished \(index) 1" }
+            #expect(told == ["started \(index)", "finished \(index) 1"])
+        }
+    }
+}

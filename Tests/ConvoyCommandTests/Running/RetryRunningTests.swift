@@ -1,0 +1,129 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// What fails and is sent again, and what has a deadline; waits are those of the command, half a second at most each.
+@Suite struct RetryRunningTests {
+    private let directory: TestDirectory
+    private let server: TestServer
+
+    init() throws {
+        directory = try TestDirectory()
+        server = try TestServer()
+    }
+
+    private func fetch(_ arguments: String...) async throws -> ConvoyProcess.Ending {
+        try await ConvoyProcess(["fetch", "-o", directory.url.path] + arguments).ended()
+    }
+
+    @Test func aFileArrivesAfterARetryThatIsTold() async throws {
+        server.enqueue([.status(503, body: "busy"), .status(200, body: "file")])
+        let url = server.url("/a").absoluteString
+        let ending = try await fetch(url)
+        #expect(ending.status == 0)
+        #expect(ending.errors.hasPrefix("convoy: retrying in "))
+        #expect(ending.errors.hasSuffix(": \(url): the server answered 503\n"))
+        #expect(ending.errors.split(separator: "\n").count == 1)
+        #expect(ending.output.contains("saved a  4 B in "))
+        #expect(try Data(contentsOf: directory.url.appending(path: "a")) == Data("file".utf8))
+        #expect(try directory.names() == ["a"])
+    }
+
+    @Test func jsonTellsARetryBetweenStartAndEnd() async throws {
+        server.enqueue([.status(503), .status(200, body: "file")])
+        let url = server.url("/a").absoluteString
+        let ending = try await fetch("--json", url)
+        #expect(ending.status == 0)
+        #expect(ending.errors == "")
+        #expect(ending.events.map { $0["event"] as? String } == ["started", "retry", "finished", "summary"])
+        let retry = try #require(ending.events.dropFirst().first)
+        #expect(Set(retry.keys) == ["event", "index", "url", "attempt", "code", "status", "delay_seconds"])
+        #expect(retry["index"] as? Int == 0)
+        #expect(retry["url"] as? String == url)
+        #expect(retry["attempt"] as? Int == 1)
+        #expect(retry["code"] as? String == "unacceptableStatus")
+        #expect(retry["status"] as? Int == 503)
+        #expect((0...0.5).contains(try #require(retry["delay_seconds"] as? Double)))
+        #expect(ending.events(named: "finished").first?["attempts"] as? Int == 2)
+    }
+
+    @Test func aLostConnectionIsRetriedWithoutAStatus() async throws {
+        server.enqueue([Reply.generated(byteCount: 1_000).resetting(afterBytes: 0), .status(200, body: "file")])
+        let ending = try await fetch("--json", server.url("/a").absoluteString)
+        #expect(ending.status == 0)
+        let retry = try #require(ending.events(named: "retry").first)
+        #expect(retry["code"] as? String == "connectionLost")
+        #expect(retry["status"] == nil)
+    }
+
+    @Test func attemptsEndWithTheNumberThatWasAskedFor() async throws {
+        server.respond { _ in .status(500) }
+        let url = server.url("/a").absoluteString
+        let ending = try await fetch("--retries=1", url)
+        #expect(ending.status == 1)
+        #expect(server.requestCount == 2)
+        #expect(ending.errors.hasSuffix("convoy: \(url): the server answered 500 (2 attempts)\n"))
+        #expect(ending.errors.split(separator: "\n").count == 2)
+        #expect(try directory.names() == [])
+    }
+
+    @Test func withoutRetriesTheFirstAnswerCounts() async throws {
+        server.respond { _ in .status(503) }
+        let url = server.url("/a").absoluteString
+        let ending = try await fetch("--retries", "0", url)
+        #expect(ending.status == 1)
+        #expect(server.requestCount == 1)
+        #expect(ending.errors == "convoy: \(url): the server answered 503\n")
+    }
+
+    @Test func quietKeepsRetriesToItself() async throws {
+        server.enqueue([.status(503), .status(200, body: "file")])
+        let ending = try await fetch("--quiet", server.url("/a").absoluteString)
+        #expect(ending.status == 0)
+        #expect(ending.output + ending.errors == "")
+        #expect(try directory.names() == ["a"])
+    }
+
+    @Test func whatIsNotThereIsNotAskedForAgain() async throws {
+        server.respond { _ in .status(404) }
+        let ending = try await fetch("--json", server.url("/a").absoluteString)
+        #expect(ending.status == 1)
+        #expect(server.requestCount == 1)
+        #expect(ending.events.map { $0["event"] as? String } == ["started", "failed", "summary"])
+        #expect(ending.events(named: "failed").first?["attempts"] as? Int == 1)
+    }
+
+    @Test(arguments: [(0, 0.0), (1, 1.0)])
+    func retryAfterComesBeforeTheBackOff(seconds: Int, minimum: Double) async throws {
+        server.enqueue([.status(429, headerFields: [("Retry-After", "\(seconds)")]), .status(200, body: "file")])
+        let ending = try await fetch("--json", server.url("/a").absoluteString)
+        #expect(ending.status == 0)
+        let retry = try #require(ending.events(named: "retry").first)
+        #expect((minimum...minimum + 0.5).contains(try #require(retry["delay_seconds"] as? Double)))
+        #expect(try #require(ending.events(named: "finished").first?["seconds"] as? Double) >= minimum)
+    }
+
+    @Test func aRetryThatCouldOnlyComeTooLateIsNotWaitedFor() async throws {
+        server.respond { _ in .status(503, headerFields: [("Retry-After", "300")]) }
+        let ending = try await fetch("--json", "--deadline=60", server.url("/a").absoluteString)
+        #expect(ending.status == 1)
+        #expect(ending.events(named: "failed").first?["status"] as? Int == 503)
+        #expect(ending.events(named: "retry").isEmpty)
+    }
+
+    @Test func aDeadlineEndsARequestAndCountsFromItsTurn() async throws {
+        server.route("/stalls") { _ in .generated(byteCount: 100).stalling(afterBodyBytes: 10) }
+        server.route("/next") { _ in .status(200, body: "file") }
+        let urls = (["/stalls"] + [String](repeating: "/next", count: 20)).map { server.url($0).absoluteString }
+        // Were they all queued at once, their time would be over with that of the first.
+        let ending = try await ConvoyProcess(
+            ["fetch", "--json", "--discard", "--jobs=1", "--deadline=2"] + urls
+        ).ended()
+        let failed = try #require(ending.events(named: "failed").first)
+        #expect(failed["code"] as? String == "deadlineExceeded")
+        #expect(failed["url"] as? String == urls[0])
+        #expect(failed["attempts"] as? Int == 1)
+        #expect(ending.status == 1)
+        #expect(server.requestCount == urls.count)
+    }
+}
