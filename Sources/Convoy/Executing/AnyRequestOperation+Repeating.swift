@@ -130,12 +130,13 @@ extension AnyRequestOperation {
     private func queueAgain(at due: ContinuousClock.Instant?) {
         guard let due else { return queueAgain() }
         state.withLock { $0.scheduler }?.standAside(self)
+        state.withLock { $0.course?.wait = nil }
         // Strongly: nobody else may hold an operation that waits; it lets go of its alarm when it ends.
         let alarm = context.clock.wake(at: due) { self.queueAgain() }
         let isOver = state.withLock { state in
             state.course?.waitAlarm = state.outcome == nil ? alarm : nil
-            // It may have rung already.
-            if !alarm.isOver { state.course?.wait = .time(due) }
+            // It may have rung already, and said so.
+            if case nil = state.course?.wait { state.course?.wait = .time(due) }
             return state.outcome != nil
         }
         if isOver { alarm.cancel() }
