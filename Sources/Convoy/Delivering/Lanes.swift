@@ -16,6 +16,8 @@ final class Lanes: Sendable {
         var takenAtLastLook = 0
         var isWatched = false
         var workers = 0
+        /// How many of them came as company.
+        var companyCount = 0
         /// Workers' queues without work; the last one's thread is awake.
         var idle: [DispatchQueue] = []
         var queueCount = 0
@@ -36,8 +38,12 @@ final class Lanes: Sendable {
     private let state = Locked(State())
     private let watchQueue = DispatchQueue(label: "convoy.lanes")
     private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
-    /// libdispatch has 255 threads, and others need some.
-    private static let workerLimit = 128
+    /// How many workers of all managers together may have come as company; each manager has one besides.
+    ///
+    /// libdispatch has 255 threads, and others need some: SCF makes whoever starts a task wait for a queue of its own, and
+    /// were all threads to wait for it, none would be left to run it.
+    private static let companyLimit = 128
+    private static let company = Locked(0)
     private static let patience = DispatchTimeInterval.milliseconds(1)
 
     /// Puts an operation with code to run in line.
@@ -60,12 +66,14 @@ final class Lanes: Sendable {
     }
 
     private func takeNext(for queue: DispatchQueue) -> AnyRequestOperation? {
-        state.withLock { state in
+        let (operation, wasCompany) = state.withLock { state -> (AnyRequestOperation?, Bool) in
             guard state.next < state.waiting.count else {
                 (state.waiting, state.next) = ([], 0)
                 state.workers -= 1
                 if state.idle.count < Self.coreCount { state.idle.append(queue) }
-                return nil
+                guard state.companyCount > 0 else { return (nil, false) }
+                state.companyCount -= 1
+                return (nil, true)
             }
             defer {
                 // What has been taken is not kept.
@@ -77,8 +85,10 @@ final class Lanes: Sendable {
                     state.next = 0
                 }
             }
-            return state.waiting[state.next]
+            return (state.waiting[state.next], false)
         }
+        if wasCompany { Self.company.withLock { $0 -= 1 } }
+        return operation
     }
 
     private func watch() {
@@ -86,20 +96,26 @@ final class Lanes: Sendable {
     }
 
     private func look() {
-        let queues = state.withLock { state -> [DispatchQueue]? in
+        let wanted = state.withLock { state -> Int? in
             guard state.waitingCount > 0 else {
                 state.isWatched = false
                 return nil
             }
             let isStuck = state.taken == state.takenAtLastLook
             state.takenAtLastLook = state.taken
-            if isStuck {
-                let room = max(0, Self.workerLimit - state.workers)
-                return state.makeWorkers(min(state.waitingCount, max(1, state.workers), room))
-            }
-            return state.workers < Self.coreCount ? state.makeWorkers(1) : []
+            if isStuck { return min(state.waitingCount, max(1, state.workers)) }
+            return state.workers < Self.coreCount ? 1 : 0
         }
-        guard let queues else { return }
+        guard let wanted else { return }
+        let granted = Self.company.withLock { company in
+            let granted = max(0, min(wanted, Self.companyLimit - company))
+            company += granted
+            return granted
+        }
+        let queues = state.withLock { state in
+            state.companyCount += granted
+            return state.makeWorkers(granted)
+        }
         for queue in queues { work(on: queue) }
         watch()
     }

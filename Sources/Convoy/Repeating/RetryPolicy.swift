@@ -15,6 +15,8 @@ import Foundation
 /// let request = Request<Data>.get("https://example.com/report").retries(policy)
 /// ```
 ///
+/// A host whose name has no address is asked for once more only.
+///
 /// Never repeated, whatever the lists say: what was cancelled, ran out of its deadline, failed in TLS or in decoding,
 /// and every other failure that is not ``RequestError/isRetryable``, status codes aside.
 ///
@@ -75,6 +77,8 @@ public struct RetryPolicy: Sendable, Hashable {
         if error.code == .unacceptableStatus {
             return error.response.map { statusCodes.contains($0.statusCode) } ?? false
         }
+        // A name without an address seldom gets one within seconds.
+        if error.isOfUnknownHost, retries > 0 { return false }
         return error.isRetryable && errorCodes.contains(error.code) && !Self.finalCodes.contains(error.code)
     }
 
@@ -111,5 +115,16 @@ extension PreparedRequest {
             || headerFields.contains { field in
                 field.name.equalsIgnoringCase("Idempotency-Key") && !field.value.isEmpty
             }
+    }
+}
+
+extension RequestError {
+    /// Whether the name of the host has no address; transports say so by the error beneath.
+    fileprivate var isOfUnknownHost: Bool {
+        if let error = underlying as? URLError { return [.cannotFindHost, .dnsLookupFailed].contains(error.code) }
+        #if canImport(CLibcurl)
+            if let error = underlying as? CurlError { return error.code == 6 }
+        #endif
+        return false
     }
 }

@@ -98,6 +98,15 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
 
     func urlSession(_: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let entry = entries.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
+        // SCF tells nobody of a redirect without a usable Location, and drops its body.
+        if error == nil, !entry.hasHead, let response = task.response as? HTTPURLResponse {
+            let head = ResponseHead(response)
+            entry.client.didReceive(head)
+            if head.expectedBytes != 0, task.originalRequest?.httpMethod != "HEAD" {
+                return entry.client.didFinish(
+                    RequestError(.badResponse, "the answer redirects nowhere, and URLSession has dropped its body"))
+            }
+        }
         entry.client.didFinish(
             error.flatMap { entry.meaning(of: $0, isHTTPS: task.originalRequest?.url?.scheme == "https") })
     }

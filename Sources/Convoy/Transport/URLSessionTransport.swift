@@ -12,7 +12,8 @@ import Foundation
 ///
 /// On Linux, URLSession has faults that no client of it can mend. A server that closes the connection in the middle of the
 /// header, sends trailers, or declares a length of 2^63-1 ends the process; a body that comes faster than it is read keeps
-/// the loader from anything else; idle timeouts count in whole seconds; a transfer cannot be paused.
+/// the loader from anything else; idle timeouts count in whole seconds; a transfer cannot be paused; a POST over a kept
+/// connection that ends under it is sent twice; the body of a redirect without a usable `Location` is lost.
 /// The conformance suite lists them as known.
 public final class URLSessionTransport: Transport {
     /// The transport all managers share.
@@ -98,10 +99,18 @@ public final class URLSessionTransport: Transport {
     }
 #endif
 
+extension URL {
+    /// The same URL; for SCF, which takes `HTTP` for a scheme that it does not know (RFC 3986, section 3.1).
+    fileprivate var withLowercaseScheme: URL {
+        guard let scheme, scheme != scheme.lowercased() else { return self }
+        return URL(string: scheme.lowercased() + absoluteString.dropFirst(scheme.count)) ?? self
+    }
+}
+
 extension URLRequest {
     /// The loader's form of a prepared request.
     fileprivate init(_ request: PreparedRequest) {
-        self.init(url: request.url, cachePolicy: .reloadIgnoringLocalCacheData)
+        self.init(url: request.url.withLowercaseScheme, cachePolicy: .reloadIgnoringLocalCacheData)
         httpMethod = request.method.rawValue
         httpShouldHandleCookies = false
         for field in request.headerFields { addValue(field.value, forHTTPHeaderField: field.name) }

@@ -37,4 +37,30 @@ import Testing
         #expect(operation.isFinished)
         withExtendedLifetime(observation) {}
     }
+
+    /// libdispatch has 255 threads for everything in the process.
+    @Test func managersTogetherLeaveThreadsToOthers() async {
+        await #expect(processExitsWith: .success) {
+            endProcessIfStuck()
+            let (entered, gate) = (EventLog<Void>(), DispatchSemaphore(value: 0))
+            let managers = (0..<3).map { _ in StubServer().manager() }
+            for manager in managers {
+                for number in 0..<200 {
+                    manager.enqueue(Request.stub("\(number)")) { _ in
+                        entered.record(())
+                        gate.wait()
+                    }
+                }
+            }
+            // One of each manager's own, and 128 that all share.
+            await entered.wait(count: 131)
+            let other = EventLog<Void>()
+            DispatchQueue(label: "somebody else's").async { other.record(()) }
+            await other.wait()
+            #expect(entered.count == 131)
+            for _ in 0..<600 { gate.signal() }
+            for manager in managers { await manager.drain() }
+            #expect(entered.count == 600)
+        }
+    }
 }

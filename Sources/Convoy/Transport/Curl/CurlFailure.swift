@@ -11,7 +11,9 @@
             let system = handle.long(CurlInfo.osErrno)
             let (kind, what) = Self.kind(of: code, handle, request, hasHead: hasHead, system: Int32(clamping: system))
             let text = handle.message.isEmpty ? CurlLibrary.message(of: code) : handle.message
-            let underlying = POSIXErrorCode(rawValue: Int32(clamping: system)).map { POSIXError($0) as any Error }
+            // Looking up a name leaves no number of the system's.
+            let number = code == 6 ? nil : POSIXErrorCode(rawValue: Int32(clamping: system))
+            let underlying = number.map { POSIXError($0) as any Error }
             self.init(
                 kind, "\(what) (\(text))", underlying: underlying ?? CurlError(code: Int(code), message: text),
                 isRetryable: kind == .proxyFailed ? handle.long(CurlInfo.httpConnectCode) == 0 : nil)

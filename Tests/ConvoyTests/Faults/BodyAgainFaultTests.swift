@@ -1,0 +1,159 @@
+// A body that comes a second time: rows 8 to 10 and 19, wherever it goes.
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+extension FaultsWithRepeats {
+    @Suite(.timeLimit(.minutes(2))) struct BodyAgainFaultTests {
+        private static let cuts = [ServerAct.cutBody, .resetBody, .cutChunks]
+
+        private func server(_ ground: FaultGround, _ fault: ServerAct, times: Int = 2) throws -> ScriptedServer {
+            try ScriptedServer(ground, Array(repeating: fault, count: times) + [.answer(200, body: "0123456789")])
+        }
+
+        /// Rows 8 to 10.
+        @Test(arguments: FaultGround.all, cuts)
+        func memoryHoldsTheWholeBodyOnce(ground: FaultGround, fault: ServerAct) async throws {
+            let server = try server(ground, fault)
+            // Ten bytes are allowed: halves that were kept would be too many.
+            let request = Request<String>.get(server.url()).maximumBodyBytes(10)
+            let response = try await server.response(to: request)
+            #expect(response.value == "0123456789")
+            #expect(response.transfer.receivedBytes == 10)
+            #expect(response.transfer.expectedBytes == 10)
+            #expect(server.seen.count == 3)
+        }
+
+        /// Rows 8 to 10.
+        ///
+        /// The final name has the whole body or, as before the request, what was there.
+        @Test(arguments: FaultGround.all, cuts)
+        func fileHoldsTheWholeBodyOnce(ground: FaultGround, fault: ServerAct) async throws {
+            let directory = try TemporaryDirectory()
+            let file = directory.file("target")
+            try Data("before".utf8).write(to: file)
+            let reads = EventLog<String?>()
+            let server = try ScriptedServer(ground, [fault, fault, .answer(200, body: "0123456789")]) {
+                $0.unit = {
+                    reads.record(try? String(contentsOf: file, encoding: .utf8))
+                    return 0
+                }
+            }
+            let response = try await server.response(to: Request<Data>.get(server.url()).saved(to: file))
+            #expect(response.value == file)
+            #expect(reads.events == ["before", "before"])
+            #expect(try String(contentsOf: file, encoding: .utf8) == "0123456789")
+            #expect(try directory.entries == ["target"])
+        }
+
+        /// Rows 8 to 10.
+        @Test(arguments: FaultGround.all, cuts)
+        func fileThatNeverComesWholeIsNotThere(ground: FaultGround, fault: ServerAct) async throws {
+            let directory = try TemporaryDirectory()
+            let file = directory.file("target")
+            let server = try ScriptedServer(ground, [fault])
+            let error = try await server.error(of: Request<Data>.get(server.url()).saved(to: file))
+            #expect(error.code == .connectionLost)
+            #expect(error.attempts.count == 4)
+            #expect(try directory.entries == [])
+        }
+
+        /// Rows 8 to 10.
+        ///
+        /// Each attempt writes to a stream of its own.
+        @Test(arguments: FaultGround.all, cuts)
+        func streamHoldsTheWholeBodyOnce(ground: FaultGround, fault: ServerAct) async throws {
+            let server = try server(ground, fault)
+            let request = Request<Data>.get(server.url()).written { OutputStream(toMemory: ()) }
+            #expect(try await server.response(to: request).value == Data("0123456789".utf8))
+            #expect(server.seen.count == 3)
+        }
+
+        /// Rows 5, 6 and 8 to 10.
+        ///
+        /// Nobody has read of it when it begins again.
+        @Test(arguments: FaultGround.all, [ServerAct.closes, .resets, .answer(503)])
+        func chunksNobodyHasReadBeginAgain(ground: FaultGround, fault: ServerAct) async throws {
+            let server = try server(ground, fault)
+            var body = Data()
+            for try await chunk in server.manager.chunks(of: Request<Data>.get(server.url())) { body += chunk }
+            #expect(body == Data("0123456789".utf8))
+            #expect(server.seen.count == 3)
+        }
+
+        /// Rows 8 to 10.
+        ///
+        /// What has been read cannot be taken back: the loss is the outcome. For the stub, see RetryingTests.
+        @Test(arguments: FaultGround.wire, [Reply.Step.close, .reset])
+        func chunksThatHaveBeenReadDoNotBeginAgain(ground: FaultGround, end: Reply.Step) async throws {
+            for isChunked in [false, true] {
+                let gate = Gate()
+                let whole =
+                    isChunked ? Reply.chunked([Data("half".utf8), Data("more".utf8)]) : .status(200, body: "half5678")
+                let moment = Reply.Moment.responseBody(afterBytes: isChunked ? 9 : 4)
+                let cut = ServerAct(
+                    testDescription: "", reply: whole.performing(.wait(gate), at: moment).performing(end, at: moment),
+                    stub: { $0.finish() })
+                let server = try ScriptedServer(ground, [cut, .answer(200)])
+                var iterator = server.manager.chunks(of: Request<Data>.get(server.url())).makeAsyncIterator()
+                #expect(try await iterator.next() == Data("half".utf8))
+                gate.open()
+                let error = await #expect(throws: RequestError.self) { _ = try await iterator.next() }
+                #expect(error?.code == .connectionLost)
+                #expect(server.seen.count == 1)
+            }
+        }
+
+        /// Row 19.
+        ///
+        /// A body that stands still is given up after the idle time, and fetched again.
+        @Test(arguments: FaultGround.all, [0, 4])
+        func bodyThatStallsIsFetchedAgain(ground: FaultGround, byteCount: Int) async throws {
+            let directory = try TemporaryDirectory()
+            let file = directory.file("target")
+            let stall = ServerAct(
+                testDescription: "", reply: .status(200, body: "half567890").stalling(afterBodyBytes: Int64(byteCount)),
+                stub: { exchange in
+                    exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 10))
+                    if byteCount > 0 { exchange.send(Data("half".utf8)) }
+                    exchange.finish(RequestError(.timedOut, "as scripted"))
+                })
+            let server = try ScriptedServer(ground, [stall, .answer(200, body: "0123456789")])
+            let request = Request<Data>.get(server.url()).impatientAtFirst().saved(to: file)
+            let response = try await server.response(to: request)
+            #expect(response.attempts.map(\.failure) == [.timedOut, nil])
+            #expect(response.attempts.map(\.statusCode) == [200, 200])
+            #expect(try String(contentsOf: file, encoding: .utf8) == "0123456789")
+            #expect(try directory.entries == ["target"])
+            #expect(server.seen.count == 2)
+        }
+
+        /// Row 18.
+        @Test(arguments: FaultGround.all)
+        func headThatStallsIsAskedForAgain(ground: FaultGround) async throws {
+            let stall = ServerAct(
+                testDescription: "", reply: Reply(steps: [.write(Data("HTTP/1.1 200 OK\r\nX-".utf8)), .wait(Gate())]),
+                stub: { $0.finish(RequestError(.timedOut, "as scripted")) })
+            let server = try ScriptedServer(ground, [stall, .answer(200, body: "whole")])
+            let response = try await server.response(to: Request<String>.get(server.url()).impatientAtFirst())
+            #expect(response.value == "whole")
+            #expect(response.attempts.map(\.failure) == [.timedOut, nil])
+            #expect(response.attempts.map(\.statusCode) == [nil, 200])
+            #expect(server.seen.count == 2)
+        }
+    }
+}
+
+extension Request {
+    /// One that gives up its first attempt after a second of silence; the others have all the time they want.
+    func impatientAtFirst() -> Self {
+        idleTimeout(.seconds(1)).intercepted(
+            by: Interceptor(adapting: { request, attempt in
+                var request = request
+                if attempt.number > 1 { request.idleTimeout = .seconds(60) }
+                return request
+            }))
+    }
+}

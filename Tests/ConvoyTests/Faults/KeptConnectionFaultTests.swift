@@ -1,0 +1,141 @@
+// Connections that were kept too long, under a manager that repeats: rows 50 and 51.
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+extension FaultsWithRepeats {
+    /// Each test in a process of its own: a transport that is shared closes idle connections when others use it.
+    ///
+    /// A stub has no connections.
+    @Suite(.timeLimit(.minutes(2))) struct KeptConnectionFaultTests {
+        /// Row 50.
+        ///
+        /// Sent again at once and by itself, once: no retry of the policy's, and no wait.
+        @Test(arguments: ConformingTransport.all)
+        func idempotentRequestMetByAnEndIsSentAgainSilently(_ subject: ConformingTransport) async {
+            await #expect(processExitsWith: .success) { [name = subject.name as String] in
+                endProcessIfStuck()
+                for end in [Reply.Step.close, .reset] {
+                    for method in [HTTPMethod.get, .put, .delete] {
+                        let second = try await Second(method, name, meeting: [end], retries: .none)
+                        #expect(try second.result.get().value == "again")
+                        #expect(try second.result.get().attempts.count == 1)
+                        #expect(second.connections == [1, 2])
+                        #expect(second.seen.map(\.body) == Array(repeating: Second.body(method), count: 2))
+                    }
+                }
+            }
+        }
+
+        /// Row 50.
+        ///
+        /// A new connection that ends as well is a loss; from there on the policy has its say.
+        @Test(arguments: ConformingTransport.all)
+        func secondLossIsForThePolicy(_ subject: ConformingTransport) async {
+            await #expect(processExitsWith: .success) { [name = subject.name as String] in
+                endProcessIfStuck()
+                let lost = try await Second(.get, name, meeting: [.close, .close], retries: .none)
+                #expect(lost.result.code == .connectionLost)
+                #expect(lost.seen.count == 2)
+                let repeated = try await Second(.put, name, meeting: [.close, .close], retries: .quick)
+                #expect(try repeated.result.get().attempts.map(\.failure) == [.connectionLost, nil])
+                #expect(repeated.connections == [1, 2, 3])
+                #expect(repeated.seen.map(\.body) == Array(repeating: Second.body(.put), count: 3))
+            }
+        }
+
+        /// Rows 25 and 50.
+        ///
+        /// The server may have done it: it is told once, whatever the policy allows for others.
+        @Test(arguments: ConformingTransport.all, [HTTPMethod.post, .patch])
+        func unsafeRequestMetByAnEndIsNotSentAgain(_ subject: ConformingTransport, _ method: HTTPMethod) async {
+            await withKnownIssue("SCF: libcurl sends again whatever the method is", isIntermittent: true) {
+                await #expect(processExitsWith: .success) {
+                    [name = subject.name as String, method = method.rawValue as String] in
+                    endProcessIfStuck()
+                    for end in [Reply.Step.close, .reset] {
+                        let method = HTTPMethod(rawValue: method)
+                        let second = try await Second(method, name, meeting: [end], retries: .quick)
+                        #expect(second.result.code == .connectionLost, "\(second.result)")
+                        #expect(second.seen.map(\.body) == [Second.body(method)])
+                    }
+                }
+            } when: {
+                FaultGround(testDescription: "", transport: subject.transport).isURLSession
+            }
+        }
+
+        /// Rows 25 and 50.
+        @Test(arguments: ConformingTransport.all)
+        func postWithAKeyMetByAnEndIsSentAgain(_ subject: ConformingTransport) async {
+            await #expect(processExitsWith: .success) { [name = subject.name as String] in
+                endProcessIfStuck()
+                let second = try await Second(.post, name, meeting: [.close], retries: .quick, key: "key")
+                #expect(try second.result.get().value == "again")
+                #expect(second.seen.map { $0.value(of: "Idempotency-Key") } == ["key", "key"])
+                #expect(second.seen.map(\.body) == Array(repeating: Second.body(.post), count: 2))
+            }
+        }
+
+        /// Row 51.
+        ///
+        /// A kept connection that says nothing more: the idle time, then a new one.
+        @Test(arguments: ConformingTransport.all)
+        func silentConnectionIsReplacedAfterTheIdleTime(_ subject: ConformingTransport) async {
+            await #expect(processExitsWith: .success) { [name = subject.name as String] in
+                endProcessIfStuck()
+                let second = try await Second(.get, name, meeting: [.wait(Gate())], retries: .quick)
+                let response = try second.result.get()
+                #expect(response.value == "again")
+                #expect(response.attempts.map(\.failure) == [.timedOut, nil])
+                #expect(second.connections == [1, 2])
+            }
+        }
+    }
+}
+
+extension RetryPolicy {
+    fileprivate static let quick = RetryPolicy(baseDelay: .milliseconds(1))
+}
+
+/// What a second request over a kept connection came to.
+private struct Second {
+    let result: RequestOperation<String>.Result
+    /// The requests of that path that the server saw.
+    let seen: [RecordedRequest]
+
+    var connections: [Int] { seen.map(\.connectionNumber) }
+
+    static func body(_ method: HTTPMethod) -> Data {
+        [.put, .post].contains(method) ? Reply.pattern(range: 0..<100_000) : Data()
+    }
+
+    /// Sends both requests.
+    ///
+    /// - Parameter steps: what the second meets when it has been read, then again; the next one is answered.
+    init(
+        _ method: HTTPMethod, _ transport: String, meeting steps: [Reply.Step], retries: RetryPolicy,
+        key: String? = nil
+    ) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue([.status(200)] + steps.map { Reply.status(200).performing($0, at: .responseStart) })
+        server.respond { _ in .status(200, body: "again") }
+        var configuration = RequestManager.Configuration(transport: .custom(try ConformingTransport.named(transport)))
+        configuration.retries = retries
+        let manager = RequestManager(configuration: configuration)
+        try await manager.send(Request<Data>.get(server.url("/first")))
+        var request = Request<String>(method: method, url: server.url("/second")).impatientAtFirst()
+        let body = Self.body(method)
+        if !body.isEmpty { request = request.body(body) }
+        if let key { request = request.idempotencyKey(key) }
+        let outcomes = EventLog<RequestOperation<String>.Result>()
+        manager.enqueue(request) { outcomes.record($0) }
+        result = try #require(await outcomes.wait().first)
+        // Else this is no test of a kept connection.
+        #expect(server.recordedRequests.dropFirst().first?.connectionNumber == 1)
+        seen = server.recordedRequests.filter { $0.path == "/second" }
+    }
+}

@@ -1,0 +1,210 @@
+// Servers that redirect where nobody should go, or in circles: rows 26 and 29 to 32.
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+extension FaultsWithRepeats {
+    @Suite(.timeLimit(.minutes(2))) struct RedirectFaultTests {
+        /// Row 26.
+        @Test(arguments: FaultGround.all)
+        func twentyFirstHopIsAnErrorThatListsAll(ground: FaultGround) async throws {
+            let server = try ScriptedServer(ground) { _, index in .redirect(to: "/\(index + 1)") }
+            let error = try await server.error(of: Request<Data>.get(server.url("/0")))
+            #expect(error.code == .tooManyRedirects)
+            #expect(!error.isRetryable)
+            #expect(error.response?.statusCode == 302)
+            #expect(error.attempts.map(\.url.path) == (0...20).map { "/\($0)" })
+            #expect(error.attempts.dropLast().map(\.next) == (1...20).map { .redirect(to: Self.url(server, "/\($0)")) })
+            #expect(error.description.isOneLine)
+            #expect(server.seen.map(\.target) == (0...20).map { "/\($0)" })
+        }
+
+        private static func url(_ server: ScriptedServer, _ target: String) -> URL {
+            URL(string: server.url(target)) ?? URL(filePath: "/")
+        }
+
+        /// Row 26.
+        ///
+        /// Twenty are followed.
+        @Test(arguments: FaultGround.all)
+        func twentyHopsAreFollowed(ground: FaultGround) async throws {
+            let server = try ScriptedServer(ground) { _, index in
+                index < 20 ? .redirect(to: "/\(index + 1)") : .answer(200, body: "there")
+            }
+            let response = try await server.response(to: Request<String>.get(server.url("/0")))
+            #expect(response.value == "there")
+            #expect(response.redirects.map(\.path) == (1...20).map { "/\($0)" })
+        }
+
+        /// Row 26.
+        @Test(arguments: FaultGround.all, [1, 2, 3])
+        func circleIsFoundWhenItComesRoundAgain(ground: FaultGround, size: Int) async throws {
+            let server = try ScriptedServer(ground) { _, index in .redirect(to: "/\((index + 1) % size)") }
+            let error = try await server.error(of: Request<Data>.get(server.url("/0")))
+            #expect(error.code == .tooManyRedirects)
+            #expect(error.message.contains("circle"))
+            #expect(server.seen.count == 2 * size)
+            #expect(error.attempts.count == 2 * size)
+        }
+
+        /// Rows 24 and 26.
+        ///
+        /// Retries on the way are no hops, and hops no retries.
+        @Test(arguments: FaultGround.all)
+        func flappingServerOnTheWayIsPassed(ground: FaultGround) async throws {
+            let acts: [ServerAct] = [
+                .answer(503), .redirect(307, to: "/b"), .answer(503), .redirect(301, to: "/c"), .answer(503),
+                .answer(200, body: "there"),
+            ]
+            let server = try ScriptedServer(ground, acts)
+            let response = try await server.response(to: Request<String>.get(server.url("/a")))
+            #expect(response.value == "there")
+            #expect(server.seen.map(\.target) == ["/a", "/a", "/b", "/b", "/c", "/c"])
+            #expect(response.redirects.map(\.path) == ["/b", "/c"])
+        }
+
+        /// Row 29.
+        @Test(
+            arguments: FaultGround.all,
+            [
+                "file:///etc/passwd", "ftp://127.0.0.1/x", "javascript:alert(1)", "data:text/html,hello", "gopher://h/",
+                "mailto:a@b", "FILE:/etc/passwd", "ws://127.0.0.1/", "dict://127.0.0.1:1/x",
+            ])
+        func whatIsNotHTTPIsRefused(ground: FaultGround, location: String) async throws {
+            for statusCode in [302, 307] {
+                let server = try ScriptedServer(ground, [.redirect(statusCode, to: location)])
+                let error = try await server.error(of: Request<Data>.get(server.url()).accepting(.any))
+                #expect(error.code == .redirectRefused, "\(error)")
+                #expect(!error.isRetryable)
+                #expect(error.response?.statusCode == statusCode)
+                #expect(error.response?.headerFields["Location"] == location)
+                #expect(server.seen.count == 1)
+            }
+        }
+
+        /// Row 30.
+        ///
+        /// RFC 3986, section 5; the request is for `/b/c/d;p?q`.
+        @Test(
+            arguments: FaultGround.all,
+            [
+                ("g", "/b/c/g"), ("./g/", "/b/c/g/"), ("/g", "/g"), ("?y", "/b/c/d;p?y"), ("g?y/../x", "/b/c/g?y/../x"),
+                ("../g", "/b/g"), ("../../../g", "/g"), ("..", "/b/"), ("//{authority}/g", "/g"),
+                ("http://{authority}/a/../g", "/g"), ("HTTP://{authority}/g", "/g"), ("/ü", "/%C3%BC"),
+                ("/%C3%BC", "/%C3%BC"), ("/a b", "/a%20b"), ("/a%20b%zz", "/a%20b%25zz"), ("/g#s", "/g"),
+                ("  /g\t", "/g"),
+            ])
+        func locationIsResolved(ground: FaultGround, hop: (location: String, target: String)) async throws {
+            let authority = Locked("")
+            let server = try ScriptedServer(ground) { request, _ in
+                guard request.target == "/b/c/d;p?q" else { return .answer(200, body: "there") }
+                return .redirect(to: hop.location.replacing("{authority}", with: authority.withLock { $0 }))
+            }
+            authority.withLock { $0 = server.authority }
+            let response = try await server.response(to: Request<String>.get(server.url("/b/c/d;p?q")))
+            #expect(response.value == "there")
+            #expect(server.seen.map(\.target) == ["/b/c/d;p?q", hop.target])
+        }
+
+        /// Rows 30 and 32.
+        ///
+        /// The redirect is the answer, and its body is there.
+        @Test(
+            arguments: FaultGround.all,
+            [
+                (302, nil), (301, ""), (307, "http://"), (308, "http:///g"), (302, "http://[::1"),
+                (302, "http://h:99999/"),
+                (302, "http://ex ample/"), (302, "/" + String(repeating: "x", count: 60_000)), (300, "/b"), (304, "/b"),
+                (305, "/b"), (306, "/b"), (399, "/b"),
+            ] as [(Int, String?)])
+        func redirectThatLeadsNowhereIsTheAnswer(
+            ground: FaultGround, answer: (statusCode: Int, location: String?)
+        ) async throws {
+            let fields = answer.location.map { [("Location", $0)] } ?? []
+            let body = answer.statusCode == 304 ? "" : "moved"
+            let server = try ScriptedServer(ground, [.answer(answer.statusCode, fields, body: body)])
+            let result = try await server.result(of: Request<String>.get(server.url()).accepting(.any))
+            let error = try await server.error(of: Request<Data>.get(server.url()))
+            #expect(error.response?.statusCode == answer.statusCode)
+            #expect(server.seen.count == 2)
+            if ground.isURLSession, error.code == .badResponse {
+                // SCF drops the body of some, and the error says so.
+                #expect(result.code == .badResponse)
+                return #expect(error.message.contains("dropped its body"))
+            }
+            let response = try result.get()
+            #expect(response.statusCode == answer.statusCode)
+            #expect(response.value == body)
+            #expect(response.redirects.isEmpty)
+            #expect(error.code == .unacceptableStatus)
+            #expect(error.body ?? Data() == Data(body.utf8))
+        }
+
+        /// Row 30.
+        @Test(arguments: FaultGround.all, [nil, "", "http://[::1"])
+        func redirectThatLeadsNowhereWithoutABodyIsTheAnswer(ground: FaultGround, location: String?) async throws {
+            for statusCode in [301, 302, 303, 307, 308] {
+                let server = try ScriptedServer(
+                    ground, [.answer(statusCode, location.map { [("Location", $0)] } ?? [])])
+                let request = Request<Data>.get(server.url())
+                let response = try await server.response(to: request.accepting(.any))
+                #expect(response.statusCode == statusCode)
+                #expect(response.value.isEmpty)
+                #expect(try await server.error(of: request).code == .unacceptableStatus)
+                #expect(server.seen.count == 2)
+            }
+        }
+
+        /// Row 30.
+        ///
+        /// Two that differ say nothing; URLSession joins them.
+        @Test(arguments: FaultGround.all)
+        func severalLocationsThatDifferAreNone(ground: FaultGround) async throws {
+            let server = try ScriptedServer(ground, [.answer(302, [("Location", "/b"), ("Location", "/c")])])
+            let response = try await server.response(to: Request<Data>.get(server.url()).accepting(.any))
+            #expect(response.statusCode == 302)
+            #expect(server.seen.count == 1)
+        }
+
+        /// Row 31.
+        ///
+        /// RFC 9110, section 15.4: what becomes of method and body, from memory and from a file.
+        @Test(
+            arguments: FaultGround.all,
+            [
+                (301, .post, .get), (302, .post, .get), (303, .post, .get), (307, .post, .post), (308, .post, .post),
+                (301, .put, .put), (302, .put, .put), (303, .put, .get), (307, .put, .put), (308, .put, .put),
+                (303, .delete, .get), (302, .delete, .delete), (308, .patch, .patch), (303, .head, .head),
+            ] as [(Int, HTTPMethod, HTTPMethod)])
+        func methodAndBodyAreWhatTheStatusSays(
+            ground: FaultGround, hop: (statusCode: Int, method: HTTPMethod, expected: HTTPMethod)
+        ) async throws {
+            let body = Reply.pattern(range: 0..<300_000)
+            let directory = try TemporaryDirectory()
+            let file = directory.file("body")
+            try body.write(to: file)
+            for isFile in [false, true] {
+                let acts: [ServerAct] = [
+                    .redirect(hop.statusCode, to: "/b"), .redirect(hop.statusCode, to: "/c"), .answer(200),
+                ]
+                let server = try ScriptedServer(ground, acts)
+                var request = Request<Data>(method: hop.method, url: server.url())
+                let hasBody = [.post, .put, .patch].contains(hop.method)
+                if hasBody { request = isFile ? request.body(fromFile: file) : request.body(body) }
+                let response = try await server.response(to: request)
+                let keepsBody = hasBody && hop.method == hop.expected
+                #expect(server.seen.map(\.method) == [hop.method, hop.expected, hop.expected].map(\.rawValue))
+                #expect(server.seen.map(\.target) == ["/a", "/b", "/c"])
+                #expect(server.seen.first?.body == (hasBody ? body : Data()))
+                for seen in server.seen.dropFirst() {
+                    #expect(seen.body == (keepsBody ? body : Data()))
+                    #expect((seen.fields["Content-Type"] != nil) == keepsBody)
+                    #expect(keepsBody || (seen.fields["Content-Length"] ?? "0") == "0")
+                }
+                if ground.transport != nil { #expect(response.transfer.sentBytes == (keepsBody ? 300_000 : 0)) }
+            }
+        }
+    }
+}

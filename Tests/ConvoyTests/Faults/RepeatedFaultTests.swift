@@ -1,0 +1,165 @@
+// Failures that are worth another try, and requests that may have one: rows 5, 6, 8 to 10, 24 and 25.
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+extension FaultsWithRepeats {
+    @Suite(.timeLimit(.minutes(2))) struct RepeatedFaultTests {
+        private static let body = Reply.pattern(range: 0..<100_000)
+        private static let statuses = [408, 425, 429, 500, 502, 503, 504].map { ServerAct.answer($0, body: "sorry") }
+        private static let faults = ServerAct.losses + statuses
+
+        /// Rows 5, 6, 8 to 10, 22.
+        ///
+        /// What may be done twice is sent again as it was, after the waits of the policy, and nothing of the attempts that
+        /// failed is in the outcome.
+        @Test(arguments: FaultGround.all, faults)
+        func idempotentRequestIsSentAgainUntilItWorks(ground: FaultGround, fault: ServerAct) async throws {
+            for method in [HTTPMethod.get, .put, .delete] {
+                let server = try ScriptedServer(ground, [fault, fault, .answer(200, body: "whole")])
+                var request = Request<Data>(method: method, url: server.url("/a?b")).header("X-A", "1")
+                if method == .put { request = request.body(Self.body) }
+                let response = try await server.response(to: request)
+                #expect(response.value == Data("whole".utf8))
+                #expect(response.transfer.receivedBytes == 5)
+                #expect(response.attempts.map(\.statusCode) == [fault.statusCode, fault.statusCode, 200])
+                #expect(response.attempts.map(\.failure) == [fault.failure, fault.failure, nil])
+                #expect(
+                    response.attempts.map(\.next) == [
+                        .retry(after: .milliseconds(250)), .retry(after: .milliseconds(500)), .outcome,
+                    ])
+                #expect(server.seen.map(\.at) == [.zero, .milliseconds(250), .milliseconds(750)])
+                for seen in server.seen {
+                    #expect(seen.method == method.rawValue && seen.target == "/a?b" && seen.fields["X-A"] == "1")
+                    #expect(seen.body == (method == .put ? Self.body : Data()))
+                }
+            }
+        }
+
+        /// Rows 5, 6, 8 to 10, 22, 24.
+        @Test(arguments: FaultGround.all, faults)
+        func faultThatLastsIsTheOutcomeOfTheLastTry(ground: FaultGround, fault: ServerAct) async throws {
+            let server = try ScriptedServer(ground, [fault])
+            let request = Request<Data>.get(server.url()).retries(RetryPolicy(maximumRetries: 2))
+            let error = try await server.error(of: request)
+            #expect(error.code == fault.failure ?? .unacceptableStatus, "\(error)")
+            #expect(error.isRetryable)
+            #expect(error.response?.statusCode == fault.statusCode)
+            #expect(error.body == (fault.failure == nil ? Data("sorry".utf8) : nil))
+            #expect(error.attempts.map(\.failure) == [fault.failure, fault.failure, fault.failure])
+            #expect(error.attempts.map(\.statusCode) == [fault.statusCode, fault.statusCode, fault.statusCode])
+            #expect(error.description.isOneLine)
+            #expect(server.seen.count == 3)
+        }
+
+        /// Rows 22 and 25.
+        ///
+        /// The server may have done it: RFC 9110, section 9.2.2.
+        @Test(arguments: FaultGround.all, faults)
+        func postIsSentOnce(ground: FaultGround, fault: ServerAct) async throws {
+            for method in [HTTPMethod.post, .patch] {
+                let server = try ScriptedServer(ground, [fault, .answer(200)])
+                let error = try await server.error(of: Request<Data>(method: method, url: server.url()).body(Self.body))
+                #expect(error.code == fault.failure ?? .unacceptableStatus, "\(error)")
+                // Who knows better can do it.
+                #expect(error.isRetryable)
+                #expect(error.attempts.count == 1)
+                #expect(server.seen.map(\.body) == [Self.body])
+                #expect(server.clock.elapsed == .zero)
+            }
+        }
+
+        /// Rows 22 and 25.
+        ///
+        /// The key is the same each time, or it would be worse than none.
+        @Test(arguments: FaultGround.all, faults)
+        func postWithAKeyIsSentAgainWithThatKey(ground: FaultGround, fault: ServerAct) async throws {
+            let server = try ScriptedServer(ground, [fault, fault, .answer(201, body: "made")])
+            let request = Request<Data>.post(server.url()).body(Self.body).idempotencyKey()
+            #expect(try await server.response(to: request).value == Data("made".utf8))
+            #expect(server.seen.map(\.body) == [Self.body, Self.body, Self.body])
+            let keys = Set(server.seen.map { $0.fields["Idempotency-Key"] ?? "" })
+            #expect(keys.count == 1 && keys.first?.isEmpty == false)
+        }
+
+        /// Rows 22 and 25.
+        @Test(arguments: FaultGround.all, faults)
+        func postIsSentAgainWhereThatIsAskedFor(ground: FaultGround, fault: ServerAct) async throws {
+            let server = try ScriptedServer(ground, [fault, .answer(201)])
+            var policy = RetryPolicy.standard
+            policy.retriesNonIdempotent = true
+            _ = try await server.response(to: Request<Data>.post(server.url()).body(Self.body).retries(policy))
+            #expect(server.seen.map(\.body) == [Self.body, Self.body])
+        }
+
+        /// Row 7.
+        ///
+        /// A head that is cut is a loss, in its first line or between two of its lines. (Within a later line it is taken for
+        /// malformed, and not asked for again.) URLSession on Linux ends the process: see KnownURLSessionFaultsTests.
+        @Test(
+            arguments: FaultGround.all.filter { !$0.isURLSession },
+            ["H", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"])
+        func headThatIsCutIsAskedForAgain(ground: FaultGround, head: String) async throws {
+            let cut = ServerAct(
+                testDescription: "", reply: .raw(head),
+                stub: { $0.finish(RequestError(.connectionLost, "as scripted")) }, failure: .connectionLost)
+            let server = try ScriptedServer(ground, [cut, cut, .answer(200, body: "whole")])
+            let response = try await server.response(to: Request<String>.get(server.url()))
+            #expect(response.value == "whole")
+            #expect(response.attempts.map(\.failure) == [.connectionLost, .connectionLost, nil])
+            #expect(response.attempts.map(\.statusCode) == [nil, nil, 200])
+            #expect(server.seen.count == 3)
+        }
+
+        /// Row 24.
+        @Test(arguments: FaultGround.all, [0, 1, 2, 3, 4, 9])
+        func serverThatFlapsIsAskedOnceMoreThanItFails(ground: FaultGround, failures: Int) async throws {
+            let server = try ScriptedServer(ground) { _, index in .answer(index < failures ? 503 : 200) }
+            let result = try await server.result(of: Request<Data>.get(server.url()))
+            #expect(server.seen.count == min(failures, 3) + 1)
+            #expect(result.code == (failures > 3 ? .unacceptableStatus : nil))
+            #expect((try? result.get().attempts.count) ?? 4 == server.seen.count)
+        }
+
+        /// Row 24.
+        @Test(arguments: FaultGround.all)
+        func waitForARetryIsCancelledAtOnce(ground: FaultGround) async throws {
+            let clock = VirtualClock()
+            let server = try ScriptedServer(ground, clock: clock, [.answer(503), .answer(200)])
+            let ended = EventLog<RequestError.Code?>()
+            let operation = server.manager.enqueue(Request<Data>.get(server.url())) { ended.record($0.code) }
+            await clock.armed.wait()
+            operation.cancel()
+            #expect(await ended.wait() == [.cancelled])
+            await server.manager.drain()
+            // Nothing is left that would send it.
+            #expect(!clock.advanceToNext())
+            #expect(operation.error?.attempts.map(\.statusCode) == [503])
+            #expect(server.seen.count == 1)
+        }
+
+        /// Row 24.
+        ///
+        /// A crowd that is cancelled in the middle of its retries: one outcome each, and no request after it.
+        @Test(arguments: FaultGround.all)
+        func crowdThatFlapsIsCancelledWithOneOutcomeEach(ground: FaultGround) async throws {
+            let server = try ScriptedServer(ground) { configuration in
+                configuration.retries = RetryPolicy(maximumRetries: .max)
+            } script: { _, _ in
+                .answer(503)
+            }
+            let outcomes = EventLog<RequestError.Code?>()
+            for number in 0..<30 {
+                server.manager.enqueue(Request<Data>.get(server.url("/\(number)"))) { outcomes.record($0.code) }
+            }
+            await server.requests.wait(count: 100)
+            server.manager.cancelAll()
+            await server.manager.drain()
+            #expect(await outcomes.wait(count: 30).allSatisfy { $0 == .cancelled })
+            #expect(outcomes.count == 30)
+            #expect(!server.clock.advanceToNext())
+        }
+    }
+}
