@@ -82,7 +82,8 @@ extension AnyRequestOperation {
 
     /// Runs interceptors in a task of their own, and what follows from it on the lane.
     private func intercept(_ work: @escaping @Sendable () async throws -> @Sendable () -> Void) {
-        let task = Task {
+        // Somebody waits for it: among tasks of a higher priority one of the default priority may get no turn.
+        let task = Task(priority: .userInitiated) {
             do {
                 let next = try await work()
                 onLane(next)
