@@ -166,11 +166,17 @@ extension SessionDelegate.Entry {
 extension ResponseHead {
     /// The loader's response.
     ///
-    /// It has joined the fields of one name, and lost their order.
+    /// It has joined the fields of one name, and lost their order; those of Set-Cookie are taken apart again.
     init(_ response: HTTPURLResponse) {
         var fields = HeaderFields()
         for (name, value) in response.allHeaderFields {
-            if let name = name as? String, let value = value as? String { fields.add(name, value) }
+            guard let name = name as? String, let value = value as? String else { continue }
+            guard name.equalsIgnoringCase("Set-Cookie") else {
+                fields.add(name, value)
+                continue
+            }
+            // The one field whose values cannot stand in one line (RFC 9110, section 5.3).
+            for text in SetCookie.apart(value) { fields.add(name, String(text)) }
         }
         // Of an encoded body the length says nothing about what is delivered.
         let coding = fields["Content-Encoding"] ?? "identity"

@@ -14,17 +14,17 @@ import Foundation
 /// }
 /// ```
 ///
-/// Left alone are requests whose caller has set `Authorization`, those a redirect has led to another origin, and those
-/// the refresh itself sends. For the last, say ``Request/withoutInterceptors()``: that is certain. Without it a request
-/// is known as the refresh's own only while it is adapted in a task that inherits the task-local values of the `refresh`
-/// function, which one started from an operation queue's thread does not; it would then wait for itself.
+/// Left alone are requests whose caller has set `Authorization`, those a redirect has led to another origin, and those to
+/// servers that are not among the authenticator's origins, where it was given some: without them every server that a
+/// manager with this authenticator talks to gets the token, over http for everybody to read. The requests that the refresh
+/// sends itself need ``Request/withoutInterceptors()``: they would wait for themselves.
 ///
 /// ## Concurrency
 /// `Sendable`; one lock, which is never held while code of yours runs. A refresh runs in a task of its own: it goes on
 /// when those that wait for it are cancelled, and they go at once.
 ///
 /// ## Topics
-/// - ``init(token:refresh:)``
+/// - ``init(token:origins:refresh:)``
 /// - ``RefreshReason``
 public final class BearerAuthenticator: RequestInterceptor {
     /// Why a token is asked for.
@@ -35,21 +35,25 @@ public final class BearerAuthenticator: RequestInterceptor {
         case refused(ResponseHead)
     }
 
-    /// The authenticators whose refresh this task belongs to.
-    @TaskLocal static var refreshing: Set<ObjectIdentifier> = []
-
     private let tokens: Locked<TokenState>
+    private let origins: Set<String>?
     private let refresh: @Sendable (RefreshReason) async throws -> String
 
     /// Makes an authenticator for one set of tokens; share it among the requests that use them.
     ///
     /// - Parameters:
     ///   - token: the token to begin with; without one, the first request waits for a refresh.
+    ///   - origins: URLs of the servers that may have the token: scheme, host and port count, the path does not, and a URL
+    ///     that is neither http nor https stands for nothing. Nil, the default, is every server.
     ///   - refresh: gets a token; never runs twice at once. What it throws is what ends the requests that wait: a
     ///     ``RequestError`` as it is, anything else as `.interceptorFailed`. So does a token that is empty or has
     ///     control characters.
-    public init(token: String? = nil, refresh: @escaping @Sendable (RefreshReason) async throws -> String) {
+    public init(
+        token: String? = nil, origins: [URL]? = nil,
+        refresh: @escaping @Sendable (RefreshReason) async throws -> String
+    ) {
         tokens = Locked(TokenState(token: token))
+        self.origins = origins.map { urls in Set(urls.compactMap { try? $0.origin.get() }) }
         self.refresh = refresh
     }
 
@@ -57,7 +61,7 @@ public final class BearerAuthenticator: RequestInterceptor {
     ///
     /// - Throws: what the refresh threw; `CancellationError` when the task is cancelled.
     public func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
-        guard isMeant(attempt), !request.headerFields.contains("Authorization") else { return request }
+        guard isMeant(request, attempt), !request.headerFields.contains("Authorization") else { return request }
         let token = try await currentToken(insteadOf: nil, because: .noToken)
         var request = request
         request.headerFields["Authorization"] = TokenState.prefix + token
@@ -74,7 +78,7 @@ public final class BearerAuthenticator: RequestInterceptor {
     ///
     /// - Throws: what the refresh threw; `CancellationError` when the task is cancelled.
     public func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision {
-        guard let response = end.response, response.statusCode == 401, isMeant(attempt),
+        guard let response = end.response, response.statusCode == 401, isMeant(end.request, attempt),
             let field = end.request.headerFields["Authorization"]
         else { return .proceed }
         let wasRefusedBefore = attempt.earlierAttempts.contains { $0.statusCode == 401 }
@@ -87,12 +91,12 @@ public final class BearerAuthenticator: RequestInterceptor {
         }
     }
 
-    private func isMeant(_ attempt: AttemptContext) -> Bool {
+    private func isMeant(_ request: PreparedRequest, _ attempt: AttemptContext) -> Bool {
         guard !attempt.hasLeftOrigin, !attempt.originalRequest.headerFields.contains("Authorization") else {
             return false
         }
-        // A task begun by the refresh function inherits the mark too, and may outlive the refresh.
-        return !Self.refreshing.contains(ObjectIdentifier(self)) || !tokens.withLock { $0.isRefreshing }
+        guard let origins else { return true }
+        return (try? request.url.origin.get()).map(origins.contains) ?? false
     }
 
     /// The token, or the one that comes of the refresh that is under way or is begun here.
@@ -124,9 +128,8 @@ public final class BearerAuthenticator: RequestInterceptor {
 
     private func startRefresh(_ reason: RefreshReason) {
         // Not a child of the task that met the 401: others wait for the token too.
-        Task {
-            let refreshing = Self.refreshing.union([ObjectIdentifier(self)])
-            let result = await Self.$refreshing.withValue(refreshing) { await freshToken(reason) }
+        Task(priority: .userInitiated) {
+            let result = await freshToken(reason)
             for waiter in tokens.withLock({ $0.finishRefresh(result) }) { waiter.resume(with: result) }
         }
     }

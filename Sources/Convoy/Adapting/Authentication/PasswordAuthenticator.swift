@@ -103,7 +103,7 @@ public final class PasswordAuthenticator: RequestInterceptor {
         let path = RequestTarget(of: end.request.url).path
         let sent = ProtectionSpaces.Sent(end.request.headerFields["Authorization"])
         guard head.statusCode == 401 else {
-            if let sent { noteAccepted(sent, head, origin: origin) }
+            if let sent { notePassed(sent, head, origin: origin) }
             return .proceed
         }
         if let field = end.request.headerFields["Authorization"], sent == nil {
@@ -131,10 +131,12 @@ public final class PasswordAuthenticator: RequestInterceptor {
         return .proceed
     }
 
-    private func noteAccepted(_ sent: ProtectionSpaces.Sent, _ head: ResponseHead, origin: String) {
-        guard head.statusCode < 400 else { return }
+    private func notePassed(_ sent: ProtectionSpaces.Sent, _ head: ResponseHead, origin: String) {
+        let hasWorked = head.statusCode < 400
+        // Whatever the status: who sends the field has looked at the credentials (RFC 7615, section 3).
         let information = head.headerFields["Authentication-Info"].map { AuthenticationChallenge.parameters(in: $0) }
-        spaces.withLock { $0.accepted(sent, origin: origin, nextNonce: information?["nextnonce"]) }
+        let nextNonce = information?["nextnonce"]
+        spaces.withLock { $0.passed(sent, origin: origin, hasWorked: hasWorked, nextNonce: nextNonce) }
     }
 
     /// The origin a request goes to, where the password may go too.
@@ -157,8 +159,13 @@ extension PasswordAuthenticator: CustomStringConvertible, CustomReflectable {
 }
 
 extension AttemptContext {
-    /// How often the operation has been answered 401 before this attempt.
-    fileprivate var refusals: Int { earlierAttempts.count { $0.statusCode == 401 } }
+    /// How often the request has been answered 401 where it goes now: before a redirect it was another one, whose
+    /// credentials were good.
+    fileprivate var refusals: Int {
+        let isRedirect = { (record: AttemptRecord) in if case .redirect = record.next { true } else { false } }
+        let first = earlierAttempts.lastIndex(where: isRedirect).map { $0 + 1 } ?? 0
+        return earlierAttempts[first...].count { $0.statusCode == 401 }
+    }
 }
 
 extension ProtectionSpaces.Sent {

@@ -22,12 +22,18 @@ struct ProtectionSpaces {
     }
 
     static let maximumCount = 64
-    static let maximumFreshCount = 64
+    /// More than can be with their interceptors at once: with fewer, requests that are challenged together would share.
+    static let maximumFreshCount = 512
     static let maximumDirectoryCount = 8
 
     private struct Space {
-        /// What requests are sent with before they are asked; nil until one was answered, and for Basic.
+        /// What requests are sent with before they are asked; nil until one got through, and for Basic.
         var current: DigestSession?
+        /// Sessions of requests that were sent again, the newest last, until it is known what came of that.
+        ///
+        /// Nobody else uses them so long: there are servers that want the counts of a nonce in order, and of requests under
+        /// way at once the second may arrive first.
+        var answering: [DigestSession] = []
         /// Sessions no request has used yet, the newest last.
         ///
         /// Each request that was refused leaves one and takes one when it is sent again: there are servers that take a
@@ -40,6 +46,17 @@ struct ProtectionSpaces {
         var hasWorked = false
         /// When it was last asked for, in challenges.
         var lastChallenge = 0
+
+        /// Takes the session of a request that is sent again, for its own use; nil when there is none.
+        mutating func takeAnswer() -> DigestSession? {
+            // The second: it was sent again before, and got no answer.
+            guard var session = fresh.popLast() ?? answering.popLast(), let answer = session.counted() else {
+                return nil
+            }
+            answering.append(session)
+            if answering.count > ProtectionSpaces.maximumFreshCount { answering.removeFirst() }
+            return answer
+        }
     }
 
     private var spaces: [Key: Space] = [:]
@@ -66,7 +83,7 @@ struct ProtectionSpaces {
         guard let key = best?.key, var space = spaces[key] else { return nil }
         defer { spaces[key] = space }
         if space.isBasic { return .basic }
-        if isAnswer, let fresh = space.fresh.popLast() { space.current = fresh }
+        if isAnswer, let answer = space.takeAnswer() { return .digest(answer) }
         guard let session = space.current?.counted() else {
             space.current = nil
             return nil
@@ -82,7 +99,7 @@ struct ProtectionSpaces {
         guard sent == nil, refusals == 0 else { return false }
         note(key, path: path) { space in
             space.isBasic = true
-            (space.current, space.fresh) = (nil, [])
+            (space.current, space.fresh, space.answering) = (nil, [], [])
         }
         return true
     }
@@ -105,6 +122,7 @@ struct ProtectionSpaces {
         let isAnswered = deserves(key, session.challenge, sent: sent, refusals: refusals)
         note(key, path: path) { space in
             space.isBasic = false
+            space.answering.removeAll { $0.nonce == sent?.nonce }
             guard isAnswered else {
                 // Wrong credentials, or an old nonce of a server that does not say so: the next request begins with this
                 // one.
@@ -124,7 +142,8 @@ struct ProtectionSpaces {
         let space = spaces[key]
         if challenge.isStale {
             // Section 3.3: the credentials are right. A nonce that came of such an answer has had its try.
-            let isSecond = space?.current?.nonce == sent.nonce && space?.current?.challenge.isStale == true
+            let used = space?.answering.first { $0.nonce == sent.nonce } ?? space?.current
+            let isSecond = used?.nonce == sent.nonce && used?.challenge.isStale == true
             return refusals == 0 || (refusals == 1 && !isSecond)
         }
         guard refusals == 0 else { return false }
@@ -132,13 +151,22 @@ struct ProtectionSpaces {
         return sent.realm != key.realm || space?.hasWorked == true
     }
 
-    /// Takes note that credentials were accepted, and of the nonce that the server wants next.
-    mutating func accepted(_ sent: Sent, origin: String, nextNonce: String?) {
+    /// Takes note that credentials were not refused: those that come later are sent like them.
+    ///
+    /// - Parameters:
+    ///   - hasWorked: whether what was asked for was done.
+    ///   - nextNonce: the nonce that the server wants next, if it has said so.
+    mutating func passed(_ sent: Sent, origin: String, hasWorked: Bool, nextNonce: String?) {
         let key = Key(origin: origin, realm: sent.realm)
-        spaces[key]?.hasWorked = true
-        if let nextNonce, DigestChallenge.canBeSent(nextNonce), spaces[key]?.current?.nonce == sent.nonce {
-            spaces[key]?.current?.proceed(to: nextNonce)
+        guard var space = spaces[key], !space.isBasic else { return }
+        if let index = space.answering.firstIndex(where: { $0.nonce == sent.nonce }) {
+            space.current = space.answering.remove(at: index)
         }
+        if hasWorked { space.hasWorked = true }
+        if let nextNonce, DigestChallenge.canBeSent(nextNonce), space.current?.nonce == sent.nonce {
+            space.current?.proceed(to: nextNonce)
+        }
+        spaces[key] = space
     }
 
     private mutating func note(_ key: Key, path: String, _ change: (inout Space) -> Void) {

@@ -64,17 +64,17 @@ public final class CookieJar: Sendable {
     /// Takes the cookies of an answer from a URL: of every Set-Cookie field, up to 256 of them.
     ///
     /// The URL is that of the request this very answer belongs to, not the one before a redirect. A cookie replaces the
-    /// one of the same name, domain and path; one that ends in the past removes it. A single field may hold several
-    /// cookies, as URLSession makes it.
+    /// one of the same name, domain and path; one that ends in the past removes it. Of one answer at most 256 are
+    /// looked at.
     ///
     /// - Thread: any.
     /// - Complexity: O(*n* + *c* * *k*) for *n* bytes with *c* cookies and *k* cookies of the domain; over http, of the
     ///   site. Amortised: a full jar is searched as a whole once for each tenth of it.
     public func store(_ fields: HeaderFields, from url: URL) {
-        let texts = SetCookie.texts(in: fields)
+        let texts = fields.values(of: "Set-Cookie").prefix(SetCookie.maximumPerAnswer)
         guard !texts.isEmpty, let origin = CookieOrigin(url) else { return }
         let now = now()
-        let cookies = texts.compactMap { SetCookie($0, limits: limits, now: now) }
+        let cookies = texts.compactMap { SetCookie($0[...], limits: limits, now: now) }
         state.withLock { store in
             for cookie in cookies { store.receive(cookie, from: origin, now: now) }
         }

@@ -89,19 +89,13 @@ extension SetCookie {
     /// would have the jar at work.
     static let maximumPerAnswer = 256
 
-    /// The values of the Set-Cookie fields of an answer, each on its own.
+    /// The values that URLSession has joined with `", "` to one: it makes one field of several.
     ///
-    /// URLSession joins fields of one name with `", "`, and so makes one of several. A single field is therefore taken
-    /// apart at each comma and space that a name and `=` follow: in a date they never do. A value such as `a, b=c` is
-    /// taken apart where it should not be, and a cookie without a name behind a comma is not found; several fields are
-    /// never taken apart.
+    /// Taken apart at each comma and space that a name and `=` follow: in a date they never do. A value such as `a, b=c` is
+    /// taken apart where it should not be, and a cookie without a name behind a comma is not found.
     ///
     /// - Complexity: O(*n*) for *n* bytes.
-    static func texts(in fields: HeaderFields) -> [Substring] {
-        let values = fields.values(of: "Set-Cookie")
-        guard values.count == 1, let joined = values.first else {
-            return values.prefix(maximumPerAnswer).map { $0[...] }
-        }
+    static func apart(_ joined: String) -> [Substring] {
         let bytes = joined.utf8
         var texts: [Substring] = []
         var start = joined.startIndex
@@ -117,6 +111,6 @@ extension SetCookie {
             (start, position) = (name, end)
         }
         texts.append(joined[start...])
-        return Array(texts.prefix(maximumPerAnswer))
+        return texts
     }
 }

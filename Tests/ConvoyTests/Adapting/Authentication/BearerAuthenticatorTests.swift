@@ -226,21 +226,16 @@ struct BearerAuthenticatorTests {
         #expect(try await authenticator.decide(after: end, of: .made(.made())) == .proceed)
     }
 
-    @Test func requestOfTheRefreshItselfIsLeftAlone() async throws {
-        let itself = Locked<BearerAuthenticator?>(nil)
-        let authenticator = BearerAuthenticator(token: "t0") { _ in
-            let authenticator = try #require(itself.withLock { $0 })
-            let (sent, status) = try await exchange(.made("http://example.org/token"), through: authenticator) { _ in
-                .challenge("Bearer")
-            }
-            #expect(sent == [nil])
-            #expect(status == 401)
-            return "t1"
-        }
-        itself.withLock { $0 = authenticator }
-        #expect(try await decision(authenticator, on: "t0") == .retry(after: .zero))
-        #expect(try await token(of: authenticator) == "Bearer t1")
-        itself.withLock { $0 = nil }
+    @Test(arguments: [
+        ("http://example.org/a", true), ("HTTP://EXAMPLE.org:80/b", true), ("https://example.org/a", false),
+        ("http://example.org:8080/a", false), ("http://example.com/a", false),
+    ])
+    func onlyTheGivenOriginsGetTheToken(url: String, isMeant: Bool) async throws {
+        let origins = [try #require(URL(string: "http://example.org/")), URL(fileURLWithPath: "/")]
+        let authenticator = BearerAuthenticator(token: "t0", origins: origins) { _ in "t1" }
+        let (sent, _) = try await exchange(.made(url), through: authenticator) { _ in .challenge("Bearer") }
+        #expect(sent.first == (isMeant ? "Bearer t0" : String?.none))
+        #expect(sent.count == (isMeant ? 2 : 1))
     }
 
     @Test func taskThatOutlivesTheRefreshGetsTokens() async throws {

@@ -133,7 +133,7 @@ struct DigestExchangeTests {
         let (authenticator, server) = (try authenticator(), DigestServer(.init(usesPerNonce: 1)))
         let refused = EventLog<Int>()
         let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
-            for number in 0..<50 {
+            for number in 0..<300 {
                 group.addTask {
                     let request = try PreparedRequest.made("http://example.org/\(number)")
                     let context = AttemptContext.made(request)
@@ -141,7 +141,7 @@ struct DigestExchangeTests {
                     let challenge = server.answer(to: first)
                     let end = AttemptEnd.made(first, status: challenge.status, fields: challenge.fields)
                     refused.record(number)
-                    await refused.wait(count: 50)
+                    await refused.wait(count: 300)
                     #expect(try await authenticator.decide(after: end, of: context) == .retry(after: .zero))
                     let second = try await authenticator.adapt(request, for: .made(request, earlier: [401]))
                     return server.answer(to: second).status
@@ -149,8 +149,28 @@ struct DigestExchangeTests {
             }
             return try await group.reduce(into: []) { $0.append($1) }
         }
-        #expect(statuses == Array(repeating: 200, count: 50))
-        #expect(server.refused == 50)
+        #expect(statuses == Array(repeating: 200, count: 300))
+        #expect(server.refused == 300)
+    }
+
+    /// The nonce of an answer is nobody else's until it is known what came of it.
+    @Test(arguments: [200, 404])
+    func nonceOfAnAnswerUnderWayIsNotShared(status: Int) async throws {
+        let (authenticator, request) = (try authenticator(), try PreparedRequest.made())
+        func adapted(_ earlier: [Int] = []) async throws -> PreparedRequest {
+            try await authenticator.adapt(request, for: .made(request, earlier: earlier))
+        }
+        let refusal = AttemptEnd.made(
+            request, status: 401, fields: ["WWW-Authenticate": "Digest realm=r, nonce=n1, qop=auth"])
+        #expect(try await authenticator.decide(after: refusal, of: .made(request)) == .retry(after: .zero))
+        let answer = try await adapted([401])
+        #expect(uses([answer.authorization]) == ["n1 00000001"])
+        #expect(uses([try await adapted().authorization]) == ["none"])
+        // Sent once more, after the connection was lost for example.
+        #expect(uses([try await adapted([401]).authorization]) == ["n1 00000002"])
+        let end = AttemptEnd.made(answer, status: status)
+        #expect(try await authenticator.decide(after: end, of: .made(request, earlier: [401])) == .proceed)
+        #expect(uses([try await adapted().authorization]) == ["n1 00000003"])
     }
 
     @Test func spacesThatAreKeptAreBounded() throws {

@@ -15,6 +15,8 @@ final class DigestServer: Sendable {
         var usesPerNonce = Int.max
         /// Whether it says of old nonces that they are no more than that.
         var saysStale = true
+        /// Whether it says with each answer which nonce it wants next.
+        var saysNextNonce = false
     }
 
     private struct State {
@@ -23,6 +25,12 @@ final class DigestServer: Sendable {
         var counts: [String: UInt32] = [:]
         var accepted = 0
         var refused = 0
+
+        mutating func makeNonce() -> String {
+            nonceCount += 1
+            counts["n\(nonceCount)"] = 0
+            return "n\(nonceCount)"
+        }
     }
 
     private let rules: Rules
@@ -37,33 +45,37 @@ final class DigestServer: Sendable {
     func forgetNonces() { state.withLock { $0.counts = [:] } }
 
     func answer(to request: PreparedRequest) -> MadeAnswer {
+        let target = request.url.path + (request.url.query.map { "?" + $0 } ?? "")
+        return answer(method: request.method.rawValue, target: target, authorization: request.authorization)
+    }
+
+    /// - Parameter target: path and query as in the request line.
+    func answer(method: String, target: String, authorization: String?) -> MadeAnswer {
         var (isKnown, isStale) = (false, false)
-        if let field = request.authorization, let parts = AuthenticationChallenge.all(in: [field]).first {
-            isKnown = isAnswer(parts.parameters, of: request)
+        if let authorization, let parts = AuthenticationChallenge.all(in: [authorization]).first {
+            isKnown = isAnswer(parts.parameters, method: method, target: target)
             isStale = isKnown && !isFresh(parts.parameters)
         }
         return state.withLock { state in
             guard isKnown, !isStale else {
                 state.refused += 1
-                state.nonceCount += 1
-                let nonce = "n\(state.nonceCount)"
-                state.counts[nonce] = 0
                 let end = isStale && rules.saysStale ? ", stale=true" : ""
                 return .challenge(
-                    "Digest realm=\"\(rules.realm)\", nonce=\"\(nonce)\", qop=\"auth\", algorithm=\(rules.name)\(end)")
+                    "Digest realm=\"\(rules.realm)\", nonce=\"\(state.makeNonce())\", qop=\"auth\", "
+                        + "algorithm=\(rules.name)\(end)")
             }
             state.accepted += 1
-            return .ok
+            guard rules.saysNextNonce else { return .ok }
+            return MadeAnswer(status: 200, fields: ["Authentication-Info": "nextnonce=\"\(state.makeNonce())\""])
         }
     }
 
-    private func isAnswer(_ parameters: [String: String], of request: PreparedRequest) -> Bool {
+    private func isAnswer(_ parameters: [String: String], method: String, target: String) -> Bool {
         func hash(_ text: String) -> String { rules.function.digest(of: Data(text.utf8)).hexadecimal }
-        let uri = request.url.path + (request.url.query.map { "?" + $0 } ?? "")
         let key = hash("Mufasa:\(rules.realm):\(rules.password)")
-        let subject = hash("\(request.method):\(uri)")
+        let subject = hash("\(method):\(target)")
         let middle = ["nonce", "nc", "cnonce", "qop"].map { parameters[$0] ?? "" }.joined(separator: ":")
-        return parameters["response"] == hash("\(key):\(middle):\(subject)") && parameters["uri"] == uri
+        return parameters["response"] == hash("\(key):\(middle):\(subject)") && parameters["uri"] == target
             && parameters["username"] == "Mufasa" && parameters["realm"] == rules.realm
     }
 
