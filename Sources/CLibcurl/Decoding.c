@@ -1,5 +1,6 @@
 #ifdef __linux__
 #include "Decoding.h"
+#include "Zlib.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -7,25 +8,6 @@
 #include <string.h>
 
 // The parts of the three libraries that are used, declared by hand like libcurl's: all are stable binary interfaces.
-
-/// `z_stream` of zlib.h.
-typedef struct {
-    const uint8_t *next_in;
-    unsigned int avail_in;
-    unsigned long total_in;
-    uint8_t *next_out;
-    unsigned int avail_out;
-    unsigned long total_out;
-    const char *msg;
-    void *state;
-    void *(*zalloc)(void *, unsigned int, unsigned int);
-    void (*zfree)(void *, void *);
-    void *opaque;
-    int data_type;
-    unsigned long adler;
-    unsigned long reserved;
-} zlib_stream;
-enum { Z_OK = 0, Z_STREAM_END = 1, Z_MEM_ERROR = -4, Z_BUF_ERROR = -5 };
 
 /// `ZSTD_inBuffer` and `ZSTD_outBuffer` of zstd.h.
 typedef struct {
@@ -75,11 +57,14 @@ static struct {
     size_t (*destroy)(void *);
 } zstd;
 
-/// Stores the address of a function in the variable at `function`; 0 when the library has none of this name.
-static int find(void *library, const char *name, void *function) {
+int convoy_find_function(void *library, const char *name, void *function) {
     void *address = library == NULL ? NULL : dlsym(library, name);
     memcpy(function, &address, sizeof address);
     return address != NULL;
+}
+
+static int find(void *library, const char *name, void *function) {
+    return convoy_find_function(library, name, function);
 }
 
 static void load_libraries(void) {

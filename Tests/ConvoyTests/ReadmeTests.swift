@@ -83,7 +83,7 @@ import Testing
     @Test func theBadDay() async throws {
         let server = try makeServer()
         defer { server.shutDown() }
-        let reportURL = server.url("/report")
+        let (apiURL, reportURL) = (server.url(), server.url("/report"))
         let wasRefused = EventLog<Bool>()
         server.route("/report") { request in
             guard request.value(of: "Authorization") == "Bearer fresh" else { return .status(401) }
@@ -94,11 +94,38 @@ import Testing
 
         var configuration = RequestManager.Configuration()
         configuration.retries = .standard
-        configuration.interceptors = [BearerAuthenticator { _ in try await freshToken() }]
+        configuration.interceptors = [BearerAuthenticator(origins: [apiURL]) { _ in try await freshToken() }]
         configuration.cookies = CookieJar()
         let steady = RequestManager(configuration: configuration)
         let report = try await steady.send(Request<Data>.get(reportURL).deadline(.seconds(30)))
         #expect(report.attempts.map(\.statusCode) == [302, 200])
+    }
+
+    @Test func anythingInAndOut() async throws {
+        struct Receipt: Decodable, Sendable { let id: Int }
+        struct Refusal: Error, Decodable { let reason: String }
+        let server = try makeServer()
+        defer { server.shutDown() }
+        let (uploadURL, feedURL, manager) = (server.url("/upload"), server.url("/feed"), RequestManager())
+        server.route("/upload") { request in
+            .status(request.bodyText.contains("filename=\"photo.png\"") ? 422 : 500, body: "{\"reason\": \"blurred\"}")
+        }
+        server.route("/feed") { _ in
+            .status(200, headerFields: [("Content-Type", "text/event-stream")], body: "data: a\n\ndata: b\n\n")
+        }
+        let directory = try TemporaryDirectory()
+        let photo = directory.url.appending(path: "photo.png")
+        try Data("image".utf8).write(to: photo)
+
+        var form = MultipartForm()
+        form.append(file: photo, name: "photo")
+        let upload = Request<Receipt>.post(uploadURL).query(["id": [1, 2]]).multipart(form).failing(
+            with: Refusal.self)
+        #expect(try upload.cURLCommand().hasPrefix("curl"))
+        #expect(try await manager.send(upload).value.failure is Refusal)
+        var data: [String] = []
+        for try await event in manager.events(of: .get(feedURL)) { data.append(event.data) }
+        #expect(data == ["a", "b"])
     }
 
     @Test func chunksOneByOne() async throws {

@@ -101,5 +101,6 @@ int convoy_queued_bytes(int socket);
 int convoy_fork_count(void);
 
 #include "Decoding.h"
+#include "Encoding.h"
 
 #endif

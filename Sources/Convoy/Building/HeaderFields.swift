@@ -24,6 +24,11 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         /// that carries credentials by its name.
         public var isSecret: Bool { isMarkedSecret || HeaderFields.isSecret(name) }
 
+        /// Whether transports write the field themselves, by the body.
+        var isFraming: Bool {
+            name.equalsIgnoringCase("Content-Length") || name.equalsIgnoringCase("Transfer-Encoding")
+        }
+
         /// Makes a field line.
         public init(name: String, value: String, isMarkedSecret: Bool = false) {
             self.name = name
@@ -115,8 +120,16 @@ extension HeaderFields: RandomAccessCollection {
 }
 
 extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
-    /// Name and value; the value of a secret field is replaced.
-    public var description: String { "\(name): \(isSecret ? "<redacted>" : value)" }
+    /// Name and value in one line; the value of a secret field is replaced.
+    public var description: String { "\(name): \(shownValue)".oneLine }
+    /// The value for people and logs: without a secret, and without user name and password where it is a URL.
+    var shownValue: String {
+        guard !isSecret else { return "<redacted>" }
+        guard value.utf8.contains(UInt8(ascii: "@")), value.utf8.contains(UInt8(ascii: "/")) else { return value }
+        var reference = URLReference(value)
+        reference.dropUserInfo()
+        return reference.text
+    }
     /// The description only: a reflection would show what descriptions leave out.
     public var customMirror: Mirror { Mirror(self, children: ["field": description]) }
 }

@@ -42,9 +42,9 @@ public struct PreparedRequest: Sendable, Hashable {
         case .failure(let defect): throw Self.refusal(defect.reason, core.summary)
         case .success(let key): hostKey = key
         }
-        if !core.queryItems.isEmpty {
-            guard let extended = url.appendingQuery(core.queryItems) else {
-                throw Self.refusal("the query items cannot be added to the URL", core.summary)
+        if !core.query.isEmpty {
+            guard let extended = url.appendingQuery(core.query) else {
+                throw Self.refusal("the query parameters cannot be added to the URL", core.summary)
             }
             url = extended
         }
@@ -54,6 +54,7 @@ public struct PreparedRequest: Sendable, Hashable {
         do { body = try core.body?.prepared().get() } catch { throw error.with(core.summary) }
         idleTimeout = core.idleTimeout
         transferTimeout = core.transferTimeout
+        if let framingDefect { throw Self.refusal(framingDefect, core.summary) }
     }
 
     /// Checks a request that was changed.
@@ -68,6 +69,23 @@ public struct PreparedRequest: Sendable, Hashable {
         case .failure(let defect): throw Self.refusal(defect.reason, summary)
         case .success(let key): hostKey = key
         }
+        if let framingDefect { throw Self.refusal(framingDefect, summary) }
+    }
+
+    /// Why its framing fields cannot be true, or nil: transports write them, and a caller's own may say nothing else.
+    private var framingDefect: String? {
+        guard headerFields.contains(where: \.isFraming) else { return nil }
+        let byteCount = body.map(\.byteCount) ?? 0
+        let lengths = headerFields.values(of: "Content-Length")
+        if !lengths.isEmpty, lengths != byteCount.map({ [String($0)] }) {
+            let length = byteCount.map { "is \($0) bytes long" } ?? "has no length that is known"
+            return "Content-Length is set by the transport, and the body \(length)"
+        }
+        let codings = headerFields.values(of: "Transfer-Encoding")
+        if !codings.isEmpty, byteCount != nil || codings.map({ $0.lowercased() }) != ["chunked"] {
+            return "Transfer-Encoding is set by the transport: chunked, for a body without a known length"
+        }
+        return nil
     }
 
     private static func refusal(_ reason: String, _ summary: RequestSummary) -> RequestError {
@@ -83,16 +101,18 @@ extension PreparedRequest: CustomStringConvertible, CustomReflectable {
 }
 
 extension URL {
-    /// The URL with query items added behind its own, every character but the unreserved ones percent-encoded.
-    fileprivate func appendingQuery(_ items: [URLQueryItem]) -> URL? {
+    /// The URL with pairs, which are encoded already, behind those of its own.
+    fileprivate func appendingQuery(_ pairs: [String]) -> URL? {
         guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return nil }
-        let pairs = items.map { item in
-            item.name.percentEncoded + (item.value.map { "=" + $0.percentEncoded } ?? "")
-        }
         let query = components.percentEncodedQuery.map { $0.isEmpty ? [] : [$0] } ?? []
         components.percentEncodedQuery = (query + pairs).joined(separator: "&")
         return components.url
     }
+}
+
+extension URLQueryItem {
+    /// Name and value with every character but the unreserved ones percent-encoded.
+    var percentEncoded: String { name.percentEncoded + (value.map { "=" + $0.percentEncoded } ?? "") }
 }
 
 extension String {

@@ -3,7 +3,7 @@ import Foundation
 
 extension Request where Output: Decodable {
     /// Describes a request whose answer is `Data` (the raw body), `String` (decoded by its charset) or any other
-    /// `Decodable` (from JSON).
+    /// `Decodable` (from JSON, in UTF-8, UTF-16 or UTF-32); or an `Optional` of these, nil for an empty body.
     ///
     /// - Parameters:
     ///   - method: the request method.

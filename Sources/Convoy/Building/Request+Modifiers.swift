@@ -32,46 +32,11 @@ extension Request {
 
     /// Adds query items behind those of the URL, percent-encoded in UTF-8; a space becomes `%20`, a plus `%2B`.
     public func query(_ items: [URLQueryItem]) -> Self {
-        changed { $0.queryItems += items }
+        changed { $0.query += items.map(\.percentEncoded) }
     }
 
     /// Adds one query item; a nil value gives a name without `=`.
     public func query(_ name: String, _ value: String?) -> Self { query([URLQueryItem(name: name, value: value)]) }
-
-    /// Sets the body, and its content type unless that is nil.
-    public func body(_ body: Data, contentType: String? = "application/octet-stream") -> Self {
-        changed {
-            $0.body = .data(body)
-            if let contentType { $0.headerFields["Content-Type"] = contentType }
-        }
-    }
-
-    /// Sends a file as the body, read while it is sent, and sets the content type unless that is nil.
-    ///
-    /// The file is looked at when the request is ready to run, its dependencies finished: one that is missing, unreadable or no regular file, or becomes
-    /// shorter while it is sent, ends the request with `.bodyUnreadable`.
-    public func body(fromFile file: URL, contentType: String? = "application/octet-stream") -> Self {
-        changed {
-            $0.body = .file(file)
-            if let contentType { $0.headerFields["Content-Type"] = contentType }
-            if !file.isFileURL { $0.defect = "the body \(file.redactedString) is not a file URL" }
-        }
-    }
-
-    /// Sets a JSON body and its content type.
-    ///
-    /// A value that cannot be encoded makes the request invalid, with the reason.
-    ///
-    /// - Parameters:
-    ///   - value: what to encode, now, on the calling thread.
-    ///   - encoder: the encoder; a plain `JSONEncoder` by default.
-    public func json(_ value: some Encodable, encoder: JSONEncoder = JSONEncoder()) -> Self {
-        do {
-            return body(try encoder.encode(value), contentType: "application/json")
-        } catch {
-            return changed { $0.defect = "the body could not be encoded as JSON: \(error)" }
-        }
-    }
 
     /// Adds tags, by which a manager can find and cancel the request.
     public func tagged(_ tags: String...) -> Self {

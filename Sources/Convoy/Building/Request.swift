@@ -62,7 +62,7 @@ public struct Request<Output: Sendable>: Sendable {
 
     /// The request method.
     public var method: HTTPMethod { core.method }
-    /// The URL, perhaps relative, without the query items added by ``query(_:)``; nil when the string given was no URL.
+    /// The URL, perhaps relative, without what ``query(_:)`` has added; nil when the string given was no URL.
     public var url: URL? { core.url }
     /// The header fields.
     public var headerFields: HeaderFields { core.headerFields }
@@ -138,7 +138,8 @@ struct RequestCore: Sendable {
     var method: HTTPMethod
     var url: URL?
     var headerFields = HeaderFields()
-    var queryItems: [URLQueryItem] = []
+    /// What the query of the URL gets behind it, encoded.
+    var query: [String] = []
     var body: GivenBody?
     var tags: Set<String> = []
     var name: String?
@@ -147,6 +148,9 @@ struct RequestCore: Sendable {
     var transferTimeout: Duration?
     var maximumBodyBytes: Int64 = 64 << 20
     var acceptableStatusCodes: StatusCheck = .successful
+    var acceptableContentTypes: ContentTypeCheck = .any
+    /// Whether the body of an answer with an unacceptable status is kept whole, to be decoded.
+    var decodesRefusals = false
     var destination = BodyDestination.memory
     /// Boxed: a queued operation stays small.
     var policyBox: PolicyBox?

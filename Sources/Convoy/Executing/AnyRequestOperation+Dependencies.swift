@@ -71,6 +71,6 @@ extension AnyRequestOperation {
     /// A short name for messages: its own name, or method and URL.
     var label: String {
         let (core, prepared) = state.withLock { ($0.recipe?.core, $0.prepared) }
-        return name ?? prepared?.description ?? core?.summary.description ?? "a request not built yet"
+        return name?.oneLine ?? prepared?.description ?? core?.summary.description ?? "a request not built yet"
     }
 }

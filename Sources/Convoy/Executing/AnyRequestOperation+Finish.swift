@@ -21,10 +21,12 @@ extension AnyRequestOperation {
         _ outcome: AnyOutcome, attempt: Int? = nil, taskHasEnded: Bool = false, onlyBeforeStart: Bool = false
     ) {
         let now = context.clock.now
+        let failed = outcome.error == nil ? nil : state.withLock { $0.transfer?.attempt }
+        let metrics = failed?.receiving.withLock { $0.metrics }
         let (effect, transfer, scheduler, callers) = state.withLock { state in
             let effect = onlyBeforeStart ? state.machine.abandon() : state.machine.claim(attempt: attempt)
             guard effect != .ignore else { return (effect, Transfer?.none, Scheduler?.none, Course.Callers?.none) }
-            state.outcome = outcome.listing(state.attemptRecords(outcome.error, now))
+            state.outcome = outcome.listing(state.attemptRecords(outcome.error, now, metrics))
             state.timings.finished = now
             defer { state.transfer = nil }
             return (effect, state.transfer, state.scheduler, state.course?.takeCallers())

@@ -83,8 +83,38 @@ extension AnyRequestOperation {
         } catch {
             return AnyOutcome(
                 error: RequestError(
-                    .decodingFailed, "the body of \(body.data.count) bytes could not be decoded: \(error)",
+                    .decodingFailed,
+                    "the body of \(body.data.count) bytes could not be decoded: \(error.decodingWords)",
                     summary: transfer.request.summary, response: head, body: body.data, underlying: error))
+        }
+    }
+
+    /// An answer with an unacceptable status is the outcome, and its body has what the request decodes such a one to; where
+    /// that cannot be done, the status is the failure.
+    ///
+    /// - Thread: the operation's lane.
+    func outcome(ofRefused ending: AttemptEnding, _ error: RequestError) -> AnyOutcome {
+        guard ending.isAnswer, error.code == .unacceptableStatus, error.underlying == nil, let head = ending.head,
+            let body = error.body
+        else { return AnyOutcome(error: error) }
+        let given: (Recipe, FinishedTransfer)? = state.withLock { state in
+            guard let recipe = state.recipe, state.outcome == nil else { return nil }
+            var timings = state.timings
+            timings.finished = ending.ended
+            let transfer = FinishedTransfer(
+                request: ending.request, head: head, timings: timings, progress: state.progress,
+                metrics: ending.metrics, earlierAttempts: state.course?.earlierAttempts ?? [])
+            return (recipe, transfer)
+        }
+        guard let (recipe, transfer) = given else { return AnyOutcome(error: error) }
+        do {
+            return try recipe.respond(ReceivedBody(storedData: body, isRefused: true), transfer)
+        } catch let reason {
+            return AnyOutcome(
+                error: RequestError(
+                    error.code, "\(error.message), and its body could not be decoded: \(reason.decodingWords)",
+                    summary: transfer.request.summary, response: head, body: body, underlying: reason,
+                    isRetryable: error.isRetryable))
         }
     }
 }

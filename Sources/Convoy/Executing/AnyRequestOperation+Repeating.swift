@@ -65,7 +65,8 @@ extension AnyRequestOperation {
         let (base, retryCount, deadline) = state.withLock {
             ($0.nextRequest, $0.course?.retryCount ?? 0, $0.course?.deadline)
         }
-        guard let base, attempt.core.destination.canBeginAgain, policy.permits(error, of: base, retries: retryCount)
+        guard let base, base.body?.canRepeat != false, attempt.core.destination.canBeginAgain,
+            policy.permits(error, of: base, retries: retryCount)
         else { return false }
         let scheduler = state.withLock { $0.scheduler }
         var delay = policy.delay(beforeRetry: retryCount + 1, unit: context.unit())
@@ -77,7 +78,7 @@ extension AnyRequestOperation {
         // One that can only come too late is not waited for.
         if let deadline, ending.ended + delay >= deadline {
             let told = error.noting("another attempt, in \(delay.words), would come after its deadline")
-            conclude(AnyOutcome(error: told), attempt: attempt.number, taskHasEnded: ending.taskHasEnded)
+            letStand(attempt, ending, telling: told)
             return true
         }
         if scheduler?.takeFromRetryBudget() == false { return false }
@@ -87,16 +88,21 @@ extension AnyRequestOperation {
 
     private func repeatIntercepted(_ attempt: Attempt, _ ending: AttemptEnding, after delay: Duration) {
         let (base, count) = state.withLock { ($0.nextRequest, $0.course?.interceptionCount ?? 0) }
-        guard let base, count < 10, attempt.core.destination.canBeginAgain else { return letStand(attempt, ending) }
+        guard let base, count < 10, base.body?.canRepeat != false, attempt.core.destination.canBeginAgain else {
+            return letStand(attempt, ending)
+        }
         let delay = min(max(.zero, delay), .seconds(1_000_000_000))
         again(attempt, ending, .intercepted(after: delay), base, after: delay) { $0.interceptionCount += 1 }
     }
 
     /// It was decided that the attempt's end is the outcome.
-    private func letStand(_ attempt: Attempt, _ ending: AttemptEnding) {
+    ///
+    /// - Parameter told: the failure with more said about it; the attempt's own if nil.
+    private func letStand(_ attempt: Attempt, _ ending: AttemptEnding, telling told: RequestError? = nil) {
         state.withLock { $0.scheduler }?.leaveInterceptors(self)
-        guard let error = ending.error else { return attempt.giveAnswer() }
-        conclude(AnyOutcome(error: error), attempt: attempt.number, taskHasEnded: ending.taskHasEnded)
+        guard let error = told ?? ending.error else { return attempt.giveAnswer() }
+        let outcome = attempt.core.decodesRefusals ? outcome(ofRefused: ending, error) : AnyOutcome(error: error)
+        conclude(outcome, attempt: attempt.number, taskHasEnded: ending.taskHasEnded)
     }
 
     /// Ends an attempt in favour of another, which comes after a delay and when it has a slot again.
@@ -104,11 +110,11 @@ extension AnyRequestOperation {
         _ attempt: Attempt, _ ending: AttemptEnding, _ next: AttemptRecord.Next, _ request: PreparedRequest,
         after delay: Duration, note: (Course) -> Void
     ) {
+        let progress = progress
         let record = AttemptRecord(
-            number: attempt.number, url: ending.request.url, method: ending.request.method, started: ending.started,
-            ended: ending.ended, statusCode: ending.head?.statusCode,
-            failure: ending.isAnswer ? nil : ending.error?.code,
-            next: next, metrics: ending.metrics)
+            number: attempt.number, request: ending.request, started: ending.started, ended: ending.ended,
+            response: ending.head, failure: ending.isAnswer ? nil : ending.error?.code, next: next,
+            transfer: progress, metrics: ending.metrics)
         let transfer: Transfer? = state.withLock { state in
             guard state.machine.repeatAttempt(after: attempt.number) else { return nil }
             let course = state.makeCourse()

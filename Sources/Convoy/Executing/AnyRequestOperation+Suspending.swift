@@ -44,8 +44,8 @@ extension AnyRequestOperation {
                 let attempt = transfer.attempt
                 state.makeCourse().records.append(
                     AttemptRecord(
-                        number: attempt.number, url: attempt.request.url, method: attempt.request.method,
-                        started: attempt.started, ended: now, next: .suspended))
+                        number: attempt.number, request: attempt.request, started: attempt.started, ended: now,
+                        next: .suspended, transfer: state.progress))
                 state.transfer = nil
                 effect = .end(transfer)
             } else if !isSuspended, let attempt = state.machine.currentAttempt, state.prepared != nil {

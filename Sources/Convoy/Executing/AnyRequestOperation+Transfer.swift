@@ -120,6 +120,7 @@ extension AnyRequestOperation {
         let task: URLSessionTask
         do throws(RequestError) {
             try core.destination.checkWritable()
+            if request.body?.isUsedUp == true { throw .bodyNotReplayable }
             task = try context.transport.makeTask(for: request, client: attempt)
         } catch {
             state.withLock { $0.isLaunching = false }

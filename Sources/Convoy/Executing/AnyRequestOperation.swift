@@ -65,6 +65,14 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// The number of the attempt under way, from 1; nil when none is.
     public var attempt: Int? { state.withLock { $0.machine.currentAttempt } }
 
+    /// What became of each attempt so far, in order: of a finished operation all of them, the last included.
+    ///
+    /// Empty when nothing was sent. Of an operation that shared another's transfer, those of the transfer.
+    public var attempts: [AttemptRecord] {
+        let (outcome, records) = state.withLock { ($0.outcome, $0.course?.records ?? []) }
+        return outcome?.attempts ?? records
+    }
+
     /// The bytes moved so far.
     public var progress: TransferProgress { state.withLock { $0.progress } }
 
@@ -210,13 +218,13 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         private func clearCompletionBlock() { super.completionBlock = nil }
     #endif
 
-    /// Method and URL without credentials, or the name, for people and logs.
+    /// Method and URL without credentials, or the name, for people and logs: one line.
     public final override var description: String {
         let (name, core, prepared, phase) = state.withLock {
             ($0.recipe?.core?.name, $0.recipe?.core, $0.prepared, $0.machine.phase)
         }
         let what = name ?? prepared?.description ?? core?.summary.description ?? self.name ?? "a request not built yet"
-        return "\(what) (\(phase.words))"
+        return "\(what.oneLine) (\(phase.words))"
     }
 }
 

@@ -24,14 +24,14 @@ extension Attempt {
             complete(sink, head, received.metrics)
         case .inDestination:
             decide(received, nil, isAnswer: true)
-        case .aside where received.isAcceptable:
-            decide(received, nil, isAnswer: true)
         case .aside:
+            guard let refusal = received.refusal else { return decide(received, nil, isAnswer: true) }
             sink.finish { result in
-                let body = try? result.get().data
+                let isCut = self.core.decodesRefusals && received.asideCount > received.asideLimit
                 let error = RequestError(
-                    .unacceptableStatus, "the server answered \(head.statusCode)", response: head, body: body,
-                    isRetryable: RetryPolicy.standard.statusCodes.contains(head.statusCode))
+                    refusal.code, refusal.message, response: head, body: try? result.get().data,
+                    underlying: isCut ? RequestError.tooLarge("its body is larger", limit: received.asideLimit) : nil,
+                    isRetryable: refusal.isRetryable)
                 self.decide(received, error, isAnswer: true)
             }
         }

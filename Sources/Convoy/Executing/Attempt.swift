@@ -43,10 +43,12 @@ final class Attempt: TransportClient {
         var hasEnded = false
         var taskHasEnded = false
         var head: ResponseHead?
-        var isAcceptable = true
+        /// Why the answer is not acceptable; nil for one that is.
+        var refusal: RequestError?
         var keeping = Keeping.inDestination
         /// How much has come of a body that is only looked at.
         var asideCount: Int64 = 0
+        var asideLimit = Attempt.asideBytes
         var sink: (any BodySink)?
         var metrics: TransferMetrics?
         /// The transport's thread is at work with the sink: whoever ends the attempt leaves the rest to it.
@@ -118,22 +120,25 @@ final class Attempt: TransportClient {
         guard begins else { return }
         old?.discard {}
         operation.context.cookies?.store(head.headerFields, from: request.url)
-        let isAcceptable = core.acceptableStatusCodes(head.statusCode)
-        let keeping = isAcceptable && !operation.mayRepeat(after: head, of: request) ? Keeping.inDestination : .aside
+        let refusal = core.refusal(of: head)
+        let asideLimit =
+            core.decodesRefusals && refusal?.code == .unacceptableStatus ? core.maximumBodyBytes : Self.asideBytes
+        let keeping = refusal == nil && !operation.mayRepeat(after: head, of: request) ? Keeping.inDestination : .aside
         var failure: RequestError?
         var sink: (any BodySink)?
         do throws(RequestError) {
             sink =
                 switch keeping {
                 case .inDestination: try core.destination.makeSink(core, for: head, calls: sinkCalls)
-                case .aside: MemorySink(limit: Self.asideBytes, truncates: true)
+                case .aside: MemorySink(limit: asideLimit, truncates: true)
                 }
         } catch {
             failure = error
         }
         let isCurrent = leave(sink) { [head] receiving in
             receiving.head = head
-            receiving.isAcceptable = isAcceptable
+            receiving.refusal = refusal
+            receiving.asideLimit = asideLimit
             receiving.keeping = keeping
             receiving.asideCount = 0
         }
@@ -161,7 +166,7 @@ final class Attempt: TransportClient {
         let isCurrent = leave(sink) { receiving in
             guard case .aside = receiving.keeping else { return }
             receiving.asideCount += Int64(data.count)
-            isEnough = receiving.asideCount > Self.asideBytes
+            isEnough = receiving.asideCount > receiving.asideLimit
         }
         guard isCurrent else { return false }
         if let failure {

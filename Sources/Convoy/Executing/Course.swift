@@ -16,7 +16,9 @@ final class Course: @unchecked Sendable {
     /// How often that was outdated when it was to be sent.
     var outdatedCount = 0
     /// An answer that a shared transfer has brought.
-    var carried: Response<Data>?
+    var carried: Response<Data>? { didSet { if carried != nil { isCarried = true } } }
+    /// Whether a shared transfer has brought the answer; known for good.
+    private(set) var isCarried = false
     /// Whether a redirect has led to another origin, now or earlier.
     var hasLeftOrigin = false
     /// How many retries the policy and the interceptors have had.
@@ -79,15 +81,17 @@ extension OperationState {
 
 extension OperationState {
     /// What became of each attempt, the one under way included; empty after a success, whose response tells.
-    func attemptRecords(_ error: RequestError?, _ now: ContinuousClock.Instant) -> [AttemptRecord] {
+    func attemptRecords(
+        _ error: RequestError?, _ now: ContinuousClock.Instant, _ metrics: TransferMetrics?
+    ) -> [AttemptRecord] {
         guard let error else { return [] }
         let records = course?.records ?? []
         guard let attempt = transfer?.attempt else { return records }
         return records + [
             AttemptRecord(
-                number: attempt.number, url: attempt.request.url, method: attempt.request.method,
-                started: attempt.started, ended: now, statusCode: error.response?.statusCode,
-                failure: error.code == .unacceptableStatus ? nil : error.code)
+                number: attempt.number, request: attempt.request, started: attempt.started, ended: now,
+                response: error.response, failure: error.code == .unacceptableStatus ? nil : error.code,
+                transfer: progress, metrics: metrics)
         ]
     }
 }

@@ -71,8 +71,7 @@ struct OperationState {
     /// Whether starting looks at files: a body's, a download's directory.
     var usesDisk: Bool {
         guard let core = recipe?.core else { return false }
-        if case .file = core.body { return true }
-        return core.destination.isFile
+        return core.body?.usesDisk == true || core.destination.isFile
     }
 }
 

@@ -52,13 +52,22 @@ struct FinishedTransfer: Sendable {
 class AnyOutcome: @unchecked Sendable {
     // @unchecked: immutable; a class that is inherited from cannot be checked.
     let error: RequestError?
+    private let failedAttempts: [AttemptRecord]
 
-    init(error: RequestError?) { self.error = error }
+    init(error: RequestError?, failedAttempts: [AttemptRecord] = []) {
+        self.error = error
+        self.failedAttempts = failedAttempts
+    }
+
+    /// The attempts of this operation, whoever's the error was first.
+    var attempts: [AttemptRecord] { failedAttempts }
+    /// The bytes of the answer, where they were kept.
+    var body: Data? { error?.body }
 
     /// The same outcome; a failure tells of the attempts that led to it.
     func listing(_ attempts: [AttemptRecord]) -> AnyOutcome {
         guard let error, !attempts.isEmpty else { return self }
-        return AnyOutcome(error: error.with(attempts: attempts))
+        return AnyOutcome(error: error.with(attempts: attempts), failedAttempts: attempts)
     }
 }
 
@@ -70,5 +79,10 @@ final class Success<Output: Sendable>: AnyOutcome, @unchecked Sendable {
     init(_ response: Response<Output>) {
         self.response = response
         super.init(error: nil)
+    }
+
+    override var attempts: [AttemptRecord] { response.attempts }
+    override var body: Data? {
+        response.value as? Data ?? (response.value as? String).map { Data($0.utf8) }
     }
 }

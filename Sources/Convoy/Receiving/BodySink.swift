@@ -13,6 +13,8 @@ enum BodyDestination: Sendable {
 /// A complete body: its bytes, where they were kept.
 struct ReceivedBody: Sendable {
     var storedData: Data?
+    /// Whether the status of its answer was not acceptable.
+    var isRefused = false
     var data: Data { storedData ?? Data() }
 }
 

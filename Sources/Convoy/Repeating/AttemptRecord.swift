@@ -21,29 +21,54 @@ public struct AttemptRecord: Sendable, Hashable {
 
     /// The number of the attempt, from 1.
     public internal(set) var number: Int
-    /// Where it was sent.
-    public internal(set) var url: URL
-    /// The method it was sent with.
-    public internal(set) var method: HTTPMethod
+    /// What was sent: after redirects, and with what interceptors and the cookie jar added.
+    public internal(set) var request: PreparedRequest
     /// When it was begun, on the continuous clock.
     public internal(set) var started: ContinuousClock.Instant
     /// When it ended.
     public internal(set) var ended: ContinuousClock.Instant
-    /// The status code of its answer; nil when there was none.
-    public internal(set) var statusCode: Int?
+    /// Status and header fields of its answer; nil when there was none.
+    public internal(set) var response: ResponseHead?
     /// Why it failed; nil when it brought a whole answer, whatever the status.
     public internal(set) var failure: RequestError.Code?
     /// What came after it.
     public internal(set) var next = Next.outcome
-    /// What the transport measured of it.
+    /// The bytes that moved.
+    public internal(set) var transfer: TransferProgress
+    /// What the transport measured of it; nil from one that does not measure, and of an attempt that was broken off.
     public internal(set) var metrics: TransferMetrics?
+
+    init(
+        number: Int, request: PreparedRequest, started: ContinuousClock.Instant, ended: ContinuousClock.Instant,
+        response: ResponseHead? = nil, failure: RequestError.Code? = nil, next: Next = .outcome,
+        transfer: TransferProgress = TransferProgress(), metrics: TransferMetrics? = nil
+    ) {
+        self.number = number
+        self.request = request
+        self.started = started
+        self.ended = ended
+        self.response = response
+        self.failure = failure
+        self.next = next
+        self.transfer = transfer
+        // What an operation has counted until then came with the answer to an earlier attempt.
+        if response == nil { (self.transfer.receivedBytes, self.transfer.expectedBytes) = (0, nil) }
+        self.metrics = metrics
+    }
+
+    /// Where it was sent.
+    public var url: URL { request.url }
+    /// The method it was sent with.
+    public var method: HTTPMethod { request.method }
+    /// The status code of its answer; nil when there was none.
+    public var statusCode: Int? { response?.statusCode }
 }
 
 extension AttemptRecord: CustomStringConvertible, CustomReflectable {
     /// One line, without credentials.
     public var description: String {
         let what = statusCode.map(String.init) ?? failure?.description ?? "no answer"
-        return "\(number): \(method) \(url.redactedString) (\(what))"
+        return "\(number): \(request) (\(what))".oneLine
     }
     /// The description only: a reflection would show what descriptions leave out.
     public var customMirror: Mirror { Mirror(self, children: ["attempt": description]) }

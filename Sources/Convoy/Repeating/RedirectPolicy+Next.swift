@@ -35,6 +35,13 @@ extension RedirectPolicy {
             try from.check()
             let proposed = try propose(target, after: head, of: from)
             let next = try ask(Redirect(response: head, from: from, to: proposed, count: trail.count))
+            // The hook may have given it another.
+            if let body = next.body, !body.canRepeat, body == from.body {
+                throw RequestError(
+                    .bodyNotReplayable,
+                    "the server redirects to \(next.url.shortened) and wants the body there, which comes from a stream "
+                        + "that gives it only once")
+            }
             // Who sends other fields now, a new cookie perhaps, may well be answered otherwise.
             let isSame = next.headerFields == from.headerFields && !head.headerFields.contains("Set-Cookie")
             if isSame, trail.closes(at: next) {

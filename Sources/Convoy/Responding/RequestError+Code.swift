@@ -42,6 +42,10 @@ extension RequestError {
         ///
         /// The server, or a wrong request. Retry: by status.
         public static let unacceptableStatus = Code(rawValue: "unacceptableStatus")
+        /// The content type failed the request's check, ``Request/accepting(contentTypes:)``.
+        ///
+        /// The server, or whoever answers in its place. Retry: no.
+        public static let unacceptableContentType = Code(rawValue: "unacceptableContentType")
         /// More redirects than allowed, or redirects in a circle; ``RequestError/attempts`` lists the hops.
         ///
         /// The server. Retry: no.
@@ -70,9 +74,10 @@ extension RequestError {
         ///
         /// Retry: no.
         public static let destinationUnwritable = Code(rawValue: "destinationUnwritable")
-        /// The file sent as a body is missing, may not be read, or has become shorter while it was sent.
+        /// The body of the request cannot be had as it was declared: a file is missing, may not be read or changes its size
+        /// while it is sent, a stream or sequence fails or has another length.
         ///
-        /// Retry: no.
+        /// The caller. The server has not taken it for complete. Retry: no.
         public static let bodyUnreadable = Code(rawValue: "bodyUnreadable")
         /// The time allowed for the whole transfer was over.
         ///
@@ -82,9 +87,13 @@ extension RequestError {
         ///
         /// The proxy or its settings. Retry: by cause.
         public static let proxyFailed = Code(rawValue: "proxyFailed")
-        /// The transfer had to begin again after bytes had been read from its chunks.
+        /// What can be had only once would be needed a second time.
         ///
-        /// Retry: by the caller.
+        /// The body of the request comes from a stream or sequence that cannot be repeated, and a redirect wants it again,
+        /// its connection was lost, it was suspended where transfers start over, or it was sent before. Or the answer began
+        /// again after bytes had been read from its chunks.
+        ///
+        /// Retry: by the caller, with a new body.
         public static let bodyNotReplayable = Code(rawValue: "bodyNotReplayable")
         /// The request cannot be sent as it was built; the message says why.
         ///

@@ -87,7 +87,7 @@ public struct RequestError: Error, Sendable {
     public var request: String { storage.summary.description }
     /// The response, if one arrived before the failure.
     public var response: ResponseHead? { storage.response }
-    /// The raw body: of an answer that could not be decoded, or the first 64 KiB of one with an unacceptable status.
+    /// The raw body: of an answer that could not be decoded, or the first 64 KiB of one that was not acceptable.
     public var body: Data? { storage.body }
     /// The error this one was made from: the loader's, the decoder's or the file system's.
     public var underlying: (any Error)? { storage.underlying }
@@ -123,18 +123,9 @@ extension RequestError: CustomStringConvertible, LocalizedError {
     /// One line: the code, the request and the message.
     public var description: String {
         let line = request.isEmpty ? "\(code): \(message)" : "\(code): \(request): \(message)"
-        // What a server or a decoder said may have line ends, or move the cursor of a terminal.
-        return String(String.UnicodeScalarView(line.unicodeScalars.map { $0.isControl ? " " : $0 }))
+        return line.oneLine
     }
 
     /// The same line, for Foundation.
     public var errorDescription: String? { description }
-}
-
-extension Unicode.Scalar {
-    /// Whether this is a control character or one that ends a line.
-    fileprivate var isControl: Bool {
-        properties.generalCategory == .control || properties.generalCategory == .lineSeparator
-            || properties.generalCategory == .paragraphSeparator
-    }
 }

@@ -78,8 +78,8 @@ public struct Response<Value: Sendable>: Sendable {
     public var attempts: [AttemptRecord] {
         guard let started = timings.attemptStarted else { return earlierAttempts }
         let last = AttemptRecord(
-            number: earlierAttempts.count + 1, url: request.url, method: request.method, started: started,
-            ended: timings.finished ?? started, statusCode: statusCode, metrics: metrics)
+            number: earlierAttempts.count + 1, request: request, started: started,
+            ended: timings.finished ?? started, response: head, transfer: transfer, metrics: metrics)
         return earlierAttempts + [last]
     }
 

@@ -5,16 +5,25 @@ import Foundation
 ///
 /// They run on the operation's lane, on a body that is complete.
 enum ResponseDecoding {
-    /// Raw bytes for `Data`, text for `String`, JSON for everything else.
+    /// Raw bytes for `Data`, text for `String`, JSON for everything else; nil for an optional of an empty body.
     static func standard<Output: Decodable & Sendable>(
-        for _: Output.Type
+        for type: Output.Type
     ) -> @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output {
         { body, head in
+            if let nothing = absent(type, body) { return nothing }
             if let data = body as? Output { return data }
-            if Output.self == String.self, let text = try text(body, head) as? Output { return text }
-            return try JSONDecoder().decode(Output.self, from: body)
+            if type == String.self || type == String?.self, let text = try text(body, head) as? Output { return text }
+            return try json(type, body, head, JSONDecoder())
         }
     }
+
+    /// What an `Optional` type is when there is no body; nil for other types, or when there is one.
+    static func absent<Output>(_ type: Output.Type, _ body: Data) -> Output? {
+        guard body.isEmpty, let optional = type as? any ExpressibleByNilLiteral.Type else { return nil }
+        return make(optional) as? Output
+    }
+
+    private static func make<Optional: ExpressibleByNilLiteral>(_: Optional.Type) -> Optional { nil }
 
     /// Text by its byte order mark, else by the charset of its content type, else UTF-8.
     static func text(_ body: Data, _ head: ResponseHead) throws -> String {
@@ -30,21 +39,30 @@ enum ResponseDecoding {
         guard let name = charset(of: head.headerFields["Content-Type"] ?? "") else {
             return try text(body, as: .utf8, named: "UTF-8")
         }
-        guard let encoding = encodings[name.lowercased()] else {
+        guard let encoding = encoding(named: name) else {
             throw TextError(reason: "its charset \(name.debugDescription) is not known")
         }
         return try text(body, as: encoding, named: name)
     }
 
     private static func text(_ body: Data, as encoding: String.Encoding, named name: String) throws -> String {
-        guard let text = String(data: body, encoding: encoding) else {
-            throw TextError(reason: "its bytes are not valid \(name)")
-        }
+        guard let text = string(body, encoding) else { throw TextError(reason: "its bytes are not valid \(name)") }
         return text
     }
 
+    /// Nil for what is not valid; Foundation drops a last unit that is not complete.
+    static func string(_ body: Data, _ encoding: String.Encoding) -> String? {
+        let unitBytes =
+            switch encoding {
+            case .utf16, .utf16LittleEndian, .utf16BigEndian: 2
+            case .utf32, .utf32LittleEndian, .utf32BigEndian: 4
+            default: 1
+            }
+        return body.count.isMultiple(of: unitBytes) ? String(data: body, encoding: encoding) : nil
+    }
+
     /// The charset parameter of a content type (RFC 9110, section 8.3), without its quotes.
-    private static func charset(of contentType: String) -> String? {
+    static func charset(of contentType: String) -> String? {
         for parameter in contentType.split(separator: ";").dropFirst() {
             let pair = parameter.split(separator: "=", maxSplits: 1)
             guard pair.count == 2, pair[0].trimmingCharacters(in: .whitespaces).equalsIgnoringCase("charset") else {
@@ -54,6 +72,8 @@ enum ResponseDecoding {
         }
         return nil
     }
+
+    static func encoding(named name: String) -> String.Encoding? { encodings[name.lowercased()] }
 
     private static let encodings: [String: String.Encoding] = [
         "utf-8": .utf8, "utf8": .utf8, "us-ascii": .ascii, "ascii": .ascii,

@@ -7,6 +7,7 @@ import Foundation
 final class FlightKey: Sendable {
     let request: PreparedRequest
     let acceptableStatusCodes: StatusCheck
+    let acceptableContentTypes: ContentTypeCheck
     let maximumBodyBytes: Int64
     let usesManagerInterceptors: Bool
 
@@ -14,10 +15,11 @@ final class FlightKey: Sendable {
     init?(_ core: RequestCore, _ request: PreparedRequest) {
         // Interceptors of its own may send it in another's name.
         guard let policies = core.policyBox?.policies, policies.isCoalesced, policies.interceptors.isEmpty,
-            request.method == .get, request.body == nil, case .memory = core.destination
+            request.method == .get, request.body == nil, case .memory = core.destination, !core.decodesRefusals
         else { return nil }
         self.request = request
         acceptableStatusCodes = core.acceptableStatusCodes
+        acceptableContentTypes = core.acceptableContentTypes
         maximumBodyBytes = core.maximumBodyBytes
         usesManagerInterceptors = policies.usesManagerInterceptors
     }
@@ -26,6 +28,7 @@ final class FlightKey: Sendable {
 extension FlightKey: Hashable {
     static func == (left: FlightKey, right: FlightKey) -> Bool {
         left.request == right.request && left.acceptableStatusCodes == right.acceptableStatusCodes
+            && left.acceptableContentTypes == right.acceptableContentTypes
             && left.maximumBodyBytes == right.maximumBodyBytes
             && left.usesManagerInterceptors == right.usesManagerInterceptors
     }

@@ -9,7 +9,7 @@ import Foundation
 final class SessionDelegate: NSObject, URLSessionDataDelegate {
     fileprivate struct Entry {
         let client: any TransportClient
-        let body: RequestBody?
+        let body: LoaderBody?
         var isChallenged = false
         var hasHead = false
         var expectedBytes: Int64?
@@ -19,7 +19,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     /// By task identifier, which is unique within the one session.
     private let entries = Locked<[Int: Entry]>([:])
 
-    func register(_ client: any TransportClient, for task: URLSessionTask, body: RequestBody?) {
+    func register(_ client: any TransportClient, for task: URLSessionTask, body: LoaderBody?) {
         entries.withLock { $0[task.taskIdentifier] = Entry(client: client, body: body) }
     }
 
@@ -62,11 +62,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         _: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
-        #if canImport(FoundationNetworking)
-            completionHandler(entries.withLock { $0[task.taskIdentifier]?.body }?.makeStream())
-        #else
-            completionHandler(nil)
-        #endif
+        completionHandler(entries.withLock { $0[task.taskIdentifier]?.body }?.makeStream())
     }
 
     func urlSession(
@@ -121,6 +117,8 @@ extension SessionDelegate.Entry {
 
     /// What the loader's error means; nil when the answer is complete all the same.
     fileprivate func meaning(of error: any Error, isHTTPS: Bool) -> RequestError? {
+        // What the loader says of it is that somebody stopped it.
+        if let failure = body?.failure { return failure }
         let code = (error as? URLError)?.code ?? .unknown
         if code == .cancelled, isChallenged, hasHead { return nil }
         let (kind, what) = kind(of: code, error.localizedDescription, isHTTPS: isHTTPS)

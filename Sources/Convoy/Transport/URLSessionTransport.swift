@@ -44,11 +44,12 @@ public final class URLSessionTransport: Transport {
 
     /// Makes a data task.
     ///
-    /// - Throws: `.invalidRequest` for a GET with a body, which URLSession refuses, and for a transfer timeout.
+    /// - Throws: `.invalidRequest` for a GET with a body, which URLSession refuses, for a transfer timeout, and on Linux
+    ///   for a body from a sequence.
     public func makeTask(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> URLSessionTask {
-        if request.method.rawValue.equalsIgnoringCase("GET"), let body = request.body, body.byteCount > 0 {
+        if request.method.rawValue.equalsIgnoringCase("GET"), let body = request.body, body.byteCount != 0 {
             throw RequestError(.invalidRequest, "nothing was sent: URLSession does not send a GET request with a body")
         }
         if request.transferTimeout != nil {
@@ -56,19 +57,33 @@ public final class URLSessionTransport: Transport {
                 .invalidRequest,
                 "nothing was sent: the URLSession transport has no transferTimeout(_:); use another one")
         }
-        let task = makeTask(for: request)
-        delegate.register(client, for: task, body: request.body)
+        #if canImport(FoundationNetworking)
+            if case .stream(let stream)? = request.body, stream.comesInItsOwnTime {
+                throw RequestError(
+                    .invalidRequest,
+                    "nothing was sent: URLSession on Linux cannot wait for the chunks of a body; use another transport")
+            }
+        #endif
+        let body = request.body.map { LoaderBody($0) }
+        let task = makeTask(for: request, body)
+        delegate.register(client, for: task, body: body)
         return task
     }
 
-    private func makeTask(for request: PreparedRequest) -> URLSessionDataTask {
+    private func makeTask(for request: PreparedRequest, _ body: LoaderBody?) -> URLSessionDataTask {
         #if canImport(Darwin)
+            switch request.body {
+            case .data?, nil: break
             // The system streams a file and knows its length.
-            if case .file(let file, _)? = request.body {
-                return session.uploadTask(with: URLRequest(request), fromFile: file)
+            case .file(let file, _): return session.uploadTask(with: URLRequest(request, body), fromFile: file)
+            case .joined?, .stream?:
+                // The delegate is asked for the stream when it is needed.
+                let task = session.uploadTask(withStreamedRequest: URLRequest(request, body))
+                body?.onFailure { [weak task] in task?.cancel() }
+                return task
             }
         #endif
-        return session.dataTask(with: URLRequest(request))
+        return session.dataTask(with: URLRequest(request, body))
     }
 
     private static func callbackQueue() -> OperationQueue {
@@ -109,38 +124,37 @@ extension URL {
 
 extension URLRequest {
     /// The loader's form of a prepared request.
-    fileprivate init(_ request: PreparedRequest) {
+    fileprivate init(_ request: PreparedRequest, _ loaderBody: LoaderBody?) {
         self.init(url: request.url.withLowercaseScheme, cachePolicy: .reloadIgnoringLocalCacheData)
         httpMethod = request.method.rawValue
         httpShouldHandleCookies = false
-        for field in request.headerFields { addValue(field.value, forHTTPHeaderField: field.name) }
+        for field in request.headerFields where !field.isFraming {
+            addValue(field.value, forHTTPHeaderField: field.name)
+        }
         #if canImport(FoundationNetworking)
             // SCF counts whole seconds and takes a fraction of one for none; `.infinity` traps.
             timeoutInterval = max(1, request.idleTimeout.seconds.rounded(.up))
             if let body = request.body, !(body.byteCount == 0 && request.method == .get) {
                 // A stream, because SCF forgets to rewind Data when it sends again on a fresh connection; with the
                 // length declared, and the blank that makes libcurl leave out "Transfer-Encoding: chunked".
-                httpBodyStream = body.makeStream()
-                setValue(String(body.byteCount), forHTTPHeaderField: "Content-Length")
-                setValue(" ", forHTTPHeaderField: "Transfer-Encoding")
+                httpBodyStream = loaderBody?.makeStream()
+                if let byteCount = body.byteCount {
+                    setValue(String(byteCount), forHTTPHeaderField: "Content-Length")
+                    setValue(" ", forHTTPHeaderField: "Transfer-Encoding")
+                }
                 // The same blank keeps SCF from calling any body a form.
                 if !request.headerFields.contains("Content-Type") { setValue(" ", forHTTPHeaderField: "Content-Type") }
             }
         #else
             timeoutInterval = request.idleTimeout.seconds
-            httpBody = request.body?.data
+            switch request.body {
+            case .data(let data): httpBody = data
+            case .joined?, .stream?:
+                if let byteCount = request.body?.byteCount {
+                    setValue(String(byteCount), forHTTPHeaderField: "Content-Length")
+                }
+            case .file?, nil: break
+            }
         #endif
     }
 }
-
-#if canImport(FoundationNetworking)
-    extension RequestBody {
-        /// A fresh stream of the bytes, to be opened by the loader.
-        func makeStream() -> InputStream {
-            switch self {
-            case .data(let data): InputStream(data: data)
-            case .file(let file, let byteCount): FileBodyStream(file, byteCount: byteCount)
-            }
-        }
-    }
-#endif

@@ -46,13 +46,18 @@ private final class WordReport: FetchReport {
 
     private let url = URL(filePath: "/")
     private let manager = RequestManager()
+    private let request: PreparedRequest
+
+    init() throws { request = try PreparedRequest(Request<Data>.get("http://a/").core, baseURL: nil) }
 
     private func item(_ index: Int) -> FetchItem { FetchItem(index: index, url: url, fileName: "\(index)") }
     private func operation(_ index: Int) -> AnyRequestOperation {
         manager.operation(Request<Data>.get("http://a/").tagged("\(index)"))
     }
     private func record(_ number: Int, _ next: AttemptRecord.Next = .outcome) -> AttemptRecord {
-        AttemptRecord(number: number, url: url, method: .get, started: .now, ended: .now, statusCode: 503, next: next)
+        AttemptRecord(
+            number: number, request: request, started: .now, ended: .now, response: ResponseHead(statusCode: 503),
+            next: next)
     }
     private func failure(_ attempts: [AttemptRecord], _ code: RequestError.Code = .unacceptableStatus) -> Outcome {
         .failure(RequestError(code, "it failed").with(attempts: attempts))

@@ -194,7 +194,7 @@ extension SeenRequest {
             switch request.body {
             case .data(let data): data
             case .file(let file, _): (try? Data(contentsOf: file)) ?? Data()
-            case nil: Data()
+            case nil, .joined, .stream: Data()
             }
         let path = request.url.path(percentEncoded: true)
         self.init(

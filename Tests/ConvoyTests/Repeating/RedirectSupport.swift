@@ -61,7 +61,7 @@ extension AttemptRecord {
         _ request: PreparedRequest, to url: URL, statusCode: Int = 302, number: Int = 1
     ) -> AttemptRecord {
         AttemptRecord(
-            number: number, url: request.url, method: request.method, started: .now, ended: .now,
-            statusCode: statusCode, next: .redirect(to: url))
+            number: number, request: request, started: .now, ended: .now,
+            response: ResponseHead(statusCode: statusCode), next: .redirect(to: url))
     }
 }

@@ -31,7 +31,7 @@ final class EventLog<Event: Sendable>: @unchecked Sendable {
     /// Waits until so many events have been recorded; records an issue when that takes too long.
     @discardableResult
     func wait(
-        count: Int = 1, within bound: Duration = .seconds(40), sourceLocation: SourceLocation = #_sourceLocation
+        count: Int = 1, within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation
     ) async -> [Event] {
         let isThere = await withCheckedContinuation { continuation in
             let (identity, isThere) = lock.withLock {
@@ -70,16 +70,29 @@ final class LeakCheck: @unchecked Sendable {
     var aliveCount: Int { lock.withLock { objects.count { $0.object != nil } } }
 
     /// Waits until all have gone: what a queue is just letting go of goes within a turn of it.
-    func expectAllGone(within bound: Duration = .seconds(40), sourceLocation: SourceLocation = #_sourceLocation) async {
+    func expectAllGone(within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation) async
+    {
         await turns(within: bound) { aliveCount == 0 }
         #expect(aliveCount == 0, "of \(watchedCount) objects", sourceLocation: sourceLocation)
     }
 }
 
 /// Gives others their turns until something holds that nobody tells of, or the time is over.
+///
+/// After some turns it looks once a millisecond: whoever spins takes the time from those it waits for.
 func turns(within bound: Duration, until isTrue: () -> Bool) async {
     let deadline = ContinuousClock.now + bound
-    while !isTrue(), ContinuousClock.now < deadline { await Task.yield() }
+    var count = 0
+    while !isTrue(), ContinuousClock.now < deadline {
+        count += 1
+        if count < 1_000 { await Task.yield() } else { await nextLook() }
+    }
+}
+
+private func nextLook() async {
+    await withCheckedContinuation { continuation in
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { continuation.resume() }
+    }
 }
 
 /// Runs what takes long, or blocks, on a thread of its own: the concurrency pool has as few threads as there are cores, and

@@ -15,6 +15,8 @@
         /// What is in the list.
         private var headerLines: [String] = []
         private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: CurlHandle.errorTextSize)
+        /// What requests are sent with that do not say otherwise.
+        static let userAgent = "Convoy"
         /// libcurl's own CURL_ERROR_SIZE.
         private static let errorTextSize = 256
 
@@ -105,7 +107,7 @@
             // Decoded by us: libcurl takes a coding that is cut short for a complete one.
             convoy_set_long(easy, CurlOption.contentDecoding, 0)
             // A field of that name in a request replaces it.
-            convoy_set_string(easy, CurlOption.userAgent, "Convoy")
+            convoy_set_string(easy, CurlOption.userAgent, Self.userAgent)
         }
 
         /// What the options ask; each is done, or refused by its name.
@@ -180,11 +182,12 @@
             ]
             if request.method == .head {
                 codes.append(convoy_set_long(easy, CurlOption.noBody, 1))
-            } else if let length = transfer.bodyLength {
+            } else if transfer.sendsBody {
                 codes.append(convoy_set_long(easy, CurlOption.upload, 1))
-                codes.append(convoy_set_int64(easy, CurlOption.inFileSize, length))
+                // Of unknown length: in chunks.
+                codes.append(convoy_set_int64(easy, CurlOption.inFileSize, transfer.bodyLength ?? -1))
             }
-            let isImplied = request.method == .head || (request.method == .get && transfer.bodyLength == nil)
+            let isImplied = request.method == .head || (request.method == .get && !transfer.sendsBody)
             codes.append(convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : request.method.rawValue))
             convoy_set_long(easy, CurlOption.pipeWait, request.isHTTPS ? 1 : 0)
             let timeout = request.transferTimeout.map(\.wholeMilliseconds) ?? 0

@@ -23,7 +23,7 @@
             hasHead = true
             expectedBytes = head.expectedBytes
             // The rest of the body would be read as the next request.
-            if sentBytes < bodyLength ?? 0 { handle?.forbidReuse() }
+            if hasMoreToSend { handle?.forbidReuse() }
             guard request.method != .head, head.statusCode != 204, head.statusCode != 304,
                 let coding = head.headerFields["Content-Encoding"]
             else { return }

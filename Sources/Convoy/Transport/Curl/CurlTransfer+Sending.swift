@@ -5,12 +5,18 @@
 
     /// - Thread: the engine's; called back by libcurl.
     extension CurlTransfer {
-        /// The length to announce; nil for a request without a body.
+        /// Whether a body is sent, be it an empty one.
+        var sendsBody: Bool { request.body != nil || bodyLength != nil }
+
+        /// The length to announce; nil for a request without a body, and for one whose length is not known.
         var bodyLength: Int64? {
             if let body = request.body { return body.byteCount }
             // A method that defines a meaning for a body says that there is none (RFC 9110, section 8.6).
             return [.post, .put, .patch].contains(request.method) ? 0 : nil
         }
+
+        /// Whether a part of the body has not been taken yet.
+        var hasMoreToSend: Bool { bodyLength.map { sentBytes < $0 } ?? (sendsBody && !hasSentAll) }
 
         func giveBody(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
             guard let source else { return 0 }
@@ -22,7 +28,7 @@
             case .bytes(let count):
                 noteActivity()
                 sentBytes += Int64(count)
-                if count > 0 { client?.didSend(totalBytes: sentBytes) }
+                if count > 0 { client?.didSend(totalBytes: sentBytes) } else { hasSentAll = true }
                 return count
             case .wait:
                 isPaused = true
@@ -34,8 +40,11 @@
         }
 
         func rewindBody(to offset: Int64) -> Bool {
-            source?.rewind(to: offset)
-            sentBytes = offset
+            guard offset == 0, source?.rewind() != false else {
+                failure = repetitionDefect ?? .bodyNotReplayable
+                return false
+            }
+            (sentBytes, hasSentAll) = (0, false)
             return true
         }
 
@@ -47,19 +56,26 @@
                 timesSent += 1
                 return false
             }
-            let wasRefused = parser.lastStatusCode == 417
             timesSent += 1
-            guard
-                timesSent == 1 || wasRefused || request.method.isIdempotent
-                    || request.headerFields.contains("Idempotency-Key")
-            else {
-                failure = RequestError(
-                    .connectionLost,
-                    "the connection was lost before an answer, and the server may have acted on the request already")
+            guard timesSent > 1 else { return true }
+            if let repetitionDefect {
+                failure = repetitionDefect
                 return false
             }
-            if timesSent > 1 { beginAgain() }
-            return true
+            beginAgain()
+            // libcurl does so itself only when bytes of the body have left it; those it has taken and not sent are lost.
+            return rewindBody(to: 0)
+        }
+
+        /// Why the request must not go out a second time, or nil.
+        private var repetitionDefect: RequestError? {
+            let wasRefused = parser.lastStatusCode == 417
+            if wasRefused || request.method.isIdempotent || request.headerFields.contains("Idempotency-Key") {
+                return nil
+            }
+            return RequestError(
+                .connectionLost,
+                "the connection was lost before an answer, and the server may have acted on the request already")
         }
 
         /// The header lines libcurl does not make by itself.
@@ -68,10 +84,7 @@
             var lines: [String] = []
             for field in fields {
                 // The transport's own: it knows the length.
-                if field.name.equalsIgnoringCase("Content-Length") || field.name.equalsIgnoringCase("Transfer-Encoding")
-                {
-                    continue
-                }
+                if field.isFraming { continue }
                 let value = field.value.trimmingCharacters(in: .whitespaces)
                 lines.append(value.isEmpty ? "\(field.name);" : "\(field.name): \(value)")
             }
@@ -81,7 +94,7 @@
                 if !codings.isEmpty { lines.append("Accept-Encoding: " + codings) }
             }
             // Never by itself: most servers have no use for it, and it makes a body wait.
-            if bodyLength != nil, !fields.contains("Expect") { lines.append("Expect:") }
+            if sendsBody, !fields.contains("Expect") { lines.append("Expect:") }
             return lines
         }
     }

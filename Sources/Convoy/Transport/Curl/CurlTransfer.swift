@@ -75,6 +75,8 @@
         // Sending.
         var source: (any UploadSource)?
         var sentBytes: Int64 = 0
+        /// The source has nothing more.
+        var hasSentAll = false
         var timesSent = 0
         /// The request was not sent, because bytes that nobody had asked for were waiting on its connection.
         var isOnBadConnection = false
@@ -139,8 +141,8 @@
             switch request.body {
             case nil: nil
             case .data(let data): DataSource(data)
-            case .file(let file, let byteCount):
-                FileSource(file, byteCount: byteCount) { [weak self] in
+            case .some(let body):
+                ReadSource(body) { [weak self] in
                     guard let self else { return }
                     engine.look(at: self) { $0.isBodyReady = true }
                 }

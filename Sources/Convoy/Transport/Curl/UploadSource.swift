@@ -2,14 +2,14 @@
 #if canImport(CLibcurl)
     import Foundation
 
-    /// Gives the bytes of a body from its start, without ever making the transfer thread wait for a disk.
+    /// Gives the bytes of a body from its start, without ever making the transfer thread wait for them.
     ///
     /// - Thread: the engine's.
     protocol UploadSource: AnyObject {
         /// Puts the next bytes into a buffer that is not empty.
         func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep
-        /// Begins again at a place between the start and the end.
-        func rewind(to offset: Int64)
+        /// Begins again at its start; false when that cannot be.
+        func rewind() -> Bool
     }
 
     /// What a source has just now.
@@ -25,31 +25,36 @@
     /// The bytes of a body in memory.
     final class DataSource: UploadSource {
         private let data: Data
-        private var offset = 0
+        private var reader: DataReader
 
-        init(_ data: Data) { self.data = data }
-
-        func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep {
-            let count = min(buffer.count, data.count - offset)
-            let start = data.startIndex + offset
-            data.copyBytes(to: buffer, from: start..<(start + count))
-            offset += count
-            return .bytes(count)
+        init(_ data: Data) {
+            self.data = data
+            reader = DataReader(data)
         }
 
-        func rewind(to offset: Int64) { self.offset = Int(clamping: min(max(0, offset), Int64(data.count))) }
+        func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep { .bytes(reader.take(into: buffer)) }
+
+        func rewind() -> Bool {
+            reader = DataReader(data)
+            return true
+        }
     }
 
-    /// The bytes of a file.
-    final class FileSource: UploadSource {
-        private let pieces: ReadAhead
+    /// The bytes of a body that has to be read.
+    final class ReadSource: UploadSource {
+        private let body: RequestBody
+        private let isReady: @Sendable () -> Void
+        private var pieces: ReadAhead
         /// The piece being taken, and how much of it has been.
         private var current = Data()
         private var offset = 0
+        private var hasBeenTakenFrom = false
 
         /// - Parameter isReady: called on any thread when there is something after ``UploadStep/wait``.
-        init(_ url: URL, byteCount: Int64, isReady: @escaping @Sendable () -> Void) {
-            pieces = ReadAhead(url, byteCount: byteCount, isReady: isReady)
+        init(_ body: RequestBody, isReady: @escaping @Sendable () -> Void) {
+            self.body = body
+            self.isReady = isReady
+            pieces = ReadAhead(body, isReady: isReady)
             pieces.readOn()
         }
 
@@ -62,6 +67,7 @@
                 case .failed(let error): return .failed(error)
                 }
             }
+            hasBeenTakenFrom = true
             let count = min(buffer.count, current.count - offset)
             let start = current.startIndex + offset
             current.copyBytes(to: buffer, from: start..<(start + count))
@@ -69,13 +75,18 @@
             return .bytes(count)
         }
 
-        func rewind(to offset: Int64) {
-            (current, self.offset) = (Data(), 0)
-            pieces.rewind(to: offset)
+        func rewind() -> Bool {
+            // What has been read ahead of the first byte taken is still there.
+            guard hasBeenTakenFrom else { return true }
+            guard body.canRepeat else { return false }
+            (current, offset, hasBeenTakenFrom) = (Data(), 0, false)
+            pieces = ReadAhead(body, isReady: isReady)
+            pieces.readOn()
+            return true
         }
     }
 
-    /// Reads a file ahead of the one who sends it, on a queue of its own.
+    /// Reads a body ahead of the one who sends it, on a queue of its own.
     private final class ReadAhead: Sendable {
         enum Next {
             case piece(Data)
@@ -88,32 +99,43 @@
             /// Read and not yet taken.
             var pieces: [Data] = []
             var isReading = false
+            /// Nothing follows the pieces.
+            var isAtEnd = false
             var failure: RequestError?
-            /// Counts the rewinds: what is read for an earlier one is dropped.
-            var generation = 0
-            /// Where the next piece begins.
-            var nextOffset: Int64 = 0
             /// The taker found nothing and wants to be called.
             var isWanted = false
+            var reading: BodyReading?
         }
 
         private static let limit = 4
 
-        private let file: BodyFile
+        private let body: RequestBody
         private let queue = DispatchQueue(label: "convoy.upload")
         private let state = Locked(State())
         private let isReady: @Sendable () -> Void
 
-        init(_ url: URL, byteCount: Int64, isReady: @escaping @Sendable () -> Void) {
-            file = BodyFile(url, byteCount: byteCount)
+        init(_ body: RequestBody, isReady: @escaping @Sendable () -> Void) {
+            self.body = body
             self.isReady = isReady
+        }
+
+        deinit {
+            // Closing a stream and cancelling a sequence call code of the caller's: not here, on the engine's thread.
+            guard state.withLock({ $0.reading != nil }) else { return }
+            queue.async { [state] in
+                let reading = state.withLock { state in
+                    defer { state.reading = nil }
+                    return state.reading
+                }
+                withExtendedLifetime(reading) {}
+            }
         }
 
         func next() -> Next {
             let next: Next = state.withLock { state in
                 if !state.pieces.isEmpty { return .piece(state.pieces.removeFirst()) }
                 if let failure = state.failure { return .failed(failure) }
-                guard state.isReading || state.nextOffset < file.byteCount else { return .end }
+                guard !state.isAtEnd else { return .end }
                 state.isWanted = true
                 return .wait
             }
@@ -121,49 +143,62 @@
             return next
         }
 
-        func rewind(to offset: Int64) {
-            state.withLock { state in
-                state.generation += 1
-                (state.pieces, state.nextOffset, state.failure) = ([], min(max(0, offset), file.byteCount), nil)
-                (state.isReading, state.isWanted) = (false, false)
-            }
-            readOn()
-        }
-
         /// Has the queue read a piece, if there is room and more to come.
         func readOn() {
-            let next: (offset: Int64, generation: Int)? = state.withLock { state in
-                guard !state.isReading, state.failure == nil, state.pieces.count < Self.limit,
-                    state.nextOffset < file.byteCount
-                else { return nil }
-                state.isReading = true
-                return (state.nextOffset, state.generation)
-            }
-            guard let next else { return }
-            queue.async {
-                let result = self.readPiece(at: next.offset)
-                let calls: Bool = self.state.withLock { state in
-                    guard state.generation == next.generation else { return false }
-                    state.isReading = false
-                    switch result {
-                    case .success(let piece):
-                        state.pieces.append(piece)
-                        state.nextOffset += Int64(piece.count)
-                    case .failure(let error): state.failure = error
-                    }
-                    defer { state.isWanted = false }
-                    return state.isWanted
+            let reads = state.withLock { state in
+                guard !state.isReading, !state.isAtEnd, state.failure == nil, state.pieces.count < Self.limit else {
+                    return false
                 }
-                self.readOn()
-                if calls { self.isReady() }
+                state.isReading = true
+                return true
+            }
+            guard reads else { return }
+            // Weakly: who has let go of the body wants no more of it.
+            queue.async { [weak self] in self?.readPiece() }
+        }
+
+        private func readPiece() {
+            do throws(RequestError) {
+                switch try begun() {
+                case .blocking(let reader): note(Self.piece(of: reader))
+                case .waiting(let reader): reader.read { [weak self] in self?.note($0) }
+                }
+            } catch {
+                note(.failure(error))
             }
         }
 
-        private func readPiece(at offset: Int64) -> Result<Data, RequestError> {
+        private func begun() throws(RequestError) -> BodyReading {
+            if let reading = state.withLock({ $0.reading }) { return reading }
+            let reading = try body.begin()
+            state.withLock { $0.reading = reading }
+            return reading
+        }
+
+        private func note(_ result: Result<Data?, RequestError>) {
+            let calls = state.withLock { state in
+                state.isReading = false
+                switch result {
+                case .success(let piece?): state.pieces.append(piece)
+                case .success(nil): state.isAtEnd = true
+                case .failure(let error): state.failure = error
+                }
+                defer { state.isWanted = false }
+                return state.isWanted
+            }
+            readOn()
+            if calls { isReady() }
+        }
+
+        private static func piece(of reader: any BlockingReader) -> Result<Data?, RequestError> {
             let buffer = LargeBuffers.take()
-            let result = file.read(into: buffer, atMost: LargeBuffers.byteCount, at: offset)
-            if case .failure = result { LargeBuffers.giveBack(buffer) }
-            return result.map { LargeBuffers.data(buffer, count: $0) }
+            let bytes = UnsafeMutableRawBufferPointer(start: buffer, count: LargeBuffers.byteCount)
+            let result = reader.read(into: bytes)
+            guard case .success(let count) = result, count > 0 else {
+                LargeBuffers.giveBack(buffer)
+                return result.map { _ in nil }
+            }
+            return .success(LargeBuffers.data(buffer, count: count))
         }
     }
 #endif

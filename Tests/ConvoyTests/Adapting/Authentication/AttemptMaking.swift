@@ -21,8 +21,8 @@ extension AttemptContext {
         let now = ContinuousClock.now
         let records = earlier.enumerated().map { index, status in
             AttemptRecord(
-                number: index + 1, url: request.url, method: request.method, started: now, ended: now,
-                statusCode: status, failure: nil, metrics: nil)
+                number: index + 1, request: request, started: now, ended: now,
+                response: ResponseHead(statusCode: status))
         }
         return AttemptContext(
             number: earlier.count + 1, originalRequest: request, hasLeftOrigin: hasLeftOrigin,

@@ -1,0 +1,73 @@
+// A body that comes while it is sent: an InputStream, or an AsyncSequence.
+import Foundation
+
+/// The bytes of a body that code of the caller's gives while they are sent.
+///
+/// Made by ``Request/body(byteCount:canRepeat:contentType:stream:)`` and its siblings; equal to itself only.
+public final class BodyStream: Sendable {
+    /// The length in bytes; nil when it is not known, which sends the body in chunks (RFC 9112, section 7.1).
+    public let byteCount: Int64?
+    /// Whether it can be begun again.
+    public let canRepeat: Bool
+    /// Whether its bytes come when they come, so that no thread should wait for them.
+    let comesInItsOwnTime: Bool
+    private let open: @Sendable () throws(RequestError) -> BodyReading
+    private let hasBegun = Locked(false)
+
+    private init(
+        byteCount: Int64?, canRepeat: Bool, comesInItsOwnTime: Bool,
+        open: @escaping @Sendable () throws(RequestError) -> BodyReading
+    ) {
+        self.byteCount = byteCount
+        self.canRepeat = canRepeat
+        self.comesInItsOwnTime = comesInItsOwnTime
+        self.open = open
+    }
+
+    /// Whether there is nothing more to be had of it: it has begun, and cannot be repeated.
+    var isUsedUp: Bool { !canRepeat && hasBegun.withLock { $0 } }
+
+    /// Begins to read it from its start.
+    ///
+    /// - Thread: one that may wait; code of the caller's runs.
+    /// - Throws: `.bodyNotReplayable` when it has begun before and cannot be repeated, `.bodyUnreadable` when it cannot be
+    ///   opened.
+    func begin() throws(RequestError) -> BodyReading {
+        let mayBegin = hasBegun.withLock { hasBegun in
+            defer { hasBegun = true }
+            return canRepeat || !hasBegun
+        }
+        guard mayBegin else { throw .bodyNotReplayable }
+        return try open()
+    }
+
+    /// A stream made by a function, anew for each attempt.
+    static func stream(
+        byteCount: Int64?, canRepeat: Bool, _ make: @escaping @Sendable () -> InputStream?
+    ) -> BodyStream {
+        BodyStream(byteCount: byteCount, canRepeat: canRepeat, comesInItsOwnTime: false) { () throws(RequestError) in
+            guard let stream = make() else {
+                throw RequestError(.bodyUnreadable, "the body cannot be sent: there is no stream of it")
+            }
+            return .blocking(StreamReader(stream, byteCount: byteCount))
+        }
+    }
+
+    /// The chunks of a sequence, asked for with the priority of who builds the request.
+    static func sequence<Chunks: AsyncSequence & Sendable>(
+        _ chunks: Chunks, byteCount: Int64?, canRepeat: Bool
+    ) -> BodyStream where Chunks.Element == Data {
+        let priority = Task.currentPriority
+        return BodyStream(byteCount: byteCount, canRepeat: canRepeat, comesInItsOwnTime: true) {
+            () throws(RequestError) in
+            .waiting(SequenceReader(chunks, byteCount: byteCount, priority: priority))
+        }
+    }
+}
+
+extension BodyStream: Hashable {
+    /// Whether both are the same stream.
+    public static func == (left: BodyStream, right: BodyStream) -> Bool { left === right }
+    /// Hashes its identity.
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}

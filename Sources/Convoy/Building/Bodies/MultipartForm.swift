@@ -1,0 +1,166 @@
+// A form in parts: RFC 7578, names escaped as browsers do it (WHATWG HTML, section 4.10.21.8).
+import Foundation
+
+/// A `multipart/form-data` body: fields and files, in order.
+///
+/// Its length is known before it is sent, and its files are read while they are sent: a form with a gigabyte of files takes
+/// no more memory than one without.
+///
+/// ```swift
+/// var form = MultipartForm()
+/// form.append("Ann", name: "user")
+/// form.append(file: photo, name: "photo")
+/// let response = try await manager.send(Request<Data>.post(url).multipart(form))
+/// ```
+///
+/// Names and file names are sent in UTF-8 with `"` as `%22`. One with CR, LF or NUL makes the request invalid.
+public struct MultipartForm: Sendable, Hashable {
+    private enum Content: Hashable {
+        case data(Data)
+        case file(URL)
+        case stream(BodyStream)
+    }
+
+    private struct Part: Hashable {
+        let name: String
+        let fileName: String?
+        let contentType: String?
+        let content: Content
+    }
+
+    /// What separates the parts; a random one by default, which no part contains.
+    public let boundary: String
+    private var parts: [Part] = []
+
+    /// Makes an empty form.
+    ///
+    /// - Parameter boundary: 1 to 70 characters that RFC 2046 (section 5.1.1) allows, in none of the parts; others make the
+    ///   request invalid.
+    public init(boundary: String = "convoy-" + UUID().uuidString) { self.boundary = boundary }
+
+    /// How many parts there are.
+    public var count: Int { parts.count }
+
+    /// Adds a text field.
+    public mutating func append(_ text: String, name: String) {
+        parts.append(Part(name: name, fileName: nil, contentType: nil, content: .data(Data(text.utf8))))
+    }
+
+    /// Adds bytes in memory.
+    ///
+    /// - Parameters:
+    ///   - fileName: makes it a file for the server.
+    ///   - contentType: by the file name if nil; without a file name, none.
+    public mutating func append(_ data: Data, name: String, fileName: String? = nil, contentType: String? = nil) {
+        add(.data(data), name: name, fileName: fileName, contentType: contentType)
+    }
+
+    /// Adds a file, read while it is sent.
+    ///
+    /// - Parameters:
+    ///   - fileName: its own if nil.
+    ///   - contentType: by the file name if nil, `application/octet-stream` for names that tell nothing.
+    public mutating func append(file: URL, name: String, fileName: String? = nil, contentType: String? = nil) {
+        add(.file(file), name: name, fileName: fileName ?? file.lastPathComponent, contentType: contentType)
+    }
+
+    /// Adds what a stream gives, read while it is sent.
+    ///
+    /// - Parameters:
+    ///   - byteCount: the length, exactly: fewer or more bytes end the request with `.bodyUnreadable`.
+    ///   - canRepeat: whether `stream` gives the same bytes each time it is called.
+    ///   - stream: as in ``Request/body(byteCount:canRepeat:contentType:stream:)``.
+    public mutating func append(
+        byteCount: Int64, name: String, fileName: String? = nil, contentType: String? = nil, canRepeat: Bool = true,
+        stream: @escaping @Sendable () -> InputStream?
+    ) {
+        add(
+            .stream(.stream(byteCount: byteCount, canRepeat: canRepeat, stream)), name: name, fileName: fileName,
+            contentType: contentType)
+    }
+
+    private mutating func add(_ content: Content, name: String, fileName: String?, contentType: String?) {
+        let contentType = contentType ?? fileName.map { ContentType.of(fileName: $0) }
+        parts.append(Part(name: name, fileName: fileName, contentType: contentType, content: content))
+    }
+
+    /// The value of the request's `Content-Type` field.
+    var contentType: String { "multipart/form-data; boundary=\(boundary.isToken ? boundary : "\"\(boundary)\"")" }
+
+    var hasFiles: Bool { parts.contains { if case .file = $0.content { true } else { false } } }
+
+    /// Why the form cannot be sent, or nil.
+    var defect: String? {
+        guard (1...70).contains(boundary.utf8.count), !boundary.hasSuffix(" "),
+            boundary.unicodeScalars.allSatisfy(Self.boundaryCharacters.contains)
+        else { return "the boundary \(boundary.debugDescription) is not one of RFC 2046" }
+        for part in parts {
+            if case .stream(let stream) = part.content, stream.byteCount ?? 0 < 0 {
+                return "the length of a part of the form is negative: \(part.name.debugDescription.prefix(80))"
+            }
+            for text in [part.name, part.fileName, part.contentType].compactMap({ $0 })
+            where text.unicodeScalars.contains(where: { $0 == "\r" || $0 == "\n" || $0 == "\0" }) {
+                return "a part of the form has CR, LF or NUL in its name or type: \(text.debugDescription.prefix(80))"
+            }
+        }
+        return nil
+    }
+
+    private static let boundaryCharacters = CharacterSet(
+        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'()+_,-./:=? ")
+
+    /// The body, its files looked at; or why it cannot be sent.
+    func prepared() -> Result<RequestBody, RequestError> {
+        var bodies: [RequestBody] = []
+        // What has not become a body of its own yet: headers, and small parts with them.
+        var text = Data()
+        for part in parts {
+            text.append(header(of: part))
+            let body: RequestBody
+            switch part.content {
+            case .data(let data) where data.count <= Self.smallBytes:
+                text.append(data)
+                text.append(contentsOf: "\r\n".utf8)
+                continue
+            case .data(let data): body = .data(data)
+            case .stream(let stream): body = .stream(stream)
+            case .file(let file):
+                switch GivenBody.look(at: file) {
+                case .success(let byteCount): body = .file(file, byteCount: byteCount)
+                case .failure(let error): return .failure(error)
+                }
+            }
+            bodies += [.data(text), body]
+            text = Data("\r\n".utf8)
+        }
+        text.append(contentsOf: "--\(boundary)--\r\n".utf8)
+        return .success(bodies.isEmpty ? .data(text) : .joined(bodies + [.data(text)]))
+    }
+
+    /// Up to this size, a part in memory is copied together with its header.
+    private static let smallBytes = 64 << 10
+
+    private func header(of part: Part) -> Data {
+        var text = "--\(boundary)\r\nContent-Disposition: form-data; name=\"\(part.name.escaped)\""
+        if let fileName = part.fileName { text += "; filename=\"\(fileName.escaped)\"" }
+        text += "\r\n"
+        if let contentType = part.contentType { text += "Content-Type: \(contentType)\r\n" }
+        return Data((text + "\r\n").utf8)
+    }
+}
+
+extension String {
+    /// As browsers write it between quotes; CR and LF are refused before.
+    ///
+    /// By scalars: a quote and a combining mark behind it are one character, which is not the quote.
+    fileprivate var escaped: String {
+        var escaped = String.UnicodeScalarView()
+        for scalar in unicodeScalars {
+            if scalar == "\"" { escaped.append(contentsOf: "%22".unicodeScalars) } else { escaped.append(scalar) }
+        }
+        return String(escaped)
+    }
+
+    /// RFC 9110, section 5.6.2; of the characters a boundary may have.
+    fileprivate var isToken: Bool { !utf8.contains { "()/:=?, ".utf8.contains($0) } }
+}

@@ -1,0 +1,113 @@
+// The body of a request: bytes in memory, files, and what code of the caller's gives.
+import Foundation
+
+/// What is sent as a request's body.
+public enum RequestBody: Sendable, Hashable {
+    /// Bytes in memory.
+    case data(Data)
+    /// The bytes of a file, read while they are sent.
+    ///
+    /// - Parameter byteCount: the file's size when the request had become ready to run. A file that is shorter when it is
+    ///   read fails the request; of one that has grown, this many bytes are sent.
+    case file(URL, byteCount: Int64)
+    /// Bodies end to end, such as a ``MultipartForm`` becomes; a file among them that has changed its size fails the
+    /// request.
+    case joined([RequestBody])
+    /// Bytes that come while they are sent.
+    case stream(BodyStream)
+
+    /// The length in bytes; nil for a stream that does not know it.
+    public var byteCount: Int64? {
+        switch self {
+        case .data(let data): Int64(data.count)
+        case .file(_, let byteCount): byteCount
+        case .joined(let bodies): bodies.reduce(0) { sum, body in sum.flatMap { body.byteCount?.saturatingSum($0) } }
+        case .stream(let stream): stream.byteCount
+        }
+    }
+
+    /// Whether it can be sent a second time, from its start: for a retry, or for a redirect that keeps it.
+    public var canRepeat: Bool {
+        switch self {
+        case .data, .file: true
+        case .joined(let bodies): bodies.allSatisfy(\.canRepeat)
+        case .stream(let stream): stream.canRepeat
+        }
+    }
+
+    /// Whether a part of it has been read and cannot be had again.
+    var isUsedUp: Bool {
+        switch self {
+        case .data, .file: false
+        case .joined(let bodies): bodies.contains(where: \.isUsedUp)
+        case .stream(let stream): stream.isUsedUp
+        }
+    }
+
+    /// The bytes, where they are in memory.
+    public var data: Data? { if case .data(let data) = self { data } else { nil } }
+}
+
+extension Int64 {
+    /// The sum, or the largest number there is.
+    fileprivate func saturatingSum(_ other: Int64) -> Int64 {
+        let (sum, overflows) = addingReportingOverflow(other)
+        return overflows ? .max : sum
+    }
+}
+
+/// The body as the caller gave it; files are looked at when the request is ready to run.
+enum GivenBody: Sendable, Hashable {
+    case data(Data)
+    case file(URL)
+    case stream(BodyStream)
+    case multipart(MultipartForm)
+
+    /// Whether preparing it looks at files.
+    var usesDisk: Bool {
+        switch self {
+        case .data, .stream: false
+        case .file: true
+        case .multipart(let form): form.hasFiles
+        }
+    }
+
+    /// The body as it will be sent, or why it cannot be.
+    func prepared() -> Result<RequestBody, RequestError> {
+        switch self {
+        case .data(let data): .success(.data(data))
+        case .file(let file): Self.look(at: file).map { .file(file, byteCount: $0) }
+        case .stream(let stream): .success(.stream(stream))
+        case .multipart(let form): form.prepared()
+        }
+    }
+
+    /// The size of a file that can be sent.
+    static func look(at file: URL) -> Result<Int64, RequestError> {
+        guard file.isFileURL else { return .failure(.unreadable(file, "it is not a file URL")) }
+        // The system would take the part before it.
+        guard !file.path.utf8.contains(0) else { return .failure(.unreadable(file, "there is a NUL in its name")) }
+        var status = stat()
+        guard stat(file.path, &status) == 0 else {
+            return .failure(.unreadable(file, String(cString: strerror(errno))))
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            return .failure(
+                .unreadable(file, status.st_mode & S_IFMT == S_IFDIR ? "it is a directory" : "it is not a file"))
+        }
+        guard access(file.path, R_OK) == 0 else { return .failure(.unreadable(file, "it may not be read")) }
+        return .success(Int64(status.st_size))
+    }
+}
+
+extension RequestError {
+    /// The file of a body cannot be sent.
+    static func unreadable(_ file: URL, _ reason: String) -> RequestError {
+        RequestError(.bodyUnreadable, "the file \(file.path) cannot be sent: \(reason)")
+    }
+
+    /// The body would have to be sent a second time.
+    static let bodyNotReplayable = RequestError(
+        .bodyNotReplayable,
+        "its body would have to be sent a second time, from its start, and comes from a stream that gives it only once")
+}

@@ -1,0 +1,98 @@
+// The encoder that a value encodes itself with: it builds the tree.
+import Foundation
+
+/// An encoder for one place in the tree, and the container of a single value there.
+struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
+    /// How deep encoders and containers may be in one another, two for each dictionary or array in another: a cycle of
+    /// references must not end the process.
+    static let maximumDepth = 256
+
+    let encoding: ParameterEncoding
+    let node: ParameterNode
+    let codingPath: [any CodingKey]
+    var depth = 0
+
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    func container<Key>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        node.becomeObject(at: codingPath)
+        return KeyedEncodingContainer(KeyedParameters(encoder: self))
+    }
+
+    func unkeyedContainer() -> any UnkeyedEncodingContainer {
+        node.becomeArray(at: codingPath)
+        return UnkeyedParameters(encoder: self)
+    }
+
+    func singleValueContainer() -> any SingleValueEncodingContainer { self }
+
+    /// At the top, nil is no parameters at all, whatever becomes of it elsewhere.
+    func encodeNil() throws { try node.set(codingPath.isEmpty ? nil : encoding.nilEncoding.text, at: codingPath) }
+
+    /// Encodes any value, a number or a type of somebody's: every container ends here.
+    func encode(_ value: some Encodable) throws {
+        guard depth <= Self.maximumDepth else { throw EncodingError.tooDeep(at: codingPath) }
+        if try encodePlain(value) { return }
+        var below = self
+        below.depth += 1
+        do { try value.encode(to: below) } catch { throw EncodingError.failure(error, at: codingPath) }
+    }
+
+    /// Encodes what is written as one text; false for everything else.
+    private func encodePlain(_ value: some Encodable) throws -> Bool {
+        let text: String?
+        switch value {
+        case let string as String: text = string
+        case let number as any ParameterNumber: text = number.description
+        case let flag as Bool: text = self.text(of: flag)
+        case let url as URL: text = url.absoluteString
+        case let date as Date: text = try self.text(of: date, as: encoding.dateEncoding.rule)
+        case let data as Data: text = try self.text(of: data, as: encoding.dataEncoding.rule)
+        default: return false
+        }
+        guard let text else { return false }
+        try node.set(text, at: codingPath)
+        return true
+    }
+
+    private func text(of flag: Bool) -> String {
+        switch encoding.boolEncoding {
+        case .numeric: flag ? "1" : "0"
+        case .literal: flag ? "true" : "false"
+        }
+    }
+
+    private func text<Value>(of value: Value, as rule: Rule<Value, String?>) throws -> String? {
+        do { return try rule.apply(value) } catch { throw EncodingError.failure(error, at: codingPath) }
+    }
+
+    /// The encoder for what is below a key, whose node the caller has put there.
+    func nested(_ node: ParameterNode, _ key: any CodingKey) -> ParameterEncoder {
+        guard depth < Self.maximumDepth else {
+            // Nothing can be thrown here; what is encoded further down goes nowhere, so that the tree gets no deeper.
+            self.node.refuse(EncodingError.tooDeep(at: codingPath))
+            return ParameterEncoder(
+                encoding: encoding, node: ParameterNode(), codingPath: codingPath, depth: Self.maximumDepth + 1)
+        }
+        return ParameterEncoder(encoding: encoding, node: node, codingPath: codingPath + [key], depth: depth + 1)
+    }
+}
+
+/// A number that is written as it describes itself.
+protocol ParameterNumber: CustomStringConvertible {}
+
+extension Int: ParameterNumber {}
+extension Int8: ParameterNumber {}
+extension Int16: ParameterNumber {}
+extension Int32: ParameterNumber {}
+extension Int64: ParameterNumber {}
+extension Int128: ParameterNumber {}
+extension UInt: ParameterNumber {}
+extension UInt8: ParameterNumber {}
+extension UInt16: ParameterNumber {}
+extension UInt32: ParameterNumber {}
+extension UInt64: ParameterNumber {}
+extension UInt128: ParameterNumber {}
+extension Float: ParameterNumber {}
+extension Double: ParameterNumber {}
+extension Decimal: ParameterNumber {}

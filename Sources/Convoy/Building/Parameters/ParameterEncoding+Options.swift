@@ -1,0 +1,131 @@
+// The options of a parameter encoding: a few named rules each, and most take a rule of yours.
+import Foundation
+
+extension ParameterEncoding {
+    /// What the keys of an array's elements look like.
+    public struct ArrayEncoding: Sendable, Hashable {
+        let rule: Rule<(key: String, index: Int), String>
+
+        /// `key[]=a&key[]=b`; the default.
+        public static let brackets = custom { key, _ in key + "[]" }
+        /// `key=a&key=b`: the key is repeated.
+        public static let noBrackets = custom { key, _ in key }
+        /// `key[0]=a&key[1]=b`, which also keeps apart the elements of arrays of dictionaries.
+        public static let indexInBrackets = custom { key, index in "\(key)[\(index)]" }
+
+        /// A rule of yours, given the key of the array and the index of the element.
+        public static func custom(_ encode: @escaping @Sendable (_ key: String, _ index: Int) -> String) -> Self {
+            Self(rule: Rule { encode($0.key, $0.index) })
+        }
+    }
+
+    /// What true and false look like.
+    public enum BoolEncoding: Sendable, Hashable {
+        /// `1` and `0`; the default.
+        case numeric
+        /// `true` and `false`.
+        case literal
+    }
+
+    /// What bytes look like.
+    public struct DataEncoding: Sendable, Hashable {
+        let rule: Rule<Data, String?>
+
+        /// Base64; the default.
+        public static let base64 = custom { $0.base64EncodedString() }
+        /// As `Data` encodes itself: an array of bytes.
+        public static let deferredToData = Self(rule: Rule { _ in nil })
+
+        /// A rule of yours; what it throws ends the encoding.
+        public static func custom(_ encode: @escaping @Sendable (Data) throws -> String) -> Self {
+            Self(rule: Rule { try encode($0) })
+        }
+    }
+
+    /// What dates look like.
+    public struct DateEncoding: Sendable, Hashable {
+        let rule: Rule<Date, String?>
+
+        /// As `Date` encodes itself: seconds since 2001-01-01, as a decimal number; the default.
+        public static let deferredToDate = Self(rule: Rule { _ in nil })
+        /// Seconds since 1970-01-01, as a decimal number.
+        public static let secondsSince1970 = custom { "\($0.timeIntervalSince1970)" }
+        /// Milliseconds since 1970-01-01, as a decimal number.
+        public static let millisecondsSince1970 = custom { "\($0.timeIntervalSince1970 * 1000)" }
+        /// `2001-01-01T00:02:03Z` (RFC 3339), in whole seconds.
+        public static let iso8601 = custom { $0.formatted(.iso8601) }
+
+        /// As a formatter says; it must not be changed any more.
+        public static func formatted(_ formatter: DateFormatter) -> Self { custom { formatter.string(from: $0) } }
+
+        /// A rule of yours; what it throws ends the encoding.
+        public static func custom(_ encode: @escaping @Sendable (Date) throws -> String) -> Self {
+            Self(rule: Rule { try encode($0) })
+        }
+    }
+
+    /// What becomes of arrays and dictionaries without an element, for which a query has no words.
+    public enum EmptyEncoding: Sendable, Hashable {
+        /// They are left out with their key; the default.
+        case dropKey
+        /// Their key is sent without a value: `key=`.
+        case dropValue
+        /// They are an error that names their key path.
+        case refuse
+    }
+
+    /// How the keys of what is nested are put together.
+    public struct KeyPathEncoding: Sendable, Hashable {
+        let rule: Rule<String, String>
+
+        /// `parent[child][grandchild]`; the default.
+        public static let brackets = custom { "[\($0)]" }
+        /// `parent.child.grandchild`.
+        public static let dots = custom { ".\($0)" }
+
+        /// A rule of yours: what is put behind a key for the key below it.
+        public static func custom(_ encode: @escaping @Sendable (_ subkey: String) -> String) -> Self {
+            Self(rule: Rule(encode))
+        }
+    }
+
+    /// What becomes of nil.
+    public enum NilEncoding: Sendable, Hashable {
+        /// It is left out with its key; the default.
+        case dropKey
+        /// Its key is sent without a value: `key=`.
+        case dropValue
+        /// Its key is sent with `null`.
+        case null
+        /// Its key is sent with a value of yours.
+        case custom(String)
+
+        var text: String? {
+            switch self {
+            case .dropKey: nil
+            case .dropValue: ""
+            case .null: "null"
+            case .custom(let text): text
+            }
+        }
+    }
+
+    /// What spaces look like.
+    public enum SpaceEncoding: Sendable, Hashable {
+        /// `%20`; the default.
+        case percentEscaped
+        /// `+`, as browsers send forms.
+        case plusReplaced
+    }
+}
+
+/// A function with an identity, so that options that hold one can be compared.
+final class Rule<Input, Output>: Sendable, Hashable {
+    let apply: @Sendable (Input) throws -> Output
+
+    init(_ apply: @escaping @Sendable (Input) throws -> Output) { self.apply = apply }
+
+    static func == (left: Rule, right: Rule) -> Bool { left === right }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}

@@ -1,0 +1,99 @@
+// What a value has encoded so far: a tree in the order of encoding.
+
+/// A place that a value encodes itself into.
+final class ParameterNode {
+    enum Content {
+        /// Nothing yet. Next: any other.
+        case nothing
+        /// A nil that is left out. Next: any other.
+        case absent
+        /// A single value. Final.
+        case text(String)
+        /// Elements in order; grows.
+        case array([ParameterNode])
+        /// Values by key; grows.
+        case object(Members)
+    }
+
+    /// The values of an object in the order in which their keys came first.
+    struct Members {
+        /// A value without a key is what a superclass encodes: its values belong to the object itself.
+        private(set) var list: [(key: String?, node: ParameterNode)] = []
+        private var positions: [String: Int] = [:]
+
+        subscript(_ key: String) -> ParameterNode? { positions[key].map { list[$0].node } }
+
+        mutating func set(_ node: ParameterNode, for key: String?) {
+            if let key, let position = positions[key] {
+                list[position].node = node
+                return
+            }
+            if let key { positions[key] = list.count }
+            list.append((key, node))
+        }
+    }
+
+    private(set) var content = Content.nothing
+    /// The first thing that went wrong where nothing can be thrown; found when the tree is read.
+    private(set) var defect: EncodingError?
+
+    /// Stores a single value, or a nil that is left out.
+    func set(_ text: String?, at codingPath: [any CodingKey]) throws(EncodingError) {
+        switch content {
+        case .nothing, .absent: content = text.map(Content.text) ?? .absent
+        default: throw .refusal("a single value is encoded over something else", at: codingPath)
+        }
+    }
+
+    /// The values by key, perhaps none yet; an array or a single value in their place is a defect.
+    var members: Members { if case .object(let members) = content { members } else { Members() } }
+
+    /// The number of elements.
+    var count: Int { if case .array(let elements) = content { elements.count } else { 0 } }
+
+    func becomeObject(at codingPath: [any CodingKey]) {
+        switch content {
+        case .nothing, .absent: content = .object(Members())
+        case .object: break
+        default: refuse(.refusal("values with keys are encoded over something else", at: codingPath))
+        }
+    }
+
+    func becomeArray(at codingPath: [any CodingKey]) {
+        switch content {
+        case .nothing, .absent: content = .array([])
+        case .array: break
+        default: refuse(.refusal("elements are encoded over something else", at: codingPath))
+        }
+    }
+
+    /// Puts a value in an object; without a key, that of a superclass.
+    func put(_ node: ParameterNode, for key: String?) {
+        guard case .object(var members) = content else { return }
+        content = .nothing  // Not copied while it grows.
+        members.set(node, for: key)
+        content = .object(members)
+    }
+
+    /// Adds an element to an array.
+    func append(_ node: ParameterNode) {
+        guard case .array(var elements) = content else { return }
+        content = .nothing  // Not copied while it grows.
+        elements.append(node)
+        content = .array(elements)
+    }
+
+    /// Notes an error, the first one of this place.
+    func refuse(_ error: EncodingError) { defect = defect ?? error }
+}
+
+/// A key of ours: a name, or the index of an element.
+struct ParameterKey: CodingKey {
+    let stringValue: String
+    let intValue: Int?
+
+    init(_ name: String) { (stringValue, intValue) = (name, nil) }
+    init(index: Int) { (stringValue, intValue) = ("\(index)", index) }
+    init(stringValue: String) { self.init(stringValue) }
+    init(intValue: Int) { self.init(index: intValue) }
+}

@@ -1,0 +1,107 @@
+// The text of a tree: keys put together, pairs sorted, everything escaped.
+
+/// Writes a tree as pairs.
+struct ParameterText {
+    private let encoding: ParameterEncoding
+    /// Which ASCII characters stay as they are.
+    private let isAllowed: [Bool]
+
+    init(encoding: ParameterEncoding) {
+        self.encoding = encoding
+        let choosable = "/?:@!$'()*,;".filter(encoding.allowedCharacters.contains)
+        let allowed = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~\(choosable)".utf8)
+        isAllowed = (0..<128).map(allowed.contains)
+    }
+
+    /// The pairs of a whole tree.
+    func text(of root: ParameterNode) throws -> String {
+        if let defect = root.defect { throw defect }
+        switch root.content {
+        case .nothing, .absent: return ""
+        case .object(let members): return try joined(members, below: nil, at: []) ?? ""
+        case .array, .text: throw EncodingError.refusal("it has no key: only what has keys can be sent", at: [])
+        }
+    }
+
+    /// The pairs of one place; nil when it is left out.
+    private func text(of node: ParameterNode, key: String, at path: [any CodingKey]) throws -> String? {
+        if let defect = node.defect { throw defect }
+        switch node.content {
+        case .absent: return nil
+        case .text(let text): return try pair(key, text)
+        case .object(let members) where !members.list.isEmpty: return try joined(members, below: key, at: path)
+        case .array(let elements) where !elements.isEmpty:
+            let segments = try elements.enumerated().compactMap { index, element in
+                let elementKey = try encoding.arrayEncoding.rule.apply((key, index))
+                return try text(of: element, key: elementKey, at: path + [ParameterKey(index: index)])
+            }
+            return segments.isEmpty ? nil : segments.joined(separator: "&")
+        case .nothing, .object, .array:
+            switch encoding.emptyEncoding {
+            case .dropKey: return nil
+            case .dropValue: return try pair(key, "")
+            case .refuse: throw EncodingError.refusal("it is empty", at: path)
+            }
+        }
+    }
+
+    /// The pairs of an object, sorted where that is wanted.
+    private func joined(
+        _ members: ParameterNode.Members, below key: String?, at path: [any CodingKey]
+    ) throws -> String? {
+        var segments = try flattened(members, at: path).compactMap { name, node in
+            let memberKey = try key.map { try $0 + encoding.keyPathEncoding.rule.apply(name) } ?? name
+            return try text(of: node, key: memberKey, at: path + [ParameterKey(name)])
+        }
+        if encoding.alphabetizeKeyValuePairs { segments.sort() }
+        return segments.isEmpty ? nil : segments.joined(separator: "&")
+    }
+
+    /// The values of an object with those of its superclass, in the order of encoding.
+    private func flattened(
+        _ members: ParameterNode.Members, at path: [any CodingKey]
+    ) throws -> [(key: String, node: ParameterNode)] {
+        var keys: Set<String> = []
+        var all: [(key: String, node: ParameterNode)] = []
+        for (key, node) in members.list {
+            if let defect = node.defect { throw defect }
+            var values = [(key: key ?? "super", node: node)]
+            switch (key, node.content) {
+            case (nil, .object(let inherited)): values = try flattened(inherited, at: path)
+            case (nil, .nothing), (nil, .absent): values = []
+            default: break
+            }
+            for value in values {
+                guard keys.insert(value.key).inserted else {
+                    throw EncodingError.refusal(
+                        "a class and its superclass both have it", at: path + [ParameterKey(value.key)])
+                }
+                all.append(value)
+            }
+        }
+        return all
+    }
+
+    private func pair(_ key: String, _ text: String) throws -> String {
+        let key = try encoding.keyEncoding.rule.apply(key)
+        var pair = ""
+        pair.reserveCapacity(key.utf8.count + text.utf8.count + 1)
+        escape(key, into: &pair)
+        pair += "="
+        escape(text, into: &pair)
+        return pair
+    }
+
+    private func escape(_ text: String, into result: inout String) {
+        for byte in text.utf8 {
+            if byte < 128, isAllowed[Int(byte)] {
+                result.unicodeScalars.append(Unicode.Scalar(byte))
+            } else if byte == UInt8(ascii: " "), encoding.spaceEncoding == .plusReplaced {
+                result += "+"
+            } else {
+                result += byte < 16 ? "%0" : "%"
+                result += String(byte, radix: 16, uppercase: true)
+            }
+        }
+    }
+}

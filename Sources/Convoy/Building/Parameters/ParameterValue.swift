@@ -1,0 +1,110 @@
+// Parameters written down in the call: nested literals.
+import Foundation
+
+/// A tree of parameters that can be written as a literal, for a query, a form or JSON.
+///
+/// ```swift
+/// let tags = ["a", "b"]
+/// let request = Request<Data>.post(url, form: [
+///     "user": ["name": "Ann", "tags": .array(tags.map { .string($0) }), "age": nil],
+///     "page": 2, "ratio": 0.5, "all": true,
+/// ])
+/// ```
+///
+/// For what is not a literal there are the cases, and any other `Encodable` can take the place of the whole tree. A literal
+/// with a key twice is a programmer's mistake and traps.
+///
+/// ## Concurrency
+/// A value, `Sendable`.
+///
+/// ## Topics
+/// - ``dictionary(_:)``
+/// - ``array(_:)``
+public enum ParameterValue: Sendable, Hashable {
+    /// No value: see ``ParameterEncoding/nilEncoding``.
+    case null
+    /// True or false.
+    case bool(Bool)
+    /// A whole number.
+    case integer(Int)
+    /// A number with a fraction; in JSON, infinity and NaN are errors.
+    case double(Double)
+    /// Text.
+    case string(String)
+    /// A date, encoded as the encoding or the `JSONEncoder` says.
+    case date(Date)
+    /// Bytes, encoded as the encoding or the `JSONEncoder` says.
+    case data(Data)
+    /// Values in order.
+    case array([ParameterValue])
+    /// Values by key; encoded in the order of the keys.
+    case dictionary([String: ParameterValue])
+}
+
+extension ParameterValue: Encodable {
+    /// Encodes the tree; an error names the key path.
+    ///
+    /// - Throws: what the encoder throws, and an `EncodingError` for more than 128 levels.
+    public func encode(to encoder: any Encoder) throws {
+        // Each in a function of its own: this one is on the stack once for each level.
+        switch self {
+        case .null: try Self.encode(nil as Bool?, in: encoder.singleValueContainer())
+        case .bool(let value): try Self.encode(value, in: encoder.singleValueContainer())
+        case .integer(let value): try Self.encode(value, in: encoder.singleValueContainer())
+        case .double(let value): try Self.encode(value, in: encoder.singleValueContainer())
+        case .string(let value): try Self.encode(value, in: encoder.singleValueContainer())
+        case .date(let value): try Self.encode(value, in: encoder.singleValueContainer())
+        case .data(let value): try Self.encode(value, in: encoder.singleValueContainer())
+        case .array(let values): try Self.encode(values, to: encoder)
+        case .dictionary(let values): try Self.encode(values, to: encoder)
+        }
+    }
+
+    private static func encode(_ value: (some Encodable)?, in container: any SingleValueEncodingContainer) throws {
+        var container = container
+        if let value { try container.encode(value) } else { try container.encodeNil() }
+    }
+
+    private static func encode(_ values: [ParameterValue], to encoder: any Encoder) throws {
+        try checkDepth(of: encoder)
+        var container = encoder.unkeyedContainer()
+        for value in values { try container.encode(value) }
+    }
+
+    private static func encode(_ values: [String: ParameterValue], to encoder: any Encoder) throws {
+        try checkDepth(of: encoder)
+        var container = encoder.container(keyedBy: ParameterKey.self)
+        for (key, value) in values.sorted(by: { $0.key < $1.key }) {
+            try container.encode(value, forKey: ParameterKey(key))
+        }
+    }
+
+    /// Other encoders have no bound of their own: theirs is the stack.
+    private static func checkDepth(of encoder: any Encoder) throws {
+        guard encoder.codingPath.count < 128 else { throw EncodingError.tooDeep(at: encoder.codingPath) }
+    }
+}
+
+extension ParameterValue: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral, ExpressibleByNilLiteral,
+    ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
+    ExpressibleByStringInterpolation
+{
+    /// Values by key; a key that is there twice traps.
+    public init(dictionaryLiteral elements: (String, ParameterValue)...) {
+        self = .dictionary(
+            Dictionary(elements) { _, _ in preconditionFailure("a literal of parameters has a key twice: remove one") })
+    }
+
+    /// Values in order.
+    public init(arrayLiteral elements: ParameterValue...) { self = .array(elements) }
+    /// No value.
+    public init(nilLiteral: ()) { self = .null }
+    /// True or false.
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+    /// A whole number.
+    public init(integerLiteral value: Int) { self = .integer(value) }
+    /// A number with a fraction.
+    public init(floatLiteral value: Double) { self = .double(value) }
+    /// Text.
+    public init(stringLiteral value: String) { self = .string(value) }
+}

@@ -1,0 +1,39 @@
+// Requests whose answer is nothing but its status and header fields.
+
+extension Request where Output == Void {
+    /// Describes a request whose answer is its status and header fields; a body is received and dropped.
+    ///
+    /// - Parameters:
+    ///   - method: the request method.
+    ///   - url: a URL or string, absolute or relative to the manager's base URL.
+    public init(method: HTTPMethod, url: some RequestURL) {
+        self = Request<Void>(method: method, url: url) { _, _ in }.ignoringBody()
+    }
+
+    /// A GET request whose body is dropped.
+    public static func get(_ url: some RequestURL) -> Self { Self(method: .get, url: url) }
+
+    /// A DELETE request whose answer's body is dropped.
+    public static func delete(_ url: some RequestURL) -> Self { Self(method: .delete, url: url) }
+
+    /// A POST request whose answer's body is dropped; give it a body with ``body(_:contentType:)``.
+    public static func post(_ url: some RequestURL) -> Self { Self(method: .post, url: url) }
+
+    /// A POST request with a JSON body, whose answer's body is dropped.
+    public static func post(_ url: some RequestURL, json: some Encodable) -> Self {
+        Self(method: .post, url: url).json(json)
+    }
+
+    /// A PUT request whose answer's body is dropped; give it a body with ``body(_:contentType:)``.
+    public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
+
+    /// A PUT request with a JSON body, whose answer's body is dropped.
+    public static func put(_ url: some RequestURL, json: some Encodable) -> Self {
+        Self(method: .put, url: url).json(json)
+    }
+
+    /// A PATCH request with a JSON body, whose answer's body is dropped.
+    public static func patch(_ url: some RequestURL, json: some Encodable) -> Self {
+        Self(method: .patch, url: url).json(json)
+    }
+}

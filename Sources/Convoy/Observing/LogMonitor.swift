@@ -1,0 +1,150 @@
+// One line for everything that happens.
+import Foundation
+
+#if canImport(os)
+    import os
+#endif
+
+/// Writes a line when an attempt starts or ends and when a request finishes.
+///
+/// ```swift
+/// var configuration = RequestManager.Configuration(monitors: [LogMonitor()])
+/// // GET https://example.com/a: attempt 1 answered 503 after 12 ms; attempt 2 in 0.5 s
+/// // GET https://example.com/a: 200, 5120 bytes in 540 ms, 2 attempts
+/// ```
+///
+/// A line never has a secret field, or user name and password of a URL; it shows the rest of the URL, the query included, and of
+/// a body that could not be decoded the value that did not fit.
+/// Control characters that a server sent are replaced by spaces: one event is one line.
+///
+/// ## Concurrency
+/// `Sendable`. Lines are written on the manager's queue for monitors, in order, and with no lock held; a destination that
+/// is slow delays other monitors, never a request.
+///
+/// ## Topics
+/// - ``init(minimumLevel:)``
+/// - ``init(minimumLevel:write:)``
+/// - ``Level``
+public struct LogMonitor: EventMonitor {
+    /// How much a line matters.
+    public enum Level: String, Sendable, Hashable, CaseIterable, Comparable {
+        /// It was queued, suspended or resumed, or an attempt started.
+        case debug
+        /// An attempt led to another, or the request succeeded or was cancelled.
+        case info
+        /// The request failed.
+        case error
+
+        /// By how much they matter.
+        public static func < (left: Level, right: Level) -> Bool {
+            (allCases.firstIndex(of: left) ?? 0) < (allCases.firstIndex(of: right) ?? 0)
+        }
+    }
+
+    private let minimumLevel: Level
+    private let write: @Sendable (Level, String) -> Void
+
+    /// Makes a monitor that writes to the system's log on Apple platforms (subsystem `convoy`), else to standard error,
+    /// each line with its time.
+    ///
+    /// What cannot be written is dropped: a standard error that is closed fails no request; one that is a pipe nobody reads
+    /// from holds the monitors up.
+    ///
+    /// - Parameter minimumLevel: what matters less is left out; `.info` by default.
+    public init(minimumLevel: Level = .info) {
+        #if canImport(os)
+            let logger = Logger(subsystem: "convoy", category: "requests")
+            self.init(minimumLevel: minimumLevel) { level, line in
+                // Public: there is no secret in it, and a log without URLs helps nobody.
+                logger.log(level: level.systemLevel, "\(line, privacy: .public)")
+            }
+        #else
+            self.init(minimumLevel: minimumLevel) { level, line in
+                StandardError.write("\(Date().internetTime) convoy \(level): \(line)\n")
+            }
+        #endif
+    }
+
+    /// Makes a monitor that hands its lines to a function.
+    ///
+    /// - Parameters:
+    ///   - minimumLevel: what matters less is left out; `.info` by default.
+    ///   - write: receives a line, without a line feed. Runs on the manager's queue for monitors.
+    public init(minimumLevel: Level = .info, write: @escaping @Sendable (_ level: Level, _ line: String) -> Void) {
+        self.minimumLevel = minimumLevel
+        self.write = write
+    }
+
+    /// Writes the event's line, if it has one.
+    public func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
+        guard let level = event.level, level >= minimumLevel else { return }
+        let words: String? =
+            switch event {
+            case .queued: "queued"
+            case .started(let attempt): "attempt \(attempt) started"
+            case .suspended: "suspended"
+            case .resumed: "resumed"
+            case .attemptEnded(let record): record.logWords
+            case .finished(let error): operation.logWords(error)
+            case .response, .progress: nil
+            }
+        if let words { write(level, "\(operation.label): \(words)".oneLine) }
+    }
+}
+
+extension RequestEvent {
+    /// How much it matters; nil for what happens too often to be told.
+    fileprivate var level: LogMonitor.Level? {
+        switch self {
+        case .response, .progress: nil
+        case .queued, .started, .suspended, .resumed: .debug
+        case .attemptEnded: .info
+        case .finished(let error): error == nil || error?.code == .cancelled ? .info : .error
+        }
+    }
+}
+
+extension AttemptRecord {
+    fileprivate var logWords: String {
+        let end = failure.map { "failed (\($0))" } ?? statusCode.map { "answered \($0)" } ?? "was broken off"
+        let what = "attempt \(number) \(end) after \(started.duration(to: ended).shortWords)"
+        return switch next {
+        case .outcome: what
+        case .redirect(let url): "\(what); redirected to \(url.redactedString)"
+        case .retry(let delay): "\(what); attempt \(number + 1) in \(delay.shortWords)"
+        case .intercepted(let delay): "\(what); an interceptor wants attempt \(number + 1) in \(delay.shortWords)"
+        case .suspended: "\(what); suspended"
+        }
+    }
+}
+
+extension AnyRequestOperation {
+    fileprivate func logWords(_ error: RequestError?) -> String {
+        let attempts = attempts
+        let what =
+            error.map { "\($0.code): \($0.message)" }
+            ?? "\(attempts.last?.statusCode ?? 0), \(progress.receivedBytes) bytes"
+        let waited = timings.waited.map { ", \($0.shortWords) queued" } ?? ""
+        let count = attempts.count > 1 ? ", \(attempts.count) attempts" : ""
+        return "\(what) in \((timings.executed ?? .zero).shortWords)\(waited)\(count)"
+    }
+}
+
+extension Duration {
+    /// The duration for people: whole milliseconds below ten seconds.
+    fileprivate var shortWords: String {
+        self < .seconds(10) ? "\(Int((seconds * 1_000).rounded())) ms" : words
+    }
+}
+
+#if canImport(os)
+    extension LogMonitor.Level {
+        fileprivate var systemLevel: OSLogType {
+            switch self {
+            case .debug: .debug
+            case .info: .info
+            case .error: .error
+            }
+        }
+    }
+#endif

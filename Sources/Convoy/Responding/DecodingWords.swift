@@ -1,0 +1,59 @@
+// What a decoder found wrong, in words a person can use.
+import Foundation
+
+extension Error {
+    /// Where in the body the problem is, what was expected and what was found; other errors as they describe themselves.
+    var decodingWords: String {
+        switch self as? DecodingError {
+        case .typeMismatch(let type, let context)?:
+            context.place + "expected \(DecodingError.name(type))"
+                + (context.found.map { ", found \($0)" } ?? ": \(context.shortDescription)")
+        case .valueNotFound(let type, let context)?: context.place + "expected \(DecodingError.name(type)), found null"
+        case .keyNotFound(let key, let context)?:
+            context.place + "there is no \(String(key.stringValue.prefix(64)).debugDescription)"
+        case .dataCorrupted(let context)?: context.place + context.shortDescription
+        default: "\(self)"
+        }
+    }
+}
+
+extension DecodingError {
+    /// The type wanted; what decoders ask for to look into an object or array by what that is in the body.
+    fileprivate static func name(_ type: any Any.Type) -> String {
+        if type == [String: Any].self { return "an object" }
+        return type == [Any].self ? "an array" : String(String(describing: type).prefix(100))
+    }
+}
+
+extension DecodingError.Context {
+    /// Such as `at user.tags[2]: `; empty for the whole body.
+    ///
+    /// Cut where it is long: a body may have any key.
+    fileprivate var place: String {
+        if codingPath.isEmpty { return "" }
+        var path = ""
+        for key in codingPath {
+            let name = String(key.stringValue.prefix(64))
+            if let index = key.intValue {
+                path += "[\(index)]"
+            } else if name.allSatisfy({ $0.isLetter || $0.isNumber || $0 == "_" || $0 == "-" }), !name.isEmpty {
+                path += path.isEmpty ? name : ".\(name)"
+            } else {
+                path += "[\(name.debugDescription)]"
+            }
+            if path.count > 200 { return "at \(path)…: " }
+        }
+        return "at \(path): "
+    }
+
+    /// What Foundation says that it found.
+    fileprivate var found: String? {
+        guard let start = debugDescription.range(of: " but found ")?.upperBound,
+            let end = debugDescription.range(of: " instead", range: start..<debugDescription.endIndex)?.lowerBound
+        else { return nil }
+        return String(debugDescription[start..<end].prefix(100))
+    }
+
+    /// What the decoder says, cut: it may have a value of the body in it.
+    fileprivate var shortDescription: String { String(debugDescription.prefix(300)) }
+}

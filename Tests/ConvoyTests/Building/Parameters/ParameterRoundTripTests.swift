@@ -1,0 +1,272 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Random parameters under random options come back from a reader that knows nothing of the writer.
+@Suite(.serialized) struct ParameterRoundTripTests {
+    // MARK: Random parameters
+
+    private static let structural = ["a[b]", "[]", "]", "[", "a.b", ".", "", "a[0]"]
+    private static let hostile = [
+        "a", "b", "0", "name", "a b", " ", "+", "a+b", "%", "%41", "100%", "&", "a&b", "=", "a=b=", "#", "?/", ";",
+        "\0",
+        "\r\n", "\t", "\u{7F}", "ü", "日本", "😃", "👩‍👩‍👧", "e\u{301}", "\u{202E}abc\u{202C}", "العربية", "\u{FEFF}",
+        "\u{10FFFF}", "\"'<>\\^`{|}", "!$()*,:@", "-._~", "true", "null",
+    ]
+
+    private struct Maker {
+        var generator: SeededGenerator
+        let keys: [String]
+        let nests: Bool
+
+        init(seed: UInt64, keys: [String], nests: Bool) {
+            generator = SeededGenerator(seed: seed)
+            self.keys = keys
+            self.nests = nests
+        }
+
+        mutating func pick<Choice>(_ choices: [Choice]) -> Choice { choices[number(choices.count)] }
+        mutating func number(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &generator) }
+
+        mutating func dictionary(_ depth: Int) -> ParameterValue {
+            var values: [String: ParameterValue] = [:]
+            for _ in 0..<number(5) { values[pick(keys)] = value(depth - 1) }
+            return .dictionary(values)
+        }
+
+        mutating func value(_ depth: Int) -> ParameterValue {
+            switch number(depth > 0 ? 13 : 7) {
+            case 0: return .null
+            case 1: return .bool(number(2) == 0)
+            case 2: return .integer(Int.random(in: .min ... .max, using: &generator))
+            case 3: return .double(Double(number(1 << 20)) / 8 - 1_000)
+            case 4: return .date(Date(timeIntervalSinceReferenceDate: Double(number(1 << 30)) / 4))
+            case 5: return .data(Data((0..<number(5)).map { _ in UInt8(number(256)) }))
+            case 6, 7: return .string(pick(ParameterRoundTripTests.hostile + ParameterRoundTripTests.structural))
+            case 8, 9, 10: return .array((0..<number(4)).map { _ in value(nests ? depth - 1 : 0) })
+            default: return dictionary(depth)
+            }
+        }
+    }
+
+    private static func randomEncoding(_ maker: inout Maker) -> ParameterEncoding {
+        ParameterEncoding(
+            alphabetizeKeyValuePairs: maker.pick([true, false]),
+            arrayEncoding: maker.pick([.brackets, .noBrackets, .indexInBrackets]),
+            boolEncoding: maker.pick([.numeric, .literal]),
+            dateEncoding: maker.pick([.deferredToDate, .secondsSince1970, .millisecondsSince1970, .iso8601]),
+            emptyEncoding: maker.pick([.dropKey, .dropValue]),
+            keyEncoding: maker.pick([.useDefaultKeys, .useDefaultKeys, .custom { "(\($0))" }]),
+            keyPathEncoding: maker.pick([.brackets, .dots]),
+            nilEncoding: maker.pick([.dropKey, .dropValue, .null, .custom("nothing at all")]),
+            spaceEncoding: maker.pick([.percentEscaped, .plusReplaced]))
+    }
+
+    // MARK: What is expected
+
+    /// The text of a value that has no value below it; nil when it is left out.
+    private static func leaf(_ value: ParameterValue, _ encoding: ParameterEncoding) -> String? {
+        switch value {
+        case .null:
+            encoding.nilEncoding == .custom("nothing at all")
+                ? "nothing at all"
+                : encoding.nilEncoding == .null ? "null" : encoding.nilEncoding == .dropValue ? "" : nil
+        case .bool(let flag): encoding.boolEncoding == .literal ? "\(flag)" : flag ? "1" : "0"
+        case .integer(let number): "\(number)"
+        case .double(let number): "\(number)"
+        case .string(let text): text
+        case .data(let data): data.base64EncodedString()
+        case .date(let date):
+            switch encoding.dateEncoding {
+            case .secondsSince1970: "\(date.timeIntervalSinceReferenceDate + 978_307_200)"
+            case .millisecondsSince1970: "\((date.timeIntervalSinceReferenceDate + 978_307_200) * 1_000)"
+            case .iso8601: ISO8601DateFormatter().string(from: date)
+            default: "\(date.timeIntervalSinceReferenceDate)"
+            }
+        case .array, .dictionary: encoding.emptyEncoding == .dropValue ? "" : nil
+        }
+    }
+
+    private static func children(_ value: ParameterValue) -> [(step: String?, value: ParameterValue)] {
+        switch value {
+        case .array(let values): values.map { (nil, $0) }
+        case .dictionary(let values): values.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        default: []
+        }
+    }
+
+    /// The pairs of parameters in the order of encoding, without recursion.
+    private static func pairs(of root: ParameterValue, _ encoding: ParameterEncoding) -> [DecodedForm.Pair] {
+        var pairs: [DecodedForm.Pair] = []
+        var waiting: [(key: String?, value: ParameterValue)] = [(nil, root)]
+        while let (key, value) = waiting.popLast() {
+            let below = children(value)
+            if below.isEmpty, let key, let text = leaf(value, encoding) {
+                pairs.append(.init(key: encoding.keyEncoding == .useDefaultKeys ? key : "(\(key))", value: text))
+            }
+            for (index, child) in below.enumerated().reversed() {
+                let childKey: String
+                switch (child.step, key) {
+                case (let step?, let key?):
+                    childKey = encoding.keyPathEncoding == .dots ? "\(key).\(step)" : "\(key)[\(step)]"
+                case (let step?, nil): childKey = step
+                case (nil, let key):
+                    let key = key ?? ""
+                    childKey =
+                        encoding.arrayEncoding == .brackets
+                        ? "\(key)[]" : encoding.arrayEncoding == .noBrackets ? key : "\(key)[\(index)]"
+                }
+                waiting.append((childKey, child.value))
+            }
+        }
+        return pairs
+    }
+
+    /// What is left of parameters when all is text; nil when nothing is.
+    private static func tree(of value: ParameterValue, _ encoding: ParameterEncoding) -> DecodedTree? {
+        let below = children(value)
+        if below.isEmpty { return leaf(value, encoding).map(DecodedTree.text) }
+        if case .array(let values) = value, encoding.arrayEncoding != .indexInBrackets {
+            let texts = values.compactMap { leaf($0, encoding) }
+            if texts.isEmpty { return nil }
+            // Without brackets a list of one cannot be told from its element: lossy, and documented by Alamofire.
+            return encoding.arrayEncoding == .noBrackets && texts.count == 1 ? .text(texts[0]) : .list(texts)
+        }
+        var branches: [String: DecodedTree] = [:]
+        for (index, child) in below.enumerated() {
+            branches[child.step ?? "\(index)"] = tree(of: child.value, encoding)
+        }
+        return branches.isEmpty ? nil : .branches(branches)
+    }
+
+    // MARK: Tests
+
+    @Test func pairsComeBack() throws {
+        for seed in 0..<10_000 {
+            var maker = Maker(seed: UInt64(seed), keys: Self.hostile + Self.structural, nests: true)
+            let (parameters, encoding) = (maker.dictionary(4), Self.randomEncoding(&maker))
+            let text = try encoding.encode(parameters)
+            let decoded = try DecodedForm(text, readsPlusAsSpace: encoding.spaceEncoding == .plusReplaced).pairs
+            let expected = Self.pairs(of: parameters, encoding)
+            if encoding.alphabetizeKeyValuePairs {
+                #expect(decoded.sorted() == expected.sorted(), "seed \(seed)")
+            } else {
+                #expect(decoded == expected, "seed \(seed)")
+            }
+        }
+    }
+
+    @Test func treesComeBack() throws {
+        var nested = 0
+        for seed in 0..<10_000 {
+            // Arrays of arrays and of dictionaries come back only with their indexes.
+            let nests = seed.isMultiple(of: 2)
+            var maker = Maker(seed: UInt64(seed), keys: Self.hostile.filter { !$0.contains(".") }, nests: nests)
+            let parameters = maker.dictionary(5)
+            var encoding = Self.randomEncoding(&maker)
+            encoding.keyEncoding = .useDefaultKeys
+            if nests { encoding.arrayEncoding = .indexInBrackets }
+            let text = try encoding.encode(parameters)
+            let form = try DecodedForm(text, readsPlusAsSpace: encoding.spaceEncoding == .plusReplaced)
+            let decoded = try DecodedTree(form, readsDots: encoding.keyPathEncoding == .dots)
+            let expected = parameters == [:] ? nil : Self.tree(of: parameters, encoding)
+            #expect(decoded == expected ?? .branches([:]), "seed \(seed): \(text)")
+            if form.pairs.contains(where: { $0.key.count { $0 == "[" } > 2 }) { nested += 1 }
+        }
+        #expect(nested > 500)
+    }
+
+    @Test func sortedPairsAreInOrder() throws {
+        for seed in 0..<1_000 {
+            var maker = Maker(seed: UInt64(seed), keys: Self.hostile, nests: true)
+            var parameters: [String: ParameterValue] = [:]
+            for _ in 0..<6 { parameters[maker.pick(Self.hostile)] = maker.value(0) }
+            let pairs = try ParameterEncoding.default.encode(parameters).components(separatedBy: "&")
+            #expect(pairs == pairs.sorted(), "seed \(seed)")
+        }
+    }
+
+    /// JSON that is read again: everything comes back, with its type.
+    private enum JSONTree: Decodable {
+        case value(ParameterValue)
+
+        init(from decoder: any Decoder) throws {
+            let single = try decoder.singleValueContainer()
+            func wrap(_ values: [JSONTree]) -> [ParameterValue] { values.map { $0.value } }
+            if single.decodeNil() {
+                self = .value(.null)
+            } else if let flag = try? single.decode(Bool.self) {
+                self = .value(.bool(flag))
+            } else if let number = try? single.decode(Int.self) {
+                self = .value(.integer(number))
+            } else if let number = try? single.decode(Double.self) {
+                self = .value(.double(number))
+            } else if let text = try? single.decode(String.self) {
+                self = .value(.string(text))
+            } else if let values = try? single.decode([JSONTree].self) {
+                self = .value(.array(wrap(values)))
+            } else {
+                self = .value(.dictionary(try single.decode([String: JSONTree].self).mapValues { $0.value }))
+            }
+        }
+
+        var value: ParameterValue { if case .value(let value) = self { value } else { .null } }
+    }
+
+    /// What JSON makes of dates, bytes and whole numbers with a fraction.
+    private static func inJSON(_ value: ParameterValue) -> ParameterValue {
+        switch value {
+        case .date(let date): inJSON(.double(date.timeIntervalSinceReferenceDate))
+        case .data(let data): .string(data.base64EncodedString())
+        case .double(let number): Int(exactly: number).map(ParameterValue.integer) ?? value
+        case .array(let values): .array(values.map(inJSON))
+        case .dictionary(let values): .dictionary(values.mapValues(inJSON))
+        default: value
+        }
+    }
+
+    @Test func jsonComesBack() throws {
+        for seed in 0..<1_000 {
+            var maker = Maker(seed: UInt64(seed), keys: Self.hostile + Self.structural, nests: true)
+            let parameters = maker.dictionary(5)
+            let data = try JSONEncoder().encode(parameters)
+            #expect(
+                try JSONDecoder().decode(JSONTree.self, from: data).value == Self.inJSON(parameters), "seed \(seed)")
+        }
+    }
+
+    // MARK: Another reader
+
+    #if os(Linux)
+        private static let hasPython = ProcessInfo.processInfo.environment["PATH", default: ""]
+            .split(separator: ":").contains { FileManager.default.isExecutableFile(atPath: $0 + "/python3") }
+
+        @Test(.enabled(if: hasPython)) func pythonReadsTheSamePairs() async throws {
+            var forms: [(text: String, pairs: [[String]])] = []
+            for seed in 20_000..<20_500 {
+                var maker = Maker(seed: UInt64(seed), keys: Self.hostile + Self.structural, nests: true)
+                var encoding = Self.randomEncoding(&maker)
+                encoding.alphabetizeKeyValuePairs = false
+                let parameters = maker.dictionary(4)
+                let pairs = Self.pairs(of: parameters, encoding).map { [$0.key, $0.value] }
+                forms.append((try encoding.encode(parameters), pairs))
+            }
+            let directory = try TemporaryDirectory()
+            try JSONEncoder().encode(forms.map(\.text)).write(to: directory.file("forms"))
+            let script = """
+                import json, urllib.parse
+                forms = json.load(open("forms", encoding="utf-8"))
+                read = lambda form: urllib.parse.parse_qsl(form, keep_blank_values=True, errors="strict")
+                json.dump([read(form) for form in forms], open("pairs", "w"))
+                """
+            let output = EventLog<Data>()
+            let python = try SpawnedProcess(["python3", "-c", script], in: directory.url) { output.record($0) }
+            let status = await offPool { python.waitForEnd(within: .seconds(60)) }
+            let said = String(decoding: output.events.joined(), as: UTF8.self)
+            try #require(status == 0, "\(said)")
+            let read = try JSONDecoder().decode([[[String]]].self, from: Data(contentsOf: directory.file("pairs")))
+            #expect(read == forms.map(\.pairs))
+        }
+    #endif
+}

@@ -1,0 +1,127 @@
+#if os(Linux)
+    import ConvoyTesting
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    /// The commands as shells and curl understand them.
+    @Suite struct CURLWireTests {
+        @Test(.enabled(if: ["sh", "curl", "setpriv"].allSatisfy(isInstalled)))
+        func aThousandHostileRequestsArriveAsTheTransportSendsThem() async throws {
+            let (server, directory) = (try TestServer(), try TemporaryDirectory())
+            server.respond { _ in .status(200) }
+            let base = "http://127.0.0.1:\(server.port)"
+            let hostile = try await HostileRequest.make(1_000, base: base, directory: directory, seed: 20_261_121)
+            #expect(hostile.compactMap(\.request.defect) == [])
+            let manager = RequestManager(configuration: .init(maxConcurrentPerHost: 16))
+            let results = await manager.batch(hostile.map(\.request)).results
+            #expect(results.compactMap(\.failure).map { "\($0)" } == [])
+            let sent = server.recordedRequests
+            for _ in sent { _ = try await server.takeRequest() }
+
+            let made = await offPool {
+                Result { try hostile.map { try $0.request.cURLCommand(revealingSecrets: true) } }
+            }
+            let commands = try made.get()
+            try await Self.run(commands, with: "sh", in: directory)
+            let arrived = server.recordedRequests
+            #expect((sent.count, arrived.count) == (1_000, 1_000))
+            #expect(server.rejectedRequestCount == 0)
+            let arrivals = Dictionary(grouping: arrived, by: \.number)
+            for request in sent {
+                let twin = arrivals[request.number]?.first
+                #expect(twin?.bytes == request.bytes, "\(commands[request.number - 1])")
+            }
+            #expect(try !directory.entries.contains("pwned"))
+        }
+
+        @Test(.enabled(if: ["bash", "curl", "setpriv"].allSatisfy(isInstalled)))
+        func bashWithHistoryExpansionUnderstandsTheSame() async throws {
+            let (server, directory) = (try TestServer(), try TemporaryDirectory())
+            server.respond { _ in .status(200) }
+            let base = "http://127.0.0.1:\(server.port)"
+            let hostile = try await HostileRequest.make(60, base: base, directory: directory, seed: 7)
+            let commands = try hostile.map { hostile in
+                // Between double quotes, too, where a prompt takes exclamation marks for more than themselves.
+                try hostile.request.header("X-It's", "\t!!\t!1 !touch").cURLCommand(revealingSecrets: true)
+            }
+            try await Self.run(commands, with: "sh", in: directory)
+            let first = server.recordedRequests
+            for _ in first { _ = try await server.takeRequest() }
+            // As a prompt has it.
+            try await Self.run(commands, with: "bash --norc -o history -o histexpand", in: directory, batches: 1)
+            let second = Dictionary(grouping: server.recordedRequests, by: \.number)
+            #expect(first.count == 60)
+            for request in first {
+                #expect(second[request.number]?.first?.bytes == request.bytes, "\(commands[request.number - 1])")
+            }
+            #expect(try !directory.entries.contains("pwned"))
+        }
+
+        @Test(.enabled(if: ["sh", "curl", "setpriv"].allSatisfy(isInstalled)))
+        func aBodyThatIsNotShownSendsNothing() async throws {
+            let (server, directory) = (try TestServer(), try TemporaryDirectory())
+            let command = try Request<Data>.post(server.url("/")).body(Data(count: 20_000)).cURLCommand()
+            #expect(command.hasSuffix(" < '<body of 20000 bytes>'"))
+            try await Self.run([command], with: "sh", in: directory)
+            #expect(server.connectionCount == 0)
+        }
+
+        @Test(.enabled(if: ["sh", "curl", "setpriv"].allSatisfy(isInstalled)))
+        func aLargeFileDoesNotWaitForLeave() async throws {
+            let (server, directory) = (try TestServer(), try TemporaryDirectory())
+            server.respond { _ in .status(200) }
+            try Data(count: 3 << 20).write(to: directory.file("large"))
+            let request = Request<Data>.post(server.url("/1")).body(fromFile: directory.file("large"))
+            _ = try await RequestManager().send(request)
+            try await Self.run([try request.cURLCommand()], with: "sh", in: directory)
+            let (sent, arrived) = (try await server.takeRequest(), try await server.takeRequest())
+            #expect(sent.value(of: "Expect") == nil)
+            #expect(arrived.bytes == sent.bytes)
+        }
+
+        /// Runs commands, some at the same time.
+        private static func run(
+            _ commands: [String], with shell: String, in directory: TemporaryDirectory, batches: Int = 2
+        ) async throws {
+            try Data("silent\nmax-time = 30\n".utf8).write(to: directory.file(".curlrc"))
+            let home = directory.url.path.shellWord
+            let size = (commands.count + batches - 1) / batches
+            var script = "read go\nexport CURL_HOME=\(home) HISTFILE= PS1=\ncd \(home)\n"
+            for start in stride(from: 0, to: commands.count, by: size) {
+                let name = "batch\(start)"
+                // In files of their own: an interactive shell reads them as it would a keyboard.
+                try Data(commands[start..<min(start + size, commands.count)].joined(separator: "\n").utf8 + [0x0A])
+                    .write(to: directory.file(name))
+                script += "\(shell) < \(name) > /dev/null 2> /dev/null &\n"
+            }
+            try Data((script + "wait\n").utf8).write(to: directory.file("script"))
+            let status = await offPool {
+                Result {
+                    // So that the programs leave the other tests their time.
+                    let process = try SpawnedProcess(["nice", "-n", "19", "sh", "script"], in: directory.url) { _ in }
+                    process.write(Data("\n".utf8))
+                    return process.waitForEnd(within: .seconds(240))
+                }
+            }
+            #expect(try status.get() == 0)
+        }
+
+        private static func isInstalled(_ program: String) -> Bool {
+            (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+                .contains { access("\($0)/\(program)", X_OK) == 0 }
+        }
+    }
+
+    extension RecordedRequest {
+        /// The number in the target of a hostile request.
+        fileprivate var number: Int { target.split(separator: "/").first.flatMap { Int($0) } ?? 0 }
+
+        /// Everything that came but the order of the fields.
+        fileprivate var bytes: [String] {
+            [method, target, "\(body.count): " + body.base64EncodedString()]
+                + headerFields.map { "\($0.name): \($0.value)" }.sorted()
+        }
+    }
+#endif

@@ -1,0 +1,143 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct LogMonitorTests {
+    private struct Line: Equatable, Sendable, CustomStringConvertible {
+        let level: LogMonitor.Level
+        let text: String
+        var description: String { "\(level): \(text)" }
+    }
+
+    private func monitor(_ log: EventLog<Line>, _ level: LogMonitor.Level = .debug) -> LogMonitor {
+        LogMonitor(minimumLevel: level) { log.record(Line(level: $0, text: $1)) }
+    }
+
+    @Test func everyAttemptAndTheOutcomeHaveALine() async throws {
+        let (server, clock, log) = (StubServer.held(), VirtualClock(), EventLog<Line>())
+        let manager = server.manager(monitors: [monitor(log)], clock: clock) { configuration in
+            configuration.retries = .standard
+            configuration.unit = { 0.5 }
+        }
+        manager.isSuspended = true
+        let operation = manager.enqueue(Request<Data>.get("http://me:hunter2@stub/a?b"))
+        clock.advance(by: .milliseconds(20))
+        manager.isSuspended = false
+        let first = await server.exchanges.wait()[0]
+        clock.advance(by: .milliseconds(12))
+        first.answer(302, headerFields: ["Location": "http://you:hunter2@stub/b"])
+        let second = await server.exchanges.wait(count: 2)[1]
+        clock.advance(by: .milliseconds(8))
+        second.answer(503)
+        await clock.armed.wait()
+        clock.advanceToNext()
+        let third = await server.exchanges.wait(count: 3)[2]
+        third.answer(200, body: Data(count: 5))
+        _ = try await operation.response()
+        let lines = await log.wait(count: 7)
+        #expect(
+            lines.map(\.description) == [
+                "debug: GET http://stub/a?b: queued",
+                "debug: GET http://stub/a?b: attempt 1 started",
+                "info: GET http://stub/a?b: attempt 1 answered 302 after 12 ms; redirected to http://stub/b",
+                "debug: GET http://stub/a?b: attempt 2 started",
+                "info: GET http://stub/a?b: attempt 2 answered 503 after 8 ms; attempt 3 in 250 ms",
+                "debug: GET http://stub/a?b: attempt 3 started",
+                "info: GET http://stub/a?b: 200, 5 bytes in 270 ms, 20 ms queued, 3 attempts",
+            ])
+    }
+
+    @Test func failuresAreErrorsAndCancellationsAreNot() async {
+        let (server, log) = (StubServer.held(), EventLog<Line>())
+        let manager = server.manager(monitors: [monitor(log, .info)])
+        let operations = ["a", "b"].map { manager.enqueue(.stub($0)) }
+        await server.exchanges.wait(count: 2)
+        server.exchanges.events.first { $0.request.url.path == "/a" }?.answer(404)
+        operations[1].cancel()
+        let lines = await log.wait(count: 2).sorted { $0.text < $1.text }
+        #expect(lines.map(\.level) == [.error, .info])
+        #expect(lines[0].text.hasPrefix("a: unacceptableStatus: the server answered 404 in "))
+        #expect(lines[1].text.hasPrefix("b: cancelled: it was cancelled in "))
+    }
+
+    @Test func whatAServerOrACallerSaysStaysOnItsLine() async {
+        let (server, log) = (StubServer.held(), EventLog<Line>())
+        let manager = server.manager(monitors: [monitor(log)])
+        let operation = manager.enqueue(.stub("a").named("two\nlines\u{1B}[2J"))
+        #expect(operation.description.isOneLine)
+        #expect(manager.why(operation).isOneLine)
+        let exchange = await server.exchanges.wait()[0]
+        exchange.finish(RequestError(.badResponse, "it said \r\n\u{85}\u{2028}\u{1B}]0;x\u{7}"))
+        let lines = await log.wait(count: 3)
+        for line in lines { #expect(line.text.isOneLine, "\(line)") }
+        #expect(lines.last?.text.hasPrefix("two lines [2J: badResponse: it said ") == true)
+    }
+
+    @Test func onlyWhatMattersEnoughIsWritten() async {
+        for level in LogMonitor.Level.allCases {
+            let log = EventLog<Line>()
+            let done = EventLog<Void>()
+            let manager = StubServer { $0.answer(500) }.manager(monitors: [monitor(log, level), EndMonitor(done: done)])
+            manager.enqueue(.stub("a"))
+            await done.wait()
+            #expect(log.events.allSatisfy { $0.level >= level })
+            #expect(log.count == (level == .debug ? 3 : 1))
+        }
+    }
+
+    @Test func aFunctionMayCallBack() async {
+        let (log, server) = (EventLog<String>(), StubServer())
+        let operations = Locked<[RequestOperation<Data>]>([])
+        let monitor = LogMonitor(minimumLevel: .debug) { _, line in
+            for operation in operations.withLock({ $0 }) {
+                log.record("\(line) \(operation.attempts) \(operation.progress)")
+            }
+        }
+        let manager = server.manager(monitors: [monitor])
+        let operation = manager.operation(.stub("a"))
+        operations.withLock { $0 = [operation] }
+        manager.enqueue(operation)
+        await log.wait(count: 3)
+        operations.withLock { $0 = [] }
+    }
+
+    #if os(Linux)
+        @Test func aClosedStandardErrorEndsNothing() async {
+            await #expect(processExitsWith: .success) {
+                signal(SIGPIPE, SIG_DFL)
+                var ends: [Int32] = [-1, -1]
+                guard pipe(&ends) == 0, dup2(ends[1], STDERR_FILENO) == STDERR_FILENO else { exit(3) }
+                close(ends[0])
+                close(ends[1])
+                let operation = RequestOperation(.stub("nobody reads this"), transport: StubServer().transport)
+                LogMonitor().operation(operation, did: .finished(nil))
+                close(STDERR_FILENO)
+                LogMonitor().operation(operation, did: .finished(nil))
+                exit(0)
+            }
+        }
+
+        @Test func linesGoToStandardErrorWithTheirTime() async throws {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
+                LogMonitor().operation(operation, did: .started(attempt: 1))
+                LogMonitor().operation(operation, did: .finished(RequestError(.badResponse, "odd")))
+                exit(0)
+            }
+            let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+            let line = /20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z convoy error: a: badResponse: odd in 0 ms\n/
+            #expect(text.contains(line), "\(text)")
+            #expect(!text.contains("started"))
+        }
+    #endif
+}
+
+/// Tells when the monitors before it have been told everything.
+struct EndMonitor: EventMonitor {
+    let done: EventLog<Void>
+
+    func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
+        if event.isFinished { done.record(()) }
+    }
+}

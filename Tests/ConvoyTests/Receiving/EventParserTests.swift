@@ -1,0 +1,108 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct EventParserTests {
+    private static func events(_ pieces: [Data], maximumBytes: Int = 1 << 20) throws -> [ServerSentEvent] {
+        var parser = EventParser(maximumBytes: maximumBytes)
+        var events: [ServerSentEvent] = []
+        for piece in pieces {
+            parser.append(piece)
+            while let event = try parser.next() { events.append(event) }
+        }
+        return events
+    }
+
+    /// The examples of the standard, and what its rules say of the rest.
+    @Test(
+        arguments: [
+            ("data: YHOO\ndata: +2\ndata: 10\n\n", [.init(data: "YHOO\n+2\n10")]),
+            (
+                ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event",
+                [.init(data: "first event", lastEventID: "1"), .init(data: "second event")]
+            ),
+            ("data\n\ndata\ndata\n\ndata:", [.init(data: ""), .init(data: "\n")]),
+            ("data:test\n\ndata: test\n\n", [.init(data: "test"), .init(data: "test")]),
+            ("event: add\ndata: 1\n\ndata: 2\n\n", [.init(type: "add", data: "1"), .init(data: "2")]),
+            ("event: a\nevent: b\ndata\n\n", [.init(type: "b", data: "")]),
+            ("event: lost\n\ndata: 1\n\n", [.init(data: "1")]),
+            ("id: 1\n\ndata: a\n\n", [.init(data: "a", lastEventID: "1")]),
+            (
+                "id: 1\ndata: a\n\nid: b\u{0}\ndata: b\n\n",
+                [
+                    .init(data: "a", lastEventID: "1"), .init(data: "b", lastEventID: "1"),
+                ]
+            ),
+            (
+                "retry: 10\ndata\n\nretry: 1s\nretry: -1\nretry: 99999999999999999999\nretry:\ndata\n\n",
+                [
+                    .init(data: "", reconnectionTime: .milliseconds(10)),
+                    .init(data: "", reconnectionTime: .milliseconds(10)),
+                ]
+            ),
+            ("data: a\r\ndata: b\rdata: c\n\r\n", [.init(data: "a\nb\nc")]),
+            ("data: a\r\rdata: b\r\n\r\n", [.init(data: "a"), .init(data: "b")]),
+            ("\u{FEFF}data: a\n\n\u{FEFF}data: b\n\n", [.init(data: "a")]),
+            ("Data: a\n data: b\ndata : c\ndatax: d\n\n", []),
+            (":\n\n: keep alive\n\n", []), ("data: a\n", []), ("data: a", []),
+            ("data: \u{301}a:b\n\n", [.init(data: "\u{301}a:b")]), ("data: a\u{0}b\n\n", [.init(data: "a\u{0}b")]),
+        ] as [(String, [ServerSentEvent])])
+    func streamMeansTheseEvents(text: String, events: [ServerSentEvent]) throws {
+        #expect(try Self.events([Data(text.utf8)]) == events)
+        #expect(try Self.events(text.utf8.map { Data([$0]) }) == events)
+        #expect(EventText.reference(Array(text.utf8)) == events)
+    }
+
+    @Test func eventsAreTheSameHoweverTheStreamIsCut() async {
+        let (wrong, count) = await offPool {
+            var generator = SeededGenerator(seed: 1)
+            var count = 0
+            let wrong = (0..<10_000).compactMap { _ -> [UInt8]? in
+                let bytes = EventText.random(using: &generator)
+                let events = try? Self.events(EventText.cut(bytes, using: &generator))
+                count += events?.count ?? 0
+                return events == EventText.reference(bytes) ? nil : bytes
+            }
+            return (wrong, count)
+        }
+        #expect(wrong == [])
+        #expect(count > 1_000)
+    }
+
+    @Test func eventOverTheLimitIsAnError() throws {
+        let exact = "data: 1234\ndata: 12345\n\n"
+        #expect(try Self.events([Data(exact.utf8)], maximumBytes: 11) == [.init(data: "1234\n12345")])
+        for text in [
+            "data: 123456\n", "data: 1\ndata: 12345\ndata: 12345\n", "data: 1234567", ": 12345678901", "id:1234567890",
+        ] {
+            #expect(throws: RequestError.self) { try Self.events([Data(text.utf8)], maximumBytes: 11) }
+        }
+        // Empty lines of data count; comments and other events do not.
+        #expect(throws: RequestError.self) {
+            try Self.events([Data(String(repeating: "data\n", count: 13).utf8)], maximumBytes: 11)
+        }
+        let many = String(repeating: ": 1234\ndata: 12345\n\n", count: 100)
+        #expect(try Self.events([Data(many.utf8)], maximumBytes: 11).count == 100)
+    }
+
+    @Test func whatIsKeptWhenAnotherConnectionBegins() throws {
+        var parser = EventParser(maximumBytes: 100)
+        parser.append(Data("id: 1\nretry: 5\ndata: a\n\nid: 2\nevent: x\ndata: half".utf8))
+        #expect(try parser.next() != nil)
+        #expect(try parser.next() == nil)
+        #expect(parser.lastEventID == "1")
+        parser.beginAgain()
+        parser.append(Data("\u{FEFF}data: b\n\n".utf8))
+        let expected = ServerSentEvent(data: "b", lastEventID: "1", reconnectionTime: .milliseconds(5))
+        #expect(try parser.next() == expected)
+    }
+
+    @Test func idThatWasTakenBackIsEmpty() throws {
+        var parser = EventParser(maximumBytes: 100)
+        #expect(parser.lastEventID == nil)
+        parser.append(Data("id: 1\n\nid\n\n".utf8))
+        #expect(try parser.next() == nil)
+        #expect(parser.lastEventID == "")
+    }
+}

@@ -1,0 +1,96 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct LineParserTests {
+    /// The lines of a text that comes in these pieces.
+    static func lines(_ pieces: [Data], maximumBytes: Int = 1 << 20) throws -> [String] {
+        var parser = LineParser(maximumBytes: maximumBytes)
+        var lines: [String] = []
+        for piece in pieces {
+            parser.append(piece)
+            while let line = try parser.next() { lines.append(line) }
+        }
+        if let last = parser.finish() { lines.append(last) }
+        return lines
+    }
+
+    @Test(
+        arguments: [
+            ("", []), ("a", ["a"]), ("a\n", ["a"]), ("\n", [""]), ("\r", [""]), ("\r\n", [""]), ("\n\r", ["", ""]),
+            ("a\nb", ["a", "b"]), ("a\r\nb\rc\n", ["a", "b", "c"]), ("a\n\nb", ["a", "", "b"]),
+            ("a\r\r\nb\r\n\r\n", ["a", "", "b", ""]), ("\u{FEFF}a\n\u{FEFF}b", ["a", "\u{FEFF}b"]), ("\u{FEFF}", []),
+            ("\u{FEFF}\n", [""]), ("a\u{2028}b\u{85}c\u{B}d", ["a\u{2028}b\u{85}c\u{B}d"]), ("a\u{0}b\n", ["a\u{0}b"]),
+            ("ü\n\u{301}\n", ["ü", "\u{301}"]), (" \n", [" "]),
+        ] as [(String, [String])])
+    func linesEndWithLFOrCRLFOrCR(text: String, lines: [String]) throws {
+        #expect(try Self.lines([Data(text.utf8)]) == lines)
+        #expect(try Self.lines(text.utf8.map { Data([$0]) }) == lines)
+    }
+
+    @Test func whatIsNotUTF8IsReplaced() throws {
+        let bytes: [UInt8] = [0x61, 0xFF, 0x0A, 0xE2, 0x82, 0x0A, 0xC3, 0xBC, 0x0A, 0xC3]
+        for pieces in [[Data(bytes)], bytes.map { Data([$0]) }] {
+            #expect(try Self.lines(pieces) == ["a\u{FFFD}", "\u{FFFD}", "ü", "\u{FFFD}"])
+        }
+    }
+
+    @Test(arguments: [1, 3, 7, 100])
+    func lineOverTheLimitIsAnError(pieceBytes: Int) throws {
+        func lines(_ text: String) throws -> [String] {
+            let bytes = Data(text.utf8)
+            let pieces = stride(from: 0, to: bytes.count, by: pieceBytes).map {
+                bytes[$0..<min($0 + pieceBytes, bytes.count)]
+            }
+            return try Self.lines(pieces, maximumBytes: 5)
+        }
+        #expect(try lines("12345\r\n12345\n\n12345") == ["12345", "12345", "", "12345"])
+        for text in ["123456\n", "1\n123456", "123456"] {
+            #expect(throws: RequestError.self) { try lines(text) }
+        }
+    }
+
+    /// The end of a line is told when it comes, and not with the byte behind it.
+    @Test func carriageReturnEndsTheLineAtOnce() throws {
+        var parser = LineParser(maximumBytes: 10)
+        parser.append(Data("a\r".utf8))
+        #expect(try parser.next() == "a")
+        #expect(try parser.next() == nil)
+        parser.append(Data("\nb".utf8))
+        #expect(try parser.next() == nil)
+        #expect(parser.finish() == "b")
+    }
+
+    /// The whole text at once, by other means.
+    static func referenceLines(_ bytes: [UInt8]) -> [String] {
+        var text = String(decoding: bytes, as: UTF8.self).unicodeScalars
+        if text.first == "\u{FEFF}" { text.removeFirst() }
+        var lines: [String] = []
+        var line = String.UnicodeScalarView()
+        var last: Unicode.Scalar?
+        for scalar in text {
+            if scalar == "\n" && last == "\r" {
+            } else if scalar == "\n" || scalar == "\r" {
+                lines.append(String(line))
+                line = String.UnicodeScalarView()
+            } else {
+                line.append(scalar)
+            }
+            last = scalar
+        }
+        return line.isEmpty ? lines : lines + [String(line)]
+    }
+
+    @Test func linesAreTheSameHoweverTheTextIsCut() async {
+        let wrong = await offPool {
+            var generator = SeededGenerator(seed: 7)
+            return (0..<10_000).compactMap { _ -> [UInt8]? in
+                let bytes = EventText.random(using: &generator)
+                let pieces = EventText.cut(bytes, using: &generator)
+                return (try? Self.lines(pieces)) == Self.referenceLines(bytes) ? nil : bytes
+            }
+        }
+        #expect(wrong == [])
+    }
+}

@@ -1,0 +1,196 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite(.timeLimit(.minutes(1))) struct ResponseLinesTests {
+    /// What a reader has got, and how it ended.
+    private func read(_ lines: ResponseLines) async -> (lines: [String], code: RequestError.Code?) {
+        var read: [String] = []
+        do throws(RequestError) {
+            for try await line in lines { read.append(line) }
+            return (read, nil)
+        } catch { return (read, error.code) }
+    }
+
+    private func outcome(of operation: RequestOperation<Void>) -> EventLog<RequestError.Code?> {
+        let log = EventLog<RequestError.Code?>()
+        operation.onFinish { log.record($0.code) }
+        return log
+    }
+
+    // MARK: Over a stub
+
+    @Test func linesComeInOrderAndEndWithTheBody() async {
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 200))
+            for piece in ["a\r", "\nb", "c\n\n", "d"] { exchange.send(Data(piece.utf8)) }
+            exchange.finish()
+        }
+        let result = await read(server.manager().lines(of: .stub("a")))
+        #expect(result.lines == ["a", "bc", "", "d"])
+        #expect(result.code == nil)
+    }
+
+    @Test func iteratorStaysAtTheEnd() async throws {
+        var iterator = StubServer().manager().lines(of: .stub("a")).makeAsyncIterator()
+        #expect(try await iterator.next() == "ok")
+        for _ in 0..<3 { #expect(try await iterator.next() == nil) }
+    }
+
+    /// What is cut is no line.
+    @Test func errorComesAfterTheLinesThatWereComplete() async throws {
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 200))
+            exchange.send(Data("1\n2\nhal".utf8))
+            exchange.finish(RequestError(.connectionLost, "cut"))
+        }
+        let lines = server.manager().lines(of: .stub("a"))
+        await outcome(of: lines.operation).wait()
+        var iterator = lines.makeAsyncIterator()
+        #expect(try await iterator.next() == "1")
+        #expect(try await iterator.next() == "2")
+        for _ in 0..<2 {
+            let error = await #expect(throws: RequestError.self) { try await iterator.next() }
+            #expect(error?.code == .connectionLost)
+        }
+    }
+
+    @Test func lineOverTheLimitEndsTheRequest() async throws {
+        let server = StubServer.held()
+        let lines = server.manager().lines(of: .stub("a"), maximumLineBytes: 4)
+        let outcome = outcome(of: lines.operation)
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data("1234\n12345".utf8))
+        var iterator = lines.makeAsyncIterator()
+        #expect(try await iterator.next() == "1234")
+        for _ in 0..<2 {
+            let error = await #expect(throws: RequestError.self) { try await iterator.next() }
+            #expect(error?.code == .bodyTooLarge)
+            #expect(error?.request == "GET http://stub/a")
+        }
+        #expect(await outcome.wait() == [.bodyTooLarge])
+        lines.operation.context.taskControl.sync {}
+        #expect(exchange.isCancelled)
+    }
+
+    @Test func readerThatIsBehindHoldsTheTransport() async throws {
+        let server = StubServer.held()
+        let lines = server.manager().lines(of: .stub("a"))
+        let exchange = await server.exchanges.wait()[0]
+        let control = lines.operation.context.taskControl
+        exchange.respond(ResponseHead(statusCode: 200))
+        for _ in 0..<2 { exchange.send(Data(String(repeating: "123456789012345\n", count: 1 << 15).utf8)) }
+        control.sync {}
+        #expect(exchange.isSuspended)
+        var iterator = lines.makeAsyncIterator()
+        for _ in 0..<1 << 15 { #expect(try await iterator.next() == "123456789012345") }
+        control.sync {}
+        #expect(!exchange.isSuspended)
+        exchange.finish()
+        for _ in 0..<1 << 15 { _ = try await iterator.next() }
+        #expect(try await iterator.next() == nil)
+    }
+
+    // MARK: Over the wire
+
+    private func manager(_ subject: ConformingTransport) -> RequestManager {
+        RequestManager(configuration: .init(transport: .custom(subject.transport)))
+    }
+
+    @Test(arguments: ConformingTransport.all)
+    func lineComesBeforeTheServerGoesOn(_ subject: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let gate = Gate()
+        server.enqueue(
+            Reply(steps: [
+                .write(Data("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\none\nt".utf8)), .flush, .wait(gate),
+                .write(Data("wo\nx".utf8)),
+            ]))
+        var iterator = manager(subject).lines(of: .get(server.url())).makeAsyncIterator()
+        #expect(try await iterator.next() == "one")
+        gate.open()
+        #expect(try await iterator.next() == "two")
+        #expect(try await iterator.next() == "x")
+        #expect(try await iterator.next() == nil)
+    }
+
+    @Test(arguments: ConformingTransport.all)
+    func bodyThatDripsIsRead(_ subject: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let text = (0..<40).map { "é\($0)" }
+        server.enqueue(
+            Reply.chunked([Data(text.joined(separator: "\r\n").utf8)]).dripping(bytesPerSecond: 2_000, pieceBytes: 1))
+        let result = await read(manager(subject).lines(of: .get(server.url())))
+        #expect(result.lines == text)
+        #expect(result.code == nil)
+    }
+
+    @Test(arguments: ConformingTransport.all)
+    func bodyThatIsCutIsAnErrorAfterItsLines(_ subject: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let body = String(repeating: "line\n", count: 100)
+        server.enqueue(Reply.status(200, body: body).performing(.close, at: .responseBody(afterBytes: 52)))
+        let result = await read(manager(subject).lines(of: .get(server.url())))
+        #expect(result.lines == Array(repeating: "line", count: 10))
+        #expect(result.code == .connectionLost)
+    }
+
+    @Test(arguments: ConformingTransport.all)
+    func leavingTheLoopClosesTheConnection(_ subject: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let body = String(repeating: "line\n", count: 10_000)
+        server.enqueue(Reply.status(200, body: body).stalling(afterBodyBytes: 20_000))
+        var count = 0
+        for try await line in manager(subject).lines(of: .get(server.url())) {
+            #expect(line == "line")
+            count += 1
+            if count == 100 { break }
+        }
+        #expect(count == 100)
+        try await server.connectionsClosed()
+    }
+
+    @Test(arguments: ConformingTransport.all)
+    func cancellingTheTaskEndsTheReading(_ subject: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue(Reply.status(200, body: "one\ntwo\n").stalling(afterBodyBytes: 5))
+        let (lines, first) = (manager(subject).lines(of: .get(server.url())), EventLog<String>())
+        let reader = Task { () -> RequestError.Code? in
+            do throws(RequestError) {
+                for try await line in lines { first.record(line) }
+                return nil
+            } catch { return error.code }
+        }
+        #expect(await first.wait() == ["one"])
+        reader.cancel()
+        #expect(await reader.value == .cancelled)
+        try await server.connectionsClosed()
+    }
+
+    /// The transport is held while nobody reads; nothing is lost by it.
+    @Test(arguments: ConformingTransport.all)
+    func readerThatWaitsGetsEverything(_ subject: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let line = Data((String(repeating: "x", count: 999) + "\n").utf8)
+        let count = 8_000
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: \(count * line.count)\r\n\r\n"
+        server.enqueue(Reply(steps: [.write(Data(head.utf8)), .writeRepeatedly(line, count: count)]))
+        let lines = manager(subject).lines(of: .get(server.url()))
+        await lines.operation.received(bytes: 1 << 20).wait()
+        var read = 0
+        for try await line in lines {
+            #expect(line.utf8.count == 999)
+            read += 1
+        }
+        #expect(read == count)
+    }
+}

@@ -1,0 +1,281 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite(.timeLimit(.minutes(1))) struct ServerSentEventsTests {
+    private static let fields: HeaderFields = ["Content-Type": "text/event-stream; charset=utf-8"]
+
+    /// What one connection brings, and whether it is lost at its end.
+    private struct Script: Sendable {
+        var text = ""
+        var statusCode = 200
+        var isLost = false
+
+        func answer(_ exchange: StubExchange) {
+            exchange.respond(ResponseHead(statusCode: statusCode, headerFields: ServerSentEventsTests.fields))
+            if !text.isEmpty { exchange.send(Data(text.utf8)) }
+            exchange.finish(isLost ? RequestError(.connectionLost, "cut") : nil)
+        }
+    }
+
+    /// A server that goes through these connections; the last one stays.
+    private static func server(_ scripts: [Script]) -> StubServer {
+        let next = Locked(0)
+        return StubServer { exchange in
+            let index = next.withLock { next in
+                defer { next += 1 }
+                return next
+            }
+            scripts[min(index, scripts.count - 1)].answer(exchange)
+        }
+    }
+
+    private func manager(_ server: StubServer, _ clock: VirtualClock) -> RequestManager {
+        server.manager(clock: clock) { $0.unit = { 0.5 } }
+    }
+
+    /// Reads until there is no more: the data of the events, and how it ended.
+    private func read(_ events: ServerSentEvents) -> Task<([String], RequestError.Code?), Never> {
+        Task {
+            var data: [String] = []
+            do throws(RequestError) {
+                for try await event in events { data.append(event.data) }
+                return (data, nil)
+            } catch { return (data, error.code) }
+        }
+    }
+
+    private func waits(_ clock: VirtualClock, _ count: Int) async {
+        for count in 1...count {
+            await clock.armed.wait(count: count)
+            clock.advanceToNext()
+        }
+    }
+
+    // MARK: One connection
+
+    @Test func eventsComeInOrderAndEndWithTheBody() async throws {
+        let server = Self.server([Script(text: "data: 1\n\nevent: e\nid: 7\ndata: 2\n\ndata: half")])
+        var iterator = server.manager().events(of: .stub("a")).makeAsyncIterator()
+        #expect(try await iterator.next() == ServerSentEvent(data: "1"))
+        #expect(try await iterator.next() == ServerSentEvent(type: "e", data: "2", lastEventID: "7"))
+        for _ in 0..<2 { #expect(try await iterator.next() == nil) }
+        let request = try #require(server.exchanges.events.first?.request)
+        #expect(request.headerFields["Accept"] == "text/event-stream")
+        #expect(request.headerFields["Cache-Control"] == "no-store")
+        #expect(!request.headerFields.contains("Last-Event-ID"))
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func nothingIsSentBeforeItIsRead() async {
+        let server = Self.server([Script()])
+        let manager = server.manager()
+        _ = manager.events(of: .stub("a")).makeAsyncIterator()
+        #expect(server.exchanges.count == 0)
+        #expect(manager.operations.isEmpty)
+    }
+
+    @Test(arguments: ["text/html", nil])
+    func otherContentTypeIsAnError(type: String?) async throws {
+        let server = StubServer { exchange in
+            exchange.answer(200, headerFields: type.map { ["Content-Type": $0] } ?? [:], body: Data("data: 1\n\n".utf8))
+        }
+        let result = await read(server.manager().events(of: .stub("a"), reconnecting: .standard)).value
+        #expect(result == ([], .unacceptableContentType))
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func statusIsCheckedAndNoContentIsTheEnd() async throws {
+        let refused = Self.server([Script(text: "data: 1\n\n", statusCode: 404)])
+        #expect(await read(refused.manager().events(of: .stub("a"))).value == ([], .unacceptableStatus))
+        let ended = StubServer { $0.answer(204) }
+        #expect(await read(ended.manager().events(of: .stub("a"), reconnecting: .standard)).value == ([], nil))
+        #expect(ended.exchanges.count == 1)
+    }
+
+    @Test func eventOverTheLimitEndsTheRequest() async throws {
+        let server = StubServer.held()
+        let reader = read(server.manager().events(of: .stub("a"), reconnecting: .standard, maximumEventBytes: 10))
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200, headerFields: Self.fields))
+        exchange.send(Data("data: 1\n\ndata: 1234\ndata: 1234\ndata: 1234\n\n".utf8))
+        #expect(await reader.value == (["1"], .bodyTooLarge))
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func leavingTheLoopCancels() async throws {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let reader = Task { () -> String? in
+            for try await event in manager.events(of: .stub("a")) { return event.data }
+            return nil
+        }
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200, headerFields: Self.fields))
+        exchange.send(Data("data: 1\n\ndata: 2\n\n".utf8))
+        #expect(try await reader.value == "1")
+        await manager.drain()
+        #expect(exchange.isCancelled)
+    }
+
+    // MARK: Connecting again
+
+    @Test func connectionThatEndsIsFollowedByAnotherWithTheLastID() async throws {
+        let clock = VirtualClock()
+        let server = Self.server([
+            Script(text: "id: 1\ndata: a\n\nid: 2\ndata: half"), Script(text: "data: b\n\n", isLost: true),
+            Script(text: "id\ndata: c\n\n"), Script(statusCode: 204),
+        ])
+        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
+        await waits(clock, 3)
+        #expect(await reader.value == (["a", "b", "c"], nil))
+        // Three seconds, and half of half a second.
+        #expect(clock.elapsed == .milliseconds(3 * 3_250))
+        let ids = server.exchanges.events.map { $0.request.headerFields["Last-Event-ID"] }
+        #expect(ids == [nil, "1", "1", nil])
+    }
+
+    @Test func theServersTimeIsKeptTo() async throws {
+        let clock = VirtualClock()
+        let server = Self.server([
+            Script(text: "retry: 20000\ndata: a\n\n"), Script(text: "data: b\n\n"),
+            Script(text: "retry: 86400000\ndata: c\n\n"), Script(statusCode: 204),
+        ])
+        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
+        await waits(clock, 3)
+        #expect(await reader.value.0 == ["a", "b", "c"])
+        #expect(clock.elapsed == .milliseconds(20_250 + 20_250 + 300_250))
+    }
+
+    @Test func connectionsThatBringNothingAreCounted() async throws {
+        let clock = VirtualClock()
+        let server = Self.server([
+            Script(text: "data: a\n\n", isLost: true), Script(statusCode: 503), Script(text: ": hello\n\n"),
+            Script(text: "data: b\n\n"), Script(isLost: true),
+        ])
+        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
+        await waits(clock, 6)
+        #expect(await reader.value == (["a", "b"], .connectionLost))
+        #expect(server.exchanges.count == 7)
+        let waits: [Int] = [3_250, 3_500, 4_000, 3_250, 3_500, 4_000]
+        #expect(clock.elapsed == .milliseconds(waits.reduce(0, +)))
+    }
+
+    @Test func streamThatKeepsEndingEmptyEnds() async throws {
+        let clock = VirtualClock()
+        let server = Self.server([Script()])
+        let policy = RetryPolicy(maximumRetries: 2)
+        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: policy))
+        await waits(clock, 2)
+        #expect(await reader.value == ([], nil))
+        #expect(server.exchanges.count == 3)
+    }
+
+    /// What a POST has begun is not begun again.
+    @Test func onlyWhatMayBeRepeatedIsSentAgain() async throws {
+        let server = Self.server([Script(text: "data: a\n\n")])
+        let request = Request<Data>.post("http://stub/a").body(Data())
+        let reader = read(server.manager().events(of: request, reconnecting: .standard))
+        #expect(await reader.value == (["a"], nil))
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func cancellingTheTaskEndsTheWait() async throws {
+        let clock = VirtualClock()
+        let server = Self.server([Script(text: "data: a\n\n")])
+        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
+        await clock.armed.wait()
+        reader.cancel()
+        #expect(await reader.value == (["a"], .cancelled))
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func idOfTheCallersIsSentUntilTheServerGivesOne() async throws {
+        let clock = VirtualClock()
+        let server = Self.server([
+            Script(text: "data: a\n\n"), Script(text: "id: 9\ndata: b\n\n"), Script(statusCode: 204),
+        ])
+        let request = Request.stub("a").header("Last-Event-ID", "5").header("Accept", "*/*")
+        let reader = read(manager(server, clock).events(of: request, reconnecting: .standard))
+        await waits(clock, 2)
+        _ = await reader.value
+        let fields = server.exchanges.events.map(\.request.headerFields)
+        #expect(fields.map { $0["Last-Event-ID"] } == ["5", "5", "9"])
+        #expect(fields.map { $0["Accept"] } == ["*/*", "*/*", "*/*"])
+    }
+
+    // MARK: Over the wire
+
+    private func manager(_ subject: ConformingTransport) -> RequestManager {
+        RequestManager(configuration: .init(transport: .custom(subject.transport)))
+    }
+
+    private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+
+    @Test(arguments: ConformingTransport.all)
+    func eventComesBeforeTheServerGoesOn(_ subject: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let gate = Gate()
+        server.enqueue(
+            Reply(steps: [
+                .write(Data((Self.head + "data: 1\r\n\r").utf8)), .flush, .wait(gate),
+                .write(Data("\ndata: 2\n\n".utf8)),
+                .close,
+            ]))
+        var iterator = manager(subject).events(of: .get(server.url())).makeAsyncIterator()
+        #expect(try await iterator.next()?.data == "1")
+        gate.open()
+        #expect(try await iterator.next()?.data == "2")
+        #expect(try await iterator.next() == nil)
+    }
+
+    @Test(arguments: ConformingTransport.all)
+    func streamThatDripsIsRead(_ subject: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let text = (0..<20).map { "id: \($0)\r\ndata: é\($0)\r\n\r\n" }.joined()
+        let fields = [("Content-Type", "text/event-stream")]
+        server.enqueue(
+            Reply.chunked([Data(text.utf8)], headerFields: fields).dripping(bytesPerSecond: 4_000, pieceBytes: 1))
+        let result = await read(manager(subject).events(of: .get(server.url()))).value
+        #expect(result == ((0..<20).map { "é\($0)" }, nil))
+    }
+
+    @Test(arguments: ConformingTransport.all)
+    func streamThatIsCutIsFollowedByAnother(_ subject: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let body = "retry: 1\nid: 1\ndata: a\n\nid: 2\ndata: b\n\n"
+        let fields = [("Content-Type", "text/event-stream")]
+        server.enqueue([
+            Reply.status(200, headerFields: fields, body: body).performing(.close, at: .responseBody(afterBytes: 30)),
+            .status(200, headerFields: fields, body: "id: 2\ndata: b\n\n"), .status(204),
+        ])
+        var policy = RetryPolicy.standard
+        policy.baseDelay = .milliseconds(1)
+        let result = await read(manager(subject).events(of: .get(server.url()), reconnecting: policy)).value
+        #expect(result == (["a", "b"], nil))
+        #expect(server.recordedRequests.map { $0.value(of: "Last-Event-ID") } == [nil, "1", "2"])
+    }
+
+    @Test(arguments: ConformingTransport.all)
+    func cancellingTheTaskClosesTheConnection(_ subject: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue(Reply(steps: [.write(Data((Self.head + "data: 1\n\n").utf8)), .flush, .wait(Gate())]))
+        let (events, first) = (manager(subject).events(of: .get(server.url())), EventLog<String>())
+        let reader = Task { () -> RequestError.Code? in
+            do throws(RequestError) {
+                for try await event in events { first.record(event.data) }
+                return nil
+            } catch { return error.code }
+        }
+        #expect(await first.wait() == ["1"])
+        reader.cancel()
+        #expect(await reader.value == .cancelled)
+        try await server.connectionsClosed()
+    }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// What a request's answer can be made into.
+@Suite struct AnswersTests {
+    private struct User: Codable, Equatable, Sendable {
+        var firstName: String
+    }
+
+    private static func answering(_ body: String, _ statusCode: Int = 200) -> StubServer {
+        StubServer { $0.answer(statusCode, body: Data(body.utf8)) }
+    }
+
+    private static let snakeCase: JSONDecoder = {
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        return decoder
+    }()
+
+    // MARK: Decoders
+
+    @Test func decoderOfTheCallersIsUsed() async throws {
+        let transport = Self.answering(#"{"first_name":"A"}"#).transport
+        let request = Request<User>.get("http://stub/").decoding(with: Self.snakeCase)
+        #expect(try await Sending(request, over: transport).response().value == User(firstName: "A"))
+        let error = try await Sending(Request<User>.get("http://stub/"), over: transport).error()
+        #expect(error.code == .decodingFailed)
+        #expect(error.message.hasSuffix(#"there is no "firstName""#))
+    }
+
+    @Test func textThroughAJSONDecoderIsAStringOfJSON() async throws {
+        let request = Request<String>.get("http://stub/").decoding(with: JSONDecoder())
+        #expect(try await Sending(request, over: Self.answering(#""a\n""#).transport).response().value == "a\n")
+    }
+
+    @Test func optionalThroughADecoderIsNilForNothing() async throws {
+        let json = Request<User?>.get("http://stub/").decoding(with: Self.snakeCase)
+        #expect(try await Sending(json, over: Self.answering("", 204).transport).response().value == nil)
+        let list = Request<User?>.get("http://stub/").decoding(with: PropertyListDecoder())
+        #expect(try await Sending(list, over: Self.answering("", 204).transport).response().value == nil)
+    }
+
+    @Test(arguments: [PropertyListSerialization.PropertyListFormat.xml, .binary])
+    func propertyListIsDecoded(format: PropertyListSerialization.PropertyListFormat) async throws {
+        let encoder = PropertyListEncoder()
+        encoder.outputFormat = format
+        let body = try encoder.encode([User(firstName: "ü")])
+        let server = StubServer { $0.answer(200, body: body) }
+        let request = Request<[User]>.get("http://stub/").decoding(with: PropertyListDecoder())
+        #expect(try await Sending(request, over: server.transport).response().value == [User(firstName: "ü")])
+        let other = Request<[Int]>.get("http://stub/").decoding(with: PropertyListDecoder())
+        let error = try await Sending(other, over: server.transport).error()
+        #expect(error.code == .decodingFailed)
+        #expect(error.body == body)
+        #expect(error.message.contains("at [0]: expected Int, found a dictionary"))
+    }
+
+    /// Decoding may take its time: no transport's thread waits for it.
+    @Test func decodingRunsOnALane() async throws {
+        let (begun, answered, end) = (EventLog<Void>(), EventLog<Void>(), DispatchSemaphore(value: 0))
+        let server = StubServer { exchange in
+            exchange.answer(200, body: Data("ok".utf8))
+            answered.record(())
+        }
+        let request = Request<Data>.get("http://stub/").decoding { _, _ in
+            begun.record(())
+            end.wait()
+        }
+        let sending = Sending(request, over: server.transport)
+        await begun.wait()
+        await answered.wait()
+        #expect(sending.operation.result == nil)
+        end.signal()
+        _ = try await sending.response()
+    }
+
+    // MARK: Nothing
+
+    @Test(arguments: [200, 204, 205])
+    func nothingIsAValue(statusCode: Int) async throws {
+        let transport = Self.answering("", statusCode).transport
+        #expect(try await Sending(Request<User?>.get("http://stub/"), over: transport).response().value == nil)
+        let response = try await Sending(Request<Void>.delete("http://stub/"), over: transport).response()
+        #expect(response.statusCode == statusCode)
+        let error = try await Sending(Request<User>.get("http://stub/"), over: transport).error()
+        #expect(error.code == .decodingFailed)
+        #expect(error.message.contains("the body is empty; an optional output would be nil"))
+    }
+
+    @Test func answerToHEADIsNothing() async throws {
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 200, headerFields: ["Content-Length": "10"], expectedBytes: 10))
+            exchange.finish()
+        }
+        let request = Request<User?>(method: .head, url: "http://stub/")
+        #expect(try await Sending(request, over: server.transport).response().value == nil)
+        _ = try await Sending(Request<Void>.head("http://stub/"), over: server.transport).response()
+    }
+
+    @Test func requestsForNothingDropTheBody() async throws {
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 1 << 40))
+            exchange.send(Data(count: 100))
+            exchange.finish()
+        }
+        let requests: [(Request<Void>, HTTPMethod, Data?)] = [
+            (.get("http://stub/"), .get, nil), (.delete("http://stub/"), .delete, nil),
+            (.post("http://stub/"), .post, nil), (.put("http://stub/"), .put, nil),
+            (.post("http://stub/", json: [1]), .post, Data("[1]".utf8)),
+            (.put("http://stub/", json: [1]), .put, Data("[1]".utf8)),
+            (.patch("http://stub/", json: [1]), .patch, Data("[1]".utf8)),
+        ]
+        for (request, method, body) in requests {
+            let response = try await Sending(request.maximumBodyBytes(1), over: server.transport).response()
+            #expect(response.request.method == method)
+            #expect(response.request.body?.data == body)
+            #expect(response.transfer.receivedBytes == 100)
+        }
+    }
+}

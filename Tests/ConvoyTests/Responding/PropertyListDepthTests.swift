@@ -1,0 +1,93 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct PropertyListDepthTests {
+    private static func xml(_ depth: Int, _ open: String = "<array>", _ close: String = "</array>") -> String {
+        "<plist>" + String(repeating: open, count: depth) + String(repeating: close, count: depth) + "</plist>"
+    }
+
+    /// A binary list of arrays, each with these references to others.
+    private static func binary(_ objects: [[Int]]) -> Data {
+        func bytes(_ number: Int, _ count: Int) -> [UInt8] {
+            (0..<count).reversed().map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
+        }
+        var list = Data("bplist00".utf8)
+        var offsets: [Int] = []
+        for object in objects {
+            offsets.append(list.count)
+            list.append(0xA0 | UInt8(object.count))
+            for reference in object { list.append(contentsOf: bytes(reference, 4)) }
+        }
+        let table = list.count
+        for offset in offsets { list.append(contentsOf: bytes(offset, 4)) }
+        list.append(contentsOf: [0, 0, 0, 0, 0, 0, 4, 4])
+        for number in [objects.count, 0, table] { list.append(contentsOf: bytes(number, 8)) }
+        return list
+    }
+
+    /// A type that follows the list as deep as it goes.
+    private struct Tree: Decodable, Sendable {
+        var count = 1
+
+        init(from decoder: any Decoder) throws {
+            var list = try decoder.unkeyedContainer()
+            while !list.isAtEnd { count += try list.decode(Tree.self).count }
+        }
+    }
+
+    private func decode(_ body: Data) throws -> Int {
+        try ResponseDecoding.propertyList(Tree.self, body, PropertyListDecoder()).count
+    }
+
+    @Test func listsAsDeepAsAllowedAreDecoded() throws {
+        #expect(try decode(Data(Self.xml(200).utf8)) == 200)
+        let chain = (0..<200).map { $0 == 199 ? [] : [$0 + 1] }
+        #expect(try decode(Self.binary(chain)) == 200)
+    }
+
+    @Test(arguments: [
+        Data(xml(201).utf8), Data(xml(100_000).utf8), Data(xml(1_000, "<dict><key>a</key>", "</dict>").utf8),
+        Data("<plist>\(String(repeating: "<array >", count: 100_000))".utf8),
+        Data("<plist>\(String(repeating: "<array><!--</array>-->", count: 100_000))".utf8),
+        Data("<!--\(String(repeating: "</array>", count: 1_000))--><plist>\(xml(1_000))".utf8),
+        Data("<plist>\(String(repeating: "<array><![CDATA[</array>]]>", count: 1_000))".utf8),
+        Data("<!DOCTYPE plist [<!ENTITY a \"</array>\">]><plist><array/></plist>".utf8),
+        Data(xml(100_000).utf16.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8($0 >> 8)] }),
+        binary((0..<202).map { $0 == 201 ? [] : [$0 + 1] }), binary((0..<100_000).map { $0 == 99_999 ? [] : [$0 + 1] }),
+        binary([[0]]), binary([[1], [2], [0]]), binary((0..<60).map { $0 == 59 ? [] : [$0 + 1, $0 + 1] }),
+    ])
+    func listsThatWouldOverflowAreRefused(body: Data) throws {
+        #expect(throws: DecodingError.self) { try decode(body) }
+        #expect(!PropertyListDepth.isBearable(body))
+    }
+
+    @Test func emptyOnesDoNotCount() throws {
+        let list = "<plist version=\"1.0\"><array>\(String(repeating: "<array/><dict />", count: 300))</array></plist>"
+        #expect(PropertyListDepth.isBearable(Data(list.utf8)))
+        let typed =
+            "<?xml version=\"1.0\"?><!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://a/b.dtd\">" + list
+        #expect(PropertyListDepth.isBearable(Data(typed.utf8)))
+    }
+
+    @Test func sharedObjectsAreNoCycle() throws {
+        #expect(try decode(Self.binary([[1, 2, 1], [2, 2], []])) == 8)
+    }
+
+    /// Bytes that are anything but a list are the decoder's to refuse.
+    @Test func brokenListsAreRefusedWithoutACrash() async {
+        let whole = [UInt8](Self.binary([[1, 2], [2], []]))
+        await offPool {
+            var generator = SeededGenerator(seed: 34)
+            for _ in 0..<5_000 {
+                var bytes = whole
+                for _ in 0..<Int.random(in: 1...4, using: &generator) {
+                    bytes[Int.random(in: 7..<bytes.count, using: &generator)] = .random(in: 0...255, using: &generator)
+                }
+                _ = try? decode(Data(bytes))
+                _ = try? decode(Data(bytes.prefix(Int.random(in: 0...bytes.count, using: &generator))))
+            }
+        }
+    }
+}
