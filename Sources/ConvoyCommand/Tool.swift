@@ -1,9 +1,10 @@
 // From the arguments to a subcommand.
+import Convoy
 import Foundation
 
 /// The command as a whole.
 enum Tool {
-    static let version = "0.1.0"
+    static let version = Version.current
 
     private enum Invocation {
         case text(String)

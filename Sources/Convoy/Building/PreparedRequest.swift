@@ -117,12 +117,5 @@ extension URLQueryItem {
 
 extension String {
     /// The string with everything but unreserved characters (RFC 3986, section 2.3) percent-encoded in UTF-8.
-    var percentEncoded: String {
-        addingPercentEncoding(withAllowedCharacters: .unreserved) ?? ""
-    }
-}
-
-extension CharacterSet {
-    fileprivate static let unreserved = CharacterSet(
-        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+    var percentEncoded: String { PercentEscaper.unreserved.escaped(self) }
 }

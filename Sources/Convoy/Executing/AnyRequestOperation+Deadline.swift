@@ -33,7 +33,7 @@ extension AnyRequestOperation {
     var deadline: ContinuousClock.Instant? { state.withLock { $0.course?.deadline } }
 
     private func deadlineHasPassed() {
-        state.withLock { $0.transfer?.attempt }?.hasRunOutOfTime()
+        state.withLock { $0.transfer?.attempt }?.learnThatNothingCame()
         let why = state.withLock { $0.scheduler }?.why(self) ?? whyWithoutManager
         conclude(.deadlineExceeded, "its deadline has passed: it \(why)\(spentTime)")
     }

@@ -48,7 +48,7 @@ extension Attempt {
     }
 
     /// The operation's deadline ends it: a host that has not answered by then is one that does not.
-    func hasRunOutOfTime() {
+    func learnThatNothingCame() {
         guard receiving.withLock({ $0.accepts && $0.head == nil }) else { return }
         learn(statusCode: nil, RequestError(.deadlineExceeded, "no answer in time"))
     }

@@ -79,16 +79,16 @@ final class SystemClock: RequestClock {
         var agenda = Agenda()
         /// What the timer is set to, or about to be.
         var armed: ContinuousClock.Instant?
+        var timer: (any DispatchSourceTimer)?
     }
 
     private let queue = DispatchQueue(label: "convoy.clock")
-    /// Set on the queue only.
-    private nonisolated(unsafe) let timer: any DispatchSourceTimer
     private let state = Locked(State())
 
     private init() {
-        timer = DispatchSource.makeTimerSource(queue: queue)
+        let timer = DispatchSource.makeTimerSource(queue: queue)
         timer.setEventHandler { [unowned self] in ring() }
+        state.withLock { $0.timer = timer }
         timer.activate()
     }
 
@@ -113,11 +113,11 @@ final class SystemClock: RequestClock {
     /// - Thread: the clock's queue.
     private func ring() {
         while let alarm = state.withLock({ $0.agenda.takeDue(.now) }) { alarm.ring() }
-        let next = state.withLock { state in
+        let (next, timer) = state.withLock { state in
             state.armed = state.agenda.next
-            return state.armed
+            return (state.armed, state.timer)
         }
-        guard let next else { return }
+        guard let next, let timer else { return }
         // At most an hour at a time: what is further away is looked at again, and no arithmetic can overflow.
         let wait = min(max(.zero, ContinuousClock.now.duration(to: next)), .seconds(3_600))
         // Rounded up: a timer that is early by a fraction would find nothing due and be set again.

@@ -3,14 +3,13 @@
 /// Writes a tree as pairs.
 struct ParameterText {
     private let encoding: ParameterEncoding
-    /// Which ASCII characters stay as they are.
-    private let isAllowed: [Bool]
+    private let escaper: PercentEscaper
 
     init(encoding: ParameterEncoding) {
         self.encoding = encoding
         let choosable = "/?:@!$'()*,;".filter(encoding.allowedCharacters.contains)
-        let allowed = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~\(choosable)".utf8)
-        isAllowed = (0..<128).map(allowed.contains)
+        escaper = PercentEscaper(
+            allowed: "-._~\(choosable)", writesSpaceAsPlus: encoding.spaceEncoding == .plusReplaced)
     }
 
     /// The pairs of a whole tree.
@@ -86,22 +85,9 @@ struct ParameterText {
         let key = try encoding.keyEncoding.rule.apply(key)
         var pair = ""
         pair.reserveCapacity(key.utf8.count + text.utf8.count + 1)
-        escape(key, into: &pair)
+        escaper.escape(key, into: &pair)
         pair += "="
-        escape(text, into: &pair)
+        escaper.escape(text, into: &pair)
         return pair
-    }
-
-    private func escape(_ text: String, into result: inout String) {
-        for byte in text.utf8 {
-            if byte < 128, isAllowed[Int(byte)] {
-                result.unicodeScalars.append(Unicode.Scalar(byte))
-            } else if byte == UInt8(ascii: " "), encoding.spaceEncoding == .plusReplaced {
-                result += "+"
-            } else {
-                result += byte < 16 ? "%0" : "%"
-                result += String(byte, radix: 16, uppercase: true)
-            }
-        }
     }
 }

@@ -42,9 +42,7 @@ extension PreparedRequest {
 
     /// The fields as curl takes them: `Name;` for one without a value, `Name:` for one of its own that is not wanted.
     private func headerLines(revealingSecrets: Bool, _ body: CURLBody) -> [String] {
-        var lines = headerFields.filter { field in
-            !["Content-Length", "Transfer-Encoding"].contains { $0.equalsIgnoringCase(field.name) }
-        }.map { field in
+        var lines = headerFields.filter { !$0.isFraming }.map { field in
             let value = (revealingSecrets ? field.value : field.shownValue).trimmingCharacters(in: .whitespaces)
             return value.isEmpty ? "\(field.name);" : "\(field.name): \(value)"
         }

@@ -81,8 +81,8 @@ public final class HARRecorder: EventMonitor {
         let (requests, droppedCount) = state.withLock { ($0.requests, $0.droppedCount) }
         let entries = requests.joined().sorted { $0.started < $1.started }
         let comment = JSONText.text("\(droppedCount) older requests were dropped").string
-        let start =
-            #"{"log":{"version":"1.2","creator":{"name":"Convoy","version":"0.1.0"},"comment":\#(comment),"entries":["#
+        let creator = #"{"name":"Convoy","version":"\#(Version.current)"}"#
+        let start = #"{"log":{"version":"1.2","creator":\#(creator),"comment":\#(comment),"entries":["#
         return Data((start + entries.map(\.json).joined(separator: ",\n") + "]}}\n").utf8)
     }
 

@@ -1,0 +1,39 @@
+// Percent-encoding, in UTF-8: RFC 3986, section 2.1.
+
+/// Writes text with every byte escaped that may not stand as it is.
+struct PercentEscaper: Sendable {
+    /// By ASCII code: what stays.
+    private let isAllowed: [Bool]
+    private let writesSpaceAsPlus: Bool
+
+    /// - Parameter allowed: what stays beside letters and digits; of ASCII.
+    init(allowed: String, writesSpaceAsPlus: Bool = false) {
+        let staying = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789\(allowed)".utf8)
+        isAllowed = (0..<128).map(staying.contains)
+        self.writesSpaceAsPlus = writesSpaceAsPlus
+    }
+
+    /// Only unreserved characters stay (RFC 3986, section 2.3).
+    static let unreserved = PercentEscaper(allowed: "-._~")
+    /// As browsers write the fields of a form (WHATWG URL, section 5.2).
+    static let form = PercentEscaper(allowed: "*-._", writesSpaceAsPlus: true)
+
+    func escape(_ text: String, into result: inout String) {
+        for byte in text.utf8 {
+            if byte < 128, isAllowed[Int(byte)] {
+                result.unicodeScalars.append(Unicode.Scalar(byte))
+            } else if byte == UInt8(ascii: " "), writesSpaceAsPlus {
+                result += "+"
+            } else {
+                result += byte < 16 ? "%0" : "%"
+                result += String(byte, radix: 16, uppercase: true)
+            }
+        }
+    }
+
+    func escaped(_ text: String) -> String {
+        var result = ""
+        escape(text, into: &result)
+        return result
+    }
+}
