@@ -150,7 +150,8 @@ final class Attempt: TransportClient {
         SinkCalls(
             fail: { [weak self] in self?.fail($0) },
             caughtUp: { [weak self] in self?.operation.adjustTask() },
-            canHold: operation.context.transport.pausesInPlace)
+            canHold: operation.context.transport.pausesInPlace,
+            queue: { [operation] in operation.state.withLock { $0.makeCourse().streamQueue } })
     }
 
     func didReceive(_ data: Data) -> Bool {

@@ -34,6 +34,10 @@ final class Course: @unchecked Sendable {
     /// The interceptors at work.
     var interceptorTask: Task<Void, Never>?
 
+    /// Where the streams of all attempts are made and used: one attempt's has been closed before the next is made, which
+    /// may truncate the same file.
+    private(set) lazy var streamQueue = DispatchQueue(label: "convoy.stream")
+
     /// For the response: those of the operation that brought the answer.
     var earlierAttempts: [AttemptRecord] { carried?.attempts ?? records }
 

@@ -1,4 +1,5 @@
 // How far whoever takes a body is behind.
+import Dispatch
 
 /// Counts the bytes that have arrived and have not been taken; says when no more should come.
 struct Backlog {
@@ -34,4 +35,6 @@ struct SinkCalls: Sendable {
     let caughtUp: @Sendable () -> Void
     /// Whether the transport stops when it is told that no more should come.
     let canHold: Bool
+    /// A serial queue that all sinks of one operation share; asked for when one is needed.
+    let queue: @Sendable () -> DispatchQueue
 }

@@ -1,11 +1,11 @@
 // Writing a body to the caller's OutputStream.
 import Foundation
 
-/// Hands a body to an `OutputStream` on a queue of its own: a stream that blocks holds up nobody else.
+/// Hands a body to an `OutputStream` on a queue of the operation's own: a stream that blocks holds up nobody else.
 final class StreamSink: BodySink {
-    /// The stream, used on the sink's queue only.
+    /// The stream, used on the queue only.
     private final class Writer: @unchecked Sendable {
-        // @unchecked: a stream is not Sendable; it and `hasFailed` are touched on the sink's serial queue only.
+        // @unchecked: a stream is not Sendable; it and `hasFailed` are touched on the serial queue only.
         let makeStream: @Sendable () -> OutputStream
         var stream: OutputStream?
         var hasFailed = false
@@ -18,7 +18,7 @@ final class StreamSink: BodySink {
         var isDiscarded = false
     }
 
-    private let queue = DispatchQueue(label: "convoy.stream")
+    private let queue: DispatchQueue
     private let writer: Writer
     private let state: Locked<State>
     private let limit: Int64
@@ -29,6 +29,7 @@ final class StreamSink: BodySink {
         state = Locked(State(backlog: Backlog(highWaterBytes: min(1 << 20, limit / 2))))
         self.limit = limit
         self.calls = calls
+        queue = calls.queue()
         queue.async {
             let stream = makeStream()
             // Foundation traps on some calls of a stream that has been closed.

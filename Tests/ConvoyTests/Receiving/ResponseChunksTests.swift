@@ -272,7 +272,7 @@ import Testing
     @Test func chunkThatHasBeenReadIsNotKept() async throws {
         let freed = EventLog<Int>()
         let buffer = ChunkBuffer()
-        let calls = SinkCalls(fail: { _ in }, caughtUp: {}, canHold: true)
+        let calls = SinkCalls(fail: { _ in }, caughtUp: {}, canHold: true, queue: { .main })
         let sink = try buffer.makeSink(limit: 1_000, calls: calls)
         for index in 0..<3 {
             let bytes = UnsafeMutableRawPointer.allocate(byteCount: 100, alignment: 1)

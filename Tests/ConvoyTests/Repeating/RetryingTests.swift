@@ -199,6 +199,34 @@ import Testing
         #expect(server.exchanges.count == 115)
     }
 
+    /// Each stream may truncate the same file: the failed attempt's comes first, however long it takes.
+    @Test func theStreamOfTheNextAttemptIsMadeAfterThatOfTheLast() async throws {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let (events, gate) = (EventLog<String>(), DispatchSemaphore(value: 0))
+        let request = Request.stub("a").written {
+            let isFirst = events.count == 0
+            events.record(isFirst ? "making the first" : "making the second")
+            if isFirst {
+                gate.wait()
+                events.record("made the first")
+            }
+            return .toMemory()
+        }
+        let operation = manager(server, clock).enqueue(request)
+        let first = await server.exchanges.wait()[0]
+        first.respond(ResponseHead(statusCode: 200))
+        await events.wait()
+        first.finish(RequestError(.connectionLost, "lost"))
+        await clock.armed.wait()
+        clock.advanceToNext()
+        await server.exchanges.wait(count: 2)[1].answer(200, body: Data("whole".utf8))
+        // Were it made at once, it would be now.
+        await turns(within: .milliseconds(100)) { events.count > 1 }
+        gate.signal()
+        #expect(try await operation.response().value == Data("whole".utf8))
+        #expect(events.events == ["making the first", "made the first", "making the second"])
+    }
+
     @Test func chunksThatHaveBeenReadAreNotBegunAgain() async throws {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let chunks = manager(server, clock).chunks(of: Request.stub("a"))
