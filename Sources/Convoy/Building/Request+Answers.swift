@@ -33,18 +33,6 @@ extension Request {
         Request<Void>(core: to(.nowhere)) { _, _ in }
     }
 
-    /// The same request with the body written to a file; the output is the file's URL.
-    ///
-    /// Bytes go to a temporary name beside the target, which is renamed over the target when the body is complete:
-    /// the target is absent, or as it was before, or whole. A failure or a cancellation removes the temporary file.
-    ///
-    /// - Parameter file: a file URL; its directory must exist. An existing file is replaced.
-    public func saved(to file: URL) -> Request<URL> {
-        var core = to(.file(file))
-        if !file.isFileURL { core.defect = "the destination \(file.redactedString) is not a file URL" }
-        return Request<URL>(core: core) { _, _ in file }
-    }
-
     /// The same request with the body written to an `OutputStream`.
     ///
     /// The output is what a stream to memory holds at the end, or nil for any other stream. The stream is made when an
@@ -57,7 +45,7 @@ extension Request {
         Request<Data?>(core: to(.stream(makeStream))) { body, _ in body.storedData }
     }
 
-    private func to(_ destination: BodyDestination) -> RequestCore {
+    func to(_ destination: BodyDestination) -> RequestCore {
         changed { core in
             core.destination = destination
             core.decodesAtOnce = true

@@ -35,9 +35,8 @@ extension AnyRequestOperation {
         switch effect {
         case .ignore: break
         case .finish:
-            guard let transfer else { return finish(wasExecuting: true) }
-            if !taskHasEnded { context.taskControl.async { transfer.task.cancel() } }
-            transfer.attempt.close { self.finish(wasExecuting: true) }
+            if let transfer, !taskHasEnded { context.taskControl.async { transfer.task.cancel() } }
+            close(transfer?.attempt) { self.finish(wasExecuting: true) }
         case .abandon:
             notifying([.isReady]) {}
             DependencyGraph.fail(dependentsOf: self, error: error)
@@ -45,6 +44,19 @@ extension AnyRequestOperation {
             // A manager that has not handed it to the queue yet enters start() itself.
             scheduler?.abandoned(self)
         }
+    }
+
+    /// Ends what is under way, then lets go of a download's part: another one may have it when the outcome is told.
+    private func close(_ attempt: Attempt?, _ afterwards: @escaping @Sendable () -> Void) {
+        let download = state.withLock { state -> Download? in
+            defer { state.course?.download = nil }
+            return state.course?.download
+        }
+        download?.stop()
+        let rest: @Sendable () -> Void = {
+            if let download { download.close(afterwards) } else { afterwards() }
+        }
+        if let attempt { attempt.close(rest) } else { rest() }
     }
 
     /// `start()` of an operation whose outcome is known.

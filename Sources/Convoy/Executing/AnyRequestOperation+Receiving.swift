@@ -3,13 +3,12 @@ import Foundation
 
 extension AnyRequestOperation {
     /// - Thread: the transport's. Takes notes and hands over; never calls user code or a task.
-    func attempt(_ number: Int, didReceive head: ResponseHead) {
+    func attempt(_ number: Int, didReceive head: ResponseHead, for answer: DownloadAnswer?) {
         let now = context.clock.now
         let isCurrent = state.withLock { state in
             guard state.machine.accepts(attempt: number) else { return false }
             state.timings.firstByte = now
-            state.progress.receivedBytes = 0
-            state.progress.expectedBytes = head.expectedBytes
+            state.progress.begin(head, answer)
             return true
         }
         if isCurrent { emit(.response(head)) }

@@ -38,6 +38,11 @@ extension AnyRequestOperation {
         if ending.isAnswer, let head = ending.head, redirectPolicy.leads(head, of: ending.request) {
             return redirect(attempt, ending, head)
         }
+        if ending.canStartOver, let base = state.withLock({ $0.nextRequest }),
+            state.withLock({ $0.makeCourse().startOver() })
+        {
+            return again(attempt, ending, .startOver, base, after: .zero) { _ in }
+        }
         guard let error = ending.error, retries(attempt, ending, error) else { return letStand(attempt, ending) }
     }
 

@@ -96,11 +96,11 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Makes a task for an attempt and resumes it.
+    /// Claims the launch of an attempt: what it sends is completed, and goes.
     private func send(_ number: Int) {
         let pausesInPlace = context.transport.pausesInPlace
         let now = context.clock.now
-        let given: (PreparedRequest, RequestCore)? = state.withLock { state in
+        let given: (PreparedRequest, RequestCore, Download?, asksForWhole: Bool)? = state.withLock { state in
             guard state.machine.accepts(attempt: number), !state.isLaunching, state.transfer == nil,
                 pausesInPlace || !state.isSuspended, let core = state.recipe?.core,
                 let request = state.course?.adapted ?? state.nextRequest
@@ -108,18 +108,56 @@ extension AnyRequestOperation {
             state.isLaunching = true
             state.timings.attemptStarted = now
             state.course?.adapted = nil
-            return (request, core)
+            guard case .file(let plan) = core.destination else { return (request, core, nil, false) }
+            let course = state.makeCourse()
+            let download = course.download ?? Download(plan)
+            course.download = download
+            defer { course.startsOver = false }
+            return (request, core, download, course.startsOver)
         }
-        guard let (base, core) = given else { return }
-        var request = base
+        guard let given else { return }
+        var request = given.0
+        let core = given.1
         if let cookies = context.cookies, !request.headerFields.contains("Cookie") {
             request.headerFields["Cookie"] = cookies.cookieField(for: request.url)
         }
 
-        let attempt = Attempt(number: number, operation: self, core: core, request: request)
+        guard let download = given.2 else { return transmit(request, number, core) }
+        // On its own queue from here: opening and reading files may take its time.
+        download.begin(request, asksForWhole: given.asksForWhole) { [request] beginning in
+            switch beginning {
+            case .success(.send(let request, let point)):
+                self.transmit(request, number, core, into: download, continuing: point)
+            case .success(.isThere(let file)):
+                self.state.withLock { $0.isLaunching = false }
+                self.finishUnsent(number, core, with: file, request)
+            case .failure(let error):
+                self.state.withLock { $0.isLaunching = false }
+                self.conclude(AnyOutcome(error: error.with(request.summary)), attempt: number)
+            }
+        }
+    }
+
+    /// The file is there already: it is the output, and no answer came with it.
+    private func finishUnsent(_ number: Int, _ core: RequestCore, with file: URL, _ request: PreparedRequest) {
+        guard attempt(number, hasWholeBodyCommitting: false) else { return }
+        state.withLock { $0.timings.attemptStarted = nil }
+        let answer = CompleteAnswer(
+            body: ReceivedBody(file: file), head: ResponseHead(statusCode: 304, url: request.url), request: request,
+            metrics: nil)
+        onLane { self.attempt(number, didComplete: answer) }
+    }
+
+    /// Makes a task for an attempt and resumes it.
+    private func transmit(
+        _ request: PreparedRequest, _ number: Int, _ core: RequestCore, into download: Download? = nil,
+        continuing point: ResumePoint? = nil
+    ) {
+        let pausesInPlace = context.transport.pausesInPlace
+        let attempt = Attempt(
+            number: number, operation: self, core: core, request: request, download: download, continuing: point)
         let task: URLSessionTask
         do throws(RequestError) {
-            try core.destination.checkWritable()
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }
             task = try context.transport.makeTask(for: request, client: attempt)
         } catch {

@@ -18,12 +18,18 @@ extension Attempt {
             return decide(received, error.with(response: received.head), isAnswer: false)
         }
         switch received.keeping {
-        case .inDestination where !operation.asksInterceptors:
-            // The plain case: nobody has a say in it.
-            learn(statusCode: head.statusCode, nil)
-            complete(sink, head, received.metrics)
         case .inDestination:
-            decide(received, nil, isAnswer: true)
+            sink.verify { problem in
+                if let problem {
+                    self.decide(received.starting(over: self.resumePoint, problem), problem, isAnswer: false)
+                } else if self.operation.asksInterceptors {
+                    self.decide(received, nil, isAnswer: true)
+                } else {
+                    // The plain case: nobody has a say in it.
+                    self.learn(statusCode: head.statusCode, nil)
+                    self.complete(sink, head, received.metrics)
+                }
+            }
         case .aside:
             guard let refusal = received.refusal else { return decide(received, nil, isAnswer: true) }
             sink.finish { result in
@@ -43,7 +49,7 @@ extension Attempt {
         let ending = AttemptEnding(
             request: request, head: received.head, error: error?.with(operation.request?.summary),
             metrics: received.metrics, started: started, ended: operation.context.clock.now, isAnswer: isAnswer,
-            taskHasEnded: received.taskHasEnded)
+            taskHasEnded: received.taskHasEnded, canStartOver: received.canStartOver)
         operation.onLane { self.operation.attempt(self, didEnd: ending) }
     }
 
@@ -78,14 +84,17 @@ extension Attempt {
                 throw RequestError(
                     .bodyTooLarge, "only \(Self.asideBytes) bytes are kept of an answer that asks for another request")
             }
-            let sink = try core.destination.makeSink(core, for: head, calls: sinkCalls)
+            let sink = try makeSink(for: head, received.answer)
             let isOver = receiving.withLock { receiving in
                 receiving.sink = sink
                 return receiving.isOver
             }
             guard !isOver else { return sink.discard {} }
             try sink.write(body)
-            complete(sink, head, received.metrics)
+            sink.verify { problem in
+                guard let problem else { return self.complete(sink, head, received.metrics) }
+                self.conclude(with: problem.with(response: head), taskHasEnded: received.taskHasEnded)
+            }
         } catch {
             conclude(with: error.with(response: head), taskHasEnded: received.taskHasEnded)
         }
@@ -117,5 +126,14 @@ extension Attempt {
                 }
             }
         }
+    }
+}
+
+extension Attempt.Receiving {
+    /// What was put together of old bytes and new ones is not the file: the whole may be.
+    fileprivate func starting(over point: ResumePoint?, _ problem: RequestError) -> Self {
+        var copy = self
+        copy.canStartOver = point != nil && problem.code == .integrityFailed
+        return copy
     }
 }

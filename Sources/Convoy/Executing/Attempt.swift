@@ -14,6 +14,8 @@ struct AttemptEnding: Sendable {
     /// Whether an answer arrived, acceptable or not.
     let isAnswer: Bool
     let taskHasEnded: Bool
+    /// Whether it was to continue a download, and does not; the whole may be asked for.
+    let canStartOver: Bool
 }
 
 /// An answer whose body is complete, and acceptable.
@@ -46,6 +48,10 @@ final class Attempt: TransportClient {
         /// Why the answer is not acceptable; nil for one that is.
         var refusal: RequestError?
         var keeping = Keeping.inDestination
+        /// What the answer is for a download; nil for another destination.
+        var answer: DownloadAnswer?
+        /// Whether the whole may be asked for where a part was to be continued.
+        var canStartOver = false
         /// How much has come of a body that is only looked at.
         var asideCount: Int64 = 0
         var asideLimit = Attempt.asideBytes
@@ -67,9 +73,17 @@ final class Attempt: TransportClient {
     let started: ContinuousClock.Instant
     /// Held while the transfer runs: the transfer keeps its operation alive, not the caller.
     let operation: AnyRequestOperation
+    /// Where a body that goes into a file is written.
+    let download: Download?
+    /// What of it is to be continued.
+    let resumePoint: ResumePoint?
     let receiving = Locked(Receiving())
 
-    init(number: Int, operation: AnyRequestOperation, core: RequestCore, request: PreparedRequest) {
+    init(
+        number: Int, operation: AnyRequestOperation, core: RequestCore, request: PreparedRequest,
+        download: Download? = nil, continuing resumePoint: ResumePoint? = nil
+    ) {
+        (self.download, self.resumePoint) = (download, resumePoint)
         self.number = number
         self.operation = operation
         self.core = core
@@ -120,7 +134,7 @@ final class Attempt: TransportClient {
         guard begins else { return }
         old?.discard {}
         operation.context.cookies?.store(head.headerFields, from: request.url)
-        let refusal = core.refusal(of: head)
+        let (answer, refusal) = judge(head)
         let asideLimit =
             core.decodesRefusals && refusal?.code == .unacceptableStatus ? core.maximumBodyBytes : Self.asideBytes
         let keeping = refusal == nil && !operation.mayRepeat(after: head, of: request) ? Keeping.inDestination : .aside
@@ -129,7 +143,7 @@ final class Attempt: TransportClient {
         do throws(RequestError) {
             sink =
                 switch keeping {
-                case .inDestination: try core.destination.makeSink(core, for: head, calls: sinkCalls)
+                case .inDestination: try makeSink(for: head, answer)
                 case .aside: MemorySink(limit: asideLimit, truncates: true)
                 }
         } catch {
@@ -138,12 +152,39 @@ final class Attempt: TransportClient {
         let isCurrent = leave(sink) { [head] receiving in
             receiving.head = head
             receiving.refusal = refusal
+            receiving.answer = answer
+            receiving.canStartOver = resumePoint != nil && answer?.canStartOver == true
             receiving.asideLimit = asideLimit
             receiving.keeping = keeping
             receiving.asideCount = 0
         }
         guard isCurrent else { return }
-        if let failure { fail(failure) } else { operation.attempt(number, didReceive: head) }
+        if let failure { return fail(failure) }
+        operation.attempt(number, didReceive: head, for: answer)
+    }
+
+    /// What the head means for a download, and why it is not acceptable.
+    private func judge(_ head: ResponseHead) -> (DownloadAnswer?, RequestError?) {
+        var plain = head
+        // We have asked for a range, not the caller: to him it is the whole that comes.
+        if resumePoint != nil, head.statusCode == 206 { plain.statusCode = 200 }
+        let refusal = core.refusal(of: plain)
+        guard download != nil else { return (nil, refusal) }
+        let answer = DownloadAnswer(
+            head, continuing: resumePoint, asksForRange: request.headerFields.contains("Range"),
+            isRefused: refusal != nil)
+        switch answer {
+        case .body, .isWhole: return (answer, nil)
+        case .refused: return (answer, refusal)
+        case .lie(let reason, _): return (answer, refusal ?? RequestError(.badResponse, reason, response: head))
+        }
+    }
+
+    func makeSink(for head: ResponseHead, _ answer: DownloadAnswer?) throws(RequestError) -> any BodySink {
+        guard let download, let answer else {
+            return try core.destination.makeSink(core, for: head, calls: sinkCalls)
+        }
+        return DownloadSink(download, answer, head, of: request, calls: sinkCalls)
     }
 
     var sinkCalls: SinkCalls {
@@ -174,7 +215,7 @@ final class Attempt: TransportClient {
             fail(failure)
             return false
         }
-        operation.attempt(number, didReceiveBytes: Int64(data.count))
+        if sink.counts { operation.attempt(number, didReceiveBytes: Int64(data.count)) }
         if isEnough { end(nil, taskHasEnded: false) }
         return !isEnough && !sink.isHeld
     }

@@ -38,6 +38,19 @@ final class Course: @unchecked Sendable {
     /// may truncate the same file.
     private(set) lazy var streamQueue = DispatchQueue(label: "convoy.stream")
 
+    /// The part of a download, from its first attempt on.
+    var download: Download?
+    /// Whether the next attempt asks for the whole, whatever is there; once.
+    var startsOver = false
+    private(set) var hasStartedOver = false
+
+    /// Decides, once, that what is there is not continued.
+    func startOver() -> Bool {
+        guard !hasStartedOver else { return false }
+        (hasStartedOver, startsOver) = (true, true)
+        return true
+    }
+
     /// For the response: those of the operation that brought the answer.
     var earlierAttempts: [AttemptRecord] { carried?.attempts ?? records }
 

@@ -114,6 +114,7 @@ extension AttemptRecord {
         case .retry(let delay): "\(what); attempt \(number + 1) in \(delay.shortWords)"
         case .intercepted(let delay): "\(what); an interceptor wants attempt \(number + 1) in \(delay.shortWords)"
         case .suspended: "\(what); suspended"
+        case .startOver: "\(what); what was there cannot be continued, so the whole is asked for"
         }
     }
 }

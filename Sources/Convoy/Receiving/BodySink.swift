@@ -5,7 +5,7 @@ import Foundation
 enum BodyDestination: Sendable {
     case memory
     case nowhere
-    case file(URL)
+    indirect case file(DownloadPlan)
     case stream(@Sendable () -> OutputStream)
     case chunks(ChunkBuffer)
 }
@@ -13,6 +13,8 @@ enum BodyDestination: Sendable {
 /// A complete body: its bytes, where they were kept.
 struct ReceivedBody: Sendable {
     var storedData: Data?
+    /// The file it was put into.
+    var file: URL?
     /// Whether the status of its answer was not acceptable.
     var isRefused = false
     var data: Data { storedData ?? Data() }
@@ -20,7 +22,7 @@ struct ReceivedBody: Sendable {
 
 /// Takes one body, in pieces.
 ///
-/// Its owner calls one member at a time, and none after `finish` or `discard`.
+/// Its owner calls one member at a time, and none after `finish` or `discard`; `discard` may come while it verifies.
 ///
 /// No user code runs inside `write`: a sink keeps the bytes, writes them to a file, or hands them over.
 protocol BodySink: AnyObject, Sendable {
@@ -28,15 +30,24 @@ protocol BodySink: AnyObject, Sendable {
     func write(_ data: Data) throws(RequestError)
     /// Whether so much waits to be written or read that no more should come.
     var isHeld: Bool { get }
-    /// The body is complete: put it in its place and tell, once, on any thread.
+    /// Whether what it takes is of the body that was asked for.
+    var counts: Bool { get }
+    /// The body is complete: check it, which may take its time, and call with what is wrong; on any thread, or never when it
+    /// is discarded meanwhile.
+    func verify(_ completion: @escaping @Sendable (RequestError?) -> Void)
+    /// The body is good: put it in its place and tell, once, on any thread.
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void)
-    /// The body is not wanted any more: remove what was made, then call; on any thread.
+    /// The body is not wanted any more: leave nothing behind but what can be continued, then call; on any thread.
     func discard(_ completion: @escaping @Sendable () -> Void)
 }
 
 extension BodySink {
     /// A sink that keeps up.
     var isHeld: Bool { false }
+    /// A sink of what was asked for.
+    var counts: Bool { true }
+    /// A sink that has nothing to check.
+    func verify(_ completion: @escaping @Sendable (RequestError?) -> Void) { completion(nil) }
     /// A sink that leaves nothing behind.
     func discard(_ completion: @escaping @Sendable () -> Void) { completion() }
 }
@@ -44,7 +55,7 @@ extension BodySink {
 extension BodyDestination {
     var isFile: Bool { if case .file = self { true } else { false } }
 
-    /// Makes the sink for the body of an acceptable answer.
+    /// Makes the sink for the body of an acceptable answer, unless that goes into a file.
     func makeSink(
         _ core: RequestCore, for head: ResponseHead, calls: @autoclosure () -> SinkCalls
     ) throws(RequestError) -> any BodySink {
@@ -55,37 +66,9 @@ extension BodyDestination {
             }
             return MemorySink(limit: core.maximumBodyBytes)
         case .nowhere: return MemorySink(limit: 0, truncates: true)
-        case .file(let file): return FileSink(target: file, calls: calls())
+        case .file: throw RequestError(.destinationUnwritable, "the download is over")
         case .stream(let makeStream): return StreamSink(makeStream, limit: core.maximumBodyBytes, calls: calls())
         case .chunks(let buffer): return try buffer.makeSink(limit: core.maximumBodyBytes, calls: calls())
-        }
-    }
-
-    /// Fails when the destination can be seen to be unwritable before anything is sent.
-    func checkWritable() throws(RequestError) {
-        guard case .file(let file) = self else { return }
-        let directory = file.deletingLastPathComponent().path
-        var isDirectory: ObjCBool = false
-        guard FileManager.default.fileExists(atPath: directory, isDirectory: &isDirectory), isDirectory.boolValue else {
-            throw RequestError(
-                .destinationUnwritable, "nothing was sent: the directory \(directory) does not exist; make it first")
-        }
-        guard file.lastPathComponent.utf8.count <= 255 else {
-            throw RequestError(.destinationUnwritable, "nothing was sent: the file name is longer than 255 bytes")
-        }
-        // A rename over a device or a pipe would replace it by a file.
-        var status = stat()
-        if lstat(file.path, &status) == 0 {
-            let kind = status.st_mode & S_IFMT
-            guard kind == S_IFREG || kind == S_IFLNK else {
-                throw RequestError(
-                    .destinationUnwritable,
-                    "nothing was sent: \(file.path) is \(kind == S_IFDIR ? "a directory" : "not a regular file")")
-            }
-        }
-        guard access(directory, W_OK) == 0 else {
-            throw RequestError(
-                .destinationUnwritable, "nothing was sent: the directory \(directory) may not be written to")
         }
     }
 }

@@ -17,6 +17,8 @@ public struct AttemptRecord: Sendable, Hashable {
         case intercepted(after: Duration)
         /// The operation was suspended, and its transport cannot pause.
         case suspended
+        /// What was left of a download could not be continued: the whole was asked for.
+        case startOver
     }
 
     /// The number of the attempt, from 1.
@@ -52,7 +54,7 @@ public struct AttemptRecord: Sendable, Hashable {
         self.next = next
         self.transfer = transfer
         // What an operation has counted until then came with the answer to an earlier attempt.
-        if response == nil { (self.transfer.receivedBytes, self.transfer.expectedBytes) = (0, nil) }
+        if response == nil { self.transfer.forgetReceived() }
         self.metrics = metrics
     }
 
@@ -83,6 +85,7 @@ extension AttemptRecord.Next: CustomStringConvertible, CustomReflectable {
         case .retry(let delay): "a retry after \(delay.words)"
         case .intercepted(let delay): "another attempt after \(delay.words), as an interceptor asked"
         case .suspended: "suspended"
+        case .startOver: "started over"
         }
     }
     /// The description only: a reflection would show what descriptions leave out.

@@ -66,6 +66,7 @@ public struct RetryPolicy: Sendable, Hashable {
     /// What another attempt cannot help, or must not have: no list of a policy and no transport says otherwise.
     private static let finalCodes: Set<RequestError.Code> = [
         .cancelled, .deadlineExceeded, .tlsFailed, .decodingFailed, .bodyTooLarge, .bodyNotReplayable, .invalidRequest,
+        .diskFull, .destinationExists, .destinationInUse,
         .tooManyRedirects, .redirectRefused, .dependencyFailed, .dependencyCycle, .managerShutDown,
     ]
 

@@ -70,10 +70,26 @@ extension RequestError {
         ///
         /// Retry: no, unless with a larger limit.
         public static let bodyTooLarge = Code(rawValue: "bodyTooLarge")
-        /// The file or stream could not be written: missing directory, no permission, disk full.
+        /// The file or stream could not be written: missing directory, no permission.
         ///
         /// Retry: no.
         public static let destinationUnwritable = Code(rawValue: "destinationUnwritable")
+        /// The disk has no room for the file; what has been received of it stays where it can be continued.
+        ///
+        /// Retry: when there is room.
+        public static let diskFull = Code(rawValue: "diskFull")
+        /// The file exists, and is not to be replaced.
+        ///
+        /// The caller, see ``ExistingFile``. Retry: no.
+        public static let destinationExists = Code(rawValue: "destinationExists")
+        /// Another download to the same file is under way, in this process or another.
+        ///
+        /// Retry: when that has ended.
+        public static let destinationInUse = Code(rawValue: "destinationInUse")
+        /// What was received is not the file: its digest or its length is another. Nothing of it is kept.
+        ///
+        /// The server, whoever stands between, or a wrong digest. Retry: it may help, from another server rather.
+        public static let integrityFailed = Code(rawValue: "integrityFailed")
         /// The body of the request cannot be had as it was declared: a file is missing, may not be read or changes its size
         /// while it is sent, a stream or sequence fails or has another length.
         ///

@@ -57,13 +57,16 @@ extension RequestManager {
         return chunks
     }
 
-    /// Downloads to a file: a temporary name beside it, then a rename.
+    /// Downloads to a file, and continues what an earlier download to it has left.
     ///
-    /// See ``Request/saved(to:)``.
+    /// See ``Request/saved(to:verifying:existing:permissions:)``.
     ///
     /// - Returns: the operation, enqueued.
     @discardableResult
-    public func download(_ request: Request<Data>, to file: URL) -> RequestOperation<URL> {
-        enqueue(request.saved(to: file))
+    public func download(
+        _ request: Request<Data>, to file: URL, verifying digest: FileDigest? = nil,
+        existing: ExistingFile = .overwrite
+    ) -> RequestOperation<URL> {
+        enqueue(request.saved(to: file, verifying: digest, existing: existing))
     }
 }

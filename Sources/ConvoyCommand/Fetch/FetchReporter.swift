@@ -142,7 +142,7 @@ private struct OpenRequest {
             failedCount += 1
             return .retrying(
                 attempt: failedCount, failure: record.failure, statusCode: record.statusCode, delay: delay)
-        case .outcome, .intercepted, .suspended: return nil
+        case .outcome, .intercepted, .suspended, .startOver: return nil
         }
     }
 }

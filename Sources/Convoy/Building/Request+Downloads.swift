@@ -1,0 +1,66 @@
+// The body into a file: whole, verified, continued where an earlier one stopped.
+import Foundation
+
+extension Request {
+    /// The same request with the body written to a file; the output is the file's URL.
+    ///
+    /// Bytes go to a part beside the target, `.NAME.convoy-part`. Only when the body is complete, has its length and its
+    /// digest and is on the disk, the part is renamed to the target: the target is absent, or as it was before, or whole.
+    ///
+    /// What has been received survives a failure, a cancellation and the end of the process: the same download, also in
+    /// another process, continues where it stopped. It asks for the rest only (`Range`), and only of the same version
+    /// (`If-Range` with a strong entity tag, or a modification date that is one, RFC 9110, section 13.1.5). From a server
+    /// that cannot do this, or whose file has changed, it begins anew; where the answer has no such validator, nothing is
+    /// left behind. Nothing is kept that shows the URL. A part that is never asked for again stays until you remove it.
+    ///
+    /// The server is asked for no content coding, unless the request asks for one; such a download, one with a `Range` or
+    /// a condition of its own, and any but a GET without a body begin anew each time.
+    ///
+    /// - Parameters:
+    ///   - file: a file URL; its directory must exist.
+    ///   - digest: what the file must hash to; otherwise it ends with `.integrityFailed` and nothing is kept. Without one,
+    ///     a digest that the server sends (`Repr-Digest`, RFC 9530, or `Digest`) is held to.
+    ///   - existing: what happens when the file exists; it is replaced by default.
+    ///   - permissions: the mode of the file, of which the process's mask takes its part.
+    /// - Errors: `.destinationInUse` at once when another download to this file is under way, in any process;
+    ///   `.destinationExists`, `.diskFull`, `.destinationUnwritable`, `.integrityFailed`.
+    public func saved(
+        to file: URL, verifying digest: FileDigest? = nil, existing: ExistingFile = .overwrite,
+        permissions: UInt16 = 0o666
+    ) -> Request<URL> {
+        saved(
+            DownloadPlan(
+                target: .file(file), digest: digest, existing: existing, permissions: mode_t(permissions & 0o7777)))
+    }
+
+    /// The same request with the body written to a file in a directory; the output is the file's URL.
+    ///
+    /// As ``saved(to:verifying:existing:permissions:)``, and the name is the one that the server proposes
+    /// (`Content-Disposition`, RFC 6266) or the last part of the URL that answered, made safe: one visible name in this
+    /// directory, whatever the server says.
+    ///
+    /// - Parameters:
+    ///   - directory: a file URL; it must exist.
+    ///   - digest: what the file must hash to.
+    ///   - existing: what happens when there is a file of that name; the new one gets a number by default. The name is
+    ///     known when the answer has come: ``ExistingFile/skip`` saves no transfer here.
+    ///   - permissions: the mode of the file, of which the process's mask takes its part.
+    public func saved(
+        in directory: URL, verifying digest: FileDigest? = nil, existing: ExistingFile = .rename,
+        permissions: UInt16 = 0o666
+    ) -> Request<URL> {
+        saved(
+            DownloadPlan(
+                target: .directory(directory), digest: digest, existing: existing,
+                permissions: mode_t(permissions & 0o7777)))
+    }
+
+    private func saved(_ plan: DownloadPlan) -> Request<URL> {
+        var core = to(.file(plan))
+        core.defect = core.defect ?? plan.defect
+        return Request<URL>(core: core) { body, _ in
+            guard let file = body.file else { throw RequestError(.destinationUnwritable, "there is no file") }
+            return file
+        }
+    }
+}

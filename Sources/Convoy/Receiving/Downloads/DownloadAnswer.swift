@@ -1,0 +1,104 @@
+// What an answer means for what is there already: RFC 9110, sections 13.1.5, 14.4 and 15.3.7.
+import Foundation
+
+/// From where a download goes on.
+struct ResumePoint: Hashable, Sendable {
+    /// How many bytes are there.
+    let byteCount: Int64
+    let validator: Validator
+    /// The length of the whole, where it is known.
+    let totalBytes: Int64?
+
+    /// What the request says so that only the rest is sent, and only of the same representation.
+    func add(to headerFields: inout HeaderFields) {
+        headerFields["Range"] = "bytes=\(byteCount)-"
+        headerFields["If-Range"] = validator.fieldValue
+    }
+}
+
+/// What an answer is for a download; a value, decided by the head alone.
+enum DownloadAnswer: Hashable, Sendable {
+    /// Its body is the file from this byte on, 0 for all of it.
+    case body(from: Int64, totalBytes: Int64?)
+    /// Nothing is missing of what is there.
+    case isWhole(byteCount: Int64)
+    /// It does not continue what is there, which is left alone; whether the whole may be asked for instead.
+    case lie(reason: String, canStartOver: Bool)
+    /// It is not acceptable, and says nothing about what is there.
+    case refused
+
+    var canStartOver: Bool { if case .lie(_, let canStartOver) = self { canStartOver } else { false } }
+
+    /// - Parameters:
+    ///   - point: what was asked to be continued; nil when the whole was asked for.
+    ///   - asksForRange: whether the caller asked for a range himself.
+    ///   - isRefused: whether the request does not accept the status.
+    init(_ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool) {
+        switch (head.statusCode, point) {
+        case (206, let point?):
+            self = Self.partial(head, continuing: point)
+        case (416, let point?):
+            self = Self.unsatisfied(head, continuing: point)
+        case (206, nil) where !asksForRange && !isRefused:
+            self = .lie(reason: "the server sent a range (206) where the whole was asked for", canStartOver: false)
+        default:
+            let isPlain = head.statusCode == 200 && !head.isEncoded
+            self = isRefused ? .refused : .body(from: 0, totalBytes: isPlain ? head.expectedBytes : nil)
+        }
+    }
+
+    private static func partial(_ head: ResponseHead, continuing point: ResumePoint) -> DownloadAnswer {
+        func lie(_ reason: String) -> DownloadAnswer { .lie(reason: reason, canStartOver: true) }
+        guard !head.isEncoded else { return lie("the server sent the range in a content coding") }
+        let fields = head.headerFields.values(of: "Content-Range")
+        guard let field = fields.first, fields.count == 1 else {
+            return lie("the server sent a range (206) without saying which")
+        }
+        guard let content = ContentRange(field), let range = content.range else {
+            return lie("the server sent a range (206) that is none: \(field.debugDescription)")
+        }
+        guard range.lowerBound == point.byteCount else {
+            return lie("the server sent the bytes from \(range.lowerBound) on, asked for those from \(point.byteCount)")
+        }
+        if let total = content.totalBytes, let expected = point.totalBytes, total != expected {
+            return lie("the server sent a range of \(total) bytes, where the whole had \(expected)")
+        }
+        if let expected = head.expectedBytes, expected != Int64(range.count) {
+            return lie("the server announced \(expected) bytes for a range of \(range.count)")
+        }
+        guard !point.validator.contradicts(head) else { return lie("the server sent a range of another version") }
+        return .body(from: point.byteCount, totalBytes: content.totalBytes ?? point.totalBytes)
+    }
+
+    private static func unsatisfied(_ head: ResponseHead, continuing point: ResumePoint) -> DownloadAnswer {
+        let content = head.headerFields["Content-Range"].flatMap(ContentRange.init)
+        guard let content, content.range == nil, content.totalBytes == point.byteCount,
+            point.totalBytes ?? point.byteCount == point.byteCount, !point.validator.contradicts(head)
+        else {
+            return .lie(
+                reason: "the server has nothing behind the \(point.byteCount) bytes that are there", canStartOver: true)
+        }
+        return .isWhole(byteCount: point.byteCount)
+    }
+}
+
+extension TransferProgress {
+    /// Begins anew with an answer: what is there counts as received where the answer continues it.
+    mutating func begin(_ head: ResponseHead, _ answer: DownloadAnswer?) {
+        switch answer {
+        case .body(let offset, let total):
+            resumedBytes = offset
+            expectedBytes = total ?? head.expectedBytes.map { $0.addingReportingOverflow(offset).partialValue }
+        case .isWhole(let byteCount): (resumedBytes, expectedBytes) = (byteCount, byteCount)
+        case .lie, .refused, nil: (resumedBytes, expectedBytes) = (0, head.expectedBytes)
+        }
+        receivedBytes = resumedBytes
+    }
+}
+
+extension ResponseHead {
+    /// Whether the body is in a content coding (RFC 9110, section 8.4): its bytes are not those of the file.
+    var isEncoded: Bool {
+        headerFields.values(of: "Content-Encoding").contains { !$0.isEmpty && $0.lowercased() != "identity" }
+    }
+}

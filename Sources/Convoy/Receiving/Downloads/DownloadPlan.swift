@@ -1,0 +1,111 @@
+// What a download is to become.
+import Foundation
+
+/// What happens when the file that a download is for exists already.
+public enum ExistingFile: String, Sendable, CaseIterable {
+    /// It is replaced when the new one is complete; until then it stays as it is.
+    case overwrite
+    /// The request fails with `.destinationExists`, before anything is sent where that can be known.
+    case fail
+    /// The new one is called `name-1.ext`, or the next number that is free.
+    case rename
+    /// It stays, and nothing is sent: the file is the output at once.
+    ///
+    /// With a digest only if it has that digest; a file that has another one is replaced.
+    case skip
+}
+
+/// What a download is to become: a value, kept beside the request.
+struct DownloadPlan: Sendable {
+    enum Target: Sendable {
+        case file(URL)
+        /// The name comes from the answer, or from the URL.
+        case directory(URL)
+    }
+
+    var target: Target
+    var digest: FileDigest?
+    var existing = ExistingFile.overwrite
+    /// The mode of the file, of which the process's mask takes its part.
+    var permissions: mode_t = 0o666
+
+    var directory: URL {
+        switch target {
+        case .file(let file): file.deletingLastPathComponent()
+        case .directory(let directory): directory
+        }
+    }
+
+    /// Why no file can be made like this, whatever comes.
+    var defect: String? {
+        let url =
+            switch target {
+            case .file(let url), .directory(let url): url
+            }
+        guard url.isFileURL else { return "the destination \(url.redactedString) is not a file URL" }
+        return digest?.defect
+    }
+
+    /// Fails when it can be seen before anything is sent that the file cannot be made.
+    func checkWritable() throws(RequestError) {
+        let directory = directory.path
+        var isDirectory: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: directory, isDirectory: &isDirectory), isDirectory.boolValue else {
+            throw RequestError(
+                .destinationUnwritable, "nothing was sent: the directory \(directory) does not exist; make it first")
+        }
+        guard case .file(let file) = target else { return }
+        guard file.lastPathComponent.utf8.count <= 255 else {
+            throw RequestError(.destinationUnwritable, "nothing was sent: the file name is longer than 255 bytes")
+        }
+        // A rename over a device or a pipe would replace it by a file.
+        var status = stat()
+        guard lstat(file.path, &status) == 0 else { return }
+        let kind = status.st_mode & S_IFMT
+        guard kind == S_IFREG || kind == S_IFLNK else {
+            throw RequestError(
+                .destinationUnwritable,
+                "nothing was sent: \(file.path) is \(kind == S_IFDIR ? "a directory" : "not a regular file")")
+        }
+    }
+
+    /// The name that the part is made from: the file's, or one that stands for the URL.
+    func partStem(_ request: PreparedRequest) -> String {
+        switch target {
+        case .file(let file): file.lastPathComponent
+        case .directory: String(request.downloadKey.prefix(32))
+        }
+    }
+
+    /// What the file is to be called, once the answer is known.
+    func fileName(_ head: ResponseHead, of request: PreparedRequest) -> String {
+        switch target {
+        case .file(let file): file.lastPathComponent
+        case .directory:
+            head.headerFields.proposedFileName.map { FileName.safe($0) }
+                ?? FileName.proposed(by: head.url ?? request.url)
+        }
+    }
+}
+
+extension PreparedRequest {
+    /// What a download is recognised by: the SHA-256 of its URL, which may have a secret in it.
+    var downloadKey: String {
+        var components = URLComponents(url: url, resolvingAgainstBaseURL: true)
+        components?.user = nil
+        components?.password = nil
+        components?.fragment = nil
+        return SHA256.digest(of: Data((components?.string ?? url.absoluteString).utf8)).hexadecimal
+    }
+
+    /// Whether its answer is a file whose parts can be asked for.
+    ///
+    /// Not when the caller asks for ranges or codings himself: what he gets is not the representation from its start.
+    var canBeContinued: Bool {
+        method == .get && body == nil
+            && ![
+                "Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
+                "Accept-Encoding",
+            ].contains { headerFields.contains($0) }
+    }
+}

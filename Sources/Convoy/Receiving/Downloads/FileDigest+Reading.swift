@@ -1,0 +1,27 @@
+// The digest of a file that is there.
+import Foundation
+
+extension FileDigest {
+    /// Reads a file and makes its digest.
+    ///
+    /// - Parameter isWanted: asked before each MiB; nil is returned when it is not.
+    static func ofFile(
+        _ path: String, _ algorithm: Algorithm, while isWanted: () -> Bool
+    ) throws(RequestError) -> FileDigest? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw .file("could not be read", path, errno) }
+        defer { close(descriptor) }
+        var digest = RunningDigest(algorithm)
+        var buffer = [UInt8](repeating: 0, count: 1 << 20)
+        while isWanted() {
+            let count = buffer.withUnsafeMutableBytes { bytes in
+                let count = read(descriptor, bytes.baseAddress, bytes.count)
+                if count > 0 { digest.update(UnsafeRawBufferPointer(rebasing: bytes[..<count])) }
+                return count
+            }
+            if count == 0 { return digest.finish() }
+            if count < 0, errno != EINTR { throw .file("could not be read", path, errno) }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,181 @@
+// The file that a download is written to, under a name of its own beside the target.
+import Foundation
+
+/// A part: an open, locked file that nobody else writes to.
+///
+/// Used by one thread at a time. Its lock ends with the process, however that ends.
+final class PartFile {
+    let path: String
+    /// How many bytes it has.
+    private(set) var byteCount: Int64
+    /// Whether it was there before.
+    let wasThere: Bool
+    /// The open descriptor; -1 when closed.
+    private var descriptor: Int32
+
+    private init(path: String, descriptor: Int32, byteCount: Int64, wasThere: Bool) {
+        (self.path, self.descriptor, self.byteCount, self.wasThere) = (path, descriptor, byteCount, wasThere)
+    }
+
+    deinit { close() }
+
+    /// Opens the part or makes it, and locks it.
+    ///
+    /// What is not a regular file of our own with one name (a link that somebody planted) is taken away, not written to.
+    ///
+    /// - Throws: `.destinationInUse` when another download has it.
+    static func open(_ path: String, permissions: mode_t) throws(RequestError) -> PartFile {
+        // Whoever had it may rename or remove it between our opening and locking it: look again, a bounded number of times.
+        for _ in 0..<16 {
+            let descriptor = Foundation.open(
+                path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, permissions)
+            guard descriptor >= 0 else {
+                guard errno == ELOOP || errno == ENXIO, unlink(path) == 0 else {
+                    throw .file("could not be created", path, errno)
+                }
+                continue
+            }
+            var (opened, named) = (stat(), stat())
+            let problem = lock(descriptor)
+            guard problem == 0, fstat(descriptor, &opened) == 0 else {
+                let code = problem == 0 ? errno : problem
+                Foundation.close(descriptor)
+                guard code != EWOULDBLOCK else { throw .inUse(path) }
+                throw .file("could not be locked", path, code)
+            }
+            let isNamed =
+                lstat(path, &named) == 0 && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev
+            let isOurs = opened.st_mode & S_IFMT == S_IFREG && opened.st_nlink == 1 && opened.st_uid == geteuid()
+            if isNamed, isOurs {
+                return PartFile(
+                    path: path, descriptor: descriptor, byteCount: Int64(opened.st_size), wasThere: opened.st_size > 0)
+            }
+            if isNamed { unlink(path) }
+            Foundation.close(descriptor)
+        }
+        throw .file("could not be created", path, EBUSY)
+    }
+
+    private static func lock(_ descriptor: Int32) -> Int32 {
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 { if errno != EINTR { return errno } }
+        return 0
+    }
+
+    /// Appends bytes; those that could be written stay when it fails.
+    func append(_ bytes: UnsafeRawBufferPointer) throws(RequestError) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = UnsafeRawBufferPointer(rebasing: rest)
+            let written = pwrite(descriptor, piece.baseAddress, piece.count, off_t(byteCount))
+            if written > 0 {
+                rest = rest.dropFirst(written)
+                byteCount += Int64(written)
+            } else if written == 0 || errno != EINTR {
+                throw .file("could not be written", path, written == 0 ? ENOSPC : errno)
+            }
+        }
+    }
+
+    /// Reads bytes that are there.
+    ///
+    /// - Returns: how many; 0 at the end.
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(RequestError) -> Int {
+        while true {
+            let count = pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset))
+            if count >= 0 { return count }
+            if errno != EINTR { throw .file("could not be read", path, errno) }
+        }
+    }
+
+    /// Cuts off what is behind so many bytes.
+    func truncate(to count: Int64) throws(RequestError) {
+        guard byteCount != count else { return }
+        while ftruncate(descriptor, off_t(count)) != 0 {
+            if errno != EINTR { throw .file("could not be cut", path, errno) }
+        }
+        byteCount = count
+    }
+
+    /// Returns when the bytes are on the disk.
+    func synchronize() throws(RequestError) {
+        guard PartFile.synchronize(descriptor) == 0 else { throw .file("could not be written", path, errno) }
+    }
+
+    /// Gives it its name.
+    ///
+    /// - Parameter replaces: whether a file of that name is replaced.
+    /// - Returns: whether it has the name; false when there is a file of that name which must stay.
+    func rename(to target: String, replaces: Bool) throws(RequestError) -> Bool {
+        if replaces {
+            guard Foundation.rename(path, target) == 0 else {
+                throw .file("could not be put in its place", target, errno)
+            }
+            return true
+        }
+        // A link is made only where there is nothing; a rename would replace what came there a moment ago.
+        if link(path, target) == 0 {
+            unlink(path)
+            return true
+        }
+        if errno == EEXIST { return false }
+        // Some file systems have no hard links.
+        var status = stat()
+        guard lstat(target, &status) != 0 else { return false }
+        return try rename(to: target, replaces: true)
+    }
+
+    func setPermissions(_ permissions: mode_t) { _ = fchmod(descriptor, permissions) }
+
+    func remove() { unlink(path) }
+
+    /// Gives the lock back.
+    func close() {
+        guard descriptor >= 0 else { return }
+        Foundation.close(descriptor)
+        descriptor = -1
+    }
+
+    /// How many bytes a file system has left for such a file; nil when it does not tell.
+    var freeBytes: Int64? {
+        var status = statvfs()
+        guard fstatvfs(descriptor, &status) == 0 else { return nil }
+        let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return overflow ? nil : Int64(clamping: bytes)
+    }
+
+    /// - Returns: 0, or -1 with `errno`.
+    static func synchronize(_ descriptor: Int32) -> Int32 {
+        #if canImport(Darwin)
+            // `fsync` leaves the bytes in the drive's own memory there.
+            if fcntl(descriptor, F_FULLFSYNC) == 0 { return 0 }
+        #endif
+        while fsync(descriptor) != 0 { if errno != EINTR { return -1 } }
+        return 0
+    }
+
+    /// Returns when the names in a directory are on the disk; where that cannot be done, without it.
+    static func synchronize(directory: String) {
+        let descriptor = Foundation.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { return }
+        _ = synchronize(descriptor)
+        Foundation.close(descriptor)
+    }
+}
+
+extension RequestError {
+    /// Something about a file failed.
+    static func file(_ what: String, _ path: String, _ code: Int32) -> RequestError {
+        let reason = POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO)
+        let isFull = [ENOSPC, EDQUOT].contains(code)
+        return RequestError(
+            isFull ? .diskFull : .destinationUnwritable, "the file \(path) \(what): \(reason.localizedDescription)",
+            underlying: reason)
+    }
+
+    static func inUse(_ path: String) -> RequestError {
+        RequestError(
+            .destinationInUse,
+            "another download to the same file is under way: it has locked \(path); wait for it, or choose another file"
+        )
+    }
+}

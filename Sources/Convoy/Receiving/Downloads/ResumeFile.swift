@@ -1,0 +1,62 @@
+// The file that a record is kept in.
+import Foundation
+
+/// Reads, replaces and removes the record beside a part; only whoever has locked the part may.
+struct ResumeFile {
+    let path: String
+
+    /// The record; nil when there is none that is sound.
+    func read() -> ResumeRecord? {
+        let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        // One byte more than a record may have.
+        var bytes = [UInt8](repeating: 0, count: ResumeRecord.limitBytes + 1)
+        var count = 0
+        while count < bytes.count {
+            let next = bytes.withUnsafeMutableBytes { bytes in
+                Foundation.read(descriptor, bytes.baseAddress.map { $0 + count }, bytes.count - count)
+            }
+            if next < 0, errno == EINTR { continue }
+            guard next > 0 else { break }
+            count += next
+        }
+        return ResumeRecord(Data(bytes.prefix(count)))
+    }
+
+    /// Replaces the record, at once and whole.
+    ///
+    /// - Parameter synchronized: whether it returns when the record is on the disk.
+    func write(_ record: ResumeRecord, synchronized: Bool) throws(RequestError) {
+        let new = path + "-new"
+        // Left by a process that was killed: never written to, it may have other names.
+        if unlink(new) != 0, errno != ENOENT { throw .file("could not be removed", new, errno) }
+        let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw .file("could not be created", new, errno) }
+        var problem: Int32 = 0
+        record.data.withUnsafeBytes { bytes in
+            var rest = bytes[...]
+            while !rest.isEmpty, problem == 0 {
+                let piece = UnsafeRawBufferPointer(rebasing: rest)
+                let written = Foundation.write(descriptor, piece.baseAddress, piece.count)
+                if written > 0 {
+                    rest = rest.dropFirst(written)
+                } else if written == 0 || errno != EINTR {
+                    problem = written == 0 ? ENOSPC : errno
+                }
+            }
+        }
+        if problem == 0, synchronized, PartFile.synchronize(descriptor) != 0 { problem = errno }
+        if close(descriptor) != 0, problem == 0 { problem = errno }
+        if problem == 0, rename(new, path) != 0 { problem = errno }
+        guard problem == 0 else {
+            unlink(new)
+            throw .file("could not be written", path, problem)
+        }
+    }
+
+    func remove() {
+        unlink(path)
+        unlink(path + "-new")
+    }
+}

@@ -1,0 +1,88 @@
+// What is known about a part, kept beside it: the sidecar.
+import Foundation
+
+/// What the bytes of a part are of, and how many of them can be relied on.
+///
+/// As bytes: a line that names the format, the SHA-256 of what follows in hexadecimal, and JSON. What is not exactly that
+/// (cut short, damaged, another program's) is no record.
+struct ResumeRecord: Codable, Hashable, Sendable {
+    /// The state of a digest; it knows how many bytes it has taken.
+    struct SavedDigest: Codable, Hashable, Sendable {
+        var algorithm: FileDigest.Algorithm
+        var state: Data
+    }
+
+    /// See ``PreparedRequest/downloadKey``: no URL is kept, it may have a secret in it.
+    var key: String
+    var validator: Validator
+    /// The length of the whole, once it is known.
+    var totalBytes: Int64?
+    /// The boot of the system in which the part was written; nil where it has no name.
+    var boot: String?
+    /// How much of the part has been synchronised with the disk.
+    var syncedBytes: Int64 = 0
+    var digest: SavedDigest?
+
+    private static let heading = "convoy-resume 1\n"
+    static let limitBytes = 64 << 10
+
+    init(key: String, validator: Validator, totalBytes: Int64?, boot: String?) {
+        self.key = key
+        self.validator = validator
+        self.totalBytes = totalBytes
+        self.boot = boot
+    }
+
+    init?(_ data: Data) {
+        let bytes = Array(data)
+        let heading = Array(Self.heading.utf8)
+        let bodyStart = heading.count + 65
+        guard bytes.count > bodyStart, bytes.count <= Self.limitBytes, bytes.starts(with: heading),
+            bytes[bodyStart - 1] == UInt8(ascii: "\n")
+        else { return nil }
+        let body = Data(bytes[bodyStart...])
+        guard bytes[heading.count..<bodyStart - 1].elementsEqual(SHA256.digest(of: body).hexadecimal.utf8),
+            let record = try? JSONDecoder().decode(Self.self, from: body)
+        else { return nil }
+        self = record
+    }
+
+    /// The record as it is kept.
+    var data: Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        guard let body = try? encoder.encode(self) else { return Data() }
+        return Data(Self.heading.utf8) + Data(SHA256.digest(of: body).hexadecimal.utf8) + Data("\n".utf8) + body
+    }
+
+    /// How many bytes of a part can be continued; nil when none.
+    ///
+    /// What a process has written stays when the process is killed, and not when the system stops: after another boot
+    /// only what had been synchronised counts.
+    func usableBytes(ofPart byteCount: Int64, boot: String?) -> Int64? {
+        guard syncedBytes >= 0, byteCount >= syncedBytes else { return nil }
+        let usable = boot != nil && boot == self.boot ? byteCount : syncedBytes
+        guard usable > 0, usable <= totalBytes ?? .max else { return nil }
+        return usable
+    }
+}
+
+/// The boot of the system.
+enum Boot {
+    /// A name that is another one after every start of the system; nil where there is none.
+    static let name: String? = {
+        #if canImport(Darwin)
+            var length = 0
+            guard sysctlbyname("kern.bootsessionuuid", nil, &length, nil, 0) == 0, (1...128).contains(length) else {
+                return nil
+            }
+            var bytes = [UInt8](repeating: 0, count: length)
+            guard sysctlbyname("kern.bootsessionuuid", &bytes, &length, nil, 0) == 0 else { return nil }
+            return String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        #else
+            guard let data = FileManager.default.contents(atPath: "/proc/sys/kernel/random/boot_id"), !data.isEmpty
+            else { return nil }
+            return String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        #endif
+    }()
+}

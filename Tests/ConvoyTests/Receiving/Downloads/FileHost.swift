@@ -1,0 +1,68 @@
+// A server of files for download tests, without a network.
+import Foundation
+
+@testable import Convoy
+
+/// One version of a file as a server has it.
+struct FileVersion: Sendable, Hashable {
+    var content: Data
+    var headerFields: HeaderFields
+
+    init(_ content: Data, etag: String? = "\"v1\"", headerFields: HeaderFields = [:]) {
+        self.content = content
+        self.headerFields = headerFields
+        if let etag { self.headerFields["ETag"] = etag }
+    }
+
+    /// What nobody mistakes for another file: bytes that depend on their place and on the seed.
+    static func seeded(_ seed: UInt64, byteCount: Int) -> Data {
+        var generator = SeededGenerator(seed: seed)
+        var data = Data(capacity: byteCount + 8)
+        while data.count < byteCount { withUnsafeBytes(of: generator.next()) { data.append(contentsOf: $0) } }
+        return data.prefix(byteCount)
+    }
+
+    /// Answers as RFC 9110, section 14, asks for.
+    func answer(_ exchange: StubExchange, sending limit: Int = .max, thenFailing error: RequestError? = nil) {
+        let request = exchange.request.headerFields
+        var fields = headerFields
+        let isCurrent =
+            request["If-Range"].map { $0 == headerFields["ETag"] || $0 == headerFields["Last-Modified"] } ?? true
+        guard let start = request["Range"].flatMap(Self.start), isCurrent else {
+            return send(exchange, 200, fields, content, limit, error)
+        }
+        guard start < content.count else {
+            fields["Content-Range"] = "bytes */\(content.count)"
+            return send(exchange, 416, fields, Data("beyond".utf8), .max, nil)
+        }
+        fields["Content-Range"] = "bytes \(start)-\(content.count - 1)/\(content.count)"
+        send(exchange, 206, fields, content.dropFirst(start), limit, error)
+    }
+
+    func send(
+        _ exchange: StubExchange, _ statusCode: Int, _ fields: HeaderFields, _ body: Data, _ limit: Int = .max,
+        _ error: RequestError? = nil
+    ) {
+        exchange.respond(
+            ResponseHead(
+                statusCode: statusCode, headerFields: fields, url: exchange.request.url,
+                expectedBytes: Int64(body.count)))
+        for piece in body.prefix(limit).pieces(of: 40_000) { exchange.send(piece) }
+        exchange.finish(error)
+    }
+
+    private static func start(_ field: String) -> Int? {
+        guard field.hasPrefix("bytes="), field.hasSuffix("-") else { return nil }
+        return Int(field.dropFirst(6).dropLast())
+    }
+}
+
+extension Data {
+    func pieces(of count: Int) -> [Data] {
+        stride(from: 0, to: self.count, by: count).map { Data(dropFirst($0).prefix(count)) }
+    }
+}
+
+extension RequestError {
+    static let cut = RequestError(.connectionLost, "cut")
+}

@@ -1,0 +1,386 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Rows 33 to 39 of the table of faults, without a network: what is asked for, and what becomes of what is there.
+@Suite(.timeLimit(.minutes(1))) struct ResumingTests {
+    private let directory: TemporaryDirectory
+    private var target: URL { directory.file("target") }
+    private static let old = FileVersion.seeded(1, byteCount: 300_000)
+    private static let new = FileVersion.seeded(2, byteCount: 350_000)
+    private static let part = ".target.convoy-part"
+    private static let record = ".target.convoy-resume"
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func download(
+        _ request: Request<Data> = .stub("file"), verifying digest: FileDigest? = nil,
+        _ answer: @escaping @Sendable (StubExchange) -> Void
+    ) async throws -> (result: RequestOperation<URL>.Result, sent: [PreparedRequest]) {
+        let server = StubServer(answer: answer)
+        let sending = Sending(request.saved(to: target, verifying: digest), over: server.transport)
+        return (try await sending.result(), server.exchanges.events.map(\.request))
+    }
+
+    /// A download of the old version that is cut behind 100,000 bytes.
+    private func leavePart(of version: FileVersion = FileVersion(old)) async throws {
+        let (result, _) = try await download { version.answer($0, sending: 100_000, thenFailing: .cut) }
+        #expect(result.code == .connectionLost)
+        #expect(try directory.entries == [Self.part, Self.record])
+        #expect(try Data(contentsOf: directory.file(Self.part)) == Self.old.prefix(100_000))
+    }
+
+    private func expectTarget(_ content: Data, sourceLocation: SourceLocation = #_sourceLocation) throws {
+        #expect(try directory.entries == ["target"], sourceLocation: sourceLocation)
+        #expect(try Data(contentsOf: target) == content, sourceLocation: sourceLocation)
+    }
+
+    private func expectPart(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        #expect(try directory.entries == [Self.part, Self.record], sourceLocation: sourceLocation)
+        #expect(
+            try Data(contentsOf: directory.file(Self.part)) == Self.old.prefix(100_000), sourceLocation: sourceLocation)
+    }
+
+    /// Row 33.
+    @Test func restIsAskedForOfTheSameVersion() async throws {
+        try await leavePart()
+        let (result, sent) = try await download { FileVersion(Self.old).answer($0) }
+        let response = try result.get()
+        #expect(sent.map { $0.headerFields["Range"] } == ["bytes=100000-"])
+        #expect(sent[0].headerFields["If-Range"] == "\"v1\"")
+        #expect(sent[0].headerFields["Accept-Encoding"] == "identity")
+        #expect(response.statusCode == 206)
+        #expect(response.transfer.resumedBytes == 100_000)
+        #expect(response.transfer.receivedBytes == 300_000)
+        #expect(response.transfer.expectedBytes == 300_000)
+        try expectTarget(Self.old)
+    }
+
+    @Test func firstAttemptAsksForTheWholeWithoutCoding() async throws {
+        let (result, sent) = try await download { FileVersion(Self.old).answer($0) }
+        _ = try result.get()
+        #expect(sent[0].headerFields["Range"] == nil)
+        #expect(sent[0].headerFields["If-Range"] == nil)
+        #expect(sent[0].headerFields["Accept-Encoding"] == "identity")
+        try expectTarget(Self.old)
+    }
+
+    @Test func retryOfOneOperationContinues() async throws {
+        let server = StubServer { exchange in
+            let isFirst = exchange.request.headerFields["Range"] == nil
+            FileVersion(Self.old).answer(exchange, sending: isFirst ? 100_000 : .max, thenFailing: isFirst ? .cut : nil)
+        }
+        let request = Request.stub("file").retries(RetryPolicy(baseDelay: .zero)).saved(to: target)
+        let response = try await Sending(request, over: server.transport).response()
+        #expect(server.exchanges.events.map { $0.request.headerFields["Range"] } == [nil, "bytes=100000-"])
+        #expect(response.attempts.map(\.transfer.resumedBytes) == [0, 100_000])
+        try expectTarget(Self.old)
+    }
+
+    @Test func cancelledDownloadContinues() async throws {
+        let server = StubServer { exchange in
+            exchange.respond(
+                ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: 300_000))
+            exchange.send(Self.old.prefix(100_000))
+        }
+        let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)
+        _ = await sending.operation.received(bytes: 100_000).wait()
+        sending.operation.cancel()
+        #expect(try await sending.error().code == .cancelled)
+        try expectPart()
+        let (result, sent) = try await download { FileVersion(Self.old).answer($0) }
+        _ = try result.get()
+        #expect(sent.map { $0.headerFields["Range"] } == ["bytes=100000-"])
+        try expectTarget(Self.old)
+    }
+
+    /// Row 34.
+    @Test func changedFileStartsOver() async throws {
+        try await leavePart()
+        let (result, sent) = try await download { FileVersion(Self.new, etag: "\"v2\"").answer($0) }
+        #expect(try result.get().transfer.resumedBytes == 0)
+        #expect(sent.count == 1)
+        try expectTarget(Self.new)
+    }
+
+    @Test(arguments: [("W/\"v1\"", nil), (nil, nil), (nil, "Sat, 21 Nov 2026 10:00:00 GMT")] as [(String?, String?)])
+    func withoutStrongValidatorNothingIsLeft(etag: String?, modified: String?) async throws {
+        var version = FileVersion(Self.old, etag: etag)
+        version.headerFields["Last-Modified"] = modified
+        version.headerFields["Date"] = "Sat, 21 Nov 2026 10:00:00 GMT"
+        let (result, _) = try await download { [version] in version.answer($0, sending: 100_000, thenFailing: .cut) }
+        #expect(result.code == .connectionLost)
+        #expect(try directory.entries == [])
+    }
+
+    /// Row 35.
+    @Test func oldModificationDateIsAValidator() async throws {
+        var version = FileVersion(Self.old, etag: "W/\"v1\"")
+        version.headerFields["Last-Modified"] = "Sat, 21 Nov 2026 09:00:00 GMT"
+        version.headerFields["Date"] = "Sat, 21 Nov 2026 10:00:00 GMT"
+        try await leavePart(of: version)
+        let (result, sent) = try await download { [version] in version.answer($0) }
+        _ = try result.get()
+        #expect(sent[0].headerFields["If-Range"] == "Sat, 21 Nov 2026 09:00:00 GMT")
+        try expectTarget(Self.old)
+    }
+
+    /// Row 36.
+    @Test func serverThatIgnoresRangesIsTakenFromTheStart() async throws {
+        try await leavePart()
+        let (result, sent) = try await download { FileVersion(Self.old).send($0, 200, [:], Self.old) }
+        _ = try result.get()
+        #expect(sent.count == 1)
+        try expectTarget(Self.old)
+    }
+
+    private static let lies: [(name: String, fields: HeaderFields)] = [
+        ("start", ["Content-Range": "bytes 0-299999/300000"]),
+        ("one too many", ["Content-Range": "bytes 99999-299999/300000"]),
+        ("total", ["Content-Range": "bytes 100000-299999/400000"]),
+        ("length", ["Content-Range": "bytes 100000-299998/300000"]),
+        ("none", [:]),
+        ("unit", ["Content-Range": "lines 100000-299999/300000"]),
+        ("nonsense", ["Content-Range": "bytes 100000"]),
+        ("unsatisfied", ["Content-Range": "bytes */300000"]),
+        ("multipart", ["Content-Type": "multipart/byteranges; boundary=x"]),
+        ("version", ["Content-Range": "bytes 100000-299999/300000", "ETag": "\"v2\""]),
+        ("coding", ["Content-Range": "bytes 100000-299999/300000", "Content-Encoding": "gzip"]),
+    ]
+
+    /// Row 37.
+    @Test(arguments: lies.indices)
+    func rangeThatLiesIsNotTakenAndTheWholeIsAskedFor(index: Int) async throws {
+        try await leavePart()
+        let (result, sent) = try await download { exchange in
+            guard exchange.request.headerFields["Range"] != nil else { return FileVersion(Self.old).answer(exchange) }
+            FileVersion(Self.old).send(exchange, 206, Self.lies[index].fields, Self.old.dropFirst(100_000))
+        }
+        let response = try result.get()
+        #expect(sent.map { $0.headerFields["Range"] } == ["bytes=100000-", nil])
+        #expect(response.attempts.map(\.next) == [.startOver, .outcome])
+        try expectTarget(Self.old)
+    }
+
+    /// Row 37.
+    @Test func serverThatOnlyLiesLeavesThePartAlone() async throws {
+        try await leavePart()
+        let (result, sent) = try await download { exchange in
+            FileVersion(Self.old).send(
+                exchange, 206, ["Content-Range": "bytes 5-299999/300000"], Self.old.dropFirst(5))
+        }
+        #expect(result.code == .badResponse)
+        #expect(sent.count == 2)
+        try expectPart()
+    }
+
+    @Test func failureOfAnotherKindLeavesThePartAlone() async throws {
+        try await leavePart()
+        let (refused, _) = try await download { $0.answer(503) }
+        #expect(refused.code == .unacceptableStatus)
+        try expectPart()
+        let (lost, _) = try await download { $0.finish(.cut) }
+        #expect(lost.code == .connectionLost)
+        try expectPart()
+    }
+
+    /// Row 38.
+    @Test func nothingBehindTheEndMeansThatItIsWhole() async throws {
+        let whole = FileVersion(Self.old)
+        let (cut, _) = try await download { whole.answer($0, thenFailing: .cut) }
+        #expect(cut.code == .connectionLost)
+        let (result, sent) = try await download { whole.answer($0) }
+        let response = try result.get()
+        #expect(response.statusCode == 416)
+        #expect(response.transfer.receivedBytes == 300_000)
+        #expect(sent.map { $0.headerFields["Range"] } == ["bytes=300000-"])
+        try expectTarget(Self.old)
+    }
+
+    /// Row 38.
+    @Test(arguments: ["bytes */50000", "bytes */100000", "bytes */*", "bytes 0-1/2", nil])
+    func otherRefusalsOfTheRangeStartOver(field: String?) async throws {
+        try await leavePart()
+        let (result, sent) = try await download { exchange in
+            guard exchange.request.headerFields["Range"] != nil else {
+                return FileVersion(Self.new, etag: "\"v2\"").answer(exchange)
+            }
+            FileVersion(Self.old).send(exchange, 416, field.map { ["Content-Range": $0] } ?? [:], Data())
+        }
+        _ = try result.get()
+        #expect(sent.count == 2)
+        try expectTarget(Self.new)
+    }
+
+    /// Row 39.
+    @Test func codedAnswerIsNotContinued() async throws {
+        let version = FileVersion(Self.old, headerFields: ["Content-Encoding": "gzip"])
+        let (result, _) = try await download { version.answer($0, sending: 100_000, thenFailing: .cut) }
+        #expect(result.code == .connectionLost)
+        #expect(try directory.entries == [])
+    }
+
+    @Test(arguments: [
+        Request<Data>.stub("file").header("Range", "bytes=5-"), .stub("file").header("Accept-Encoding", "gzip"),
+        .stub("file").header("If-None-Match", "\"v1\""),
+        .post("http://stub/file").body(Data("x".utf8), contentType: "text/plain"),
+    ])
+    func requestWithItsOwnRangesIsSentAsItIs(request: Request<Data>) async throws {
+        let before = request.headerFields
+        let (result, sent) = try await download(request) { exchange in
+            FileVersion(Self.old).send(exchange, 200, ["ETag": "\"v1\""], Self.old, 100_000, .cut)
+        }
+        #expect(result.code == .connectionLost)
+        #expect(sent[0].headerFields["Range"] == before["Range"])
+        #expect(sent[0].headerFields["Accept-Encoding"] == before["Accept-Encoding"])
+        #expect(try directory.entries == [])
+    }
+
+    @Test func rangeOfTheCallersOwnIsTheFile() async throws {
+        let (result, _) = try await download(.stub("file").header("Range", "bytes=5-")) {
+            FileVersion(Self.old).answer($0)
+        }
+        #expect(try result.get().statusCode == 206)
+        try expectTarget(Self.old.dropFirst(5))
+    }
+
+    @Test func rangeThatNobodyAskedForIsAnError() async throws {
+        let (result, sent) = try await download { exchange in
+            FileVersion(Self.old).send(exchange, 206, ["Content-Range": "bytes 0-9/300000"], Self.old.prefix(10))
+        }
+        #expect(result.code == .badResponse)
+        #expect(sent.count == 1)
+        #expect(try directory.entries == [])
+    }
+
+    @Test func shorterRangeThanAskedForIsContinued() async throws {
+        try await leavePart()
+        let (result, sent) = try await download(Request.stub("file").retries(RetryPolicy(baseDelay: .zero))) {
+            exchange in
+            let start = exchange.request.headerFields["Range"] == "bytes=100000-" ? 100_000 : 200_000
+            let range = start..<start + 100_000
+            FileVersion(Self.old).send(
+                exchange, 206, ["Content-Range": "bytes \(start)-\(range.upperBound - 1)/300000"], Self.old[range])
+        }
+        _ = try result.get()
+        #expect(sent.map { $0.headerFields["Range"] } == ["bytes=100000-", "bytes=200000-"])
+        try expectTarget(Self.old)
+    }
+
+    // MARK: What is found
+
+    @Test func otherURLStartsOver() async throws {
+        try await leavePart()
+        let (result, sent) = try await download(.stub("other")) { FileVersion(Self.new).answer($0) }
+        _ = try result.get()
+        #expect(sent.map { $0.headerFields["Range"] } == [nil])
+        try expectTarget(Self.new)
+    }
+
+    /// A wrong address typed once costs nothing of what is there.
+    @Test func otherURLThatFailsLeavesThePartAlone() async throws {
+        try await leavePart()
+        let (result, _) = try await download(.stub("other")) { $0.answer(404) }
+        #expect(result.code == .unacceptableStatus)
+        try expectPart()
+    }
+
+    @Test(arguments: 0..<5)
+    func damagedRecordStartsOver(kind: Int) async throws {
+        try await leavePart()
+        let file = directory.file(Self.record)
+        var data = try Data(contentsOf: file)
+        switch kind {
+        case 0: data.removeLast()
+        case 1: data[data.count - 5] ^= 1
+        case 2: data = Data()
+        case 3: data = Data("[]".utf8)
+        default: data = Data(repeating: 0x20, count: 1_000_000)
+        }
+        try data.write(to: file)
+        let (result, sent) = try await download { FileVersion(Self.new).answer($0) }
+        _ = try result.get()
+        #expect(sent.map { $0.headerFields["Range"] } == [nil])
+        try expectTarget(Self.new)
+    }
+
+    @Test func partThatIsLongerThanTheFileStartsOver() async throws {
+        try await leavePart()
+        let handle = try FileHandle(forWritingTo: directory.file(Self.part))
+        try handle.truncate(atOffset: 300_001)
+        try handle.close()
+        let (result, sent) = try await download { FileVersion(Self.old).answer($0) }
+        _ = try result.get()
+        #expect(sent.map { $0.headerFields["Range"] } == [nil])
+        try expectTarget(Self.old)
+    }
+
+    @Test func recordOfAnotherPartIsRemoved() async throws {
+        try await leavePart()
+        try FileManager.default.removeItem(at: directory.file(Self.part))
+        let (result, _) = try await download { $0.answer(404) }
+        #expect(result.code == .unacceptableStatus)
+        #expect(try directory.entries == [])
+    }
+
+    /// Row 75: nothing beside the file shows where it comes from.
+    @Test func recordHasNoURL() async throws {
+        let secret = Request<Data>.get("http://user:hunter2@stub/file?token=s3cret")
+        let (result, _) = try await download(secret) { FileVersion(Self.old).answer($0, sending: 9, thenFailing: .cut) }
+        #expect(result.code == .connectionLost)
+        let text = String(decoding: try Data(contentsOf: directory.file(Self.record)), as: UTF8.self)
+        for word in ["hunter2", "s3cret", "stub"] { #expect(!text.contains(word)) }
+    }
+
+    // MARK: Digests
+
+    @Test func digestOfOldAndNewBytesIsChecked() async throws {
+        try await leavePart()
+        let digest = FileDigest.sha256(Data(SHA256.digest(of: Self.old)))
+        let (result, _) = try await download(verifying: digest) { FileVersion(Self.old).answer($0) }
+        #expect(try result.get().transfer.resumedBytes == 100_000)
+        try expectTarget(Self.old)
+    }
+
+    @Test func wrongDigestKeepsNothing() async throws {
+        let digest = FileDigest.sha512(Data(SHA512.digest(of: Self.new)))
+        let (result, sent) = try await download(verifying: digest) { FileVersion(Self.old).answer($0) }
+        #expect(result.code == .integrityFailed)
+        #expect((result.failure as? RequestError)?.message.contains(digest.hexadecimal) == true)
+        #expect(sent.count == 1)
+        #expect(try directory.entries == [])
+    }
+
+    /// What was put together of two files is not the file; the whole is.
+    @Test func wrongDigestOfWhatWasContinuedStartsOver() async throws {
+        try await leavePart()
+        let digest = FileDigest.sha256(Data(SHA256.digest(of: Self.new)))
+        // A server that gives another content the same entity tag.
+        let (result, sent) = try await download(verifying: digest) { exchange in
+            guard exchange.request.headerFields["Range"] != nil else { return FileVersion(Self.new).answer(exchange) }
+            let rest = Self.new.dropFirst(100_000).prefix(200_000)
+            FileVersion(Self.new).send(exchange, 206, ["Content-Range": "bytes 100000-299999/300000"], rest)
+        }
+        _ = try result.get()
+        #expect(sent.map { $0.headerFields["Range"] } == ["bytes=100000-", nil])
+        try expectTarget(Self.new)
+    }
+
+    @Test func digestOfTheServerIsHeldTo() async throws {
+        let wrong = Data(SHA256.digest(of: Self.new)).base64EncodedString()
+        let version = FileVersion(Self.old, headerFields: ["Repr-Digest": "sha-256=:\(wrong):"])
+        let (result, _) = try await download { version.answer($0) }
+        #expect(result.code == .integrityFailed)
+        #expect(try directory.entries == [])
+        let right = Data(SHA256.digest(of: Self.old)).base64EncodedString()
+        let good = FileVersion(Self.old, headerFields: ["Repr-Digest": "sha-256=:\(right):"])
+        _ = try await download { good.answer($0) }.result.get()
+        try expectTarget(Self.old)
+    }
+
+    @Test func badDigestIsADefect() async throws {
+        let request = Request.stub("file").saved(to: target, verifying: .sha256("abc"))
+        #expect(request.defect?.contains("64") == true)
+    }
+}
