@@ -297,18 +297,36 @@ final class Download: @unchecked Sendable {
             "what was received has the digest \(found), and \(expected) was expected; it has been thrown away")
     }
 
-    /// Puts the file in its place.
+    /// Puts the file in its place; told on any thread.
     ///
     /// - Thread: the queue.
-    func commit(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
+    func commit(
+        _ head: ResponseHead, of request: PreparedRequest,
+        _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
+    ) {
+        guard let part else { return completion(.failure(.file("is closed", plan.directory.path, EBADF))) }
+        let place: @Sendable () -> Result<URL, RequestError> = {
+            do throws(RequestError) { return .success(try self.place(head, of: request)) } catch {
+                return .failure(error)
+            }
+        }
+        // A large one goes to the disk by itself, a small one with others.
+        guard part.byteCount - lastCheckpoint.byteCount > Self.smallBytes else {
+            return part.commit(place, completion)
+        }
+        do throws(RequestError) { try part.synchronize() } catch { return completion(.failure(error)) }
+        let result = place()
+        PartFile.synchronize(directory: plan.directory.path)
+        completion(result)
+    }
+
+    private func place(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
         guard let part else { throw .file("is closed", plan.directory.path, EBADF) }
-        try part.synchronize()
         var name = stem
         if case .directory = plan.target { name = plan.fileName(head, of: request) }
-        let directory = plan.directory.path
         let base = name
         var number = 0
-        while try !part.rename(to: directory + "/" + name, replaces: plan.existing == .overwrite) {
+        while try !part.rename(to: plan.directory.path + "/" + name, replaces: plan.existing == .overwrite) {
             switch plan.existing {
             case .overwrite, .fail: throw plan.existsAlready(name)
             case .skip:
@@ -319,7 +337,6 @@ final class Download: @unchecked Sendable {
             number += 1
             name = FileName.numbered(base, number)
         }
-        PartFile.synchronize(directory: directory)
         return finishCommit(name)
     }
 

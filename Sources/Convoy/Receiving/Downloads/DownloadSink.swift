@@ -64,10 +64,8 @@ final class DownloadSink: BodySink {
 
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
         download.queue.async {
-            do throws(RequestError) {
-                completion(.success(ReceivedBody(file: try self.download.commit(self.head, of: self.request))))
-            } catch {
-                completion(.failure(error))
+            self.download.commit(self.head, of: self.request) { result in
+                completion(result.map { ReceivedBody(file: $0) })
             }
         }
     }

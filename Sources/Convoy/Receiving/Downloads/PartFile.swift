@@ -101,6 +101,15 @@ final class PartFile {
         guard PartFile.synchronize(descriptor) == 0 else { throw .file("could not be written", path, errno) }
     }
 
+    /// Has its bytes on the disk, then does what gives it its name, together with other files that are ready.
+    func commit(
+        _ place: @escaping @Sendable () -> Result<URL, RequestError>,
+        _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
+    ) {
+        DiskSync.of(descriptor).commit(
+            DiskSync.File(descriptor: descriptor, path: path, place: place, completion: completion))
+    }
+
     /// Gives it its name.
     ///
     /// - Parameter replaces: whether a file of that name is replaced.
@@ -123,8 +132,6 @@ final class PartFile {
         guard lstat(target, &status) != 0 else { return false }
         return try rename(to: target, replaces: true)
     }
-
-    func setPermissions(_ permissions: mode_t) { _ = fchmod(descriptor, permissions) }
 
     func remove() { unlink(path) }
 
