@@ -12,6 +12,8 @@ protocol HashFunction: Sendable {
 
 /// A hash function whose state can be kept and picked up again, by another process too.
 protocol ResumableHashFunction: HashFunction {
+    /// How many bytes it has taken, those before a saved state included.
+    var byteCount: UInt64 { get }
     /// Everything that is needed to go on: at most 300 bytes.
     var savedState: Data { get }
     /// Goes on from a saved state; nil when these bytes are not one of this function, undamaged.

@@ -33,6 +33,8 @@ struct SHA256: ResumableHashFunction {
         return words.indices.flatMap { words[$0].bigEndianBytes }
     }
 
+    var byteCount: UInt64 { buffer.totalBytes }
+
     var savedState: Data { SavedHashState(words: state, buffer: buffer).data(tag: Self.tag) }
 
     init?(savedState: Data) {

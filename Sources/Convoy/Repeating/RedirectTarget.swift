@@ -59,7 +59,7 @@ extension HeaderFields {
 
 extension String {
     /// The string without blanks and tabs around it, which are no part of a field's value (RFC 9110, section 5.5).
-    fileprivate var trimmedOfBlanks: String {
+    var trimmedOfBlanks: String {
         let isBlank = { (character: Character) in character == " " || character == "\t" }
         guard let start = firstIndex(where: { !isBlank($0) }), let end = lastIndex(where: { !isBlank($0) }) else {
             return ""

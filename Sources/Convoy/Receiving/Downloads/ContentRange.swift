@@ -1,0 +1,46 @@
+// Which part an answer carries: the Content-Range field, RFC 9110, section 14.4.
+
+/// The bytes that the content of an answer is, out of how many.
+struct ContentRange: Equatable, Sendable {
+    /// The positions of the bytes; nil when the server had none of those that were asked for (`bytes */100`).
+    let range: Range<Int64>?
+    /// The length of the whole; nil when the server does not know it (`bytes 5-9/*`).
+    let totalBytes: Int64?
+
+    /// Reads the value of a field; nil for anything but one range of bytes that can be.
+    ///
+    /// - Complexity: O(*n*).
+    init?(_ text: String) {
+        let text = text.trimmedOfBlanks
+        guard let blank = text.utf8.firstIndex(of: UInt8(ascii: " ")),
+            String(text[..<blank]).equalsIgnoringCase("bytes")
+        else { return nil }
+        let rest = text.utf8[text.utf8.index(after: blank)...]
+        let parts = rest.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        let (isTotalKnown, isSatisfied) = (!parts[1].isAsterisk, !parts[0].isAsterisk)
+        totalBytes = Self.number(parts[1])
+        guard isTotalKnown == (totalBytes != nil) else { return nil }
+        guard isSatisfied else {
+            range = nil
+            if !isTotalKnown { return nil }
+            return
+        }
+        let positions = parts[0].split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+        // The last position is one that has a next: the range ends there.
+        guard positions.count == 2, let first = Self.number(positions[0]), let last = Self.number(positions[1]),
+            first <= last, last < totalBytes ?? .max
+        else { return nil }
+        range = first..<last + 1
+    }
+
+    /// Digits alone; nil for anything else, a sign too, and for more than an `Int64` holds.
+    private static func number(_ digits: Substring.UTF8View) -> Int64? {
+        guard digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
+        return Int64(Substring(digits))
+    }
+}
+
+extension Substring.UTF8View {
+    fileprivate var isAsterisk: Bool { elementsEqual("*".utf8) }
+}

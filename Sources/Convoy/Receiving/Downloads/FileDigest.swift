@@ -1,0 +1,134 @@
+// What a complete file must hash to.
+import Foundation
+
+/// The digest that a file has when every byte of it is right.
+///
+/// ```swift
+/// let digest = FileDigest.sha256("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+/// digest == FileDigest("sha-256=BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD")  // true
+/// FileDigest.sha256("ba78").defect  // "a SHA-256 digest has 64 hexadecimal digits, and 4 were given"
+/// ```
+///
+/// A digest with a defect is the digest of no file. Digests are equal when function and bytes are; how they were written
+/// makes no difference.
+///
+/// ## Concurrency
+/// A value, for any thread.
+///
+/// ## Topics
+/// - ``sha256(_:)-(String)``
+/// - ``sha512(_:)-(String)``
+/// - ``init(_:)``
+/// - ``algorithm``
+/// - ``hexadecimal``
+/// - ``defect``
+public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
+    /// The hash function of a digest.
+    public enum Algorithm: String, Sendable, CaseIterable {
+        /// SHA-256, whose digests have 32 bytes.
+        case sha256
+        /// SHA-512, whose digests have 64 bytes.
+        case sha512
+
+        /// Its name in FIPS 180-4, and in header fields when case is left aside.
+        var name: String {
+            switch self {
+            case .sha256: "SHA-256"
+            case .sha512: "SHA-512"
+            }
+        }
+
+        /// The length of its digests.
+        var digestBytes: Int {
+            switch self {
+            case .sha256: 32
+            case .sha512: 64
+            }
+        }
+    }
+
+    /// The hash function.
+    public let algorithm: Algorithm
+    /// Why this is no digest, and what would be one; nil when all is well.
+    public let defect: String?
+    /// Empty when there is a defect.
+    private let bytes: [UInt8]
+
+    /// The digest in lower-case hexadecimal digits, two a byte; empty when there is a ``defect``.
+    public var hexadecimal: String { bytes.hexadecimal }
+
+    /// A SHA-256 digest out of 64 hexadecimal digits, in either case; anything else is a ``defect``.
+    public static func sha256(_ hexadecimal: String) -> FileDigest {
+        FileDigest(.sha256, hexadecimal: hexadecimal)
+    }
+
+    /// A SHA-512 digest out of 128 hexadecimal digits, in either case; anything else is a ``defect``.
+    public static func sha512(_ hexadecimal: String) -> FileDigest {
+        FileDigest(.sha512, hexadecimal: hexadecimal)
+    }
+
+    /// A SHA-256 digest out of its own 32 bytes, which are not hashed again; another number is a ``defect``.
+    public static func sha256(_ bytes: Data) -> FileDigest { FileDigest(.sha256, bytes: bytes) }
+
+    /// A SHA-512 digest out of its own 64 bytes, which are not hashed again; another number is a ``defect``.
+    public static func sha512(_ bytes: Data) -> FileDigest { FileDigest(.sha512, bytes: bytes) }
+
+    /// Reads a digest as lists have them; nil for anything that is none.
+    ///
+    /// That is `sha256:` or `sha-256=` and 64 hexadecimal digits, `sha512:` or `sha-512=` and 128, or the digits alone:
+    /// their number tells the function. Case makes no difference, blanks do.
+    public init?(_ text: String) {
+        let sign = text.utf8.firstIndex { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "=") }
+        let name = sign.map { String(text[..<$0]) }
+        let digits = sign.map { String(text[text.utf8.index(after: $0)...]) } ?? text
+        let algorithm = Algorithm.allCases.first { algorithm in
+            guard let name else { return digits.utf8.count == algorithm.digestBytes * 2 }
+            return name.equalsIgnoringCase(algorithm.rawValue) || name.equalsIgnoringCase(algorithm.name)
+        }
+        guard let algorithm else { return nil }
+        self.init(algorithm, hexadecimal: digits)
+        if defect != nil { return nil }
+    }
+
+    /// A digest out of its bytes.
+    init(_ algorithm: Algorithm, bytes: some Collection<UInt8>) {
+        self.algorithm = algorithm
+        let isRight = bytes.count == algorithm.digestBytes
+        self.bytes = isRight ? Array(bytes) : []
+        defect =
+            isRight
+            ? nil : "a \(algorithm.name) digest has \(algorithm.digestBytes) bytes, and \(bytes.count) were given"
+    }
+
+    private init(_ algorithm: Algorithm, hexadecimal: String) {
+        self.algorithm = algorithm
+        let digits = hexadecimal.utf8.compactMap(\.hexadecimalValue)
+        let (wanted, given) = (algorithm.digestBytes * 2, hexadecimal.unicodeScalars.count)
+        guard digits.count == given, given == wanted else {
+            bytes = []
+            // Not what was given: that may be anything, of any length.
+            defect =
+                "a \(algorithm.name) digest has \(wanted) hexadecimal digits, and "
+                + (digits.count == given
+                    ? "\(given) were given" : "only \(digits.count) of the \(given) characters given are such")
+            return
+        }
+        bytes = stride(from: 0, to: wanted, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+        defect = nil
+    }
+
+    /// The function's name and the digits, as `sha256:ba78…`, which ``init(_:)`` reads; or the ``defect`` in brackets.
+    public var description: String { "\(algorithm.rawValue):" + (defect.map { "(\($0))" } ?? hexadecimal) }
+}
+
+extension UInt8 {
+    /// What the byte stands for as a hexadecimal digit in ASCII, in either case; nil for any other byte.
+    var hexadecimalValue: UInt8? {
+        switch self {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,69 @@
+// What tells one state of a resource from another: validators, RFC 9110, section 8.8.
+import Foundation
+
+/// A strong validator: as long as it is the same, every byte is.
+enum Validator: Hashable, Codable, Sendable {
+    /// An entity tag, with its quotes (section 8.8.3).
+    case entityTag(String)
+    /// The moment of the last change, as the server wrote it (section 8.8.2).
+    case lastModified(String)
+
+    /// The strong validator in an answer, preferably its entity tag; nil when there is none.
+    ///
+    /// A field that occurs twice is none: nobody knows which of the two is meant.
+    ///
+    /// - Parameter now: says which century the two-digit years of the oldest form of dates are in.
+    init?(of head: ResponseHead, now: Date) {
+        if let tag = head.headerFields.onlyValue(of: "ETag"), tag.isStrongEntityTag {
+            self = .entityTag(tag)
+        } else if let text = head.headerFields.onlyValue(of: "Last-Modified"),
+            let modified = HTTPDate(text, now: now),
+            let sent = head.headerFields.onlyValue(of: "Date").flatMap({ HTTPDate($0, now: now) }),
+            // Within the second of a change there may be another one (section 8.8.2.2).
+            modified.secondsSince1970 < sent.secondsSince1970
+        {
+            self = .lastModified(text)
+        } else {
+            return nil
+        }
+    }
+
+    /// The value of an `If-Range` field (section 13.1.5).
+    var fieldValue: String {
+        switch self {
+        case .entityTag(let text), .lastModified(let text): text
+        }
+    }
+
+    /// Whether an answer is about another representation, by a validator of the same kind that is not the same.
+    ///
+    /// A weak entity tag differs from every strong one. What an answer leaves out contradicts nothing.
+    func contradicts(_ head: ResponseHead) -> Bool {
+        let name =
+            switch self {
+            case .entityTag: "ETag"
+            case .lastModified: "Last-Modified"
+            }
+        // Bytes, for strings are equal already when they mean the same characters.
+        return head.headerFields.values(of: name).contains {
+            !$0.trimmedOfBlanks.utf8.elementsEqual(fieldValue.utf8)
+        }
+    }
+}
+
+extension HeaderFields {
+    /// The value of a field that occurs once.
+    fileprivate func onlyValue(of name: String) -> String? {
+        let values = values(of: name)
+        return values.count == 1 ? values.first?.trimmedOfBlanks : nil
+    }
+}
+
+extension String {
+    /// Whether this is an entity tag without `W/`; any two quotes are, with characters between them that may be there.
+    fileprivate var isStrongEntityTag: Bool {
+        let (quote, bytes) = (UInt8(ascii: "\""), utf8)
+        guard bytes.count >= 2, bytes.first == quote, bytes.last == quote else { return false }
+        return bytes.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 != quote && $0 != 0x7F }
+    }
+}
