@@ -48,7 +48,7 @@ extension AnyRequestOperation {
 
     /// Ends what is under way, then lets go of a download's part: another one may have it when the outcome is told.
     private func close(_ attempt: Attempt?, _ afterwards: @escaping @Sendable () -> Void) {
-        let download = state.withLock { state -> Download? in
+        let download = state.withLock { state -> (any DownloadTarget)? in
             defer { state.course?.download = nil }
             return state.course?.download
         }

@@ -39,7 +39,7 @@ final class Course: @unchecked Sendable {
     private(set) lazy var streamQueue = DispatchQueue(label: "convoy.stream")
 
     /// The part of a download, from its first attempt on.
-    var download: Download?
+    var download: (any DownloadTarget)?
     /// Whether the next attempt asks for the whole, whatever is there; once.
     var startsOver = false
     private(set) var hasStartedOver = false

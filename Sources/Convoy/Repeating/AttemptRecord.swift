@@ -15,7 +15,7 @@ public struct AttemptRecord: Sendable, Hashable {
         case retry(after: Duration)
         /// An interceptor asked for another attempt, with a fresh token for example.
         case intercepted(after: Duration)
-        /// The operation was suspended, and its transport cannot pause.
+        /// The operation was suspended, and its transport cannot pause or what it downloads can be continued.
         case suspended
         /// What was left of a download could not be continued: the whole was asked for.
         case startOver
