@@ -30,6 +30,14 @@ extension TransportConformanceTests {
         #expect(request.body == body)
     }
 
+    /// As whoever wants none says.
+    @Test(arguments: ConformingTransport.all, [.seconds(Int64.max), .seconds(1 << 60)] as [Duration])
+    func longestIdleTimeoutIsOne(_ subject: ConformingTransport, _ timeout: Duration) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        _ = try await sent(Request<Data>.get(server.url()).idleTimeout(timeout), over: subject, to: server)
+    }
+
     @Test(arguments: ConformingTransport.all)
     func bytesSentAreCounted(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
