@@ -153,6 +153,16 @@ extension String {
         guard left.count == right.count else { return false }
         return zip(left, right).allSatisfy { $0 == $1 || ($0 ^ $1 == 0x20 && ($0 | 0x20).isASCIILetter) }
     }
+
+    /// Without the spaces and tabs around it: the optional white space of RFC 9110, section 5.6.3.
+    ///
+    /// By bytes, and nothing else: the white space of Unicode is part of a value.
+    var trimmingBlanks: String {
+        let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+        guard let first = utf8.firstIndex(where: { !isBlank($0) }), let last = utf8.lastIndex(where: { !isBlank($0) })
+        else { return "" }
+        return String(Substring(utf8[first...last]))
+    }
 }
 
 extension UInt8 {

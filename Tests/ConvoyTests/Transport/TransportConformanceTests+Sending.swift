@@ -59,6 +59,16 @@ extension TransportConformanceTests {
         #expect(request.value(of: "Content-Type") == "application/json")
     }
 
+    /// Only spaces and tabs are no part of a value (RFC 9110, section 5.5).
+    @Test(arguments: ConformingTransport.all, ["\u{A0}x\u{A0}", "\u{3000}x", "\u{200B}x\u{200B}", "\u{A0}"])
+    func whiteSpaceOfUnicodeIsPartOfAValue(_ subject: ConformingTransport, _ value: String) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let request = try await sent(
+            Request<Data>.get(server.url()).header("X-A", " \t\(value)\t "), over: subject, to: server)
+        #expect(request.values(of: "X-A").map { Array($0.utf8) } == [Array(value.utf8)])
+    }
+
     @Test(arguments: ConformingTransport.all)
     func bodyWithoutAContentTypeGetsNone(_ subject: ConformingTransport) async throws {
         let server = try TestServer()

@@ -43,7 +43,7 @@ extension PreparedRequest {
     /// The fields as curl takes them: `Name;` for one without a value, `Name:` for one of its own that is not wanted.
     private func headerLines(revealingSecrets: Bool, _ body: CURLBody) -> [String] {
         var lines = headerFields.filter { !$0.isFraming }.map { field in
-            let value = (revealingSecrets ? field.value : field.shownValue).trimmingCharacters(in: .whitespaces)
+            let value = (revealingSecrets ? field.value : field.shownValue).trimmingBlanks
             return value.isEmpty ? "\(field.name);" : "\(field.name): \(value)"
         }
         #if canImport(CLibcurl)
