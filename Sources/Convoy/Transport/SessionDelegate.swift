@@ -66,11 +66,12 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     }
 
     func urlSession(
-        _: URLSession, task _: URLSessionTask, willPerformHTTPRedirection _: HTTPURLResponse,
+        _: URLSession, task: URLSessionTask, willPerformHTTPRedirection _: HTTPURLResponse,
         newRequest _: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
         // The redirect is the answer. Following it here would carry credentials to another host and crash SCF.
-        completionHandler(nil)
+        // SCF traps when it is told of a task that has been cancelled meanwhile.
+        if task.state != .canceling { completionHandler(nil) }
     }
 
     func urlSession(
