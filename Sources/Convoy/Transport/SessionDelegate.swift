@@ -123,7 +123,7 @@ extension SessionDelegate.Entry {
         let code = (error as? URLError)?.code ?? .unknown
         if code == .cancelled, isChallenged, hasHead { return nil }
         let (kind, what) = kind(of: code, error.localizedDescription, isHTTPS: isHTTPS)
-        return RequestError(kind, "\(what) (\(error.localizedDescription))", underlying: error)
+        return RequestError(kind, "\(what) (\(error.localizedDescription))", underlying: error.withoutURL)
     }
 
     /// The kind of failure; where SCF has one code for many, by the beginning of libcurl's message, which is all there is.
@@ -183,5 +183,14 @@ extension ResponseHead {
         self.init(
             statusCode: response.statusCode, headerFields: fields, url: response.url,
             expectedBytes: length >= 0 ? length : nil)
+    }
+}
+
+extension Error {
+    /// The loader's error without the URL, which may have a password in it.
+    fileprivate var withoutURL: any Error {
+        guard let error = self as? URLError else { return self }
+        let names = ["NSErrorFailingURLKey", "NSErrorFailingURLStringKey"]
+        return URLError(error.code, userInfo: error.userInfo.filter { !names.contains($0.key) })
     }
 }
