@@ -13,7 +13,7 @@
 public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// One field line: a name and a value.
     public struct Field: Sendable, Hashable {
-        /// The name as it was given; compare with ``HeaderFields/subscript(_:)``, which ignores case.
+        /// The name as it was given; compare with ``HeaderFields/subscript(_:)->String?``, which ignores case.
         public var name: String
         /// The value as it was given.
         public var value: String
@@ -140,7 +140,7 @@ extension HeaderFields: CustomStringConvertible, CustomReflectable {
     /// The fields' descriptions.
     public var customMirror: Mirror { Mirror(self, unlabeledChildren: map(\.description)) }
 
-    /// Whether a field's value must not be shown: rule 18 of the design.
+    /// Whether a field's value must not be shown, and must not follow a redirect to another origin.
     static func isSecret(_ name: String) -> Bool {
         ["authorization", "cookie", "proxy-authorization", "set-cookie"].contains { $0.equalsIgnoringCase(name) }
     }

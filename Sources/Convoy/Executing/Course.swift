@@ -66,7 +66,7 @@ final class Course: @unchecked Sendable {
         return Callers(alarms: [deadlineAlarm, waitAlarm].compactMap { $0 }, task: interceptorTask)
     }
 
-    /// What an operation that has finished needs no more (rule 6); to be let go of outside the lock.
+    /// What an operation that has finished needs no more; to be let go of outside the lock.
     func takeRequests() -> (PreparedRequest?, PreparedRequest?, Response<Data>?) {
         defer { (request, adapted, carried) = (nil, nil, nil) }
         return (request, adapted, carried)

@@ -67,10 +67,11 @@ public struct AttemptRecord: Sendable, Hashable {
 }
 
 extension AttemptRecord: CustomStringConvertible, CustomReflectable {
-    /// One line, without credentials.
+    /// One line, without credentials: what came, after how long, and what followed.
     public var description: String {
         let what = statusCode.map(String.init) ?? failure?.description ?? "no answer"
-        return "\(number): \(request) (\(what))".oneLine
+        let followed = next == .outcome ? "" : ", then \(next)"
+        return "\(number): \(request) (\(what) after \(started.duration(to: ended).words))\(followed)".oneLine
     }
     /// The description only: a reflection would show what descriptions leave out.
     public var customMirror: Mirror { Mirror(self, children: ["attempt": description]) }
