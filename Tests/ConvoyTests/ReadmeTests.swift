@@ -81,23 +81,27 @@ import Testing
         let server = try makeServer()
         defer { server.shutDown() }
         let gate = Gate()
-        server.enqueue(.generated(byteCount: 100_000).stalling(afterBodyBytes: 50_000, until: gate))
-        server.enqueue(.generated(byteCount: 100_000))
+        let reply = Reply.resource(generatedByteCount: 100_000, etag: "\"v1\"")
+        server.enqueue(reply.stalling(afterBodyBytes: 50_000, until: gate))
+        server.enqueue(reply)
+        let digest = Reply.pattern(range: 0..<100_000).sha256
         let manager = RequestManager()
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-\(UUID().uuidString)")
         let bigFile = server.url("/big")
         defer { try? FileManager.default.removeItem(at: file) }
         do {
             let download = manager.download(.get(bigFile), to: file)
-            try await gate.reached()
+            _ = await download.received(bytes: 50_000).wait()
             download.cancel()
             await manager.drain()
             #expect(!FileManager.default.fileExists(atPath: file.path))
         }
 
-        let download = manager.download(.get(bigFile), to: file)
+        let download = manager.download(.get(bigFile), to: file, verifying: .sha256(digest))
         download.onProgress { print($0.fractionCompleted ?? 0) }
         try await download.response()
+        _ = try await server.takeRequest()
+        #expect(try await server.takeRequest().value(of: "Range") == "bytes=50000-")
         #expect(try Data(contentsOf: file) == Reply.pattern(range: 0..<100_000))
     }
 

@@ -127,7 +127,16 @@ extension AnyRequestOperation {
         download.begin(request, asksForWhole: given.asksForWhole) { [request] beginning in
             switch beginning {
             case .success(.send(let request, let point)):
-                self.transmit(request, number, core, into: download, continuing: point)
+                let transmit: @Sendable () -> Void = {
+                    self.transmit(request, number, core, into: download, continuing: point)
+                }
+                // A loader that makes tasks on its own queue may be waiting there for the file: an attempt before this one
+                // may still be writing.
+                if self.context.transport.isReentrant {
+                    transmit()
+                } else {
+                    self.context.taskControl.async(execute: transmit)
+                }
             case .success(.isThere(let file)):
                 self.state.withLock { $0.isLaunching = false }
                 self.finishUnsent(number, core, with: file, request)

@@ -32,6 +32,11 @@ final class ConvoyProcess {
         try self.init(Self.executable(), arguments, input: input, output: output, errors: errors)
     }
 
+    /// Starts the command under another one, whose arguments it follows.
+    convenience init(under program: String, _ programArguments: [String], _ arguments: [String]) throws {
+        try self.init(URL(filePath: program), programArguments + [Self.executable().path] + arguments)
+    }
+
     /// Starts a shell with a script in which `$0` is the command.
     convenience init(shell script: String, _ arguments: [String]) throws {
         try self.init(URL(filePath: "/bin/sh"), ["-c", script, Self.executable().path] + arguments)
@@ -67,14 +72,16 @@ final class ConvoyProcess {
     func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
 
     /// Waits for the end; a child that takes too long is killed, which is an issue.
-    func ended() async throws -> Ending {
+    ///
+    /// - Parameter mayBeKilled: whether ending by a signal is what the test is about.
+    func ended(mayBeKilled: Bool = false) async throws -> Ending {
         let identifier = process.processIdentifier
         let bound = DispatchWorkItem { kill(identifier, SIGKILL) }
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.boundSeconds, execute: bound)
         for await _ in endings {}
         bound.cancel()
         let isSignalled = process.terminationReason == .uncaughtSignal
-        if isSignalled { Issue.record("the command ended by signal \(process.terminationStatus)") }
+        if isSignalled, !mayBeKilled { Issue.record("the command ended by signal \(process.terminationStatus)") }
         return Ending(
             status: process.terminationStatus, isSignalled: isSignalled, output: text("output"), errors: text("errors"))
     }

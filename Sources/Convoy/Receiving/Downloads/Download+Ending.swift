@@ -55,8 +55,10 @@ extension Download {
         var name = stem
         if case .directory = plan.target { name = plan.fileName(head, of: request) }
         let base = name
+        // One that is there and has another digest is no reason to skip.
+        let replaces = plan.existing == .overwrite || plan.existing == .skip && plan.digest != nil
         var number = 0
-        while try !part.rename(to: plan.directory.path + "/" + name, replaces: plan.existing == .overwrite) {
+        while try !part.rename(to: plan.directory.path + "/" + name, replaces: replaces) {
             switch plan.existing {
             case .overwrite, .fail: throw plan.existsAlready(name)
             case .skip:

@@ -23,13 +23,18 @@ struct FileVersion: Sendable, Hashable {
     }
 
     /// Answers as RFC 9110, section 14, asks for.
-    func answer(_ exchange: StubExchange, sending limit: Int = .max, thenFailing error: RequestError? = nil) {
+    ///
+    /// - Parameter isLeftOpen: whether the end never comes.
+    func answer(
+        _ exchange: StubExchange, sending limit: Int = .max, thenFailing error: RequestError? = nil,
+        isLeftOpen: Bool = false
+    ) {
         let request = exchange.request.headerFields
         var fields = headerFields
         let isCurrent =
             request["If-Range"].map { $0 == headerFields["ETag"] || $0 == headerFields["Last-Modified"] } ?? true
         guard let (start, end) = request["Range"].flatMap(Self.ends), isCurrent else {
-            return send(exchange, 200, fields, content, limit, error)
+            return send(exchange, 200, fields, content, limit, error, isLeftOpen: isLeftOpen)
         }
         guard start < content.count else {
             fields["Content-Range"] = "bytes */\(content.count)"
@@ -37,19 +42,19 @@ struct FileVersion: Sendable, Hashable {
         }
         let range = start..<min(end ?? .max, content.count - 1) + 1
         fields["Content-Range"] = "bytes \(start)-\(range.upperBound - 1)/\(content.count)"
-        send(exchange, 206, fields, content[range], limit, error)
+        send(exchange, 206, fields, content[range], limit, error, isLeftOpen: isLeftOpen)
     }
 
     func send(
         _ exchange: StubExchange, _ statusCode: Int, _ fields: HeaderFields, _ body: Data, _ limit: Int = .max,
-        _ error: RequestError? = nil
+        _ error: RequestError? = nil, isLeftOpen: Bool = false
     ) {
         exchange.respond(
             ResponseHead(
                 statusCode: statusCode, headerFields: fields, url: exchange.request.url,
                 expectedBytes: Int64(body.count)))
         for piece in body.prefix(limit).pieces(of: 40_000) { exchange.send(piece) }
-        exchange.finish(error)
+        if !isLeftOpen { exchange.finish(error) }
     }
 
     private static func ends(_ field: String) -> (Int, Int?)? {
@@ -60,6 +65,9 @@ struct FileVersion: Sendable, Hashable {
 }
 
 extension Data {
+    /// The digest, for tests that see public things only.
+    var sha256: Data { Data(SHA256.digest(of: self)) }
+
     func pieces(of count: Int) -> [Data] {
         stride(from: 0, to: self.count, by: count).map { Data(dropFirst($0).prefix(count)) }
     }

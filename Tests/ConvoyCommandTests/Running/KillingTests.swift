@@ -1,0 +1,128 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// Row 62: SIGKILL at each call that touches the files, and at many moments of a transfer.
+///
+/// `CONVOY_KILLS=200 CONVOY_KILL_BYTES=100000000` in the environment makes it as thorough as the figures of the project.
+@Suite(.serialized) struct KillingTests {
+    private static let strace = "/usr/bin/strace"
+    private static let part = ".file.convoy-part"
+    private static let record = ".file.convoy-resume"
+
+    private let directory: TestDirectory
+    private let server: TestServer
+
+    init() throws {
+        directory = try TestDirectory()
+        server = try TestServer()
+    }
+
+    private var target: URL { directory.url.appending(path: "file") }
+    private var arguments: [String] {
+        ["fetch", "--quiet", "--retries", "0", "-o", directory.url.path, server.url("/file").absoluteString]
+    }
+
+    private static func setting(_ name: String, default value: Int) -> Int {
+        ProcessInfo.processInfo.environment[name].flatMap(Int.init) ?? value
+    }
+
+    /// The target is absent or right, whatever happened.
+    private func expectNothingWrong(_ byteCount: Int64, _ moment: String) {
+        guard let data = try? Data(contentsOf: target) else { return }
+        #expect(data == Reply.pattern(range: 0..<byteCount), "the target is wrong after \(moment)")
+    }
+
+    private func size(of name: String) -> Int64 {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: directory.url.appending(path: name).path)
+        return (attributes?[.size] as? NSNumber)?.int64Value ?? 0
+    }
+
+    /// Runs to the end.
+    private func finish(_ byteCount: Int64, _ moment: String) async throws {
+        let ending = try await ConvoyProcess(arguments).ended()
+        #expect(ending.status == 0, "\(moment): \(ending.errors)")
+        #expect(try Data(contentsOf: target) == Reply.pattern(range: 0..<byteCount), "after \(moment)")
+        #expect(try directory.names() == ["file"], "after \(moment)")
+    }
+
+    /// Each call once as the first, the second... of its kind, until a run has none left to be killed at.
+    @Test(
+        .enabled(if: FileManager.default.isExecutableFile(atPath: strace), "strace is not installed"),
+        arguments: [
+            "openat", "flock", "fstat", "ftruncate", "pwrite64", "write", "fsync", "syncfs", "rename", "unlink",
+            "close",
+        ])
+    func killedAtEachCall(call: String) async throws {
+        let byteCount: Int64 = 3_000_000
+        server.respond { _ in .resource(generatedByteCount: byteCount, etag: "\"v1\"") }
+        let paths = [Self.part, Self.record, Self.record + "-new", "file"].map {
+            directory.url.appending(path: $0).path
+        }
+        var kills = 0
+        for number in 1...Self.setting("CONVOY_KILLS", default: 4) {
+            try? FileManager.default.removeItem(at: target)
+            let moment = "\(call) \(number)"
+            let child = try ConvoyProcess(
+                under: Self.strace,
+                [
+                    "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
+                    "inject=\(call):signal=KILL:when=\(number)",
+                ]
+                    + paths.flatMap { ["-P", $0] },
+                arguments)
+            let ending = try await child.ended(mayBeKilled: true)
+            expectNothingWrong(byteCount, moment)
+            let isKilled = ending.isSignalled || ending.status == 137
+            if !isKilled {
+                #expect(ending.status == 0, "\(moment): \(ending.errors)")
+                break
+            }
+            kills += 1
+            try await finish(byteCount, moment)
+        }
+        // A call that is never made cannot be tested: these are.
+        if ["openat", "flock", "pwrite64", "fsync", "rename", "unlink"].contains(call) {
+            #expect(kills > 0, "\(call)")
+        }
+    }
+
+    /// The server stands still somewhere, and there the command is killed, again and again, until it is through.
+    @Test func killedAtManyMoments() async throws {
+        let byteCount = Int64(Self.setting("CONVOY_KILL_BYTES", default: 4_000_000))
+        var random = SystemRandomNumberGenerator()
+        var kills = 0
+        var refetched: Int64 = 0
+        while kills < Self.setting("CONVOY_KILLS", default: 8) {
+            try? FileManager.default.removeItem(at: target)
+            var there: Int64 = 0
+            while kills < Self.setting("CONVOY_KILLS", default: 8) {
+                let gate = Gate()
+                let moment = Int64.random(in: 0..<max(1, (byteCount - there) / 4), using: &random)
+                server.respond { _ in
+                    .resource(generatedByteCount: byteCount, etag: "\"v1\"").stalling(
+                        afterBodyBytes: moment, until: gate)
+                }
+                let child = try ConvoyProcess(arguments)
+                try await gate.reached(within: .seconds(30))
+                child.send(SIGKILL)
+                _ = try await child.ended(mayBeKilled: true)
+                gate.open()
+                kills += 1
+                expectNothingWrong(byteCount, "kill \(kills)")
+                // What had been asked for again, of what the run before had left.
+                let asked = try await server.takeRequest().value(of: "Range")
+                let start = asked.flatMap { Int64($0.dropFirst(6).dropLast()) } ?? 0
+                refetched = max(refetched, there - start)
+                #expect(
+                    there - start <= 1 << 20, "\(there) bytes were there, and those from \(start) on were asked for")
+                there = size(of: Self.part)
+                if there > byteCount - 1_000 { break }
+            }
+            server.respond { _ in .resource(generatedByteCount: byteCount, etag: "\"v1\"") }
+            try await finish(byteCount, "\(kills) kills")
+            _ = try await server.takeRequest()
+        }
+        print("\(kills) kills, at most \(refetched) bytes fetched again")
+    }
+}
