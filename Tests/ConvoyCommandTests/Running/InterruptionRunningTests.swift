@@ -107,5 +107,6 @@ import Testing
         #expect(ending.status == 0)
         #expect(ending.errors == "")
         #expect(ending.output.components(separatedBy: "  ok: ").count == 4)
+        #expect(ending.output.contains(#/continued, 3\.. MB came in .*, 2[0-9]{6} bytes were not fetched again/#))
     }
 }
