@@ -13,6 +13,7 @@ struct FetchCommand {
         let console = Console(allowsLive: !options.isQuiet && !options.isJSON)
         let interruption = Interruption()
         interruption.watchSignals()
+        interruption.watchStops(of: console)
         console.onOutputClosed { interruption.interrupt(.outputClosed) }
         let report: any FetchReport =
             options.isJSON
