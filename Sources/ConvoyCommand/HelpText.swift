@@ -6,10 +6,11 @@ enum HelpText {
         convoy \(Tool.version): HTTP requests in convoy
 
         Usage:
-          convoy fetch [options] URL...   download, many at a time
-          convoy demo                     show a batch, a chain and a cancelled download against a server of its own
+          convoy fetch [options] URL...   download, many at a time; continue what was interrupted
+          convoy demo                     show a batch, a chain and a continued download against a server of its own
+          convoy completions SHELL        print a completion script for bash, zsh or fish
           convoy --version                print the version
-          convoy --help                   print this; also: convoy fetch --help, convoy demo --help
+          convoy --help                   print this; each command has a help of its own: convoy fetch --help
 
         Exit status:
           0    everything succeeded

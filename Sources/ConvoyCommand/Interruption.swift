@@ -64,7 +64,22 @@ final class Interruption: Sendable {
         if sigaction(SIGHUP, nil, &present) == 0, present.isDefault { watch(SIGHUP, as: .hangUp) }
     }
 
+    /// Has Ctrl-Z take the live region away before it stops the process.
+    func watchStops(of console: Console) {
+        var present = sigaction()
+        guard console.isLive, sigaction(SIGTSTP, nil, &present) == 0, present.isDefault else { return }
+        watch(SIGTSTP) {
+            // Where no shell waits for this job, nobody could make it go on: the system ignores Ctrl-Z then, and so do we.
+            let parent = getppid()
+            if getsid(parent) == getsid(0), getpgid(parent) != getpgrp() { console.stopProcess() }
+        }
+    }
+
     private func watch(_ number: Int32, as status: ExitStatus) {
+        watch(number) { [weak self] in self?.received(status) }
+    }
+
+    private func watch(_ number: Int32, _ received: @escaping @Sendable () -> Void) {
         #if canImport(Darwin)
             // A source there only looks on: without this the process ends all the same.
             signal(number, SIG_IGN)
@@ -72,12 +87,13 @@ final class Interruption: Sendable {
         // On Linux the source brings a handler of its own, some time after `resume`. Ignored until then, a signal would
         // be lost; by default it ends the process, which has not begun anything yet.
         let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
-        source.setEventHandler { [weak self] in self?.received(status) }
+        source.setEventHandler(handler: received)
         state.withLock { $0.sources.append(source) }
         source.resume()
     }
 
-    private func received(_ status: ExitStatus) {
+    /// A signal has come: the first stops the run, the second ends the process.
+    func received(_ status: ExitStatus) {
         if reason == nil { interrupt(status) } else { leave(status) }
     }
 }

@@ -15,13 +15,38 @@ struct UsageError: Error, Equatable {
     var hint: String { "Try 'convoy \(command.map { $0 + " " } ?? "")--help'." }
 }
 
-/// One option that a command knows.
+/// One option that a command knows: what parses it, and what completes it in a shell.
 struct Option: Hashable, Sendable {
+    /// What stands behind an option; each with the word that the help has for it.
+    enum Value: Hashable, Sendable {
+        case none
+        case text(String)
+        case file(String)
+        case directory(String)
+        case choice(String, among: [String])
+
+        /// The word; nil where there is no value.
+        var word: String? {
+            switch self {
+            case .none: nil
+            case .text(let word), .file(let word), .directory(let word), .choice(let word, _): word
+            }
+        }
+    }
+
     let name: String
     let short: Character?
-    let takesValue: Bool
+    let value: Value
+    /// A few words for a list of candidates, without quotes and brackets.
+    let summary: String
 
-    static let help = Option(name: "help", short: "h", takesValue: false)
+    init(_ name: String, short: Character? = nil, value: Value = .none, summary: String) {
+        (self.name, self.short, self.value, self.summary) = (name, short, value, summary)
+    }
+
+    var takesValue: Bool { value != .none }
+
+    static let help = Option("help", short: "h", summary: "print the help of the command")
 }
 
 /// A command line taken apart.

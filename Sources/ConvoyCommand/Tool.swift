@@ -34,23 +34,28 @@ enum Tool {
 
     private static func parse(_ arguments: [String]) throws(UsageError) -> Invocation {
         guard let first = arguments.first else { throw UsageError("there is no command") }
-        let rest = Array(arguments.dropFirst())
+        if let command = Subcommand(rawValue: first) { return try parse(command, Array(arguments.dropFirst())) }
         switch first {
         case "--help", "-h", "help": return .text(HelpText.tool)
         case "--version": return .text("convoy \(version)")
-        case "fetch":
-            guard let options = try FetchOptions(parsing: rest) else { return .text(HelpText.fetch) }
-            return .fetch(options)
-        case "demo":
-            let scanned = try OptionScanner(options: [.help], command: "demo").scan(rest)
-            if scanned.has(.help) { return .text(HelpText.demo) }
-            if let operand = scanned.operands.first {
-                throw UsageError("demo takes no arguments, and got \(operand.debugDescription)", command: "demo")
-            }
-            return .demo
         default:
             let what = first.hasPrefix("-") ? "option" : "command"
             throw UsageError("there is no \(what) \(first.debugDescription)")
+        }
+    }
+
+    private static func parse(_ command: Subcommand, _ arguments: [String]) throws(UsageError) -> Invocation {
+        switch command {
+        case .fetch: return try FetchOptions(parsing: arguments).map(Invocation.fetch) ?? .text(command.help)
+        case .demo:
+            guard let operands = try command.operands(parsing: arguments) else { return .text(command.help) }
+            if let operand = operands.first {
+                throw UsageError("demo takes no arguments, and got \(operand.debugDescription)", command: "demo")
+            }
+            return .demo
+        case .completions:
+            guard let operands = try command.operands(parsing: arguments) else { return .text(command.help) }
+            return .text(try Shell(parsing: operands).completions)
         }
     }
 }

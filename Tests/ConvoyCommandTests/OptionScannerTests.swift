@@ -3,8 +3,8 @@ import Testing
 @testable import ConvoyCommand
 
 @Suite struct OptionScannerTests {
-    private let jobs = Option(name: "jobs", short: "j", takesValue: true)
-    private let quiet = Option(name: "quiet", short: "q", takesValue: false)
+    private let jobs = Option("jobs", short: "j", value: .text("N"), summary: "")
+    private let quiet = Option("quiet", short: "q", summary: "")
 
     private func scan(_ arguments: String...) throws(UsageError) -> ScannedArguments {
         try OptionScanner(options: [jobs, quiet], command: "x").scan(arguments)

@@ -11,6 +11,7 @@ enum DemoCommand {
     static func run() async -> ExitStatus {
         let stage = DemoStage(console: Console(allowsLive: true), interruption: Interruption())
         stage.interruption.watchSignals()
+        stage.interruption.watchStops(of: stage.console)
         stage.console.onOutputClosed { stage.interruption.interrupt(.outputClosed) }
         DispatchQueue.global().asyncAfter(deadline: .now() + patience) {
             Interruption.leaveAtOnce(.failure)

@@ -8,8 +8,11 @@ extension HelpText {
         lines elsewhere. It ends by itself after some seconds and leaves nothing behind.
           batch     60 files of many sizes, at most 6 at once, some slow, one that fails; results in input order
           chain     log in, read the user with the token, read the user's list; and a chain whose first link fails
-          download  cancelled on its way, with nothing left on disk; then again, whole and verified
+          download  cancelled at 40 %; then the rest is asked for, and every byte verified
         Each ends with one line that says what was measured; nothing is scripted to succeed.
+
+        Options:
+          -h, --help  print this
 
         Exit status:
           0    all three did what they should

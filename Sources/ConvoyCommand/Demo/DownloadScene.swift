@@ -1,22 +1,23 @@
-// Scene three: a download that is cancelled on its way, and then done again.
+// Scene three: a download that is cancelled on its way, and then continued.
 import Convoy
 import ConvoyTesting
 import Foundation
 
-/// A large file, cancelled at two fifths, of which nothing may stay; then the whole of it, verified.
+/// A large file, cancelled at two fifths; then the rest of it, and the whole verified.
 struct DownloadScene: DemoScene {
     private static let byteCount: Int64 = 6_000_000
     private static let cancelFraction = 0.4
 
     let name = "download"
-    let summary = "\(Figures.bytes(byteCount)), cancelled at \(Int(cancelFraction * 100)) %; then again, whole"
+    let summary = "\(Figures.bytes(byteCount)), cancelled at \(Int(cancelFraction * 100)) %; then continued"
 
     private struct Cancelled {
         var error: RequestError?
         var receivedBytes: Int64 = 0
         /// From `cancel()` to the callback.
         var latency = Duration.zero
-        var leftovers: [String] = []
+        /// What is on the disk then; nil when there is no part.
+        var keptBytes: Int64?
     }
 
     func play(_ stage: DemoStage, _ server: TestServer, _ manager: RequestManager) async throws -> DemoVerdict {
@@ -24,14 +25,18 @@ struct DownloadScene: DemoScene {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(at: directory) }
         server.route("/big") { _ in
-            .generated(byteCount: Self.byteCount).dripping(bytesPerSecond: 4_000_000, pieceBytes: 40_000)
+            .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"")
+                .dripping(bytesPerSecond: 4_000_000, pieceBytes: 40_000)
         }
         let file = directory.appending(path: "big.bin")
         let request = Request<Data>.get(server.url("/big")).saved(to: file)
         let cancelled = await cancelOnItsWay(manager.operation(request), stage, manager, directory)
         let start = ContinuousClock.now
         let result = await show(manager.operation(request), stage, manager)
-        return judge(cancelled, result, file, time: .now - start)
+        let time = ContinuousClock.now - start
+        let leftovers = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? ["?"]
+        let ranges = server.recordedRequests.map { $0.value(of: "Range") }
+        return judge(cancelled, result, ranges: ranges, leftovers: leftovers, file, time: time)
     }
 
     private func cancelOnItsWay(
@@ -62,7 +67,8 @@ struct DownloadScene: DemoScene {
                 cancelled.error = error
             }
         }
-        cancelled.leftovers = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? ["?"]
+        let finder = PartFinder(directory: directory.path, knowsNames: true, started: Date())
+        cancelled.keptBytes = finder.keptBytes(of: FetchItem(index: 0, url: directory, fileName: "big.bin"))
         return cancelled
     }
 
@@ -70,7 +76,7 @@ struct DownloadScene: DemoScene {
         _ operation: RequestOperation<URL>, _ stage: DemoStage, _ manager: RequestManager
     ) async -> RequestOperation<URL>.Result {
         await stage.performing {
-            stage.console.draw([Self.line(operation, "again").text(columns: stage.console.size.width - 1)])
+            stage.console.draw([Self.line(operation, "continued").text(columns: stage.console.size.width - 1)])
         } _: {
             manager.enqueue(operation)
             do throws(RequestError) { return .success(try await operation.response()) } catch { return .failure(error) }
@@ -85,20 +91,31 @@ struct DownloadScene: DemoScene {
     }
 
     private func judge(
-        _ cancelled: Cancelled, _ result: RequestOperation<URL>.Result, _ file: URL, time: Duration
+        _ cancelled: Cancelled, _ result: RequestOperation<URL>.Result, ranges: [String?], leftovers: [String],
+        _ file: URL, time: Duration
     ) -> DemoVerdict {
         var problems: [String] = []
         if cancelled.error?.code != .cancelled {
             problems.append("the cancelled download ended with \(cancelled.error?.description ?? "success")")
         }
-        if !cancelled.leftovers.isEmpty { problems.append("after the cancellation there was \(cancelled.leftovers)") }
-        if case .failure(let error) = result { problems.append("the second download: \(error)") }
-        if problems.isEmpty, !Self.isWhole(file) { problems.append("the file is not what the server sent") }
+        let kept = cancelled.keptBytes ?? 0
+        if kept < cancelled.receivedBytes {
+            problems.append("of \(cancelled.receivedBytes) bytes received \(kept) were kept")
+        }
+        if ranges != [nil, "bytes=\(kept)-"] { problems.append("the server was asked for \(ranges)") }
+        var resumed: Int64 = 0
+        switch result {
+        case .success(let response): resumed = response.transfer.resumedBytes
+        case .failure(let error): problems.append("the second download: \(error)")
+        }
+        if resumed != kept { problems.append("\(kept) bytes were there, and \(resumed) were continued") }
+        if leftovers != [file.lastPathComponent] { problems.append("in the end there was \(leftovers)") }
+        if problems.isEmpty, !Self.isWhole(file) { problems.append("the file is not what the server has") }
         let milliseconds = (cancelled.latency.inSeconds * 10_000).rounded() / 10
         return DemoVerdict(
-            "cancelled after \(Figures.bytes(cancelled.receivedBytes)), the callback came \(milliseconds) ms later and "
-                + "\(cancelled.leftovers.count) files were left; then \(Figures.bytes(Self.byteCount)) "
-                + "in \(Figures.time(time)), every byte verified",
+            "cancelled with \(Figures.bytes(kept)) on the disk, the callback came \(milliseconds) ms later; continued, "
+                + "\(Figures.bytes(Self.byteCount - resumed)) came in \(Figures.time(time)), \(resumed) bytes were not "
+                + "fetched again, every byte verified",
             problems: problems)
     }
 

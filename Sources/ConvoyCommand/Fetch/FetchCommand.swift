@@ -13,6 +13,7 @@ struct FetchCommand {
         let console = Console(allowsLive: !options.isQuiet && !options.isJSON)
         let interruption = Interruption()
         interruption.watchSignals()
+        interruption.watchStops(of: console)
         console.onOutputClosed { interruption.interrupt(.outputClosed) }
         let report: any FetchReport =
             options.isJSON
@@ -23,10 +24,7 @@ struct FetchCommand {
         if options.discards {
             status = await run.run { request, _ in request.ignoringBody() }
         } else {
-            let directory = URL(filePath: options.directory, directoryHint: .isDirectory)
-            status = await run.run { request, item in
-                request.saved(to: directory.appending(path: item.fileName, directoryHint: .notDirectory))
-            }
+            status = await run.run { [options] request, item in options.saving(request, item) }
         }
         return console.isOutputClosed ? .outputClosed : status
     }
@@ -40,5 +38,18 @@ struct FetchCommand {
         guard problem != 0 else { return }
         let reason = String(cString: strerror(problem))
         throw UsageError("the output directory \(directory) cannot be used: \(reason)", command: "fetch")
+    }
+}
+
+extension FetchOptions {
+    /// The request with its body written to the file of the item.
+    fileprivate func saving(_ request: Request<Data>, _ item: FetchItem) -> Request<URL> {
+        let directory = URL(filePath: directory, directoryHint: .isDirectory)
+        let existing = existing(for: item)
+        guard takesProposedNames, !item.isNamed else {
+            let file = directory.appending(path: item.fileName, directoryHint: .notDirectory)
+            return request.saved(to: file, verifying: item.digest, existing: existing)
+        }
+        return request.saved(in: directory, verifying: item.digest, existing: existing)
     }
 }

@@ -7,8 +7,12 @@ struct FetchItem: Sendable, Equatable {
     /// Its place in the run, from 0; the batch counts the same.
     let index: Int
     let url: URL
-    /// The final name in the output directory; unique in the run.
+    /// The name in the output directory, unique in the run; where the server gives the name, the URL's until then.
     let fileName: String
+    /// Whether the list gave the name.
+    var isNamed = false
+    /// What the file must hash to.
+    var digest: FileDigest?
 }
 
 /// Gives items from the command line and then from the list.
@@ -22,10 +26,15 @@ final class FetchItems: Sendable {
         /// The line, from 1; nil when reading failed.
         let line: Int?
         let reason: String
+
+        /// The word for it, beside those of failed requests.
+        var code: String { line == nil ? "unreadableList" : "invalidRequest" }
     }
 
     private struct State {
         var urls: ArraySlice<URL>
+        /// Of the first URL.
+        var digest: FileDigest?
         var names = FileNameRegister()
         var count = 0
         var isStopped = false
@@ -33,13 +42,16 @@ final class FetchItems: Sendable {
 
     private let state: Locked<State>
     private let list: LineReader?
-    private let needsNames: Bool
+    private let naming: FileNaming
     private let onDefect: @Sendable (Defect) -> Void
 
-    init(urls: [URL], list: LineReader?, needsNames: Bool, onDefect: @escaping @Sendable (Defect) -> Void) {
-        state = Locked(State(urls: urls[...]))
+    init(
+        urls: [URL], digest: FileDigest? = nil, list: LineReader?, naming: FileNaming,
+        onDefect: @escaping @Sendable (Defect) -> Void
+    ) {
+        state = Locked(State(urls: urls[...], digest: digest))
         self.list = list
-        self.needsNames = needsNames
+        self.naming = naming
         self.onDefect = onDefect
     }
 
@@ -47,9 +59,12 @@ final class FetchItems: Sendable {
     ///
     /// Tells of broken lines on the way.
     func next() async -> FetchItem? {
-        let (url, isStopped) = state.withLock { ($0.isStopped ? nil : $0.urls.popFirst(), $0.isStopped) }
+        let (url, digest, isStopped) = state.withLock { state in
+            defer { state.digest = nil }
+            return (state.isStopped ? nil : state.urls.popFirst(), state.digest, state.isStopped)
+        }
         if isStopped { return nil }
-        if let url { return makeItem(url, name: nil) }
+        if let url { return makeItem(url, name: nil, digest: digest) }
         guard let list else { return nil }
         while let read = await list.next() {
             switch read {
@@ -59,7 +74,7 @@ final class FetchItems: Sendable {
                 switch line.content.parsed {
                 case .blank: continue
                 case .broken(let reason): onDefect(Defect(list: list.name, line: line.number, reason: reason))
-                case .request(let url, let name): return makeItem(url, name: name)
+                case .request(let url, let name, let digest): return makeItem(url, name: name, digest: digest)
                 }
             }
         }
@@ -72,15 +87,25 @@ final class FetchItems: Sendable {
         list?.stop()
     }
 
-    private func makeItem(_ url: URL, name: String?) -> FetchItem {
-        let given = needsNames ? name.map { FileName.safe($0) } : nil
+    private func makeItem(_ url: URL, name: String?, digest: FileDigest?) -> FetchItem {
+        let given = naming == .none ? nil : name.map { FileName.safe($0) }
         let proposed = given ?? FileName.proposed(by: url)
+        let isClaimed = naming == .byURL || given != nil
         return state.withLock { state in
-            let fileName = needsNames ? state.names.claim(proposed) : proposed
+            let fileName = isClaimed ? state.names.claim(proposed) : proposed
             defer { state.count += 1 }
-            return FetchItem(index: state.count, url: url, fileName: fileName)
+            return FetchItem(
+                index: state.count, url: url, fileName: fileName, isNamed: given != nil, digest: digest)
         }
     }
+}
+
+/// Where the names of files come from that the list does not name.
+enum FileNaming: Sendable {
+    /// There are no files.
+    case none
+    case byURL
+    case byServer
 }
 
 extension NumberedLine.Content {

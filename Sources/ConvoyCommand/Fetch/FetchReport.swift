@@ -6,17 +6,33 @@ import Foundation
 struct FetchOutcome: Sendable {
     struct Success: Sendable {
         let statusCode: Int
+        /// Of the whole body.
         let bytes: Int64
+        /// Of them those that an earlier run had left.
+        var resumedBytes: Int64 = 0
         let time: Duration
+        /// What the file is called; nil when there is none.
+        var fileName: String?
+        /// Whether the file was there, and nothing was sent.
+        var isSkipped = false
     }
 
     let item: FetchItem
     let result: Result<Success, RequestError>
     /// What became of each attempt; empty when nothing was sent.
     let attempts: [AttemptRecord]
+    /// How much is kept for the next run; nil when nothing is, or it ended well.
+    var keptBytes: Int64?
 
     /// How often it was tried: once, and once more for each retry; redirects do not count.
     var attemptCount: Int { attempts.count { if case .redirect = $0.next { false } else { true } } }
+
+    /// Why it failed, as far as the command's own options can help; nil when it did not.
+    var message: String? {
+        guard case .failure(let error) = result else { return nil }
+        // The library names its own way out.
+        return error.message.replacing("with saved(to:existing:)", with: "with --existing")
+    }
 
     /// Whether it ended only because everything was cancelled.
     var isCancelled: Bool { if case .failure(let error) = result { error.code == .cancelled } else { false } }
@@ -26,7 +42,10 @@ extension FetchOutcome.Success {
     init(_ response: Response<some Sendable>) {
         statusCode = response.statusCode
         bytes = response.transfer.receivedBytes
+        resumedBytes = ResumedBytes(of: response.attempts).count
         time = response.timings.executed ?? .zero
+        fileName = (response.value as? URL)?.lastPathComponent
+        isSkipped = response.statusCode == 304 && response.attempts.isEmpty
     }
 }
 
@@ -42,11 +61,40 @@ enum FetchStep: Sendable, Equatable {
     case retrying(attempt: Int, failure: RequestError.Code?, statusCode: Int?, delay: Duration)
 }
 
+/// What an earlier run had left of a body; a value that takes the attempts in order.
+///
+/// Each attempt tells what was there when it began. What an attempt of the same run had left is not from before.
+struct ResumedBytes: Sendable, Equatable {
+    private var known: Int64?
+
+    var count: Int64 { known ?? 0 }
+
+    init() {}
+    init(of attempts: [AttemptRecord]) {
+        for record in attempts { note(record.transfer, statusCode: record.statusCode) }
+    }
+
+    /// Notes how far an attempt is, or came; answers that are no part of the file count nothing.
+    mutating func note(_ transfer: TransferProgress, statusCode: Int? = 200) {
+        guard let statusCode, (200..<300).contains(statusCode), transfer.receivedBytes > 0 else { return }
+        // Whoever begins anew throws away what was there.
+        if transfer.resumedBytes == 0 { known = 0 } else if known == nil { known = transfer.resumedBytes }
+    }
+}
+
 /// A request with an attempt under way.
 struct RunningTransfer: Sendable, Equatable {
     let item: FetchItem
+    /// Those from before included.
     let receivedBytes: Int64
+    var resumedBytes: Int64 = 0
     let expectedBytes: Int64?
+
+    /// The part of the file that was there before, 0 to 1.
+    var fractionBefore: Double {
+        guard let expectedBytes, expectedBytes > 0 else { return 0 }
+        return min(1, Double(resumedBytes) / Double(expectedBytes))
+    }
 }
 
 /// How far a run is.
@@ -54,11 +102,16 @@ struct RunProgress: Sendable, Equatable {
     /// Requests that have finished, whatever their outcome.
     var finishedCount = 0
     var failedCount = 0
+    var skippedCount = 0
     /// Requests there will be; nil while the list is being read.
     var totalCount: Int?
+    /// Those from before included.
     var receivedBytes: Int64 = 0
+    var resumedBytes: Int64 = 0
     /// 0 to 1.
     var fractionCompleted = 0.0
+    /// Of that what was done before the run: skipped files, and what earlier runs had left of others.
+    var fractionBefore = 0.0
 }
 
 extension RunProgress {
@@ -68,43 +121,6 @@ extension RunProgress {
         totalCount = progress.totalCount
         receivedBytes = progress.receivedBytes
         fractionCompleted = progress.fractionCompleted
-    }
-}
-
-/// The whole run in figures.
-struct FetchSummary: Sendable, Equatable {
-    var succeededCount = 0
-    /// Requests and lines of the list that failed.
-    var failedCount = 0
-    /// Requests that ended because everything was cancelled.
-    var cancelledCount = 0
-    var bytes: Int64 = 0
-    var time = Duration.zero
-    /// Why everything was cancelled; nil when nothing was.
-    var reason: ExitStatus?
-    var discards = false
-
-    mutating func count(_ outcome: FetchOutcome, isStopping: Bool) {
-        switch outcome.result {
-        case .success(let success):
-            succeededCount += 1
-            bytes += success.bytes
-        case .failure:
-            if isStopping, outcome.isCancelled { cancelledCount += 1 } else { failedCount += 1 }
-        }
-    }
-
-    var status: ExitStatus { reason ?? (failedCount == 0 ? .success : .failure) }
-
-    /// The summary as one line.
-    var text: String {
-        var text = (reason?.reason).map { "\($0): " } ?? ""
-        text += "\(Figures.count(succeededCount, discards ? "answer" : "file")), \(Figures.bytes(bytes))"
-        text += " in \(Figures.time(time))"
-        if succeededCount > 0, time.inSeconds > 0.05 { text += " (\(Figures.rate(Double(bytes) / time.inSeconds)))" }
-        if failedCount > 0 { text += ", \(failedCount) failed" }
-        if cancelledCount > 0 { text += ", \(cancelledCount) cancelled" }
-        return text
     }
 }
 

@@ -16,15 +16,31 @@ final class FetchReporter: EventMonitor {
         /// The requests whose end has not been told.
         var open: [Int: OpenRequest] = [:]
         var summary: FetchSummary
+        /// Of all requests that have ended, whatever their outcome.
+        var resumedBytes: Int64 = 0
+        /// How many files' worth of that cost this run nothing.
+        var filesBefore = 0.0
+
+        mutating func noteBefore(_ outcome: FetchOutcome) {
+            let resumed = ResumedBytes(of: outcome.attempts).count
+            resumedBytes += resumed
+            guard case .success(let success) = outcome.result else { return }
+            filesBefore += success.isSkipped ? 1 : Double(resumed) / Double(max(1, success.bytes))
+        }
     }
 
     private let report: any FetchReport
+    private let parts: PartFinder?
     private let queue = DispatchQueue(label: "convoy.report")
     private let state: Locked<State>
 
-    init(report: any FetchReport, discards: Bool) {
+    /// - Parameters:
+    ///   - summary: what is known of the run before it begins.
+    ///   - parts: finds what failed downloads leave; nil when they leave nothing.
+    init(report: any FetchReport, summary: FetchSummary = FetchSummary(), parts: PartFinder? = nil) {
         self.report = report
-        state = Locked(State(summary: FetchSummary(discards: discards)))
+        self.parts = parts
+        state = Locked(State(summary: summary))
     }
 
     /// Notes what a request is for; before it is sent.
@@ -49,14 +65,14 @@ final class FetchReporter: EventMonitor {
                 tell(index) { $0.begin(first.number) }
                 for record in attempts where record.next != .outcome { tell(index) { $0.end(record) } }
             }
-            let outcome: FetchOutcome? = state.withLock { state in
-                guard let item = state.open.removeValue(forKey: index)?.item else { return nil }
-                let outcome = FetchOutcome(
-                    item: item, result: result.map(FetchOutcome.Success.init), attempts: attempts)
+            guard let item = state.withLock({ $0.open.removeValue(forKey: index)?.item }) else { return }
+            var outcome = FetchOutcome(
+                item: item, result: result.map(FetchOutcome.Success.init), attempts: attempts)
+            outcome.keptBytes = keptBytes(of: outcome)
+            state.withLock { [outcome] state in
                 state.summary.count(outcome, isStopping: isStopping)
-                return outcome
+                state.noteBefore(outcome)
             }
-            guard let outcome else { return }
             // Hundreds of lines that say "cancelled" would hide the one that says why.
             if !(isStopping && outcome.isCancelled && !report.wantsCancelled) { report.finished(outcome) }
         }
@@ -65,14 +81,24 @@ final class FetchReporter: EventMonitor {
     /// Tells of something in the list that did not become a request; it counts as a failure.
     func isDefective(_ defect: FetchItems.Defect) {
         queue.sync {
-            state.withLock { $0.summary.failedCount += 1 }
+            state.withLock { $0.summary.countFailure(defect.code) }
             report.isDefective(defect)
         }
     }
 
     /// Tells how far everything is.
     func tick(_ progress: RunProgress, _ operations: [AnyRequestOperation]) {
-        queue.sync { report.tick(progress, transfers(of: operations)) }
+        queue.sync {
+            let running = transfers(of: operations)
+            var progress = progress
+            state.withLock { state in
+                progress.skippedCount = state.summary.skippedCount
+                progress.resumedBytes = running.reduce(state.resumedBytes) { $0 + $1.resumedBytes }
+                let filesBefore = running.reduce(state.filesBefore) { $0 + $1.fractionBefore }
+                progress.fractionBefore = filesBefore / Double(max(1, progress.totalCount ?? 1))
+            }
+            report.tick(progress, running)
+        }
     }
 
     /// Tells the figures of the whole; the last call.
@@ -80,13 +106,25 @@ final class FetchReporter: EventMonitor {
     /// - Parameter reason: why everything was cancelled; nil when nothing was.
     func ended(after time: Duration, reason: ExitStatus?) -> ExitStatus {
         queue.sync {
+            let hasLost = state.withLock { $0.summary.failedCount + $0.summary.cancelledCount > 0 }
+            let others = parts.flatMap { $0.knowsNames || !hasLost ? nil : $0.allOfThisRun() }
             let summary = state.withLock { state in
                 (state.summary.time, state.summary.reason) = (time, reason)
+                if let others { state.summary.kept = others }
                 return state.summary
             }
             report.ended(summary)
             return summary.status
         }
+    }
+
+    /// What a failed download has left for the next run; not what another process is at work on, or what would fail
+    /// again.
+    private func keptBytes(of outcome: FetchOutcome) -> Int64? {
+        guard case .failure(let error) = outcome.result,
+            ![.destinationInUse, .destinationExists].contains(error.code)
+        else { return nil }
+        return parts?.keptBytes(of: outcome.item)
     }
 
     /// Tells of a step, if it is one that has not been told and the request is open.
@@ -102,47 +140,17 @@ final class FetchReporter: EventMonitor {
     /// The transfers under way, the first of them first; what waits for a retry is not.
     private func transfers(of operations: [AnyRequestOperation]) -> [RunningTransfer] {
         let indices = operations.map { $0.fetchIndex ?? -1 }
-        let items = state.withLock { state in
-            indices.map { index in state.open[index].flatMap { $0.isUnderWay ? $0.item : nil } }
+        let requests = state.withLock { state in
+            indices.map { index in state.open[index].flatMap { $0.isUnderWay ? $0 : nil } }
         }
-        return zip(operations, items).compactMap { operation, item in
-            guard let item else { return nil }
+        return zip(operations, requests).compactMap { operation, request in
+            guard let request else { return nil }
             let progress = operation.progress
+            var resumed = request.resumed
+            resumed.note(progress)
             return RunningTransfer(
-                item: item, receivedBytes: progress.receivedBytes, expectedBytes: progress.expectedBytes)
-        }
-    }
-}
-
-/// What has been told of a request.
-private struct OpenRequest {
-    let item: FetchItem
-    /// The number of the last attempt that has begun, and of the last that led to another; redirects count.
-    private var begun = 0
-    private var ended = 0
-    /// How many attempts have failed; redirects do not count.
-    private var failedCount = 0
-
-    init(item: FetchItem) { self.item = item }
-
-    /// Whether an attempt is under way, as far as has been told.
-    var isUnderWay: Bool { begun > ended }
-
-    mutating func begin(_ attempt: Int) -> FetchStep? {
-        defer { begun = max(begun, attempt) }
-        return begun == 0 ? .started : nil
-    }
-
-    mutating func end(_ record: AttemptRecord) -> FetchStep? {
-        guard record.number > ended else { return nil }
-        ended = record.number
-        switch record.next {
-        case .redirect(let target): return .redirected(statusCode: record.statusCode, to: target)
-        case .retry(let delay):
-            failedCount += 1
-            return .retrying(
-                attempt: failedCount, failure: record.failure, statusCode: record.statusCode, delay: delay)
-        case .outcome, .intercepted, .suspended, .startOver: return nil
+                item: request.item, receivedBytes: progress.receivedBytes, resumedBytes: resumed.count,
+                expectedBytes: progress.expectedBytes)
         }
     }
 }

@@ -18,17 +18,19 @@ struct FetchRun {
         _ complete: @escaping @Sendable (Request<Data>, FetchItem) -> Request<Output>
     ) async -> ExitStatus {
         let interruption = interruption
-        let reporter = FetchReporter(report: report, discards: options.discards)
+        let reporter = makeReporter()
+        let naming: FileNaming = options.discards ? .none : options.takesProposedNames ? .byServer : .byURL
         let items = FetchItems(
-            urls: options.urls, list: list, needsNames: !options.discards, onDefect: reporter.isDefective)
+            urls: options.urls, digest: options.digest, list: list, naming: naming, onDefect: reporter.isDefective)
         let manager = makeManager(monitor: reporter)
         let start = ContinuousClock.now
+        let options = options
         let (headerFields, deadline) = (options.headerFields, options.deadline)
         let places = deadline.map { _ in FetchPlaces(count: options.jobs) }
         let requests = FetchRequests(items: items, places: places) { item in
             reporter.opened(item)
             let request = Request<Data>.get(item.url).tagged(String(item.index)).carrying(headerFields)
-            return complete(request.deadline(deadline), item)
+            return complete(request.deadline(deadline).limited(by: options), item)
         }
         let batch = manager.batch(pulling: requests, keepsResults: false) { index, result in
             reporter.finished(index, result, isStopping: interruption.reason != nil)
@@ -48,6 +50,20 @@ struct FetchRun {
         return reporter.ended(after: .now - start, reason: interruption.reason)
     }
 
+    private func makeReporter() -> FetchReporter {
+        var summary = FetchSummary(discards: options.discards)
+        // The names that servers give are known too late to save a transfer.
+        let isRepeated = ![.skip, .fail].contains(options.existing) && !options.takesProposedNames
+        summary.replacesFiles = isRepeated && !options.discards
+        let parts =
+            options.discards
+            ? nil
+            : PartFinder(
+                directory: options.directory,
+                knowsNames: !options.takesProposedNames && options.existing != .rename, started: Date())
+        return FetchReporter(report: report, summary: summary, parts: parts)
+    }
+
     private func makeManager(monitor: any EventMonitor) -> RequestManager {
         var configuration = RequestManager.Configuration(
             maxConcurrentOperationCount: options.jobs, maxConcurrentPerHost: options.perHost,
@@ -55,6 +71,7 @@ struct FetchRun {
         configuration.retries = RetryPolicy(maximumRetries: options.retries)
         // The number of jobs is the limit: files are few, and whoever fetches them wants them all.
         configuration.retryBudget = .unlimited
+        configuration.limit(by: options)
         if report.wantsSteps { configuration.monitors = [monitor] }
         return RequestManager(configuration: configuration)
     }

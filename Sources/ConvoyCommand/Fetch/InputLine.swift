@@ -2,10 +2,11 @@
 import Convoy
 import Foundation
 
-/// What a line of a list asks for: `URL`, `URL<TAB>NAME`, nothing, or something that cannot be sent.
+/// What a line of a list asks for: `URL`, `URL<TAB>NAME`, `URL<TAB>NAME<TAB>DIGEST`, nothing, or something that cannot be
+/// sent.
 enum InputLine: Equatable {
     case blank
-    case request(URL, name: String?)
+    case request(URL, name: String?, digest: FileDigest? = nil)
     case broken(reason: String)
 
     /// Reads a line of a list.
@@ -15,15 +16,22 @@ enum InputLine: Equatable {
             self = .blank
             return
         }
-        let columns = text.split(separator: "\t", maxSplits: 1, omittingEmptySubsequences: false)
-        let name = columns.count == 2 ? columns[1].trimmingCharacters(in: .whitespacesAndNewlines) : ""
-        self.init(url: columns[0].trimmingCharacters(in: .whitespaces), name: name.isEmpty ? nil : name)
+        let columns = text.split(separator: "\t", maxSplits: 2, omittingEmptySubsequences: false)
+            .map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
+        let (name, digits) = (columns.dropFirst().first ?? "", columns.dropFirst(2).first ?? "")
+        let digest = digits.isEmpty ? nil : FileDigest(digits)
+        guard digits.isEmpty || digest != nil else {
+            self = .broken(
+                reason: "its third column is no digest, which is sha256: and 64 hexadecimal digits, or sha512: and 128")
+            return
+        }
+        self.init(url: columns[0], name: name.isEmpty ? nil : name, digest: digest)
     }
 
     /// Checks a URL as a request will.
     ///
     /// What is no URL at all is not repeated: it may hold a password.
-    init(url text: String, name: String? = nil) {
+    init(url text: String, name: String? = nil, digest: FileDigest? = nil) {
         guard !text.isEmpty else {
             self = .blank
             return
@@ -39,7 +47,7 @@ enum InputLine: Equatable {
         if let defect = Request<Data>.get(url).defect {
             self = .broken(reason: defect)
         } else {
-            self = .request(url, name: name)
+            self = .request(url, name: name, digest: digest)
         }
     }
 }

@@ -12,6 +12,8 @@ struct FetchEvent: Encodable, Equatable {
     var file: String?
     var status: Int?
     var bytes: Int64?
+    var resumedBytes: Int64?
+    var keptBytes: Int64?
     var expectedBytes: Int64?
     var seconds: Double?
     var attempt: Int?
@@ -21,13 +23,19 @@ struct FetchEvent: Encodable, Equatable {
     var code: String?
     var message: String?
     var succeeded: Int?
+    var skipped: Int?
     var failed: Int?
+    var failures: [String: Int]?
     var cancelled: Int?
+    var keptFiles: Int?
     var exitStatus: Int32?
 
     enum CodingKeys: String, CodingKey {
         case event, index, url, list, line, file, status, bytes, seconds, attempt, attempts, location, code, message
-        case succeeded, failed, cancelled
+        case succeeded, skipped, failed, failures, cancelled
+        case resumedBytes = "resumed_bytes"
+        case keptBytes = "kept_bytes"
+        case keptFiles = "kept_files"
         case expectedBytes = "expected_bytes"
         case delaySeconds = "delay_seconds"
         case exitStatus = "exit_status"
@@ -85,25 +93,31 @@ final class JSONReport: FetchReport {
             tell(
                 FetchEvent(
                     event: "progress", index: transfer.item.index, bytes: transfer.receivedBytes,
-                    expectedBytes: transfer.expectedBytes))
+                    resumedBytes: transfer.resumedBytes.positive, expectedBytes: transfer.expectedBytes))
         }
     }
 
     func finished(_ outcome: FetchOutcome) {
         let item = outcome.item
         var event = FetchEvent(event: "finished", index: item.index, url: item.url.withoutCredentials)
-        event.attempts = outcome.attemptCount
         switch outcome.result {
+        case .success(let success) where success.isSkipped:
+            event.event = "skipped"
+            event.file = path(of: outcome, success)
         case .success(let success):
+            event.attempts = outcome.attemptCount
             event.status = success.statusCode
             event.bytes = success.bytes
+            event.resumedBytes = success.resumedBytes.positive
             event.seconds = success.time.roundedSeconds
-            event.file = directory.map { $0.hasSuffix("/") ? $0 + item.fileName : "\($0)/\(item.fileName)" }
+            event.file = path(of: outcome, success)
         case .failure(let error):
             event.event = "failed"
+            event.attempts = outcome.attemptCount
+            event.keptBytes = outcome.keptBytes
             event.status = error.response?.statusCode
             event.code = error.code.rawValue
-            event.message = error.message.visible()
+            event.message = outcome.message?.visible()
             event.seconds = outcome.attempts.first.map { (ContinuousClock.now - $0.started).roundedSeconds }
         }
         tell(event)
@@ -113,15 +127,26 @@ final class JSONReport: FetchReport {
         tell(
             FetchEvent(
                 event: "failed", list: defect.list, line: defect.line,
-                code: defect.line == nil ? "unreadableList" : "invalidRequest", message: defect.reason.visible()))
+                code: defect.code, message: defect.reason.visible()))
     }
 
     func ended(_ summary: FetchSummary) {
-        tell(
-            FetchEvent(
-                event: "summary", bytes: summary.bytes, seconds: summary.time.roundedSeconds,
-                succeeded: summary.succeededCount, failed: summary.failedCount, cancelled: summary.cancelledCount,
-                exitStatus: summary.status.code))
+        var event = FetchEvent(event: "summary", bytes: summary.bytes, resumedBytes: summary.resumedBytes)
+        event.seconds = summary.time.roundedSeconds
+        event.succeeded = summary.succeededCount
+        event.skipped = summary.skippedCount
+        event.failed = summary.failedCount
+        event.failures = summary.failures
+        event.cancelled = summary.cancelledCount
+        event.keptFiles = summary.kept.count
+        event.keptBytes = summary.kept.bytes
+        event.exitStatus = summary.status.code
+        tell(event)
+    }
+
+    private func path(of outcome: FetchOutcome, _ success: FetchOutcome.Success) -> String? {
+        let name = success.fileName ?? outcome.item.fileName
+        return directory.map { $0.hasSuffix("/") ? $0 + name : "\($0)/\(name)" }
     }
 
     private func tell(_ event: FetchEvent) { console.printLine(event.jsonLine) }
@@ -130,4 +155,9 @@ final class JSONReport: FetchReport {
 extension Duration {
     /// Seconds, to the microsecond.
     fileprivate var roundedSeconds: Double { (inSeconds * 1e6).rounded() / 1e6 }
+}
+
+extension Int64 {
+    /// The number where there is something to count.
+    fileprivate var positive: Int64? { self > 0 ? self : nil }
 }

@@ -36,12 +36,12 @@ final class LineReport: FetchReport {
         case .success(let success):
             // On a terminal the live lines tell it.
             guard !isQuiet, !(console.isLive && console.isOutputTerminal) else { return }
-            let what = discards ? "received \(outcome.item.url.withoutCredentials)" : "saved \(outcome.item.fileName)"
-            console.printLine("\(what)  \(Figures.bytes(success.bytes)) in \(Figures.time(success.time))")
+            console.printLine(line(outcome, success))
         case .failure(let error):
             var notes = error.response == nil ? [error.code.rawValue] : []
             if outcome.attemptCount > 1 { notes.append("\(outcome.attemptCount) attempts") }
-            let cause = notes.isEmpty ? error.message : "\(error.message) (\(notes.joined(separator: ", ")))"
+            let message = outcome.message ?? ""
+            let cause = notes.isEmpty ? message : "\(message) (\(notes.joined(separator: ", ")))"
             console.printError("convoy: \(outcome.item.url.withoutCredentials): \(cause)")
         }
     }
@@ -53,6 +53,16 @@ final class LineReport: FetchReport {
 
     func ended(_ summary: FetchSummary) {
         console.endLive()
-        if !isQuiet { console.printLine(summary.text) }
+        if !isQuiet { for line in summary.lines { console.printLine(line) } }
+    }
+
+    private func line(_ outcome: FetchOutcome, _ success: FetchOutcome.Success) -> String {
+        let name = success.fileName ?? outcome.item.fileName
+        guard !success.isSkipped else {
+            return "skipped \(name)  it is there\(outcome.item.digest == nil ? "" : " and has its digest")"
+        }
+        let what = discards ? "received \(outcome.item.url.withoutCredentials)" : "saved \(name)"
+        let resumed = success.resumedBytes > 0 ? ", \(Figures.bytes(success.resumedBytes)) of it from before" : ""
+        return "\(what)  \(Figures.bytes(success.bytes)) in \(Figures.time(success.time))\(resumed)"
     }
 }

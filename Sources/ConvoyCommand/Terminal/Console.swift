@@ -74,6 +74,16 @@ final class Console: Sendable {
         state.withLock { state in writeToErrors(state.region.erase()) }
     }
 
+    /// Stops the process as Ctrl-Z does by default; the screen is as if there had been no live region until it goes on.
+    ///
+    /// The lock is held all the while, so that nothing is drawn in between.
+    func stopProcess() {
+        state.withLock { state in
+            writeToErrors(state.region.erase())
+            kill(getpid(), SIGSTOP)
+        }
+    }
+
     private func writeToErrors(_ text: String) {
         if !text.isEmpty { _ = StandardStreams.write(text, to: STDERR_FILENO) }
     }

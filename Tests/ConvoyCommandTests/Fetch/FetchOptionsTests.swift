@@ -24,14 +24,17 @@ import Testing
         #expect(options.deadline == nil)
         #expect(options.directory == ".")
         #expect(options.input == nil)
-        #expect(!options.discards && !options.isQuiet && !options.isJSON)
+        #expect(!options.discards && !options.isQuiet && !options.isJSON && !options.takesProposedNames)
+        #expect(options.existing == nil)
+        #expect(options.segments == 1)
+        #expect(options.digest == nil)
     }
 
     @Test func everyOptionIsTaken() throws {
         let options = try #require(
             try FetchOptions(parsing: [
                 "-i", "-", "-o", "dir", "--discard", "-j16", "--per-host=2", "--header", "A: b", "--header=A: c:d",
-                "--transport", "urlsession", "--quiet", "--retries=0", "--deadline", "30",
+                "--transport", "urlsession", "--quiet", "--retries=0", "--deadline", "30", "-J", "--existing=skip",
             ]))
         #expect(options.input == .standardInput)
         #expect(options.directory == "dir")
@@ -39,6 +42,8 @@ import Testing
         #expect(options.jobs == 16)
         #expect(options.perHost == 2)
         #expect(options.retries == 0)
+        #expect(options.takesProposedNames)
+        #expect(options.existing == .skip)
         #expect(options.deadline == .seconds(30))
         #expect(options.headerFields.values(of: "a") == ["b", "c:d"])
     }
@@ -78,9 +83,68 @@ import Testing
         #expect(options.headerFields.filter(\.isSecret).map(\.name) == secrets)
     }
 
-    @Test(arguments: ["--sha256=00"])
+    @Test(arguments: ["--rate=1M", "--min-speed=10k", "--segments=4"])
     func laterOptionsAreRefusedAndSaySo(option: String) throws {
         #expect(try #require(message([option, "http://a/"])).hasSuffix("is not in this version"))
+    }
+
+    @Test(arguments: [
+        ("--rate=0", "a number of bytes per second above 0"), ("--rate=fast", "such as 500k, 2.5M or 1MiB"),
+        ("--min-speed=-1", "a number of bytes per second above 0"), ("--segments=17", "a number from 1 to 16"),
+        ("--segments=0", "a number from 1 to 16"), ("--existing=keep", "overwrite, fail, rename, skip"),
+        ("--transport=pigeon", "curl, urlsession"),
+    ])
+    func valuesAreCheckedAndTheRightOnesNamed(option: String, words: String) throws {
+        let told = try #require(message([option, "http://a/"]))
+        #expect(told.contains(words))
+        #expect(!told.contains("not in this version"))
+    }
+
+    @Test func aDigestIsOfTheOnlyURL() throws {
+        let digits = String(repeating: "aB", count: 32)
+        let options = try #require(try FetchOptions(parsing: ["--sha256", digits, "http://a/"]))
+        #expect(options.digest == .sha256(digits))
+        let long = try #require(try FetchOptions(parsing: ["--sha512", digits + digits, "http://a/"]))
+        #expect(long.digest?.algorithm == .sha512)
+        #expect(
+            try #require(message(["--sha256=00", "http://a/"])).contains("64 hexadecimal digits, and 2 were given"))
+        for others in [
+            ["http://a/", "http://b/"], ["-i", "-"], ["-i", "-", "http://a/"], ["--discard", "http://a/"],
+        ] {
+            #expect(try #require(message(["--sha256", digits] + others)).contains("--sha256"))
+        }
+        #expect(try #require(message(["--sha256", digits, "--sha512", digits, "http://a/"])).contains("exclude"))
+    }
+
+    @Test func filesAreReplacedUnlessAServerNamesThem() throws {
+        let url = try #require(URL(string: "http://a/"))
+        var (plain, named) = (
+            FetchItem(index: 0, url: url, fileName: "a"), FetchItem(index: 1, url: url, fileName: "b")
+        )
+        named.isNamed = true
+        plain.digest = .sha256(String(repeating: "00", count: 32))
+        let options = try #require(try FetchOptions(parsing: ["http://a/"]))
+        #expect(options.existing(for: plain) == .overwrite)
+        let proposed = try #require(try FetchOptions(parsing: ["-J", "http://a/"]))
+        #expect(proposed.existing(for: plain) == .rename)
+        #expect(proposed.existing(for: named) == .overwrite)
+        let asked = try #require(try FetchOptions(parsing: ["-J", "--existing", "fail", "http://a/"]))
+        #expect(asked.existing(for: plain) == .fail)
+        #expect(asked.existing(for: named) == .fail)
+    }
+
+    @Test(
+        arguments: [
+            ("0", 0), ("500", 500), ("500b", 500), ("500k", 500_000), ("1.5M", 1_500_000), ("2GB", 2_000_000_000),
+            ("1KiB", 1_024), ("1.5mib", 1_572_864), ("1Gi", 1_073_741_824), ("99999999999G", 1 << 62), (".5k", 500),
+        ] as [(String, Int64)])
+    func bytesHaveSuffixes(text: String, bytes: Int64) {
+        #expect(Figures.byteCount(text) == bytes)
+    }
+
+    @Test(arguments: ["", "k", "1T", "-1", "1e3", "0x10", "1 k", "1kk", "1.2.3", "\u{0665}", "inf", "."])
+    func whatIsNoCountIsNone(text: String) {
+        #expect(Figures.byteCount(text) == nil)
     }
 
     @Test(arguments: [

@@ -9,6 +9,7 @@ private final class WordReport: FetchReport {
     let wantsSteps: Bool
     let wantsCancelled: Bool
     let words = ConvoyCommand.Locked<[String]>([])
+    let ticks = ConvoyCommand.Locked<[(progress: RunProgress, running: [RunningTransfer])]>([])
     private let callCount = ConvoyCommand.Locked(0)
 
     init(wantsSteps: Bool = true, wantsCancelled: Bool = true) {
@@ -23,7 +24,10 @@ private final class WordReport: FetchReport {
         case .retrying(let attempt, let failure, _, _): note("retrying \(attempt) \(failure?.rawValue ?? "answer")")
         }
     }
-    func tick(_ progress: RunProgress, _ running: [RunningTransfer]) { note("tick \(running.map(\.item.index))") }
+    func tick(_ progress: RunProgress, _ running: [RunningTransfer]) {
+        ticks.withLock { $0.append((progress, running)) }
+        note("tick \(running.map(\.item.index))")
+    }
     func finished(_ outcome: FetchOutcome) { note("finished \(outcome.item.index) \(outcome.attemptCount)") }
     func isDefective(_ defect: FetchItems.Defect) { note("defect \(defect.reason)") }
     func ended(_ summary: FetchSummary) { note("ended \(summary.failedCount) \(summary.cancelledCount)") }
@@ -77,7 +81,7 @@ private final class WordReport: FetchReport {
     /// The manager's events may come before the end, on both sides of it, or after it.
     @Test(arguments: 0...5) func everyStepIsToldOnceAndBeforeTheEnd(eventCountBefore: Int) {
         let report = WordReport()
-        let reporter = FetchReporter(report: report, discards: false)
+        let reporter = FetchReporter(report: report)
         reporter.opened(item(0))
         emitTrail(reporter, events: 0..<eventCountBefore)
         reporter.finished(0, failure(trail), isStopping: false)
@@ -88,7 +92,7 @@ private final class WordReport: FetchReport {
 
     @Test func whatWasNeverSentHasAnEndOnly() {
         let report = WordReport()
-        let reporter = FetchReporter(report: report, discards: false)
+        let reporter = FetchReporter(report: report)
         reporter.opened(item(0))
         reporter.finished(0, failure([], .invalidRequest), isStopping: false)
         #expect(report.words.withLock { $0 } == ["finished 0 0"])
@@ -96,7 +100,7 @@ private final class WordReport: FetchReport {
 
     @Test func stepsThatNobodyWantsAreNotTold() {
         let report = WordReport(wantsSteps: false)
-        let reporter = FetchReporter(report: report, discards: false)
+        let reporter = FetchReporter(report: report)
         reporter.opened(item(0))
         reporter.finished(0, failure(trail), isStopping: false)
         #expect(report.words.withLock { $0 } == ["finished 0 2"])
@@ -104,7 +108,7 @@ private final class WordReport: FetchReport {
 
     @Test func onlyTransfersUnderWayAreShown() {
         let report = WordReport()
-        let reporter = FetchReporter(report: report, discards: false)
+        let reporter = FetchReporter(report: report)
         let operations = (0..<4).map(operation)
         for index in 0..<4 { reporter.opened(item(index)) }
         // The first waits for a retry, the second is under way again, the third has ended, the fourth not begun.
@@ -119,9 +123,37 @@ private final class WordReport: FetchReport {
         #expect(report.words.withLock { $0.last } == "tick [1]")
     }
 
+    @Test func ticksTellWhatWasThereBefore() throws {
+        let report = WordReport()
+        let reporter = FetchReporter(report: report)
+        let operations = (0..<2).map(operation)
+        for index in 0..<2 { reporter.opened(item(index)) }
+        var transfer = TransferProgress()
+        (transfer.receivedBytes, transfer.resumedBytes, transfer.expectedBytes) = (60, 40, 100)
+        // The first began with 40 bytes and lost its connection at 60, from where its retry goes on.
+        let lost = AttemptRecord(
+            number: 1, request: request, started: .now, ended: .now, response: ResponseHead(statusCode: 206),
+            next: .retry(after: .zero), transfer: transfer)
+        reporter.operation(operations[0], did: .started(attempt: 1))
+        reporter.operation(operations[0], did: .attemptEnded(lost))
+        reporter.operation(operations[0], did: .started(attempt: 2))
+        (transfer.receivedBytes, transfer.resumedBytes) = (80, 60)
+        operations[0].state.withLock { [transfer] in $0.progress = transfer }
+        // The second goes on from 50.
+        reporter.operation(operations[1], did: .started(attempt: 1))
+        (transfer.receivedBytes, transfer.resumedBytes) = (70, 50)
+        operations[1].state.withLock { [transfer] in $0.progress = transfer }
+        reporter.tick(RunProgress(totalCount: 4), operations)
+        let tick = try #require(report.ticks.withLock { $0.first })
+        #expect(tick.running.map(\.receivedBytes) == [80, 70])
+        #expect(tick.running.map(\.resumedBytes) == [40, 50])
+        #expect(tick.progress.resumedBytes == 90)
+        #expect(abs(tick.progress.fractionBefore - 0.225) < 1e-9)
+    }
+
     @Test(arguments: [true, false]) func cancellationsAreCountedAndToldToWhomeverWantsThem(isWanted: Bool) {
         let report = WordReport(wantsCancelled: isWanted)
-        let reporter = FetchReporter(report: report, discards: false)
+        let reporter = FetchReporter(report: report)
         for index in 0..<2 { reporter.opened(item(index)) }
         reporter.finished(0, failure([], .cancelled), isStopping: true)
         // A failure of its own is told to everybody.
@@ -133,7 +165,7 @@ private final class WordReport: FetchReport {
 
     @Test func callsComeOneAtATimeFromManyThreads() {
         let report = WordReport()
-        let reporter = FetchReporter(report: report, discards: false)
+        let reporter = FetchReporter(report: report)
         let count = 200
         DispatchQueue.concurrentPerform(iterations: count) { index in
             let operation = operation(index)

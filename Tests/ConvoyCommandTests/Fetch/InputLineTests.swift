@@ -1,3 +1,4 @@
+import Convoy
 import Foundation
 import Testing
 
@@ -14,6 +15,22 @@ import Testing
         #expect(InputLine("http://a/b") == .request(url, name: nil))
         #expect(InputLine("  http://a/b\tname of it.txt ") == .request(url, name: "name of it.txt"))
         #expect(InputLine("http://a/b\t") == .request(url, name: nil))
+    }
+
+    @Test func digestsStandBehindTwoTabs() throws {
+        let url = try #require(URL(string: "http://a/b"))
+        let digits = String(repeating: "0F", count: 32)
+        let digest = FileDigest.sha256(digits)
+        #expect(InputLine("http://a/b\tc\tsha256:\(digits)") == .request(url, name: "c", digest: digest))
+        #expect(InputLine("http://a/b\t\tSHA-256=\(digits) ") == .request(url, name: nil, digest: digest))
+        #expect(InputLine("http://a/b\tc\t") == .request(url, name: "c", digest: nil))
+        for broken in ["sha256:00", "md5:\(digits)", "sha512:\(digits)", "sha256:\(digits)\tmore"] {
+            guard case .broken(let reason) = InputLine("http://a/b\t\t\(broken)") else {
+                Issue.record("\(broken) is a digest")
+                continue
+            }
+            #expect(reason.contains("sha256: and 64 hexadecimal digits"))
+        }
     }
 
     @Test(arguments: ["not a url", "/relative", "ftp://a/b", "http://", "http://a:99999/", "http://[::1/"])

@@ -13,6 +13,9 @@ final class ConvoyProcess {
         /// The JSON objects of the output, one a line.
         var events: [[String: Any]] { ConvoyProcess.events(of: output) }
 
+        /// The names of the events in order, but for those that the clock brings.
+        var steps: [String?] { events.map { $0["event"] as? String }.filter { $0 != "progress" } }
+
         func events(named name: String) -> [[String: Any]] { events.filter { $0["event"] as? String == name } }
     }
 

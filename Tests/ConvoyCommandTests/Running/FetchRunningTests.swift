@@ -166,7 +166,9 @@ import Testing
         #expect(ending.errors.contains("--help"))
     }
 
-    @Test(arguments: [["--help"], ["fetch", "--help"], ["demo", "--help"], ["--version"]])
+    @Test(arguments: [
+        ["--help"], ["fetch", "--help"], ["demo", "--help"], ["completions", "--help"], ["--version"],
+    ])
     func helpGoesToStandardOutput(arguments: [String]) async throws {
         let ending = try await ConvoyProcess(arguments).ended()
         #expect(ending.status == 0)

@@ -13,7 +13,7 @@ import Testing
     }
 
     @Test(arguments: [(SIGINT, 130, "interrupted"), (SIGTERM, 143, "terminated")])
-    func aSignalCancelsAndLeavesNothing(signal: Int32, status: Int32, word: String) async throws {
+    func aSignalCancelsAndKeepsNothingThatCannotBeContinued(signal: Int32, status: Int32, word: String) async throws {
         let gate = Gate()
         server.respond { _ in .generated(byteCount: 1_000_000).stalling(afterBodyBytes: 500_000, until: gate) }
         try Data("old".utf8).write(to: directory.url.appending(path: "a"))
@@ -24,7 +24,7 @@ import Testing
         let ending = try await child.ended()
         #expect(ending.status == status)
         #expect(ending.output.hasPrefix("\(word): 0 files, 0 B in "))
-        #expect(ending.output.hasSuffix(", 2 cancelled\n"))
+        #expect(ending.output.hasSuffix(", 2 cancelled; exit status \(status)\n"))
         #expect(ending.errors == "")
         #expect(try directory.names() == ["a"])
         #expect(try Data(contentsOf: directory.url.appending(path: "a")) == Data("old".utf8))
@@ -67,7 +67,7 @@ import Testing
             #expect(events.last?["exit_status"] as? Int == 130)
         } else {
             #expect(ending.output.hasPrefix("interrupted: 0 files, 0 B in "))
-            #expect(ending.output.hasSuffix(", 1 cancelled\n"))
+            #expect(ending.output.hasSuffix(", 1 cancelled; exit status 130\n"))
             #expect(text.split(separator: "\n").count == 1)
         }
         #expect(server.requestCount == 1)
@@ -107,5 +107,6 @@ import Testing
         #expect(ending.status == 0)
         #expect(ending.errors == "")
         #expect(ending.output.components(separatedBy: "  ok: ").count == 4)
+        #expect(ending.output.contains(#/continued, 3\.. MB came in .*, 2[0-9]{6} bytes were not fetched again/#))
     }
 }

@@ -39,8 +39,9 @@ import Testing
             let child = try ConvoyProcess(
                 ["fetch", "--per-host=8", "-o", directory.url.path] + urls, errors: terminal.slave)
             try terminal.slave.close()
-            // Four files and the total fit the six lines; the others are counted.
+            // Three files, the count of the others and the total fit the six lines.
             let before = await terminal.read(until: "400.0 kB")
+            #expect(before.contains("\u{2026} and 5 more"))
             gate.open()
             let text = before + (await terminal.read())
             let ending = try await child.ended()
@@ -51,6 +52,26 @@ import Testing
             for line in text.replacing(#/\u{1B}\[[?0-9]*[A-Za-z]/#, with: "").split(whereSeparator: \.isNewline) {
                 #expect(line.description.columnCount <= 49)
             }
+        }
+
+        @Test func whatWasThereBeforeIsShownAtOnce() async throws {
+            let (directory, server, gate) = (try TestDirectory(), try TestServer(), Gate())
+            let resource = Reply.resource(generatedByteCount: 4_000_000, etag: "\"v1\"")
+            server.enqueue(resource.resetting(afterBytes: 3_000_000))
+            let arguments = ["fetch", "--retries=0", "-o", directory.url.path, server.url("/a").absoluteString]
+            #expect(try await ConvoyProcess(arguments).ended().status == 1)
+            server.respond { _ in resource.stalling(afterBodyBytes: 0, until: gate) }
+            let terminal = try PseudoTerminal()
+            defer { close(terminal.master) }
+            let child = try ConvoyProcess(arguments, errors: terminal.slave)
+            try terminal.slave.close()
+            // Nothing has come in this run.
+            let before = await terminal.read(until: " of 4.0 MB")
+            #expect(!before.contains(" 0 B of 4.0 MB"))
+            gate.open()
+            let text = before + (await terminal.read())
+            #expect(try await child.ended().status == 0)
+            #expect(text.hasSuffix("\u{1B}[?25h"))
         }
 
         @Test func anInterruptionRestoresTheCursor() async throws {

@@ -39,7 +39,7 @@ import Testing
         let ending = try await fetch(["--json", given.replacing("http://", with: "http://user:secret@")])
         #expect(ending.status == 0)
         let names = ["started", "redirect", "redirect", "retry", "finished", "summary"]
-        #expect(ending.events.map { $0["event"] as? String } == names)
+        #expect(ending.steps == names)
         let redirects = ending.events(named: "redirect")
         #expect(redirects.allSatisfy { Set($0.keys) == ["event", "index", "url", "status", "location"] })
         #expect(redirects.allSatisfy { $0["url"] as? String == given })

@@ -35,7 +35,7 @@ import Testing
         let ending = try await fetch("--json", url)
         #expect(ending.status == 0)
         #expect(ending.errors == "")
-        #expect(ending.events.map { $0["event"] as? String } == ["started", "retry", "finished", "summary"])
+        #expect(ending.steps == ["started", "retry", "finished", "summary"])
         let retry = try #require(ending.events.dropFirst().first)
         #expect(Set(retry.keys) == ["event", "index", "url", "attempt", "code", "status", "delay_seconds"])
         #expect(retry["index"] as? Int == 0)
@@ -89,7 +89,7 @@ import Testing
         let ending = try await fetch("--json", server.url("/a").absoluteString)
         #expect(ending.status == 1)
         #expect(server.requestCount == 1)
-        #expect(ending.events.map { $0["event"] as? String } == ["started", "failed", "summary"])
+        #expect(ending.steps == ["started", "failed", "summary"])
         #expect(ending.events(named: "failed").first?["attempts"] as? Int == 1)
     }
 

@@ -1,0 +1,65 @@
+// The completion script for bash, from 3.2 on.
+
+/// Makes a function that asks nothing of the package `bash-completion`.
+enum BashCompletions {
+    static var script: String {
+        """
+        # Completions of convoy for bash. Load them with: source <(convoy completions bash)
+        _convoy() {
+            local word="${COMP_WORDS[COMP_CWORD]}" previous="" command="${COMP_WORDS[1]}" IFS=$'\\n'
+            COMPREPLY=()
+            if [ "$COMP_CWORD" -le 1 ]; then
+                COMPREPLY=($(compgen -W \(words(commands)) -- "$word"))
+                return
+            fi
+            previous="${COMP_WORDS[COMP_CWORD - 1]}"
+            # "=" is a word of its own here: --name = value
+            if [ "$word" = "=" ]; then word=""
+            elif [ "$previous" = "=" ]; then previous="${COMP_WORDS[COMP_CWORD - 2]}"
+            fi
+            case "$command" in
+        \(Subcommand.allCases.map(branch).joined(separator: "\n"))
+            esac
+        }
+        complete -F _convoy convoy
+        """
+    }
+
+    private static var commands: [String] {
+        Subcommand.allCases.map(\.rawValue) + Subcommand.toolOptions.map { "--\($0.name)" }
+    }
+
+    /// One branch for a command: the values of its options, its options, its operands.
+    private static func branch(_ command: Subcommand) -> String {
+        var lines = ["        \(command.rawValue))"]
+        let valued = command.options.filter(\.takesValue)
+        if !valued.isEmpty {
+            lines.append("            case \"$previous\" in")
+            for option in valued {
+                let pattern = option.spellings.joined(separator: "|")
+                lines.append("                \(pattern)) \(values(option.value))return ;;")
+            }
+            lines.append("            esac")
+        }
+        var candidates = command.options.map { "--\($0.name)" }
+        if case .choice(let choices) = command.operands { candidates += choices }
+        lines.append("            COMPREPLY=($(compgen -W \(words(candidates)) -- \"$word\"))")
+        return (lines + ["            ;;"]).joined(separator: "\n")
+    }
+
+    private static func values(_ value: Option.Value) -> String {
+        let action: String? =
+            switch value {
+            case .none, .text: nil
+            case .file: "-f"
+            case .directory: "-d"
+            case .choice(_, let choices): "-W \(words(choices))"
+            }
+        guard let action else { return "" }
+        let opening = if case .choice = value { "" } else { "compopt -o filenames 2>/dev/null; " }
+        return opening + "COMPREPLY=($(compgen \(action) -- \"$word\")); "
+    }
+
+    /// Words for `compgen`, a line each: that is what `IFS` is there.
+    private static func words(_ words: [String]) -> String { "$'" + words.joined(separator: #"\n"#) + "'" }
+}

@@ -1,0 +1,67 @@
+// The completion script for zsh.
+
+/// Makes a function for `_arguments`, which knows abbreviations, `--name=value` and exclusions by itself.
+enum ZshCompletions {
+    static var script: String {
+        """
+        #compdef convoy
+        # Completions of convoy for zsh. Put this into a file _convoy in a directory of $fpath,
+        # or load it after compinit with: source <(convoy completions zsh)
+        _convoy() {
+            local context state state_descr line
+            typeset -A opt_args
+            _arguments -C \(Subcommand.toolOptions.flatMap(specifications).joined(separator: " ")) \\
+                '1:command:->command' '*::argument:->argument' && return
+            case $state in
+                command)
+                    local -a commands
+                    commands=(\(Subcommand.allCases.map { "\($0.rawValue):\($0.summary)".shellQuoted }.joined(separator: " ")))
+                    _describe command commands
+                    ;;
+                argument)
+                    case $line[1] in
+        \(Subcommand.allCases.map(branch).joined(separator: "\n"))
+                    esac
+                    ;;
+            esac
+        }
+        if [ "$funcstack[1]" = "_convoy" ]; then _convoy "$@"; else compdef _convoy convoy; fi
+        """
+    }
+
+    private static func branch(_ command: Subcommand) -> String {
+        var lines = ["                \(command.rawValue))", "                    _arguments -s \\"]
+        lines += command.options.flatMap(specifications).map { "                        \($0) \\" }
+        switch command.operands {
+        case .none: lines.append("                        && return")
+        case .urls: lines.append("                        '*:URL:_urls'")
+        case .choice(let choices): lines.append("                        '1:shell:(\(choices.joined(separator: " ")))'")
+        }
+        return (lines + ["                    ;;"]).joined(separator: "\n")
+    }
+
+    /// One for each spelling; `+` and `=` say that a value may follow at once.
+    private static func specifications(_ option: Option) -> [String] {
+        let isRepeatable = option == .header
+        let exclusion = isRepeatable ? "*" : "(\(option.spellings.joined(separator: " ")))"
+        return option.spellings.map { spelling in
+            let joint = option.takesValue ? (spelling.hasPrefix("--") ? "=" : "+") : ""
+            return "\(exclusion)\(spelling)\(joint)[\(option.summary)]\(value(option.value))".shellQuoted
+        }
+    }
+
+    private static func value(_ value: Option.Value) -> String {
+        switch value {
+        case .none: ""
+        case .text: ":\(label(value)): "
+        case .file: ":\(label(value)):_files"
+        case .directory: ":\(label(value)):_files -/"
+        case .choice(_, let choices): ":\(label(value)):(\(choices.joined(separator: " ")))"
+        }
+    }
+
+    /// The word of the help; a colon would end it.
+    private static func label(_ value: Option.Value) -> String {
+        (value.word ?? "").filter { $0.isLetter || $0 == " " }
+    }
+}

@@ -1,0 +1,77 @@
+// A run in figures.
+import Convoy
+
+/// The whole run in figures.
+struct FetchSummary: Sendable, Equatable {
+    var succeededCount = 0
+    /// Files that were there, and for which nothing was sent; not among those that succeeded.
+    var skippedCount = 0
+    /// Requests and lines of the list that failed, by the words of their codes.
+    var failures: [String: Int] = [:]
+    /// Requests that ended because everything was cancelled.
+    var cancelledCount = 0
+    /// Of the files that succeeded, what this run received.
+    var bytes: Int64 = 0
+    /// Of the same files, what an earlier run had left.
+    var resumedBytes: Int64 = 0
+    /// What the next run continues.
+    var kept = KeptParts()
+    var time = Duration.zero
+    /// Why everything was cancelled; nil when nothing was.
+    var reason: ExitStatus?
+    var discards = false
+    /// Whether another run would fetch what is complete again.
+    var replacesFiles = false
+
+    var failedCount: Int { failures.values.reduce(0, +) }
+
+    mutating func count(_ outcome: FetchOutcome, isStopping: Bool) {
+        switch outcome.result {
+        case .success(let success) where success.isSkipped: skippedCount += 1
+        case .success(let success):
+            succeededCount += 1
+            bytes += success.bytes - success.resumedBytes
+            resumedBytes += success.resumedBytes
+        case .failure(let error):
+            if isStopping, outcome.isCancelled { cancelledCount += 1 } else { countFailure(error.code.rawValue) }
+        }
+        if let part = outcome.keptBytes { kept.add(part) }
+    }
+
+    mutating func countFailure(_ code: String) { failures[code, default: 0] += 1 }
+
+    var status: ExitStatus { reason ?? (failedCount == 0 ? .success : .failure) }
+
+    /// What is said at the end: the figures, and what another run of the same command would do.
+    var lines: [String] { [text] + (advice.map { [$0] } ?? []) }
+
+    /// The figures as one line.
+    var text: String {
+        var text = (reason?.reason).map { "\($0): " } ?? ""
+        text += "\(Figures.count(succeededCount, discards ? "answer" : "file")), \(Figures.bytes(bytes))"
+        if resumedBytes > 0 { text += " and \(Figures.bytes(resumedBytes)) from before" }
+        text += " in \(Figures.time(time))"
+        if succeededCount > 0, time.inSeconds > 0.05 { text += " (\(Figures.rate(Double(bytes) / time.inSeconds)))" }
+        if skippedCount > 0 { text += ", \(skippedCount) skipped" }
+        if failedCount > 0 { text += ", \(failedCount) failed (\(failureWords))" }
+        if cancelledCount > 0 { text += ", \(cancelledCount) cancelled" }
+        return status == .success ? text : "\(text); exit status \(status.code)"
+    }
+
+    /// The most frequent first.
+    private var failureWords: String {
+        failures.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) \($0.key)" }
+            .joined(separator: ", ")
+    }
+
+    private var advice: String? {
+        // Whoever ends a run early and begins it again does not want what is there once more.
+        let isWorthSkipping = reason != nil && replacesFiles && succeededCount > 0
+        let skipping =
+            "with --existing skip it leaves out \(Figures.count(succeededCount, "file")) that \(succeededCount == 1 ? "is" : "are") complete"
+        switch kept.text {
+        case let text?: return isWorthSkipping ? "\(text), and \(skipping)" : text
+        case nil: return isWorthSkipping ? "the same command begins again; \(skipping)" : nil
+        }
+    }
+}

@@ -1,0 +1,78 @@
+// What failed and cancelled downloads leave for the next run.
+import Foundation
+
+/// How many files are kept in part, and how much of them.
+struct KeptParts: Sendable, Equatable {
+    var count = 0
+    var bytes: Int64 = 0
+
+    mutating func add(_ part: Int64) {
+        count += 1
+        bytes += part
+    }
+
+    /// What to say about them; nil when there are none.
+    var text: String? {
+        guard count > 0 else { return nil }
+        let (verb, object) = count == 1 ? ("is", "it") : ("are", "them")
+        return
+            "\(Figures.count(count, "file")) \(verb) kept in part, \(Figures.bytes(bytes)); the same command continues \(object)"
+    }
+}
+
+/// Finds the parts in an output directory: `.NAME.convoy-part`, each with its record `.NAME.convoy-resume`.
+///
+/// A part without a record cannot be continued, and does not count.
+struct PartFinder: Sendable {
+    private static let partSuffix = ".convoy-part"
+    private static let recordSuffix = ".convoy-resume"
+    /// Longer names are shortened by the library, in a way of its own.
+    private static let plainNameBytes = 200
+
+    let directory: String
+    /// Whether the names of files are known before they are there; otherwise parts are told by their age.
+    let knowsNames: Bool
+    /// When the run began.
+    let started: Date
+
+    /// How much is kept of an item; nil when nothing is, or nobody can tell.
+    func keptBytes(of item: FetchItem) -> Int64? {
+        guard knowsNames else { return nil }
+        guard item.fileName.utf8.count > Self.plainNameBytes else { return keptBytes(stem: "." + item.fileName)?.bytes }
+        let start = "." + String(decoding: item.fileName.utf8.prefix(160), as: UTF8.self) + "~"
+        return stems.first { $0.hasPrefix(start) }.flatMap { keptBytes(stem: $0)?.bytes }
+    }
+
+    /// All parts that were let go of in this run; for names that only the library knows.
+    ///
+    /// Those of another run into the same directory at the same time are among them.
+    func allOfThisRun() -> KeptParts {
+        var parts = KeptParts()
+        for stem in stems {
+            // File systems keep seconds only, some of them two.
+            guard let kept = keptBytes(stem: stem), kept.recorded > started.addingTimeInterval(-2) else { continue }
+            parts.add(kept.bytes)
+        }
+        return parts
+    }
+
+    /// The names of all parts, without their suffix.
+    private var stems: [String] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        return names.filter { $0.hasPrefix(".") && $0.hasSuffix(Self.partSuffix) }
+            .map { String($0.dropLast(Self.partSuffix.count)) }
+    }
+
+    private func keptBytes(stem: String) -> (bytes: Int64, recorded: Date)? {
+        var (part, record) = (stat(), stat())
+        guard lstat("\(directory)/\(stem)\(Self.partSuffix)", &part) == 0, part.st_size > 0,
+            lstat("\(directory)/\(stem)\(Self.recordSuffix)", &record) == 0
+        else { return nil }
+        #if canImport(Darwin)
+            let seconds = record.st_mtimespec.tv_sec
+        #else
+            let seconds = record.st_mtim.tv_sec
+        #endif
+        return (Int64(part.st_size), Date(timeIntervalSince1970: TimeInterval(seconds)))
+    }
+}

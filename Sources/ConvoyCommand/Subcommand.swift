@@ -1,0 +1,53 @@
+// The subcommands: what runs them, and what completes them in a shell.
+
+/// The commands of the command.
+enum Subcommand: String, CaseIterable, Sendable {
+    case fetch
+    case demo
+    case completions
+
+    /// What stands behind the options.
+    enum Operands: Equatable, Sendable {
+        case none
+        case urls
+        case choice([String])
+    }
+
+    /// A few words for a list of candidates.
+    var summary: String {
+        switch self {
+        case .fetch: "download, many at a time"
+        case .demo: "show a batch, a chain and a continued download"
+        case .completions: "print a completion script for a shell"
+        }
+    }
+
+    var options: [Option] {
+        switch self {
+        case .fetch: FetchOptions.table
+        case .demo, .completions: [.help]
+        }
+    }
+
+    var operands: Operands {
+        switch self {
+        case .fetch: .urls
+        case .demo: .none
+        case .completions: .choice(Shell.allCases.map(\.rawValue))
+        }
+    }
+
+    var help: String {
+        switch self {
+        case .fetch: HelpText.fetch
+        case .demo: HelpText.demo
+        case .completions: HelpText.completions
+        }
+    }
+
+    /// The operands of a command whose only option is help; nil when it asks for that.
+    func operands(parsing arguments: [String]) throws(UsageError) -> [String]? {
+        let scanned = try OptionScanner(options: options, command: rawValue).scan(arguments)
+        return scanned.has(.help) ? nil : scanned.operands
+    }
+}

@@ -1,0 +1,50 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyCommand
+
+@Suite struct FetchItemsTests {
+    private let directory: TestDirectory
+    private let digest = FileDigest.sha256(String(repeating: "0f", count: 32))
+
+    init() throws { directory = try TestDirectory() }
+
+    private func items(_ naming: FileNaming) async throws -> [FetchItem] {
+        let list = directory.url.appending(path: "list")
+        let lines = ["http://h/x/a", "http://h/c\ta", "http://h/d\t\t\(digest)", "http://h/e\tb\t\(digest)"]
+        try Data(lines.joined(separator: "\n").utf8).write(to: list)
+        let items = FetchItems(
+            urls: try ["http://h/a", "http://h/b"].map { try #require(URL(string: $0)) }, digest: digest,
+            list: try LineReader.open(.file(list.path)), naming: naming
+        ) { defect in
+            Issue.record("\(defect)")
+        }
+        var all: [FetchItem] = []
+        while let item = await items.next() { all.append(item) }
+        #expect(all.map(\.index) == Array(0..<6))
+        return all
+    }
+
+    @Test func namesAreUniqueWhereTheURLGivesThem() async throws {
+        let items = try await items(.byURL)
+        #expect(items.map(\.fileName) == ["a", "b", "a-1", "a-2", "d", "b-1"])
+        #expect(items.map(\.isNamed) == [false, false, false, true, false, true])
+    }
+
+    @Test func whereTheServerGivesNamesOnlyThoseOfTheListAreTaken() async throws {
+        let items = try await items(.byServer)
+        #expect(items.map(\.fileName) == ["a", "b", "a", "a", "d", "b"])
+        #expect(items.map(\.isNamed) == [false, false, false, true, false, true])
+    }
+
+    @Test func withoutFilesThereAreNoNames() async throws {
+        #expect(try await items(.none).allSatisfy { !$0.isNamed })
+    }
+
+    @Test func theDigestOfTheCommandLineIsThatOfItsFirstURL() async throws {
+        let items = try await items(.byURL)
+        #expect(items.map { $0.digest != nil } == [true, false, false, false, true, true])
+        #expect(items.allSatisfy { $0.digest == nil || $0.digest == digest })
+    }
+}

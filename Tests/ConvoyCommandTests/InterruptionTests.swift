@@ -1,0 +1,32 @@
+import Testing
+
+@testable import ConvoyCommand
+
+@Suite struct InterruptionTests {
+    private let left = Locked<[ConvoyCommand.ExitStatus]>([])
+    private let stopCount = Locked(0)
+
+    private func makeInterruption() -> Interruption {
+        Interruption { [left] status in left.withLock { $0.append(status) } }
+    }
+
+    @Test func theFirstSignalStopsAndTheSecondLeavesAtOnce() {
+        let interruption = makeInterruption()
+        interruption.onStop { [stopCount] in stopCount.withLock { $0 += 1 } }
+        interruption.received(.interrupted)
+        #expect(stopCount.withLock { $0 } == 1)
+        #expect(left.withLock { $0 } == [])
+        interruption.received(.terminated)
+        #expect(stopCount.withLock { $0 } == 1)
+        #expect(left.withLock { $0 } == [.terminated])
+        #expect(interruption.reason == .interrupted)
+    }
+
+    @Test func aSignalBeforeThereIsARunStopsItWhenItComes() {
+        let interruption = makeInterruption()
+        interruption.received(.hangUp)
+        interruption.onStop { [stopCount] in stopCount.withLock { $0 += 1 } }
+        #expect(stopCount.withLock { $0 } == 1)
+        #expect(interruption.reason == .hangUp)
+    }
+}

@@ -1,0 +1,140 @@
+import Convoy
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// Names, digests, and files that are there already.
+@Suite struct FilesRunningTests {
+    /// Of "abc", FIPS 180-4.
+    private static let digits = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    private static let wrongDigits = String(digits.reversed())
+
+    private let directory: TestDirectory
+    private let server: TestServer
+
+    init() throws {
+        directory = try TestDirectory()
+        server = try TestServer()
+        server.respond { _ in .status(200, body: "abc") }
+    }
+
+    private func fetch(_ arguments: String...) async throws -> ConvoyProcess.Ending {
+        try await ConvoyProcess(["fetch", "-o", directory.url.path] + arguments).ended()
+    }
+
+    private func url(_ path: String) -> String { server.url(path).absoluteString }
+
+    private func content(_ name: String) throws -> String {
+        try String(contentsOf: directory.url.appending(path: name), encoding: .utf8)
+    }
+
+    private func write(_ text: String, to name: String) throws {
+        try Data(text.utf8).write(to: directory.url.appending(path: name))
+    }
+
+    @Test func filesThatAreThereAreReplacedByDefault() async throws {
+        try write("old", to: "a")
+        #expect(try await fetch(url("/a")).status == 0)
+        #expect(try content("a") == "abc")
+    }
+
+    @Test func skippedFilesAreToldAndNothingIsSent() async throws {
+        try write("old", to: "a")
+        let ending = try await fetch("--existing", "skip", url("/a"), url("/b"))
+        #expect(ending.status == 0)
+        #expect(ending.output.contains("skipped a  it is there\n"))
+        #expect(ending.output.contains("1 file, 3 B in "))
+        #expect(ending.output.hasSuffix(", 1 skipped\n"))
+        #expect(try content("a") == "old")
+        #expect(server.requestCount == 1)
+    }
+
+    @Test func jsonTellsSkippedFiles() async throws {
+        try write("old", to: "a")
+        let ending = try await fetch("--json", "--existing=skip", url("/a"))
+        let skipped = try #require(ending.events(named: "skipped").first)
+        #expect(Set(skipped.keys) == ["event", "index", "url", "file"])
+        #expect(skipped["file"] as? String == directory.url.path + "/a")
+        #expect(ending.events.last?["skipped"] as? Int == 1)
+        #expect(ending.events.last?["succeeded"] as? Int == 0)
+        #expect(ending.events.last?["exit_status"] as? Int == 0)
+        #expect(server.requestCount == 0)
+    }
+
+    @Test func aFileInTheWayIsAFailureOrGetsANumber() async throws {
+        try write("old", to: "a.txt")
+        let failing = try await fetch("--existing=fail", url("/a.txt"))
+        #expect(failing.status == 1)
+        #expect(failing.errors.contains("exists already; remove it, or choose what happens then with --existing"))
+        #expect(failing.output.contains("1 failed (1 destinationExists); exit status 1"))
+        let renaming = try await fetch("--existing=rename", "--json", url("/a.txt"))
+        #expect(renaming.events(named: "finished").first?["file"] as? String == directory.url.path + "/a-1.txt")
+        #expect(try content("a.txt") == "old")
+        #expect(try content("a-1.txt") == "abc")
+    }
+
+    @Test func aRightDigestIsVerified() async throws {
+        #expect(try await fetch("--sha256", Self.digits.uppercased(), url("/a")).status == 0)
+        #expect(try content("a") == "abc")
+        let again = try await fetch("--existing=skip", "--sha256", Self.digits, url("/a"))
+        #expect(again.output.contains("skipped a  it is there and has its digest\n"))
+        #expect(server.requestCount == 1)
+    }
+
+    @Test func aWrongDigestFailsAndNothingIsKept() async throws {
+        try write("old", to: "a")
+        let ending = try await fetch("--json", "--sha256", Self.wrongDigits, url("/a"))
+        #expect(ending.status == 1)
+        #expect(ending.events(named: "failed").first?["code"] as? String == "integrityFailed")
+        #expect((ending.events.last?["failures"] as? [String: Int]) == ["integrityFailed": 1])
+        #expect(try directory.names() == ["a"])
+        #expect(try content("a") == "old")
+    }
+
+    @Test func aFileWithAnotherDigestIsNotSkipped() async throws {
+        try write("old", to: "a")
+        let ending = try await fetch("--existing=skip", "--sha256", Self.digits, url("/a"))
+        #expect(ending.status == 0)
+        #expect(server.requestCount == 1)
+        let text = try content("a")
+        withKnownIssue("the library leaves the file that has another digest, and tells success") {
+            #expect(text == "abc")
+        }
+    }
+
+    @Test func aListHasDigestsInItsThirdColumn() async throws {
+        let text = """
+            \(url("/a"))\t\tsha256:\(Self.digits)
+            \(url("/b"))\tnamed\tsha256:\(Self.wrongDigits)
+            \(url("/c"))\tc\tsha256:00
+            """
+        let list = try TestDirectory()
+        let file = list.url.appending(path: "list")
+        try Data(text.utf8).write(to: file)
+        let ending = try await fetch("-i", file.path)
+        #expect(ending.status == 1)
+        let lines = ending.errors.split(separator: "\n")
+        #expect(lines.count == 2)
+        #expect(lines.contains { $0.hasPrefix("convoy: line 3 of ") && $0.contains("third column") })
+        #expect(lines.contains { $0.contains("(integrityFailed)") && $0.contains("was expected") })
+        #expect(ending.output.contains("1 file, 3 B in "))
+        #expect(ending.output.contains("2 failed (1 integrityFailed, 1 invalidRequest); exit status 1"))
+        #expect(try directory.names() == ["a"])
+        #expect(server.requestCount == 2)
+    }
+
+    @Test func theServerNamesFilesThatTheListDoesNot() async throws {
+        let fields = [("Content-Disposition", "attachment; filename=\"/etc/.pro\u{7}posed.txt\"")]
+        server.respond { _ in .status(200, headerFields: fields, body: "abc") }
+        try write("old", to: "proposed.txt")
+        let list = try TestDirectory()
+        let file = list.url.appending(path: "list")
+        try Data("\(url("/b"))\tgiven.txt\n".utf8).write(to: file)
+        let ending = try await fetch("--json", "--content-disposition", url("/a"), "-i", file.path)
+        #expect(ending.status == 0)
+        let names = ending.events(named: "finished").compactMap { $0["file"] as? String }
+        #expect(Set(names) == [directory.url.path + "/proposed-1.txt", directory.url.path + "/given.txt"])
+        #expect(try directory.names().sorted() == ["given.txt", "proposed-1.txt", "proposed.txt"])
+        #expect(try content("proposed.txt") == "old")
+    }
+}

@@ -1,0 +1,138 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// What a run leaves, and what the next one does with it.
+@Suite struct ResumeRunningTests {
+    private static let byteCount: Int64 = 3_000_000
+
+    private let directory: TestDirectory
+    private let server: TestServer
+
+    init() throws {
+        directory = try TestDirectory()
+        server = try TestServer()
+    }
+
+    private func url(_ path: String) -> String { server.url(path).absoluteString }
+
+    private func fetch(_ arguments: [String]) async throws -> ConvoyProcess.Ending {
+        try await ConvoyProcess(["fetch", "-o", directory.url.path] + arguments).ended()
+    }
+
+    /// Lets some files arrive to two thirds, and interrupts.
+    private func interrupt(_ arguments: [String], fileCount: Int, signal: Int32 = SIGINT) async throws
+        -> ConvoyProcess.Ending
+    {
+        let gate = Gate()
+        server.respond { _ in
+            .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"")
+                .stalling(afterBodyBytes: 2_000_000, until: gate)
+        }
+        let child = try ConvoyProcess(["fetch", "-o", directory.url.path] + arguments)
+        try await gate.reached(count: fileCount, within: .seconds(30))
+        // The gate is where the server is; the command may be a little behind.
+        for _ in 0..<3_000 where try partBytes() < Int64(fileCount) * 1_900_000 {
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        child.send(signal)
+        server.respond { _ in .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"") }
+        return try await child.ended()
+    }
+
+    private func partBytes() throws -> Int64 {
+        try directory.names().filter { $0.hasSuffix(".convoy-part") }.reduce(0) { sum, name in
+            let attributes = try FileManager.default.attributesOfItem(atPath: directory.url.appending(path: name).path)
+            return sum + (attributes[.size] as? Int64 ?? 0)
+        }
+    }
+
+    private func isWhole(_ name: String) throws -> Bool {
+        try Data(contentsOf: directory.url.appending(path: name)) == Reply.pattern(range: 0..<Self.byteCount)
+    }
+
+    @Test(arguments: [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 129)] as [(Int32, Int32)])
+    func theSameCommandContinuesWhatASignalCutOff(signal: Int32, status: Int32) async throws {
+        let arguments = [url("/a"), url("/b")]
+        let first = try await interrupt(arguments, fileCount: 2, signal: signal)
+        #expect(first.status == status)
+        #expect(first.output.contains(", 2 cancelled; exit status \(status)\n"))
+        let kept = try partBytes()
+        #expect(kept > 3_000_000)
+        #expect(first.output.contains("\n2 files are kept in part, "))
+        #expect(first.output.hasSuffix(" MB; the same command continues them\n"))
+        let names = [".a.convoy-part", ".a.convoy-resume", ".b.convoy-part", ".b.convoy-resume"]
+        #expect(try directory.names().sorted() == names)
+
+        let second = try await fetch(arguments)
+        #expect(second.status == 0)
+        #expect(second.errors == "")
+        #expect(second.output.contains("saved a  3.0 MB in "))
+        #expect(second.output.contains(" MB of it from before\n"))
+        #expect(second.output.contains(" from before in "))
+        #expect(try directory.names().sorted() == ["a", "b"])
+        #expect(try isWhole("a"))
+        #expect(try isWhole("b"))
+        let ranges = server.recordedRequests.dropFirst(2).compactMap { $0.value(of: "Range") }
+        #expect(ranges.count == 2)
+        #expect(!ranges.contains("bytes=0-"))
+    }
+
+    @Test func jsonTellsWhatIsKeptAndWhatIsContinued() async throws {
+        let first = try await interrupt(["--json", url("/a")], fileCount: 1)
+        let kept = try partBytes()
+        #expect(first.events(named: "failed").first?["kept_bytes"] as? Int64 == kept)
+        #expect(first.events.last?["kept_files"] as? Int == 1)
+        #expect(first.events.last?["kept_bytes"] as? Int64 == kept)
+        let second = try await fetch(["--json", url("/a")])
+        let finished = try #require(second.events(named: "finished").first)
+        #expect(finished["bytes"] as? Int64 == Self.byteCount)
+        #expect(finished["resumed_bytes"] as? Int64 == kept)
+        #expect(second.events.last?["bytes"] as? Int64 == Self.byteCount - kept)
+        #expect(second.events.last?["resumed_bytes"] as? Int64 == kept)
+        #expect(second.events.last?["kept_files"] as? Int == 0)
+    }
+
+    @Test func aRetryInTheSameRunIsNotFromBefore() async throws {
+        let resource = Reply.resource(generatedByteCount: Self.byteCount, etag: "\"v1\"")
+        server.enqueue([resource.resetting(afterBytes: 2_000_000), resource])
+        let ending = try await fetch(["--json", url("/a")])
+        #expect(ending.status == 0)
+        #expect(ending.events(named: "retry").count == 1)
+        #expect(ending.events(named: "finished").first?["resumed_bytes"] == nil)
+        #expect(ending.events.last?["bytes"] as? Int64 == Self.byteCount)
+        #expect(try isWhole("a"))
+    }
+
+    @Test func namesThatTheServerGivesAreContinuedToo() async throws {
+        let arguments = ["-J", url("/a")]
+        let first = try await interrupt(arguments, fileCount: 1)
+        #expect(first.output.contains("\n1 file is kept in part, "))
+        server.respond { _ in
+            let fields = [("Content-Disposition", "attachment; filename=\"../report 7.pdf\"")]
+            return .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"", headerFields: fields)
+        }
+        let second = try await fetch(arguments)
+        #expect(second.status == 0)
+        #expect(second.output.contains("saved report 7.pdf  3.0 MB in "))
+        #expect(second.output.contains(" of it from before\n"))
+        #expect(try directory.names() == ["report 7.pdf"])
+        #expect(try isWhole("report 7.pdf"))
+    }
+
+    @Test func anInterruptedListAdvisesToSkipWhatIsComplete() async throws {
+        server.route("/whole") { _ in .status(200, body: "whole") }
+        let gate = Gate()
+        server.route("/stalls") { _ in .generated(byteCount: 100).stalling(afterBodyBytes: 10, until: gate) }
+        let output = Pipe()
+        let child = try ConvoyProcess(
+            ["fetch", "-o", directory.url.path, url("/whole"), url("/stalls")], output: output)
+        try output.fileHandleForWriting.close()
+        let before = await output.text(until: "saved whole")
+        try await gate.reached(within: .seconds(30))
+        child.send(SIGINT)
+        let text = before + (await output.text())
+        #expect(try await child.ended().status == 130)
+        #expect(text.hasSuffix("--existing skip it leaves out 1 file that is complete\n"))
+    }
+}
