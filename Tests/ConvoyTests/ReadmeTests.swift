@@ -91,7 +91,8 @@ import Testing
         defer { try? FileManager.default.removeItem(at: file) }
         do {
             let download = manager.download(.get(bigFile), to: file)
-            _ = await download.received(bytes: 50_000).wait()
+            try await gate.reached()
+            await turns(within: .seconds(30)) { download.progress.receivedBytes == 50_000 }
             download.cancel()
             await manager.drain()
             #expect(!FileManager.default.fileExists(atPath: file.path))

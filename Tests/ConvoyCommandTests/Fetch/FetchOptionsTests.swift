@@ -83,11 +83,6 @@ import Testing
         #expect(options.headerFields.filter(\.isSecret).map(\.name) == secrets)
     }
 
-    @Test(arguments: ["--rate=1M", "--min-speed=10k", "--segments=4"])
-    func laterOptionsAreRefusedAndSaySo(option: String) throws {
-        #expect(try #require(message([option, "http://a/"])).hasSuffix("is not in this version"))
-    }
-
     @Test(arguments: [
         ("--rate=0", "a number of bytes per second above 0"), ("--rate=fast", "such as 500k, 2.5M or 1MiB"),
         ("--min-speed=-1", "a number of bytes per second above 0"), ("--segments=17", "a number from 1 to 16"),

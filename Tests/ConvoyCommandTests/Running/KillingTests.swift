@@ -60,7 +60,7 @@ import Testing
             directory.url.appending(path: $0).path
         }
         var kills = 0
-        for number in 1...Self.setting("CONVOY_KILLS", default: 4) {
+        for number in 1...Self.setting("CONVOY_KILLS", default: 3) {
             try? FileManager.default.removeItem(at: target)
             let moment = "\(call) \(number)"
             let child = try ConvoyProcess(

@@ -53,7 +53,7 @@ struct FileVersion: Sendable, Hashable {
             ResponseHead(
                 statusCode: statusCode, headerFields: fields, url: exchange.request.url,
                 expectedBytes: Int64(body.count)))
-        for piece in body.prefix(limit).pieces(of: 40_000) { exchange.send(piece) }
+        for piece in body.prefix(limit).pieces(of: 10_000) { exchange.send(piece) }
         if !isLeftOpen { exchange.finish(error) }
     }
 

@@ -32,7 +32,7 @@ import Testing
 
         /// The server gets another file, or an edition of it with another name.
         mutating func publish() {
-            let sizes = [0, 1, 1_000, 40_000, 200_000, 300_000]
+            let sizes = [0, 1, 1_000, 8_000, 20_000, 40_000]
             let size = sizes[next(sizes.count)] + next(1_000)
             let content = FileVersion.seeded(seed &* 31 &+ UInt64(versions.count), byteCount: size)
             var version = FileVersion(content, etag: "\"\(versions.count)\"")
@@ -141,7 +141,7 @@ import Testing
                 exchange.respond(
                     ResponseHead(
                         statusCode: 200, headerFields: version.headerFields, expectedBytes: Int64(said)))
-                for piece in version.content.pieces(of: 40_000) { exchange.send(piece) }
+                for piece in version.content.pieces(of: 10_000) { exchange.send(piece) }
                 exchange.finish()
             }
         case .digestOfAnother:
