@@ -12,6 +12,8 @@ struct RequestPolicies: Sendable {
     var interceptors: [any RequestInterceptor] = []
     var usesManagerInterceptors = true
     var isCoalesced = false
+    var maximumBytesPerSecond: Int64?
+    var minimumSpeed: MinimumSpeed?
 }
 
 extension Request {
