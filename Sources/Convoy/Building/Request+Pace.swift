@@ -12,10 +12,21 @@ extension Request {
     /// does; ``transferTimeout(_:)`` and ``deadline(_:)`` do. All attempts of an operation share it. Of requests that share a
     /// transfer (``coalesced()``) the first one's counts.
     ///
+    /// Set again, the last one counts.
+    ///
     /// - Parameter limit: bytes a second. Zero or less ends the request with `.invalidRequest`.
     /// - Errors: `.invalidRequest`, before anything is sent, over a transport that cannot be held: URLSession on Linux.
     public func maximumBytesPerSecond(_ limit: Int64?) -> Self {
-        changed { $0.policies.maximumBytesPerSecond = limit }
+        changed {
+            $0.policies.maximumBytesPerSecond = limit
+            $0.policies.sharedRateLimit = nil
+        }
+    }
+
+    /// The same request with its limit shared by all operations that are made from it: the parts of one download.
+    func sharingRateLimit(on clock: any RequestClock) -> Self {
+        guard let limit = core.policyBox?.policies.maximumBytesPerSecond else { return self }
+        return changed { $0.policies.sharedRateLimit = RateLimit(limit, clock: clock) }
     }
 
     /// Sets how fast its body has to come; by default only the idle timeout ends one that does not.

@@ -13,6 +13,8 @@ struct RequestPolicies: Sendable {
     var usesManagerInterceptors = true
     var isCoalesced = false
     var maximumBytesPerSecond: Int64?
+    /// In place of a limit for each operation: one for all that are made from the request.
+    var sharedRateLimit: RateLimit?
     var minimumSpeed: MinimumSpeed?
 }
 

@@ -19,8 +19,8 @@ struct Pace: Sendable {
             return
         }
         watch = policies.minimumSpeed.map { SpeedWatch($0, clock: context.clock) }
-        guard let rate = policies.maximumBytesPerSecond else {
-            own = nil
+        guard let rate = policies.maximumBytesPerSecond, policies.sharedRateLimit == nil else {
+            own = policies.sharedRateLimit
             return
         }
         let fresh = RateLimit(rate, clock: context.clock)

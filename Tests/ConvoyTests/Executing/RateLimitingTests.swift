@@ -163,6 +163,23 @@ import Testing
         await manager.drain()
     }
 
+    @Test func partsOfOneDownloadShareItsLimit() async throws {
+        let manager = manager()
+        let request = Request.stub("part").maximumBytesPerSecond(1_000).sharingRateLimit(on: clock)
+        let operations = [manager.enqueue(request), manager.enqueue(request)]
+        let exchanges = [try await answered(1), try await answered(2)]
+        exchanges[0].send(Data(count: 1_100))
+        exchanges[1].send(Data(count: 1_000))
+        advance(manager, .seconds(1))
+        #expect(exchanges.map(\.isSuspended) == [false, true])
+        advance(manager, .seconds(1))
+        #expect(exchanges.map(\.isSuspended) == [false, false])
+        for operation in operations { operation.cancel() }
+        await manager.drain()
+        #expect(Request.stub("a").sharingRateLimit(on: clock).core.policyBox == nil)
+        #expect(request.maximumBytesPerSecond(nil).core.policies.sharedRateLimit == nil)
+    }
+
     @Test func suspendedItIsNotResumedByItsLimit() async throws {
         let manager = manager(1_000)
         let operation = manager.enqueue(Request.stub("a"))
