@@ -3,15 +3,15 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// The code of the README and of the documentation, as it stands there, against a server.
+/// The code of the README, as it stands there, against a server.
 @Suite struct ReadmeTests {
-    struct Token: Codable, Sendable { var id: String }
+    struct Token: Codable, Sendable { var token: String }
     struct User: Codable, Sendable, Equatable { var id: String }
     struct Order: Codable, Sendable, Equatable { var number: Int }
 
     private func makeServer() throws -> TestServer {
         let server = try TestServer()
-        server.route("/login") { _ in .json(#"{"id": "secret"}"#) }
+        server.route("/login") { _ in .json(#"{"token": "secret"}"#) }
         server.route("/me") { request in
             request.value(of: "Authorization") == "Bearer secret" ? .json(#"{"id": "ada"}"#) : .status(401)
         }
@@ -20,27 +20,41 @@ import Testing
         return server
     }
 
+    /// Every statement of the README is in one of the tests below, apart from how it is laid out.
+    @Test func theREADMEHasNoOtherCode() throws {
+        let file = URL(fileURLWithPath: #filePath)
+        let root = file.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let text = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
+        let tests = try String(contentsOf: file, encoding: .utf8).filter { !$0.isWhitespace }
+        let blocks = text.split(separator: "```swift\n").dropFirst().map { $0.split(separator: "```")[0] }
+        #expect(blocks.count == 6)
+        for line in blocks.joined(separator: "\n").split(separator: "\n") where !line.isEmpty {
+            let code = (line.split(separator: "  //").first ?? "").filter { !$0.isWhitespace }
+            #expect(tests.contains(code), "\(line)")
+        }
+    }
+
     @Test func theExampleAndTheChain() async throws {
         let server = try makeServer()
         defer { server.shutDown() }
         let (loginURL, meURL, ordersURL) = (server.url("/login"), server.url("/me"), server.url("/orders"))
         let credentials = ["name": "ada"]
         let shown = EventLog<User?>()
-        let queue = DispatchQueue(label: "show")
+        let show: @Sendable (RequestOperation<User>.Result) -> Void = { shown.record(try? $0.get().value) }
 
-        let manager = RequestManager(
-            configuration: .init(maxConcurrentOperationCount: 16, maxConcurrentPerHost: 6))
+        let manager = RequestManager(configuration: .init(maxConcurrentOperationCount: 16, maxConcurrentPerHost: 6))
         let token = try await manager.send(Request<Token>.post(loginURL, json: credentials)).value
-        #expect(token.id == "secret")
-
+        #expect(token.token == "secret")
         let login = manager.operation(Request<Token>.post(loginURL, json: credentials))
-        let me = manager.operation(after: login) { Request<User>.get(meURL).bearer($0.value.id) }
-        me.onFinish(on: .queue(queue)) { result in shown.record(try? result.get().value) }
-        manager.enqueue(login, me)
-
+        let me = manager.operation(after: login) { Request<User>.get(meURL).bearer($0.value.token) }
+        me.onFinish(on: .queue(.main)) { result in show(result) }
         let list = manager.operation(after: me) { Request<[Order]>.get(ordersURL).query("user", $0.value.id) }
+        // Before they run, so that what is printed is always the same.
+        #expect(manager.why(list) == "waits for: the link after POST \(loginURL) (not enqueued)")
+        manager.enqueue(login, me)
+        try await me.response()
         manager.enqueue(list)
-        #expect(!manager.why(list).isEmpty)
+        print(manager.why(list))
         #expect(try await list.response().value == [Order(number: 1)])
         #expect(await shown.wait() == [User(id: "ada")])
     }
@@ -50,12 +64,16 @@ import Testing
         defer { server.shutDown() }
         let manager = RequestManager()
         let urls = (0..<20).map { server.url("/\($0)") }
-        let drawn = EventLog<Double>()
+        let (drawn, printed) = (EventLog<Double>(), EventLog<String>())
+        let draw: (Double) -> Void = { drawn.record($0) }
+        let print: (Batch<Data>.Result) -> Void = { result in
+            printed.record((try? result.get().value).map { String(decoding: $0, as: UTF8.self) } ?? "")
+        }
 
         let batch = manager.batch(urls.map { Request<Data>.get($0) })
-        for await progress in batch.progress { drawn.record(progress.fractionCompleted) }
-        let bodies = try await batch.results.map { String(decoding: try $0.get().value, as: UTF8.self) }
-        #expect(bodies == (0..<20).map { "/\($0)" })
+        for await progress in batch.progress { draw(progress.fractionCompleted) }
+        for result in await batch.results { print(result) }
+        #expect(printed.events == (0..<20).map { "/\($0)" })
         #expect(drawn.events.last == 1)
     }
 
@@ -67,16 +85,19 @@ import Testing
         server.enqueue(.generated(byteCount: 100_000))
         let manager = RequestManager()
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-\(UUID().uuidString)")
+        let bigFile = server.url("/big")
         defer { try? FileManager.default.removeItem(at: file) }
+        do {
+            let download = manager.download(.get(bigFile), to: file)
+            try await gate.reached()
+            download.cancel()
+            await manager.drain()
+            #expect(!FileManager.default.fileExists(atPath: file.path))
+        }
 
-        let download = manager.download(.get(server.url("/big")), to: file)
-        download.onProgress { _ = $0.fractionCompleted }
-        try await gate.reached()
-        download.cancel()
-        await manager.drain()
-        #expect(!FileManager.default.fileExists(atPath: file.path))
-
-        _ = try await manager.download(.get(server.url("/big")), to: file).response()
+        let download = manager.download(.get(bigFile), to: file)
+        download.onProgress { print($0.fractionCompleted ?? 0) }
+        try await download.response()
         #expect(try Data(contentsOf: file) == Reply.pattern(range: 0..<100_000))
     }
 
@@ -98,7 +119,10 @@ import Testing
         configuration.cookies = CookieJar()
         let steady = RequestManager(configuration: configuration)
         let report = try await steady.send(Request<Data>.get(reportURL).deadline(.seconds(30)))
+        print(report.attempts)
         #expect(report.attempts.map(\.statusCode) == [302, 200])
+        #expect("\(report.attempts)".contains("(302 after "))
+        #expect("\(report.attempts)".contains("), then a redirect to \(server.url("/moved")), 2: GET "))
     }
 
     @Test func anythingInAndOut() async throws {
@@ -107,6 +131,8 @@ import Testing
         let server = try makeServer()
         defer { server.shutDown() }
         let (uploadURL, feedURL, manager) = (server.url("/upload"), server.url("/feed"), RequestManager())
+        let (id, name, data) = (7, "ada", EventLog<String>())
+        let print: (String) -> Void = { data.record($0) }
         server.route("/upload") { request in
             .status(request.bodyText.contains("filename=\"photo.png\"") ? 422 : 500, body: "{\"reason\": \"blurred\"}")
         }
@@ -119,13 +145,13 @@ import Testing
 
         var form = MultipartForm()
         form.append(file: photo, name: "photo")
-        let upload = Request<Receipt>.post(uploadURL).query(["id": [1, 2]]).multipart(form).failing(
+        let upload = Request<Receipt>.post(uploadURL).query(["user": [id, name]]).multipart(form).failing(
             with: Refusal.self)
-        #expect(try upload.cURLCommand().hasPrefix("curl"))
+        print(try upload.cURLCommand())
         #expect(try await manager.send(upload).value.failure is Refusal)
-        var data: [String] = []
-        for try await event in manager.events(of: .get(feedURL)) { data.append(event.data) }
-        #expect(data == ["a", "b"])
+        for try await event in manager.events(of: .get(feedURL)) { print(event.data) }
+        #expect(data.events.first?.contains("cat '\(photo.path)'") == true)
+        #expect(data.events.dropFirst() == ["a", "b"])
     }
 
     @Test func chunksOneByOne() async throws {
@@ -137,3 +163,6 @@ import Testing
         #expect(body == Reply.pattern(range: 0..<300_000))
     }
 }
+
+/// What the README prints does not belong into the output of the tests.
+private func print(_ items: Any...) {}

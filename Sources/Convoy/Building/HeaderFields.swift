@@ -13,7 +13,7 @@
 public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// One field line: a name and a value.
     public struct Field: Sendable, Hashable {
-        /// The name as it was given; compare with ``HeaderFields/subscript(_:)``, which ignores case.
+        /// The name as it was given; compare with ``HeaderFields/subscript(_:)->String?``, which ignores case.
         public var name: String
         /// The value as it was given.
         public var value: String
@@ -140,7 +140,7 @@ extension HeaderFields: CustomStringConvertible, CustomReflectable {
     /// The fields' descriptions.
     public var customMirror: Mirror { Mirror(self, unlabeledChildren: map(\.description)) }
 
-    /// Whether a field's value must not be shown: rule 18 of the design.
+    /// Whether a field's value must not be shown, and must not follow a redirect to another origin.
     static func isSecret(_ name: String) -> Bool {
         ["authorization", "cookie", "proxy-authorization", "set-cookie"].contains { $0.equalsIgnoringCase(name) }
     }
@@ -152,6 +152,16 @@ extension String {
         let (left, right) = (utf8, other.utf8)
         guard left.count == right.count else { return false }
         return zip(left, right).allSatisfy { $0 == $1 || ($0 ^ $1 == 0x20 && ($0 | 0x20).isASCIILetter) }
+    }
+
+    /// Without the spaces and tabs around it: the optional white space of RFC 9110, section 5.6.3.
+    ///
+    /// By bytes, and nothing else: the white space of Unicode is part of a value.
+    var trimmingBlanks: String {
+        let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+        guard let first = utf8.firstIndex(where: { !isBlank($0) }), let last = utf8.lastIndex(where: { !isBlank($0) })
+        else { return "" }
+        return String(Substring(utf8[first...last]))
     }
 }
 

@@ -55,7 +55,7 @@ extension Request {
                 permissions: mode_t(permissions & 0o7777)))
     }
 
-    private func saved(_ plan: DownloadPlan) -> Request<URL> {
+    func saved(_ plan: DownloadPlan) -> Request<URL> {
         var core = to(.file(plan))
         core.defect = core.defect ?? plan.defect
         return Request<URL>(core: core) { body, _ in

@@ -19,7 +19,7 @@ extension Request where Output: Decodable {
     /// A DELETE request.
     public static func delete(_ url: some RequestURL) -> Self { Self(method: .delete, url: url) }
 
-    /// A POST request without a body; give it one with ``body(_:contentType:)``.
+    /// A POST request without a body; give it one with ``body(_:contentType:)-(Data,_)``.
     public static func post(_ url: some RequestURL) -> Self { Self(method: .post, url: url) }
 
     /// A POST request with a JSON body.
@@ -27,7 +27,7 @@ extension Request where Output: Decodable {
         Self(method: .post, url: url).json(json)
     }
 
-    /// A PUT request without a body; give it one with ``body(_:contentType:)``.
+    /// A PUT request without a body; give it one with ``body(_:contentType:)-(Data,_)``.
     public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
 
     /// A PUT request with a JSON body.

@@ -7,6 +7,14 @@ extension Request {
         changed { $0.headerFields[name] = value }
     }
 
+    /// Sets header fields, each replacing every value of its name.
+    public func headers(_ fields: [String: String]) -> Self {
+        changed { core in
+            // In the order of their names: a dictionary has none that lasts.
+            for (name, value) in fields.sorted(by: { $0.key < $1.key }) { core.headerFields[name] = value }
+        }
+    }
+
     /// Adds a header field behind those already there, so that a name can have several values.
     ///
     /// - Parameter isSecret: whether the value is one, as with ``secretHeader(_:_:)``.

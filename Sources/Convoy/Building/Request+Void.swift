@@ -1,4 +1,5 @@
-// Requests whose answer is nothing but its status and header fields.
+// Requests whose answer is nothing but its status and header fields, and those whose call names no output at all.
+import Foundation
 
 extension Request where Output == Void {
     /// Describes a request whose answer is its status and header fields; a body is received and dropped.
@@ -11,28 +12,68 @@ extension Request where Output == Void {
     }
 
     /// A GET request whose body is dropped.
+    @_disfavoredOverload
     public static func get(_ url: some RequestURL) -> Self { Self(method: .get, url: url) }
 
     /// A DELETE request whose answer's body is dropped.
+    @_disfavoredOverload
     public static func delete(_ url: some RequestURL) -> Self { Self(method: .delete, url: url) }
 
-    /// A POST request whose answer's body is dropped; give it a body with ``body(_:contentType:)``.
+    /// A POST request whose answer's body is dropped; give it a body with ``body(_:contentType:)-(Data,_)``.
+    @_disfavoredOverload
     public static func post(_ url: some RequestURL) -> Self { Self(method: .post, url: url) }
 
     /// A POST request with a JSON body, whose answer's body is dropped.
+    @_disfavoredOverload
     public static func post(_ url: some RequestURL, json: some Encodable) -> Self {
         Self(method: .post, url: url).json(json)
     }
 
-    /// A PUT request whose answer's body is dropped; give it a body with ``body(_:contentType:)``.
+    /// A PUT request whose answer's body is dropped; give it a body with ``body(_:contentType:)-(Data,_)``.
+    @_disfavoredOverload
     public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
 
     /// A PUT request with a JSON body, whose answer's body is dropped.
+    @_disfavoredOverload
     public static func put(_ url: some RequestURL, json: some Encodable) -> Self {
         Self(method: .put, url: url).json(json)
     }
 
     /// A PATCH request with a JSON body, whose answer's body is dropped.
+    @_disfavoredOverload
+    public static func patch(_ url: some RequestURL, json: some Encodable) -> Self {
+        Self(method: .patch, url: url).json(json)
+    }
+}
+
+/// What a call gets that names no output, such as `manager.send(.get(url))`: its body, as it is.
+///
+/// Without these the compiler would take those above, as the only ones with an output of their own, and the body would be
+/// dropped in silence.
+extension Request where Output == Data {
+    /// A GET request for the raw body.
+    public static func get(_ url: some RequestURL) -> Self { Self(method: .get, url: url) }
+
+    /// A DELETE request for the raw body of its answer.
+    public static func delete(_ url: some RequestURL) -> Self { Self(method: .delete, url: url) }
+
+    /// A POST request for the raw body of its answer; give it a body with ``body(_:contentType:)-(Data,_)``.
+    public static func post(_ url: some RequestURL) -> Self { Self(method: .post, url: url) }
+
+    /// A POST request with a JSON body, for the raw body of its answer.
+    public static func post(_ url: some RequestURL, json: some Encodable) -> Self {
+        Self(method: .post, url: url).json(json)
+    }
+
+    /// A PUT request for the raw body of its answer; give it a body with ``body(_:contentType:)-(Data,_)``.
+    public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
+
+    /// A PUT request with a JSON body, for the raw body of its answer.
+    public static func put(_ url: some RequestURL, json: some Encodable) -> Self {
+        Self(method: .put, url: url).json(json)
+    }
+
+    /// A PATCH request with a JSON body, for the raw body of its answer.
     public static func patch(_ url: some RequestURL, json: some Encodable) -> Self {
         Self(method: .patch, url: url).json(json)
     }

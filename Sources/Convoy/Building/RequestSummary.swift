@@ -29,6 +29,16 @@ struct RequestSummary: Sendable, CustomStringConvertible {
     }
 }
 
+extension RequestSummary: CustomReflectable {
+    /// The description only: a reflection would show what it leaves out.
+    var customMirror: Mirror { Mirror(self, children: ["request": description]) }
+}
+
+extension RequestCore: CustomReflectable {
+    /// The summary only, as for a request.
+    var customMirror: Mirror { Mirror(self, children: ["request": summary.description]) }
+}
+
 extension String {
     /// The text as one line: what a server, a decoder or a caller gave may have line ends, or move the cursor of a
     /// terminal.

@@ -19,12 +19,16 @@ enum CallbackPlace: Sendable {
 ///
 /// One value, so that both at once cannot be said.
 ///
-/// Callbacks never run on a transport's thread (rule 8) and never under a lock.
+/// Callbacks never run on a transport's thread, where one that takes its time would hold up other requests, and never
+/// under a lock.
 ///
 /// ```swift
-/// operation.onFinish(on: .queue(.main)) { result in … }
-/// operation.onFinish(on: .runLoop(loop, modes: [.default])) { result in … }
+/// operation.onFinish(on: .queue(.main)) { result in MainActor.assumeIsolated { show(result) } }
+/// operation.onFinish(on: .runLoop(loop, modes: [.default])) { result in print(result) }
 /// ```
+///
+/// What belongs to the main actor can be used there as above, by `MainActor.assumeIsolated`, on the main queue and on the
+/// main run loop: the compiler cannot know that these are its threads. Anywhere else that call traps.
 ///
 /// ## Concurrency
 /// A run loop is handed from thread to thread only to be told to run something, which is the one use of it that is

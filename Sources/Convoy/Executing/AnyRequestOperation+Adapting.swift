@@ -46,7 +46,7 @@ extension AnyRequestOperation {
                 try Task.checkCancellation()
             }
             if attempt.hasLeftOrigin {
-                // Rule 18, whatever interceptors think they know.
+                // Credentials stay with their origin, whatever interceptors think they know.
                 request.headerFields.removeAll { field in field.isSecret && !base.headerFields.contains(field) }
             }
             try request.check()

@@ -40,16 +40,22 @@ extension AnyRequestOperation {
 
     /// How the time was spent, for people.
     private var spentTime: String {
-        let (timings, records) = state.withLock { ($0.timings, $0.course?.records ?? []) }
+        let (timings, records, isInAttempt) = state.withLock {
+            ($0.timings, $0.course?.records ?? [], $0.machine.currentAttempt != nil)
+        }
         let now = context.clock.now
         var parts: [String] = []
         if let queued = timings.queued { parts.append("\(queued.duration(to: timings.started ?? now).words) queued") }
+        if records.isEmpty, let started = timings.started {
+            parts.append("\(started.duration(to: now).words) executing")
+        }
         if let first = records.first, let last = records.last {
             let inAttempts = records.reduce(Duration.zero) { $0 + $1.started.duration(to: $1.ended) }
             let next = timings.attemptStarted.map { $0 >= last.ended ? $0 : now } ?? now
             let between = first.started.duration(to: next) - inAttempts
             parts.append("\(inAttempts.words) in \(records.count) attempts before")
             parts.append("\(between.words) between attempts")
+            if isInAttempt, next < now { parts.append("\(next.duration(to: now).words) in this one") }
         }
         return parts.isEmpty ? "" : " (spent: \(parts.joined(separator: ", ")))"
     }

@@ -8,7 +8,8 @@ extension AnyRequestOperation {
     /// Adds a dependency with a policy for its failure.
     ///
     /// Adding it twice has no effect, nor has adding one when this operation has started. A dependency that would close a
-    /// cycle is not added: this operation ends with `.dependencyCycle`, whose message names the cycle (rule 16).
+    /// cycle is not added: this operation ends with `.dependencyCycle`, whose message names the cycle: it would
+    /// wait for ever.
     ///
     /// - Thread: any.
     /// - Complexity: O(1), unless both operations have edges that lead towards each other.
@@ -68,9 +69,26 @@ extension AnyRequestOperation {
                     underlying: root)), onlyBeforeStart: true)
     }
 
-    /// A short name for messages: its own name, or method and URL.
+    /// A short name for messages: its own name, or method and URL, or of a link without a request what it follows.
     var label: String {
-        let (core, prepared) = state.withLock { ($0.recipe?.core, $0.prepared) }
-        return name?.oneLine ?? prepared?.description ?? core?.summary.description ?? "a request not built yet"
+        let (recipe, link, prepared, error) = state.withLock {
+            ($0.recipe, $0.recipe?.link ?? $0.finalLink, $0.prepared, $0.outcome?.error)
+        }
+        if let name = name?.oneLine ?? prepared?.description ?? recipe?.core?.summary.description { return name }
+        // Of one that could not be sent, what it was to do has been let go of at its end.
+        return link?.description ?? error?.request ?? "a request not built yet"
+    }
+
+    /// What a link is called that follows this operation, and perhaps others too.
+    func linkLabel(others: Int) -> LinkLabel {
+        let (recipe, prepared) = state.withLock { ($0.recipe, $0.prepared) }
+        if let name { return LinkLabel(root: RequestSummary(text: name.oneLine), others: others) }
+        if let link = recipe?.link, prepared == nil {
+            // In words once for all that follow: when a chain fails, each of its links is named.
+            let root = link.distance == 1 ? RequestSummary(text: link.root.description) : link.root
+            return LinkLabel(root: root, others: link.others + others, distance: link.distance + 1)
+        }
+        let summary = prepared?.summary ?? recipe?.core?.summary
+        return LinkLabel(root: summary ?? RequestSummary(text: label), others: others)
     }
 }

@@ -6,8 +6,11 @@ extension AnyRequestOperation {
     func conclude(_ code: RequestError.Code, _ message: String, onlyBeforeStart: Bool = false) {
         // Cheap way out for the common case of cancelling what has ended.
         guard state.withLock({ $0.outcome == nil }) else { return }
-        let summary = state.withLock { $0.prepared?.summary ?? $0.recipe?.core?.summary }
-        let error = RequestError(code, message, summary: summary ?? RequestSummary(text: name ?? ""))
+        let (summary, link) = state.withLock {
+            ($0.prepared?.summary ?? $0.recipe?.core?.summary, $0.recipe?.link)
+        }
+        let error = RequestError(
+            code, message, summary: summary ?? RequestSummary(text: name ?? link?.description ?? ""))
         conclude(AnyOutcome(error: error), onlyBeforeStart: onlyBeforeStart)
     }
 
@@ -48,7 +51,7 @@ extension AnyRequestOperation {
 
     /// Ends what is under way, then lets go of a download's part: another one may have it when the outcome is told.
     private func close(_ attempt: Attempt?, _ afterwards: @escaping @Sendable () -> Void) {
-        let download = state.withLock { state -> Download? in
+        let download = state.withLock { state -> (any DownloadTarget)? in
             defer { state.course?.download = nil }
             return state.course?.download
         }
@@ -64,7 +67,7 @@ extension AnyRequestOperation {
         if state.withLock({ $0.start() }) == .finish { finish(wasExecuting: false) }
     }
 
-    /// Notify, commit, deliver; then let go (rule 6).
+    /// Notify, commit, deliver; then let go.
     ///
     /// Runs once: only the claim that won leads here.
     func finish(wasExecuting: Bool) {
@@ -74,6 +77,7 @@ extension AnyRequestOperation {
         deliver()
         let (scheduler, recipe, watch, requests) = state.withLock { state in
             state.finalTags = state.recipe?.core?.tags ?? []
+            state.finalLink = state.recipe?.link
             defer { state.recipe = nil }
             return (state.scheduler, state.recipe, state.takeWatchIfOver(), state.course?.takeRequests())
         }

@@ -34,7 +34,7 @@ extension AnyRequestOperation {
         return dependents.count < 2 && dependents.allSatisfy { !$0.isObservedSynchronously }
     }
 
-    /// Sends the KVO pairs around a change, in the order given, with no lock held (rule 4).
+    /// Sends the KVO pairs around a change, in the order given, with no lock held.
     func notifying<Result>(_ keys: [StateKey], around change: () -> Result) -> Result {
         for key in keys { willChangeValue(forKey: key.rawValue) }
         let result = change()

@@ -10,6 +10,8 @@ extension AnyRequestOperation {
     ///
     /// A running one keeps its slot. Where the transport cannot pause a transfer (URLSession on Linux starts it over
     /// by itself and lets its timeout run) the attempt is ended and ``resume()`` begins another: its body starts afresh.
+    /// So it is with a download that can be continued, whatever the transport: no connection is kept for it meanwhile, and
+    /// it goes on where it was, also after hours.
     /// Suspending twice, or after the end, has no effect.
     ///
     /// - Thread: any.
@@ -27,20 +29,17 @@ extension AnyRequestOperation {
 
     private func setSuspended(_ isSuspended: Bool) {
         enum Effect {
-            case none
             case end(Transfer)
             case launch(Int)
             case adjust
         }
-        let pausesInPlace = context.transport.pausesInPlace
         let now = context.clock.now
         let (changed, effect, scheduler): (Bool, Effect, Scheduler?) = state.withLock { state in
-            guard state.isSuspended != isSuspended, state.outcome == nil else { return (false, .none, nil) }
+            guard state.isSuspended != isSuspended, state.outcome == nil else { return (false, .adjust, nil) }
             state.isSuspended = isSuspended
-            var effect = Effect.none
-            if pausesInPlace {
-                effect = .adjust
-            } else if isSuspended, let transfer = state.transfer, state.machine.nextAttempt() != nil {
+            var effect = Effect.adjust
+            let pausesInPlace = context.transport.pausesInPlace && state.course?.download?.keepsPart != true
+            if isSuspended, !pausesInPlace, let transfer = state.transfer, state.machine.nextAttempt() != nil {
                 let attempt = transfer.attempt
                 state.makeCourse().records.append(
                     AttemptRecord(
@@ -48,7 +47,9 @@ extension AnyRequestOperation {
                         next: .suspended, transfer: state.progress))
                 state.transfer = nil
                 effect = .end(transfer)
-            } else if !isSuspended, let attempt = state.machine.currentAttempt, state.prepared != nil {
+            } else if !isSuspended, state.transfer == nil, let attempt = state.machine.currentAttempt,
+                state.prepared != nil
+            {
                 effect = .launch(attempt)
             }
             return (true, effect, state.scheduler)
@@ -57,13 +58,26 @@ extension AnyRequestOperation {
         emit(isSuspended ? .suspended : .resumed)
         scheduler?.suspensionChanged(of: self)
         switch effect {
-        case .none: break
         case .end(let transfer):
             transfer.attempt.close()
             context.taskControl.async { transfer.task.cancel() }
         case .launch(let attempt): launch(attempt)
         case .adjust: adjustTask()
         }
+    }
+
+    /// How long the rest of the body takes at the average speed of this attempt; nil before its head, without a length,
+    /// and before anything has come.
+    ///
+    /// - Thread: any.
+    public final var estimatedTimeLeft: Duration? {
+        let now = context.clock.now
+        let (progress, began) = state.withLock { ($0.progress, $0.timings.firstByte) }
+        guard let began, let expected = progress.expectedBytes else { return nil }
+        let (received, left) = (progress.receivedBytes - progress.resumedBytes, expected - progress.receivedBytes)
+        guard left > 0 else { return .zero }
+        guard received > 0 else { return nil }
+        return (now - began) * (Double(left) / Double(received))
     }
 
     /// Brings the task to where it should be: its owner suspended or resumed it, or the reader of its body fell behind or

@@ -100,7 +100,8 @@ extension AnyRequestOperation {
     private func send(_ number: Int) {
         let pausesInPlace = context.transport.pausesInPlace
         let now = context.clock.now
-        let given: (PreparedRequest, RequestCore, Download?, asksForWhole: Bool)? = state.withLock { state in
+        let given: (PreparedRequest, RequestCore, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
+            state in
             guard state.machine.accepts(attempt: number), !state.isLaunching, state.transfer == nil,
                 pausesInPlace || !state.isSuspended, let core = state.recipe?.core,
                 let request = state.course?.adapted ?? state.nextRequest
@@ -108,12 +109,11 @@ extension AnyRequestOperation {
             state.isLaunching = true
             state.timings.attemptStarted = now
             state.course?.adapted = nil
-            guard case .file(let plan) = core.destination else { return (request, core, nil, false) }
+            guard core.destination.isFile else { return (request, core, nil, false) }
             let course = state.makeCourse()
-            let download = course.download ?? Download(plan)
-            course.download = download
+            course.download = course.download ?? core.destination.makeDownload()
             defer { course.startsOver = false }
-            return (request, core, download, course.startsOver)
+            return (request, core, course.download, course.startsOver)
         }
         guard let given else { return }
         var request = given.0
@@ -150,7 +150,7 @@ extension AnyRequestOperation {
 
     /// Makes a task for an attempt and resumes it.
     private func transmit(
-        _ request: PreparedRequest, _ number: Int, _ core: RequestCore, into download: Download? = nil,
+        _ request: PreparedRequest, _ number: Int, _ core: RequestCore, into download: (any DownloadTarget)? = nil,
         continuing point: ResumePoint? = nil
     ) {
         let pausesInPlace = context.transport.pausesInPlace

@@ -218,14 +218,11 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         private func clearCompletionBlock() { super.completionBlock = nil }
     #endif
 
-    /// Method and URL without credentials, or the name, for people and logs: one line.
-    public final override var description: String {
-        let (name, core, prepared, phase) = state.withLock {
-            ($0.recipe?.core?.name, $0.recipe?.core, $0.prepared, $0.machine.phase)
-        }
-        let what = name ?? prepared?.description ?? core?.summary.description ?? self.name ?? "a request not built yet"
-        return "\(what.oneLine) (\(phase.words))"
-    }
+    /// The name, or method and URL without credentials, for people and logs: one line.
+    ///
+    /// The name is that of ``Request/named(_:)``, unless the operation's own `name` is set. A chain's link without a name is
+    /// called by what it follows until its request has been built.
+    public final override var description: String { "\(label) (\(state.withLock { $0.machine.phase }.words))" }
 }
 
 extension OperationStateMachine.Phase {

@@ -114,6 +114,10 @@ extension Attempt {
         guard operation.attempt(number, hasWholeBodyCommitting: core.destination.isFile) else {
             return sink.discard {}
         }
+        // What waits for the disk needs no place in the network.
+        if download != nil, !DiskSync.isCrowded {
+            operation.state.withLock { $0.scheduler }?.standAside(operation)
+        }
         sink.finish { result in
             switch result {
             case .failure(let error): self.conclude(with: error.with(response: head), taskHasEnded: true)

@@ -74,7 +74,7 @@ final class Attempt: TransportClient {
     /// Held while the transfer runs: the transfer keeps its operation alive, not the caller.
     let operation: AnyRequestOperation
     /// Where a body that goes into a file is written.
-    let download: Download?
+    let download: (any DownloadTarget)?
     /// What of it is to be continued.
     let resumePoint: ResumePoint?
     let receiving = Locked(Receiving())
@@ -83,7 +83,7 @@ final class Attempt: TransportClient {
 
     init(
         number: Int, operation: AnyRequestOperation, core: RequestCore, request: PreparedRequest,
-        download: Download? = nil, continuing resumePoint: ResumePoint? = nil
+        download: (any DownloadTarget)? = nil, continuing resumePoint: ResumePoint? = nil
     ) {
         (self.download, self.resumePoint) = (download, resumePoint)
         pace = Pace(operation, core)
@@ -174,8 +174,8 @@ final class Attempt: TransportClient {
         // We have asked for a range, not the caller: to him it is the whole that comes.
         if resumePoint != nil, head.statusCode == 206 { plain.statusCode = 200 }
         let refusal = core.refusal(of: plain)
-        guard download != nil else { return (nil, refusal) }
-        let answer = DownloadAnswer(
+        guard let download else { return (nil, refusal) }
+        let answer = download.judge(
             head, continuing: resumePoint, asksForRange: request.headerFields.contains("Range"),
             isRefused: refusal != nil)
         switch answer {

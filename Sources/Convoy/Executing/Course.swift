@@ -42,7 +42,7 @@ final class Course: @unchecked Sendable {
     var rateLimit: RateLimit?
 
     /// The part of a download, from its first attempt on.
-    var download: Download?
+    var download: (any DownloadTarget)?
     /// Whether the next attempt asks for the whole, whatever is there; once.
     var startsOver = false
     private(set) var hasStartedOver = false
@@ -69,7 +69,7 @@ final class Course: @unchecked Sendable {
         return Callers(alarms: [deadlineAlarm, waitAlarm].compactMap { $0 }, task: interceptorTask)
     }
 
-    /// What an operation that has finished needs no more (rule 6); to be let go of outside the lock.
+    /// What an operation that has finished needs no more; to be let go of outside the lock.
     func takeRequests() -> (PreparedRequest?, PreparedRequest?, Response<Data>?) {
         defer { (request, adapted, carried) = (nil, nil, nil) }
         return (request, adapted, carried)

@@ -7,7 +7,7 @@ import Foundation
 
 /// The state of an operation.
 ///
-/// What a queued operation does not need yet is nil or empty (rule 7).
+/// What a queued operation does not need yet is nil or empty: many may be queued.
 struct OperationState {
     var machine = OperationStateMachine()
     /// Until the operation finishes.
@@ -18,6 +18,8 @@ struct OperationState {
     var outcome: AnyOutcome?
     /// The tags, kept when the recipe has been let go of.
     var finalTags: Set<String> = []
+    /// The name of a link whose request was never built, kept likewise.
+    var finalLink: LinkLabel?
     var timings = Timings()
     var progress = TransferProgress()
 

@@ -63,7 +63,7 @@ struct OperationStateMachine {
         if case .executing(let attempt) = phase { attempt } else { nil }
     }
 
-    /// Whether what arrives for an attempt still counts (rule 5).
+    /// Whether what arrives for an attempt still counts.
     func accepts(attempt: Int) -> Bool { currentAttempt == attempt }
 
     mutating func start() -> StartEffect {
@@ -130,7 +130,7 @@ struct OperationStateMachine {
         return .abandon
     }
 
-    /// Claims the one outcome (rule 1): the first claim wins.
+    /// Claims the one outcome: the first claim wins.
     ///
     /// - Parameter attempt: the attempt whose end this is; nil for what ends the operation whatever it does, as a cancellation.
     mutating func claim(attempt: Int? = nil) -> ClaimEffect {

@@ -9,6 +9,8 @@ final class Recipe: Sendable {
     ///
     /// User code: runs on the operation's lane.
     let build: (@Sendable () throws -> Recipe)?
+    /// What a chain's link is called until its request has been built.
+    let link: LinkLabel?
     /// Decodes a complete body.
     ///
     /// User code: runs on the operation's lane.
@@ -18,6 +20,7 @@ final class Recipe: Sendable {
         let decode = request.decode
         core = request.core
         build = nil
+        link = nil
         respond = { body, transfer in
             Success(
                 Response(
@@ -27,14 +30,38 @@ final class Recipe: Sendable {
         }
     }
 
-    init<Output>(building request: @escaping @Sendable () throws -> Request<Output>) {
+    init<Output>(link: LinkLabel, building request: @escaping @Sendable () throws -> Request<Output>) {
         core = nil
+        self.link = link
         build = { Recipe(try request()) }
         respond = { _, transfer in
             AnyOutcome(
                 error: RequestError(
                     .invalidRequest, "the request was never built", request: transfer.request.description))
         }
+    }
+}
+
+/// Names a chain's link by what it follows; put into words only when somebody reads it.
+///
+/// A class, so that requests which are no links have no more than a reference for it.
+final class LinkLabel: Sendable, CustomStringConvertible {
+    /// The nearest request before it that was known when the link was made.
+    let root: RequestSummary
+    /// How many other operations it waits for besides.
+    let others: Int
+    /// How many links there are from the root to this one.
+    let distance: Int
+
+    init(root: RequestSummary, others: Int, distance: Int = 1) {
+        self.root = root
+        self.others = others
+        self.distance = distance
+    }
+
+    var description: String {
+        let what = distance == 1 ? "the link after" : "link \(distance) after"
+        return "\(what) \(root)" + (others > 0 ? " and \(others) more" : "")
     }
 }
 

@@ -13,6 +13,7 @@ extension RequestOperation {
     ///   - timeout: how long to wait; for ever by default. When it is over, the operation ends with `.timedOut`.
     /// - Returns: the response.
     /// - Throws: the operation's error.
+    @discardableResult
     @available(*, noasync, message: "it would block a thread of the concurrency pool: await response() instead")
     public func startAndWait(
         in mode: RunLoop.Mode = .default, timeout: Duration? = nil

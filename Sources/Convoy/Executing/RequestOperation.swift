@@ -50,6 +50,15 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///
     /// Any number may be added, also after the end; each is called exactly once.
     ///
+    /// The compiler does not know that the main queue and the main run loop are the main actor's. Say so, to use what
+    /// belongs to it:
+    ///
+    /// ```swift
+    /// operation.onFinish(on: .queue(.main)) { result in
+    ///     MainActor.assumeIsolated { label.text = "\(result)" }
+    /// }
+    /// ```
+    ///
     /// - Parameters:
     ///   - delivery: where to call it: a queue, or a run loop with its modes. By default the manager's choice, or a
     ///     serial queue of this operation's own, where it delays nobody else however long it takes.
@@ -67,6 +76,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     /// Cancelling the task cancels the operation.
     ///
     /// - Throws: the operation's error.
+    @discardableResult
     public func response() async throws(RequestError) -> Response<Output> {
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

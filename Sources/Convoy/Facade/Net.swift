@@ -4,13 +4,15 @@ import Foundation
 /// Requests in one call with one callback, for code that wants no more than that.
 ///
 /// ```swift
-/// Net.get("https://example.com/users", ["page": 2, "tags": ["a", "b"]]) { data, response, error in
+/// Net.get("https://example.com/users", ["page": page, "tags": ["a", "b"]]) { data, response, error in
 ///     if let error { return show(error.message) }
 ///     show(data)
 /// }
 /// ```
 ///
-/// Not called Network, which is the name of a module of Apple's. Everything else, such as limits, retries and where callbacks run, is set on ``manager``, which may be replaced.
+/// Not called Network, which is the name of a module of Apple's. Everything else, such as limits, retries and where
+/// callbacks run, is set on ``manager``, which may be replaced.
+///
 /// Parameters go behind the `?` of GET, HEAD and DELETE, and as a form into the body of every other method. Dictionaries
 /// become `key[sub]`, an array repeats its key, keys are sorted.
 ///
@@ -19,7 +21,7 @@ import Foundation
 ///
 /// ## Topics
 /// - ``manager``
-/// - ``request(_:_:_:callback:)``
+/// - ``Callback``
 public enum Net {
     /// What is called once, whatever happens: after the answer, a failure or a cancellation.
     ///
@@ -66,19 +68,21 @@ public enum Net {
         _ method: HTTPMethod, _ url: some RequestURL, _ parameters: ParameterValue? = nil,
         callback: @escaping Callback
     ) -> RequestOperation<Data> {
-        var request = Request<Data>(method: method, url: url)
-        if let parameters {
-            let encoding = ParameterEncoding(arrayEncoding: .noBrackets)
-            let isInQuery = [.get, .head, .delete].contains(method)
-            request =
-                isInQuery
+        send(method, url, callback) { request, encoding, isInQuery in
+            guard let parameters else { return request }
+            return isInQuery
                 ? request.query(parameters, encoding: encoding) : request.form(parameters, encoding: encoding)
         }
-        return manager.enqueue(request).onFinish { result in
-            switch result {
-            case .success(let response): callback(response.value, response.head, nil)
-            case .failure(let error): callback(error.body, error.response, error)
-            }
+    }
+
+    /// Sends a request, its parameters variables, nested as one likes; see ``Request/query(_:encoding:)-([String:Any],_)``.
+    @_disfavoredOverload
+    @discardableResult
+    public static func request(
+        _ method: HTTPMethod, _ url: some RequestURL, _ parameters: [String: Any], callback: @escaping Callback
+    ) -> RequestOperation<Data> {
+        send(method, url, callback) { request, encoding, isInQuery in
+            isInQuery ? request.query(parameters, encoding: encoding) : request.form(parameters, encoding: encoding)
         }
     }
 
@@ -96,5 +100,38 @@ public enum Net {
         _ url: some RequestURL, _ parameters: ParameterValue? = nil, callback: @escaping Callback
     ) -> RequestOperation<Data> {
         request(.post, url, parameters, callback: callback)
+    }
+
+    /// Sends a GET request, its parameters variables.
+    @_disfavoredOverload
+    @discardableResult
+    public static func get(
+        _ url: some RequestURL, _ parameters: [String: Any], callback: @escaping Callback
+    ) -> RequestOperation<Data> {
+        request(.get, url, parameters, callback: callback)
+    }
+
+    /// Sends a POST request, its parameters, as a form, variables.
+    @_disfavoredOverload
+    @discardableResult
+    public static func post(
+        _ url: some RequestURL, _ parameters: [String: Any], callback: @escaping Callback
+    ) -> RequestOperation<Data> {
+        request(.post, url, parameters, callback: callback)
+    }
+
+    private static func send(
+        _ method: HTTPMethod, _ url: some RequestURL, _ callback: @escaping Callback,
+        _ addParameters: (Request<Data>, ParameterEncoding, _ isInQuery: Bool) -> Request<Data>
+    ) -> RequestOperation<Data> {
+        let request = addParameters(
+            Request<Data>(method: method, url: url), ParameterEncoding(arrayEncoding: .noBrackets),
+            [.get, .head, .delete].contains(method))
+        return manager.enqueue(request).onFinish { result in
+            switch result {
+            case .success(let response): callback(response.value, response.head, nil)
+            case .failure(let error): callback(error.body, error.response, error)
+            }
+        }
     }
 }

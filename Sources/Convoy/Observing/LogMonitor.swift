@@ -9,12 +9,13 @@ import Foundation
 ///
 /// ```swift
 /// var configuration = RequestManager.Configuration(monitors: [LogMonitor()])
-/// // GET https://example.com/a: attempt 1 answered 503 after 12 ms; attempt 2 in 0.5 s
-/// // GET https://example.com/a: 200, 5120 bytes in 540 ms, 2 attempts
+/// // GET https://example.com/a: attempt 1 answered 503 after 12 ms; attempt 2 in 500 ms
+/// // GET https://example.com/a: 200, 5120 bytes in 540 ms, 3 ms queued, 2 attempts
+/// // GET https://example.com/b: unacceptableStatus: the server answered 404 (8 ms, 0 ms queued)
 /// ```
 ///
-/// A line never has a secret field, or user name and password of a URL; it shows the rest of the URL, the query included, and of
-/// a body that could not be decoded the value that did not fit.
+/// A line never has a secret field, or user name and password of a URL; it shows the rest of the URL, the query included,
+/// and of a body that could not be decoded the value that did not fit.
 /// Control characters that a server sent are replaced by spaces: one event is one line.
 ///
 /// ## Concurrency
@@ -122,12 +123,12 @@ extension AttemptRecord {
 extension AnyRequestOperation {
     fileprivate func logWords(_ error: RequestError?) -> String {
         let attempts = attempts
-        let what =
-            error.map { "\($0.code): \($0.message)" }
-            ?? "\(attempts.last?.statusCode ?? 0), \(progress.receivedBytes) bytes"
         let waited = timings.waited.map { ", \($0.shortWords) queued" } ?? ""
         let count = attempts.count > 1 ? ", \(attempts.count) attempts" : ""
-        return "\(what) in \((timings.executed ?? .zero).shortWords)\(waited)\(count)"
+        let spent = "\((timings.executed ?? .zero).shortWords)\(waited)\(count)"
+        // A message is a sentence of its own.
+        if let error { return "\(error.code): \(error.message) (\(spent))" }
+        return "\(attempts.last?.statusCode ?? 0), \(progress.receivedBytes) bytes in \(spent)"
     }
 }
 

@@ -6,6 +6,7 @@ enum BodyDestination: Sendable {
     case memory
     case nowhere
     indirect case file(DownloadPlan)
+    case segment(FileSegment)
     case stream(@Sendable () -> OutputStream)
     case chunks(ChunkBuffer)
 }
@@ -53,7 +54,21 @@ extension BodySink {
 }
 
 extension BodyDestination {
-    var isFile: Bool { if case .file = self { true } else { false } }
+    var isFile: Bool {
+        switch self {
+        case .file, .segment: true
+        case .memory, .nowhere, .stream, .chunks: false
+        }
+    }
+
+    /// What the attempts of one operation fill, where that is a file.
+    func makeDownload() -> (any DownloadTarget)? {
+        switch self {
+        case .file(let plan): Download(plan)
+        case .segment(let segment): segment
+        case .memory, .nowhere, .stream, .chunks: nil
+        }
+    }
 
     /// Makes the sink for the body of an acceptable answer, unless that goes into a file.
     func makeSink(
@@ -66,7 +81,7 @@ extension BodyDestination {
             }
             return MemorySink(limit: core.maximumBodyBytes)
         case .nowhere: return MemorySink(limit: 0, truncates: true)
-        case .file: throw RequestError(.destinationUnwritable, "the download is over")
+        case .file, .segment: throw RequestError(.destinationUnwritable, "the download is over")
         case .stream(let makeStream): return StreamSink(makeStream, limit: core.maximumBodyBytes, calls: calls())
         case .chunks(let buffer): return try buffer.makeSink(limit: core.maximumBodyBytes, calls: calls())
         }

@@ -94,6 +94,8 @@ final class StreamSink: BodySink {
             guard let base = bytes.bindMemory(to: UInt8.self).baseAddress else { return }
             while offset < bytes.count, result > 0 {
                 result = stream.write(base + offset, maxLength: bytes.count - offset)
+                // A class of the caller's may claim anything.
+                if result > bytes.count - offset { result = -1 }
                 if result > 0 { offset += result }
             }
         }

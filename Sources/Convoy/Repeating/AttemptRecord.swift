@@ -15,7 +15,7 @@ public struct AttemptRecord: Sendable, Hashable {
         case retry(after: Duration)
         /// An interceptor asked for another attempt, with a fresh token for example.
         case intercepted(after: Duration)
-        /// The operation was suspended, and its transport cannot pause.
+        /// The operation was suspended, and its transport cannot pause or what it downloads can be continued.
         case suspended
         /// What was left of a download could not be continued: the whole was asked for.
         case startOver
@@ -67,10 +67,11 @@ public struct AttemptRecord: Sendable, Hashable {
 }
 
 extension AttemptRecord: CustomStringConvertible, CustomReflectable {
-    /// One line, without credentials.
+    /// One line, without credentials: what came, after how long, and what followed.
     public var description: String {
         let what = statusCode.map(String.init) ?? failure?.description ?? "no answer"
-        return "\(number): \(request) (\(what))".oneLine
+        let followed = next == .outcome ? "" : ", then \(next)"
+        return "\(number): \(request) (\(what) after \(started.duration(to: ended).words))\(followed)".oneLine
     }
     /// The description only: a reflection would show what descriptions leave out.
     public var customMirror: Mirror { Mirror(self, children: ["attempt": description]) }

@@ -22,61 +22,83 @@ enum PropertyListDepth {
     static let maximumObjects = 10_000_000
 
     static func isBearable(_ body: Data) -> Bool {
-        body.withUnsafeBytes { bytes in
-            bytes.starts(with: "bplist0".utf8)
-                ? BinaryList(bytes).map { $0.isBearable() } ?? true : isBearable(xml: bytes)
+        if body.starts(with: "bplist0".utf8) {
+            return body.withUnsafeBytes { bytes in BinaryList(bytes).map { $0.isBearable() } ?? true }
         }
+        let marks: [([UInt8], String.Encoding)] = [
+            ([0, 0, 0xFE, 0xFF], .utf32BigEndian), ([0xFE, 0xFF], .utf16BigEndian), ([0xFF, 0xFE], .utf16LittleEndian),
+        ]
+        guard let (mark, encoding) = marks.first(where: { body.starts(with: $0.0) }) else {
+            return body.withUnsafeBytes { isBearable(xml: $0) }
+        }
+        // What cannot be converted is the decoder's to refuse.
+        guard var text = String(data: body.dropFirst(mark.count), encoding: encoding) else { return true }
+        return text.withUTF8 { isBearable(xml: UnsafeRawBufferPointer($0)) }
     }
 
-    /// Counts the tags of arrays and dictionaries; zeros are those of UTF-16 and UTF-32.
+    /// Counts the tags of arrays and dictionaries, as Foundation finds them: what it takes otherwise than XML has it, and
+    /// so would not be counted, is refused.
     private static func isBearable(xml bytes: UnsafeRawBufferPointer) -> Bool {
+        // Not in XML; there are those of UTF-16 and UTF-32 without a mark.
+        guard !bytes.contains(0) else { return false }
         var text = XMLText(bytes)
         var depth = 0
+        var hasRoot = false
         while text.skip(to: "<") {
             if text.skip("!--") {
                 guard text.skip(to: "-->") else { return true }
             } else if text.skip("![CDATA[") {
                 guard text.skip(to: "]]>") else { return true }
             } else if text.skip("?") {
+                // Within an element Foundation takes `<?>` for a whole instruction, before it for the beginning of one.
+                guard !text.skip(">") else { return false }
                 guard text.skip(to: "?>") else { return true }
             } else if text.skip("!") {
                 // No property list declares anything within itself, and what that hides would not be counted.
                 guard text.skip(to: ">", unless: "[") else { return false }
-            } else if text.skip("/array") || text.skip("/dict") {
-                depth = max(0, depth - 1)
-            } else if text.skip("array") || text.skip("dict") {
-                text.skipBlanks()
-                guard !text.skip("/>") else { continue }
-                depth += 1
-                if depth > maximum { return false }
+            } else {
+                let isEnd = text.skip("/")
+                let isRoot = text.skip("plist")
+                let nests = !isRoot && (text.skip("array") || text.skip("dict"))
+                // Foundation looks for the end of a tag only, and XML has no `<` in one.
+                guard text.skip(to: ">", unless: "<") else { return false }
+                if isRoot, !isEnd {
+                    // Foundation nests these too.
+                    guard !hasRoot else { return false }
+                    hasRoot = true
+                } else if nests, isEnd {
+                    depth = max(0, depth - 1)
+                } else if nests, !text.isBehind("/>") {
+                    depth += 1
+                    if depth > maximum { return false }
+                }
             }
         }
         return true
     }
 }
 
-/// Reads a text byte by byte, past zeros.
+/// Reads a text byte by byte.
 private struct XMLText {
     private let bytes: UnsafeRawBufferPointer
     private var index = 0
 
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-    private mutating func next() -> UInt8? {
-        while index < bytes.count {
-            defer { index += 1 }
-            if bytes[index] != 0 { return bytes[index] }
-        }
-        return nil
-    }
-
     /// Moves past a word if it comes next.
     mutating func skip(_ word: StaticString) -> Bool {
-        let start = index
-        for offset in 0..<word.utf8CodeUnitCount where next() != word.utf8Start[offset] {
-            index = start
-            return false
-        }
+        guard isAt(index, word) else { return false }
+        index += word.utf8CodeUnitCount
+        return true
+    }
+
+    /// Whether a word came last.
+    func isBehind(_ word: StaticString) -> Bool { isAt(index - word.utf8CodeUnitCount, word) }
+
+    private func isAt(_ start: Int, _ word: StaticString) -> Bool {
+        let count = word.utf8CodeUnitCount
+        guard start >= 0, bytes.count - start >= count else { return false }
+        for offset in 0..<count where bytes[start + offset] != word.utf8Start[offset] { return false }
         return true
     }
 
@@ -85,13 +107,9 @@ private struct XMLText {
         while index < bytes.count {
             if skip(word) { return true }
             if let other, skip(other) { return false }
-            _ = next()
+            index += 1
         }
         return false
-    }
-
-    mutating func skipBlanks() {
-        while index < bytes.count, [0, 0x20, 0x09, 0x0A, 0x0D].contains(bytes[index]) { index += 1 }
     }
 }
 
@@ -110,20 +128,18 @@ private struct BinaryList {
         self.bytes = bytes
         let trailer = bytes.count - 32
         (offsetSize, referenceSize) = (Int(bytes[trailer + 6]), Int(bytes[trailer + 7]))
-        guard (1...8).contains(offsetSize), (1...8).contains(referenceSize) else { return nil }
+        guard offsetSize > 0, referenceSize > 0 else { return nil }
         let numbers = [8, 16, 24].map { Self.number(bytes, at: trailer + $0, size: 8) }
-        guard let count = numbers[0], let top = numbers[1], let table = numbers[2], top < count, count <= bytes.count
+        guard let count = numbers[0], let top = numbers[1], let table = numbers[2], top < count,
+            count <= bytes.count / offsetSize
         else { return nil }
         (self.count, self.top, self.table) = (count, top, table)
     }
 
+    /// As Foundation reads it, which looks at the last eight bytes only.
     private static func number(_ bytes: UnsafeRawBufferPointer, at index: Int, size: Int) -> Int? {
         guard index >= 0, index <= bytes.count - size else { return nil }
-        var number: UInt64 = 0
-        for byte in bytes[index..<index + size] {
-            guard number >> 56 == 0 else { return nil }
-            number = number << 8 | UInt64(byte)
-        }
+        let number = bytes[index..<index + size].suffix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         return number < 1 << 62 ? Int(number) : nil
     }
 
@@ -136,7 +152,7 @@ private struct BinaryList {
         var length = Int(bytes[offset] & 0xF)
         var start = offset + 1
         if length == 0xF {
-            guard start < bytes.count, bytes[start] >> 4 == 1, bytes[start] & 0xF <= 3 else { return 0..<0 }
+            guard start < bytes.count, bytes[start] >> 4 == 1 else { return 0..<0 }
             let size = 1 << Int(bytes[start] & 0xF)
             guard let long = Self.number(bytes, at: start + 1, size: size) else { return 0..<0 }
             (length, start) = (long, start + 1 + size)
@@ -156,32 +172,48 @@ private struct BinaryList {
         var depth = 0
     }
 
+    /// What is known of an object, in four bytes: a list may have as many objects as bytes.
+    private struct Known {
+        static let open = Known(size: 0, depth: 1)
+        private let bits: UInt32
+
+        init() { bits = 0 }
+        /// - Parameters: at most ``PropertyListDepth/maximumObjects``, and a little more than the depth allowed.
+        init(size: Int, depth: Int) { bits = UInt32(size) << 8 | UInt32(depth) }
+
+        var isNothing: Bool { bits == 0 }
+        var isOpen: Bool { bits == 1 }
+        var size: Int { Int(bits >> 8) }
+        var depth: Int { Int(bits & 0xFF) }
+    }
+
     /// Whether no object is in itself, none is too deep, and there are not too many.
     func isBearable() -> Bool {
-        var known: [Int: (size: Int, depth: Int)] = [:]
-        var isOpen: Set<Int> = [top]
+        var known = [Known](repeating: Known(), count: count)
+        known[top] = .open
         var path = [Open(object: top, rest: references(of: top))]
         var steps = 0
         while let last = path.indices.last {
             let open = path[last]
             if open.rest.isEmpty {
                 path.removeLast()
-                isOpen.remove(open.object)
-                known[open.object] = (open.size, open.depth)
+                known[open.object] = Known(size: open.size, depth: open.depth)
                 // Its parent reads the reference again, and finds it known.
                 continue
             }
             steps += 1
-            guard let child = Self.number(bytes, at: open.rest.lowerBound, size: referenceSize), child < count else {
-                return true
-            }
-            if let (size, depth) = known[child] {
-                path[last].rest = open.rest.lowerBound + referenceSize..<open.rest.upperBound
-                path[last].size += size
-                path[last].depth = max(open.depth, depth + 1)
-            } else {
-                guard isOpen.insert(child).inserted else { return false }
+            let child = Self.number(bytes, at: open.rest.lowerBound, size: referenceSize)
+            if let child, child < count, known[child].isNothing {
+                known[child] = .open
                 path.append(Open(object: child, rest: references(of: child)))
+            } else {
+                path[last].rest = open.rest.lowerBound + referenceSize..<open.rest.upperBound
+                // One that leads nowhere is refused by the decoder if it follows it, which it need not.
+                if let child, child < count {
+                    guard !known[child].isOpen else { return false }
+                    path[last].size += known[child].size
+                    path[last].depth = max(open.depth, known[child].depth + 1)
+                }
             }
             guard path.count + path[last].depth <= PropertyListDepth.maximum + 1,
                 path[last].size <= PropertyListDepth.maximumObjects, steps <= 2 * PropertyListDepth.maximumObjects

@@ -8,8 +8,11 @@ import Foundation
 /// ```swift
 /// do {
 ///     let user = try await manager.send(Request<User>.get(url)).value
-/// } catch where error.code == .unacceptableStatus {
-///     print(error.response?.statusCode ?? 0, error.message)
+/// } catch {
+///     switch error.code {
+///     case .unacceptableStatus: print(error.response?.statusCode ?? 0, error.message)
+///     default: print(error)
+///     }
 /// }
 /// ```
 ///

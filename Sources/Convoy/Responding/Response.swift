@@ -26,6 +26,17 @@ public struct ResponseHead: Sendable, Hashable {
     var isInformational: Bool { (100..<200).contains(statusCode) }
 }
 
+extension ResponseHead: CustomReflectable {
+    /// What a description shows: the URL without user name and password.
+    public var customMirror: Mirror {
+        let children: KeyValuePairs<String, Any> = [
+            "statusCode": statusCode, "headerFields": headerFields, "url": url?.redactedString as Any,
+            "expectedBytes": expectedBytes as Any,
+        ]
+        return Mirror(self, children: children, displayStyle: .struct)
+    }
+}
+
 /// The answer to a request: what was sent, what came back, and when.
 ///
 /// ## Topics

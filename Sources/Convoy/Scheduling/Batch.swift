@@ -6,14 +6,14 @@ import Foundation
 /// Requests are taken from their source only as there is room: a lazy sequence of a million is never in memory at once.
 ///
 /// ```swift
-/// let batch = manager.batch(urls.map { .get($0) })
+/// let batch = manager.batch(urls.map { Request<Data>.get($0) })
 /// for await progress in batch.progress { draw(progress.fractionCompleted) }
 /// let results = await batch.results
 /// ```
 ///
 /// ## Concurrency
-/// Use it from any thread. It finishes once, after every member's callbacks have returned (rule 11). Letting go of it
-/// stops nothing.
+/// Use it from any thread. It finishes once, after every member's callbacks have returned. Letting go of it stops
+/// nothing.
 public final class Batch<Output: Sendable>: Sendable {
     /// What each member ends with.
     public typealias Result = RequestOperation<Output>.Result

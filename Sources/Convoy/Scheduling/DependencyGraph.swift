@@ -1,7 +1,7 @@
 // Who waits for whom: the edges between operations, behind one lock.
 import Foundation
 
-/// What a dependent does when a dependency fails or is cancelled (rule 10).
+/// What a dependent does when a dependency fails or is cancelled.
 public enum DependencyPolicy: Sendable {
     /// The dependent fails with `.dependencyFailed` without being sent, and its own dependents after it.
     case fail

@@ -9,9 +9,12 @@ extension RequestManager {
     ///
     /// ```swift
     /// let login = manager.operation(Request<Token>.post(loginURL, json: credentials))
-    /// let me = manager.operation(after: login) { .get(meURL).bearer($0.value.token) } as RequestOperation<User>
+    /// let me = manager.operation(after: login) { Request<User>.get(meURL).bearer($0.value.token) }
     /// manager.enqueue(login, me)
     /// ```
+    ///
+    /// In messages and logs it is called by what it follows, "the link after POST https://…/login", until its request has
+    /// been built; set the operation's `name` for another.
     ///
     /// - Parameters:
     ///   - dependency: the operation to wait for; any manager's, enqueued by you.
@@ -53,7 +56,11 @@ extension RequestManager {
             let inherited = dependencies.compactMap(\.deadline).min()
             return request.changed { $0.policies.inheritedDeadline = inherited }
         }
-        let operation = RequestOperation<Output>(recipe: Recipe(building: build), context: scheduler.context)
+        let label =
+            dependencies.first?.linkLabel(others: dependencies.count - 1)
+            ?? LinkLabel(root: RequestSummary(text: "no operation"), others: 0)
+        let operation = RequestOperation<Output>(
+            recipe: Recipe(link: label, building: build), context: scheduler.context)
         for dependency in dependencies { operation.addDependency(dependency, onFailure: policy) }
         return operation
     }

@@ -18,7 +18,7 @@ import Foundation
 /// - ``send(_:)``
 /// - ``operation(_:)``
 /// - ``enqueue(_:)-(AnyRequestOperation...)``
-/// - ``batch(_:failFast:keepsResults:onResult:)``
+/// - ``batch(_:failFast:keepsResults:onResult:)-39bsf``
 /// - ``download(_:to:)``
 /// - ``cancelAll(where:)``
 /// - ``why(_:)``

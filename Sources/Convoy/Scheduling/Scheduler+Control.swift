@@ -97,7 +97,11 @@ extension AnyRequestOperation {
 
     fileprivate var whyRunning: String {
         let (machine, wait) = state.withLock { ($0.machine, $0.course?.wait) }
-        let phase = machine.whyBetween(wait, context.clock.now) ?? machine.phase.words
+        let phase =
+            switch machine.phase {
+            case .abandoned, .finished: "has \(machine.phase.words)"
+            default: machine.whyBetween(wait, context.clock.now) ?? "is \(machine.phase.words)"
+            }
         return isSuspended ? "\(phase), suspended by its owner" : phase
     }
 
@@ -119,20 +123,22 @@ extension OperationStateMachine {
     /// What it waits for between two attempts; nil when it does not.
     fileprivate func whyBetween(_ wait: Course.Wait?, _ now: ContinuousClock.Instant) -> String? {
         guard case .waiting(let attempt) = phase else {
-            if case .deciding(let attempt) = phase { return "deciding what follows attempt \(attempt)" }
+            if case .deciding(let attempt) = phase { return "is deciding what follows attempt \(attempt)" }
             return nil
         }
         return switch wait {
-        case .time(let due): "executing, attempt \(attempt) in \(now.duration(to: due).words)"
-        case .interceptor: "executing, attempt \(attempt) waits for an interceptor"
-        case .slot, nil: "executing, attempt \(attempt) waits for a slot"
+        case .time(let due): "is executing, attempt \(attempt) in \(now.duration(to: due).words)"
+        case .interceptor: "is executing, attempt \(attempt) waits for an interceptor"
+        case .slot, nil: "is executing, attempt \(attempt) waits for a slot"
         }
     }
 }
 
 extension Duration {
-    /// The duration for people, in seconds with one decimal.
+    /// The duration for people: whole milliseconds below a second, then seconds with one decimal.
     var words: String {
+        let milliseconds = Int((seconds * 1_000).rounded())
+        guard milliseconds >= 1_000 else { return "\(milliseconds) ms" }
         let tenths = Int((seconds * 10).rounded())
         return "\(tenths / 10).\(tenths % 10) s"
     }

@@ -2,7 +2,7 @@
 import Foundation
 
 extension Scheduler {
-    /// An operation waits for something else than a slot: others may have its slot (rule 17).
+    /// An operation waits for something else than a slot: others may have its slot.
     ///
     /// - Parameter isIntercepted: whether it waits for interceptors.
     func standAside(_ operation: AnyRequestOperation, isIntercepted: Bool = false) {

@@ -6,7 +6,7 @@ import Foundation
 /// Its operations keep it alive, so that a manager may be let go of while they run.
 ///
 /// Foundation's queue gets only what is ready and has a slot: it rescans every operation that is not ready on every
-/// event, which makes long chains quadratic. Here each enqueue, finish and cancel is O(1) amortised (rule 15).
+/// event, which makes long chains quadratic. Here each enqueue, finish and cancel is O(1) amortised.
 final class Scheduler: Sendable {
     struct State {
         var room: WaitingRoom

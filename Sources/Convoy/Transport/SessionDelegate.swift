@@ -66,11 +66,12 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     }
 
     func urlSession(
-        _: URLSession, task _: URLSessionTask, willPerformHTTPRedirection _: HTTPURLResponse,
+        _: URLSession, task: URLSessionTask, willPerformHTTPRedirection _: HTTPURLResponse,
         newRequest _: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
         // The redirect is the answer. Following it here would carry credentials to another host and crash SCF.
-        completionHandler(nil)
+        // SCF traps when it is told of a task that has been cancelled meanwhile.
+        if task.state != .canceling { completionHandler(nil) }
     }
 
     func urlSession(
@@ -122,7 +123,7 @@ extension SessionDelegate.Entry {
         let code = (error as? URLError)?.code ?? .unknown
         if code == .cancelled, isChallenged, hasHead { return nil }
         let (kind, what) = kind(of: code, error.localizedDescription, isHTTPS: isHTTPS)
-        return RequestError(kind, "\(what) (\(error.localizedDescription))", underlying: error)
+        return RequestError(kind, "\(what) (\(error.localizedDescription))", underlying: error.withoutURL)
     }
 
     /// The kind of failure; where SCF has one code for many, by the beginning of libcurl's message, which is all there is.
@@ -182,5 +183,14 @@ extension ResponseHead {
         self.init(
             statusCode: response.statusCode, headerFields: fields, url: response.url,
             expectedBytes: length >= 0 ? length : nil)
+    }
+}
+
+extension Error {
+    /// The loader's error without the URL, which may have a password in it.
+    fileprivate var withoutURL: any Error {
+        guard let error = self as? URLError else { return self }
+        let names = ["NSErrorFailingURLKey", "NSErrorFailingURLStringKey"]
+        return URLError(error.code, userInfo: error.userInfo.filter { !names.contains($0.key) })
     }
 }

@@ -73,7 +73,8 @@ final class FetchItems: Sendable {
     }
 
     private func makeItem(_ url: URL, name: String?) -> FetchItem {
-        let proposed = needsNames ? name.map(FileName.safe) ?? FileName.proposed(by: url) : FileName.proposed(by: url)
+        let given = needsNames ? name.map { FileName.safe($0) } : nil
+        let proposed = given ?? FileName.proposed(by: url)
         return state.withLock { state in
             let fileName = needsNames ? state.names.claim(proposed) : proposed
             defer { state.count += 1 }

@@ -82,7 +82,11 @@ extension FetchOptions {
         for (index, operand) in scanned.operands.enumerated() {
             switch InputLine(url: operand) {
             case .request(let url, _): urls.append(url)
-            case .broken(let reason): throw Self.error("URL \(index + 1): \(reason)")
+            case .broken(let reason):
+                let why = operand.contains("://") ? reason : "it does not begin with http:// or https://"
+                // What has an at sign may hold a password.
+                let text = operand.contains("@") ? "" : " \(operand.debugDescription)"
+                throw Self.error("URL \(index + 1)\(text): \(why)")
             case .blank: throw Self.error("URL \(index + 1) is empty")
             }
         }

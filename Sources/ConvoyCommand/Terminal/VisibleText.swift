@@ -1,18 +1,7 @@
 // Text of others on our terminal: what it may contain, and how wide it is.
+import Convoy
 
 extension Unicode.Scalar {
-    /// Whether it could steer a terminal, or make text look like what it is not.
-    ///
-    /// Controls, line separators, bidirectional and other invisible formatting; the joiners of scripts and emoji are
-    /// fine.
-    var isUnsafeToShow: Bool {
-        switch properties.generalCategory {
-        case .control, .lineSeparator, .paragraphSeparator, .surrogate: true
-        case .format: value != 0x200C && value != 0x200D
-        default: false
-        }
-    }
-
     /// How many columns it takes, as wcwidth(3) has it, and rather more than less where terminals differ.
     var columnCount: Int {
         // The emoji variation selector makes the symbol before it wide.

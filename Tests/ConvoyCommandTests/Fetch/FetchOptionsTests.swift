@@ -97,6 +97,13 @@ import Testing
         #expect(try !#require(message(["--header=Authorization: secret\n", "http://a/"])).contains("secret"))
     }
 
+    @Test func aURLWithoutItsSchemeIsQuotedAndSaysSo() {
+        #expect(
+            message(["http://a/", "127.0.0.1:8765/x"])
+                == #"URL 2 "127.0.0.1:8765/x": it does not begin with http:// or https://"#)
+        #expect(message(["me:secret@host:1/x"]) == "URL 1: it does not begin with http:// or https://")
+    }
+
     @Test func aRefusedURLIsShownWithoutItsPassword() throws {
         #expect(try !#require(message(["ftp://user:secret@host/"])).contains("secret"))
     }

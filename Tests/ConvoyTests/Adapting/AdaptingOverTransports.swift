@@ -31,7 +31,7 @@ extension RequestManager {
     ) async {
         let isIntercepted = { (operation: AnyRequestOperation) in
             let why = self.why(operation)
-            return why.hasSuffix("waits for an interceptor") || why.hasPrefix("deciding what follows")
+            return why.hasSuffix("waits for an interceptor") || why.hasPrefix("is deciding what follows")
         }
         await turns(within: .seconds(40)) { operations.allSatisfy(isIntercepted) }
         let others = operations.filter { !isIntercepted($0) }.prefix(3).map(why)

@@ -131,6 +131,37 @@ import Testing
         }
     }
 
+    /// `.get(url)` where nothing says what comes of it: the body must not be lost.
+    @Test func aCallThatNamesNoOutputGivesTheBody() async throws {
+        let (server, item) = (StubServer(), Item(number: 1))
+        let manager = server.manager()
+        let sent = try await manager.send(.get("http://stub/a"))
+        #expect(sent.value == Data("ok".utf8))
+        #expect(try await manager.batch(["http://stub/a"].map { .get($0) }).results[0].get().value == sent.value)
+        let deleted = try await manager.send(.delete("http://stub/a")).value
+        let bare = try await [manager.send(.post("http://stub/a")).value, manager.send(.put("http://stub/a")).value]
+        #expect([deleted] + bare == [sent.value, sent.value, sent.value])
+        let written = try await manager.send(.patch("http://stub/a", json: item)).value
+        #expect(written == sent.value)
+        let posted = try await manager.send(.post("http://stub/a", json: item)).value
+        let put = try await manager.send(.put("http://stub/a", json: ["n": item.number])).value
+        #expect([posted, put] == [written, written])
+        let link = manager.operation(after: manager.enqueue(.get("http://stub/a"))) { _ in .get("http://stub/b") }
+        manager.enqueue(link)
+        #expect(try await link.response().value == sent.value)
+        // Who wants nothing says so.
+        let nothing: Request<Void> = .post("http://stub/a", json: item)
+        #expect(try await manager.send(nothing).value == ())
+        #expect(try await manager.send(Request<Void>.get("http://stub/a")).value == ())
+    }
+
+    @Test func headersSetsSeveralFields() {
+        let request = Request<Data>.get("http://stub/").header("x", "0").headers(["X": "1", "Y": "2"])
+        #expect(request.headerFields.values(of: "X") == ["1"])
+        #expect(request.headerFields["y"] == "2")
+        #expect(request.headers(["Z": "a\r\nb"]).defect != nil)
+    }
+
     @Test func bodySetsItsContentTypeUnlessNil() {
         let request = Request<Data>.post("http://stub/")
         #expect(request.body(Data()).headerFields["Content-Type"] == "application/octet-stream")

@@ -16,6 +16,24 @@ import Testing
         #expect(await seen.wait() == ["here"])
     }
 
+    /// What belongs to the main actor, in a callback on the main queue.
+    @MainActor private final class Label {
+        var text = ""
+        nonisolated init() {}
+    }
+
+    @Test func whatBelongsToTheMainActorCanBeUsedOnTheMainQueue() async {
+        let (label, seen) = (Label(), EventLog<String>())
+        let operation = StubServer().manager().enqueue(.stub("a"))
+        operation.onFinish(on: .queue(.main)) { result in
+            MainActor.assumeIsolated {
+                label.text = String(decoding: (try? result.get().value) ?? Data(), as: UTF8.self)
+                seen.record(label.text)
+            }
+        }
+        #expect(await seen.wait() == ["ok"])
+    }
+
     @Test func onAnOperationQueueThatCanHoldThemBack() async {
         let queue = OperationQueue()
         queue.isSuspended = true

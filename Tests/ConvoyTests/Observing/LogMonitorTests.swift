@@ -57,8 +57,19 @@ import Testing
         operations[1].cancel()
         let lines = await log.wait(count: 2).sorted { $0.text < $1.text }
         #expect(lines.map(\.level) == [.error, .info])
-        #expect(lines[0].text.hasPrefix("a: unacceptableStatus: the server answered 404 in "))
-        #expect(lines[1].text.hasPrefix("b: cancelled: it was cancelled in "))
+        #expect(lines[0].text.hasPrefix("a: unacceptableStatus: the server answered 404 ("))
+        #expect(lines[1].text.hasPrefix("b: cancelled: it was cancelled ("))
+    }
+
+    @Test func aRequestThatCannotBeSentIsNamedByItsMethodAndURL() async {
+        let (server, log) = (StubServer.held(), EventLog<Line>())
+        let manager = server.manager(monitors: [monitor(log, .info)])
+        let operation = manager.enqueue(Request<Data>.post("ftp://me:hunter2@stub/a"))
+        await manager.drain()
+        let reason = "nothing was sent: the URL ftp://stub/a is neither http nor https"
+        let line = await log.wait()[0].description
+        #expect(line.hasPrefix("error: POST ftp://stub/a: invalidRequest: \(reason) ("), "\(line)")
+        #expect(operation.description == "POST ftp://stub/a (finished)")
     }
 
     @Test func whatAServerOrACallerSaysStaysOnItsLine() async {
@@ -126,7 +137,7 @@ import Testing
                 exit(0)
             }
             let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-            let line = /20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z convoy error: a: badResponse: odd in 0 ms\n/
+            let line = /20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z convoy error: a: badResponse: odd \(0 ms\)\n/
             #expect(text.contains(line), "\(text)")
             #expect(!text.contains("started"))
         }

@@ -133,6 +133,23 @@ import Testing
         ]
         for text in texts { #expect(!text.contains("hunter2"), "\(text)") }
     }
+
+    /// An answer names the URL that gave it, and a reflection shows what a description leaves out.
+    @Test func answersAndReflectionsShowNoPassword() async throws {
+        let request = Request<Data>.get("http://user:hunter2@stub/a")
+        let response = try await StubServer().manager().send(request)
+        let operation = StubServer { $0.answer(500) }.manager().enqueue(request)
+        let error = await #expect(throws: RequestError.self) { try await operation.response() }
+        var dumped = ""
+        dump(error, to: &dumped)
+        dump(request.core, to: &dumped)
+        let texts = [
+            "\(response)", "\(response.head)", String(reflecting: response.head),
+            "\(RequestEvent.response(response.head))", "\(String(describing: error?.response))", dumped,
+        ]
+        for text in texts { #expect(!text.contains("hunter2"), "\(text)") }
+        #expect("\(response.head)".contains("http://stub/a"))
+    }
 }
 
 extension RequestEvent {

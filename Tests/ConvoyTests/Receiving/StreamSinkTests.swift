@@ -8,13 +8,18 @@ private final class ScriptedStream: OutputStream {
     /// What each write answers, the last one for ever: so many bytes at most, 0, or -1.
     private var answers: [Int] = [.max]
     private var status = Stream.Status.notOpen
+    /// Whether it answers more than it was given.
+    private var claimsTooMuch = false
     let calls = EventLog<String>()
     let taken = EventLog<UInt8>()
     private var gate: DispatchSemaphore?
 
-    static func make(_ answers: [Int], gate: DispatchSemaphore? = nil) -> ScriptedStream {
+    static func make(
+        _ answers: [Int], gate: DispatchSemaphore? = nil, claimsTooMuch: Bool = false
+    ) -> ScriptedStream {
         let stream = ScriptedStream(toMemory: ())
         stream.answers = answers
+        stream.claimsTooMuch = claimsTooMuch
         stream.gate = gate
         return stream
     }
@@ -36,7 +41,9 @@ private final class ScriptedStream: OutputStream {
         gate?.wait()
         gate = nil
         calls.record("write")
-        let answer = min(answers.count > 1 ? answers.removeFirst() : answers[0], count)
+        let given = answers.count > 1 ? answers.removeFirst() : answers[0]
+        if claimsTooMuch { return given }
+        let answer = min(given, count)
         for offset in 0..<max(0, answer) { taken.record(buffer[offset]) }
         return answer
     }
@@ -48,7 +55,9 @@ private final class StreamBox: @unchecked Sendable {
     let stream: ScriptedStream
     let makes = EventLog<Void>()
 
-    init(_ answers: [Int], gate: DispatchSemaphore? = nil) { stream = ScriptedStream.make(answers, gate: gate) }
+    init(_ answers: [Int], gate: DispatchSemaphore? = nil, claimsTooMuch: Bool = false) {
+        stream = ScriptedStream.make(answers, gate: gate, claimsTooMuch: claimsTooMuch)
+    }
 
     func make() -> OutputStream {
         makes.record(())
@@ -113,6 +122,13 @@ private final class StreamBox: @unchecked Sendable {
         // Once: a stream that has failed is not asked again.
         #expect(box.stream.calls.events.count { $0 == "write" } == answers.count)
         #expect(sending.outcomes.count == 1)
+    }
+
+    /// Its bytes have gone nowhere.
+    @Test(arguments: [[1_000], [1, .max]])
+    func writeThatClaimsTooMuchEndsTheRequest(answers: [Int]) async throws {
+        let (_, result) = try await send(StreamBox(answers, claimsTooMuch: true))
+        #expect(result.code == .destinationUnwritable)
     }
 
     /// A stream that failed is closed too: its descriptor would be lost.

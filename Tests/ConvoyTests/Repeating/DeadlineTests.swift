@@ -47,7 +47,9 @@ import Testing
         clock.advance(by: .seconds(5))
         let error = await error(operation)
         #expect(error?.code == .deadlineExceeded)
-        #expect(error?.message.contains("executing") == true)
+        #expect(
+            error?.message == "its deadline has passed: it is executing (spent: 0 ms queued, 5.0 s executing)",
+            "\(error?.message ?? "")")
         #expect(error?.attempts.map(\.failure) == [.deadlineExceeded])
         await manager.drain()
         await turns(within: .seconds(10)) { exchange.isCancelled }
@@ -85,7 +87,13 @@ import Testing
         let error = await error(operation)
         #expect(error?.code == .deadlineExceeded)
         #expect(error?.attempts.map(\.statusCode) == [302, 503, nil])
-        #expect(error?.message.contains("2.0 s between attempts") == true, "\(error?.message ?? "")")
+        let spent = "0 ms queued, 1.0 s in 2 attempts before, 2.0 s between attempts, 2.0 s in this one"
+        #expect(error?.message.contains("(spent: \(spent))") == true, "\(error?.message ?? "")")
+        #expect(
+            error?.attempts.dropLast().map(\.description) == [
+                "1: GET http://stub/a (302 after 0 ms), then a redirect to http://stub/b",
+                "2: GET http://stub/b (503 after 1.0 s), then a retry after 2.0 s",
+            ])
         await manager.drain()
         await turns(within: .seconds(10)) { third.isCancelled }
     }

@@ -9,20 +9,30 @@ import Testing
     }
 
     /// A binary list of arrays, each with these references to others.
-    private static func binary(_ objects: [[Int]]) -> Data {
+    ///
+    /// - Parameters:
+    ///   - sizes: how many bytes an offset and a reference have.
+    ///   - lengthSize: the power of two of how many bytes the length of an array has; nil for one in its first byte.
+    private static func binary(
+        _ objects: [[Int]], sizes: (offset: Int, reference: Int) = (4, 4), lengthSize: Int? = nil
+    ) -> Data {
         func bytes(_ number: Int, _ count: Int) -> [UInt8] {
-            (0..<count).reversed().map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
+            (0..<count).reversed().map { $0 > 7 ? 0 : UInt8(truncatingIfNeeded: number >> (8 * $0)) }
         }
         var list = Data("bplist00".utf8)
         var offsets: [Int] = []
         for object in objects {
             offsets.append(list.count)
-            list.append(0xA0 | UInt8(object.count))
-            for reference in object { list.append(contentsOf: bytes(reference, 4)) }
+            if let lengthSize {
+                list.append(contentsOf: [0xAF, 0x10 | UInt8(lengthSize)] + bytes(object.count, 1 << lengthSize))
+            } else {
+                list.append(0xA0 | UInt8(object.count))
+            }
+            for reference in object { list.append(contentsOf: bytes(reference, sizes.reference)) }
         }
         let table = list.count
-        for offset in offsets { list.append(contentsOf: bytes(offset, 4)) }
-        list.append(contentsOf: [0, 0, 0, 0, 0, 0, 4, 4])
+        for offset in offsets { list.append(contentsOf: bytes(offset, sizes.offset)) }
+        list.append(contentsOf: [0, 0, 0, 0, 0, 0, UInt8(sizes.offset), UInt8(sizes.reference)])
         for number in [objects.count, 0, table] { list.append(contentsOf: bytes(number, 8)) }
         return list
     }
@@ -56,6 +66,15 @@ import Testing
         Data("<!DOCTYPE plist [<!ENTITY a \"</array>\">]><plist><array/></plist>".utf8),
         Data(xml(100_000).utf16.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8($0 >> 8)] }),
         binary((0..<202).map { $0 == 201 ? [] : [$0 + 1] }), binary((0..<100_000).map { $0 == 99_999 ? [] : [$0 + 1] }),
+        // What Foundation reads otherwise than XML has it.
+        Data(String(repeating: "<plist>", count: 100_000).utf8),
+        Data("<plist>\(String(repeating: "<array </array >", count: 100_000))".utf8),
+        Data("<plist><array><true a=\"<!--\"/>\(String(repeating: "<array>", count: 100_000))".utf8),
+        Data("<plist><array><?>\(String(repeating: "<array>", count: 100_000))<?>".utf8),
+        Data("<?x ?\0> <!-- ?><plist>\(String(repeating: "<array>", count: 100_000))".utf8),
+        Data([0xFF, 0xFE]) + Data(xml(100_000).utf16.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8($0 >> 8)] }),
+        // Numbers of which Foundation reads the last eight bytes.
+        binary([[0]], sizes: (4, 16)), binary([[0]], sizes: (9, 4)), binary([[0]], lengthSize: 4),
         binary([[0]]), binary([[1], [2], [0]]), binary((0..<60).map { $0 == 59 ? [] : [$0 + 1, $0 + 1] }),
     ])
     func listsThatWouldOverflowAreRefused(body: Data) throws {
@@ -69,6 +88,27 @@ import Testing
         let typed =
             "<?xml version=\"1.0\"?><!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://a/b.dtd\">" + list
         #expect(PropertyListDepth.isBearable(Data(typed.utf8)))
+    }
+
+    /// A decoder that looks for one key never comes to the value of another.
+    @Test func referenceThatLeadsNowhereHidesNoCycle() throws {
+        var list = Data("bplist00".utf8)
+        list.append(contentsOf: [0xD2, 1, 2, 99, 0, 0x51, UInt8(ascii: "a"), 0x51, UInt8(ascii: "b")])
+        list.append(contentsOf: [8, 13, 15] + [0, 0, 0, 0, 0, 0, 1, 1])
+        for number in [3, 0, 17] as [UInt8] { list.append(contentsOf: [0, 0, 0, 0, 0, 0, 0, number]) }
+        #expect(!PropertyListDepth.isBearable(list))
+    }
+
+    /// What is counted takes less memory than the list.
+    @Test func wideListsAreNoBurden() throws {
+        #expect(try decode(Self.binary([Array(repeating: 1, count: 200_000), []], lengthSize: 2)) == 200_001)
+        let list = "<plist><array>\(String(repeating: "<array></array>", count: 20_000))</array></plist>"
+        #expect(try decode(Data(list.utf8)) == 20_001)
+    }
+
+    @Test func listsInUTF16AreDecoded() throws {
+        let units = Self.xml(3).utf16.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8($0 >> 8)] }
+        #expect(PropertyListDepth.isBearable(Data([0xFF, 0xFE] + units)))
     }
 
     @Test func sharedObjectsAreNoCycle() throws {

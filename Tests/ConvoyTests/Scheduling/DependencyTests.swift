@@ -43,6 +43,45 @@ import Testing
         #expect(server.paths == ["/bad", "/plain"])
     }
 
+    @Test func aLinkIsCalledByWhatItFollowsUntilItsRequestIsBuilt() async throws {
+        let server = StubServer { $0.answer($0.request.url.path == "/bad" ? 500 : 200) }
+        let manager = server.manager()
+        let bad = manager.operation(Request<Data>.get("http://stub/bad"))
+        let second = manager.operation(after: bad) { _ in Request<Data>.get("http://stub/b") }
+        let third = manager.operation(after: [second, second]) { _ in Request<Data>.get("http://stub/c") }
+        let named = manager.operation(after: bad) { _ in Request<Data>.get("http://stub/d") }
+        named.name = "the bill"
+        let fourth = manager.operation(after: named) { _ in Request<Data>.get("http://stub/e") }
+        #expect(second.description == "the link after GET http://stub/bad (not started)")
+        #expect(third.description == "link 2 after GET http://stub/bad and 1 more (not started)")
+        #expect(named.description == "the bill (not started)")
+        #expect(manager.why(fourth) == "waits for: the bill (not enqueued)")
+        manager.enqueue(bad, second, third, named, fourth)
+        await manager.drain()
+        #expect(second.error?.request == "the link after GET http://stub/bad")
+        #expect(fourth.error?.request == "the link after the bill")
+        #expect(fourth.error?.message == "nothing was sent: the bill, which it depends on, failed")
+        #expect(second.description == "the link after GET http://stub/bad (finished)")
+
+        // An error that names another request does not name this one.
+        let passing = manager.operation(afterResultOf: bad) { result in
+            _ = try result.get()
+            return Request<Data>.get("http://stub/f")
+        }
+        manager.enqueue(passing)
+        await manager.drain()
+        #expect(passing.description == "the link after GET http://stub/bad (finished)")
+
+        let good = manager.operation(Request<Data>.get("http://stub/a"))
+        let built = manager.operation(after: good) { _ in Request<Data>.get("http://stub/b") }
+        let cancelled = manager.operation(after: built) { _ in Request<Data>.get("http://stub/c") }
+        cancelled.cancel()
+        manager.enqueue(good, built)
+        try await built.response()
+        #expect(built.description.hasPrefix("GET http://stub/b ("))
+        #expect(cancelled.error?.request == "link 2 after GET http://stub/a")
+    }
+
     @Test func aCancelledDependencyEndsItsTypedDependents() async {
         let server = StubServer()
         let manager = server.manager()

@@ -225,7 +225,7 @@ import Testing
         #expect(manager.why(third) == "waits to be enqueued or started")
         manager.enqueue(first, second, third)
         await server.exchanges.wait()
-        #expect(manager.why(first) == "executing")
+        #expect(manager.why(first) == "is executing")
         #expect(manager.why(second) == "waits for: first (executing)")
         #expect(manager.why(third).hasPrefix("waits for a slot: 1 running"))
         manager.cancelAll()

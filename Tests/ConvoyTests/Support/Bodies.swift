@@ -91,7 +91,7 @@ final class ScriptedInput: InputStream {
         isOpen = false
     }
 
-    override var streamStatus: Stream.Status { isOpen ? .open : .notOpen }
+    override var streamStatus: Stream.Status { hasFailed ? .error : isOpen ? .open : .notOpen }
     override var streamError: (any Error)? { hasFailed ? Failure() : nil }
     override var hasBytesAvailable: Bool { true }
 

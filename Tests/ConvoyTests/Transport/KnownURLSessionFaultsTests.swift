@@ -62,6 +62,25 @@ import Testing
         }
     }
 
+    @Suite struct CancelledRedirectTests {
+        /// SCF traps when it is told what becomes of a redirect whose task has been cancelled meanwhile.
+        @Test func redirectMayBeCancelledAtAnyMoment() async {
+            await #expect(processExitsWith: .success) {
+                endProcessIfStuck()
+                let server = try TestServer(recording: .none)
+                server.respond { _ in .redirect(to: "/") }
+                for round in 0..<1_000 {
+                    let sending = Sending(Request<Data>.get(server.url()), over: URLSessionTransport.shared)
+                    // A moment later each time.
+                    for _ in 0..<round { await Task.yield() }
+                    sending.operation.cancel()
+                    // Cancelled, or one redirect too many.
+                    _ = try await sending.error()
+                }
+            }
+        }
+    }
+
     /// Sends one request in this process, a child's.
     private func outcome(of reply: Reply) async throws -> RequestOperation<Data>.Result {
         endProcessIfStuck()

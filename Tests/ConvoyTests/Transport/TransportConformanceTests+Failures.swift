@@ -21,6 +21,17 @@ extension TransportConformanceTests {
         withExtendedLifetime(closed) {}
     }
 
+    /// The loader's own error has the URL in it.
+    @Test(arguments: ConformingTransport.all)
+    func failureShowsNoPasswordOfTheURL(_ subject: ConformingTransport) async throws {
+        let closed = try ClosedPort()
+        let request = Request<Data>.get("http://user:hunter2@127.0.0.1:\(closed.port)/")
+        let error = try await Sending(request, over: subject.transport).error()
+        #expect(error.code == .connectionFailed)
+        #expect(!"\(error) \(String(describing: error.underlying))".contains("hunter2"))
+        withExtendedLifetime(closed) {}
+    }
+
     /// `.invalid` has no addresses, ever: RFC 6761, section 6.4.
     @Test(arguments: ConformingTransport.all)
     func unknownHostIsConnectionFailed(_ subject: ConformingTransport) async throws {

@@ -30,6 +30,14 @@ extension TransportConformanceTests {
         #expect(request.body == body)
     }
 
+    /// As whoever wants none says.
+    @Test(arguments: ConformingTransport.all, [.seconds(Int64.max), .seconds(1 << 60)] as [Duration])
+    func longestIdleTimeoutIsOne(_ subject: ConformingTransport, _ timeout: Duration) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        _ = try await sent(Request<Data>.get(server.url()).idleTimeout(timeout), over: subject, to: server)
+    }
+
     @Test(arguments: ConformingTransport.all)
     func bytesSentAreCounted(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
@@ -49,6 +57,16 @@ extension TransportConformanceTests {
         #expect(request.method == "PUT")
         #expect(request.bodyText == #"{"ü":1}"#)
         #expect(request.value(of: "Content-Type") == "application/json")
+    }
+
+    /// Only spaces and tabs are no part of a value (RFC 9110, section 5.5).
+    @Test(arguments: ConformingTransport.all, ["\u{A0}x\u{A0}", "\u{3000}x", "\u{200B}x\u{200B}", "\u{A0}"])
+    func whiteSpaceOfUnicodeIsPartOfAValue(_ subject: ConformingTransport, _ value: String) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let request = try await sent(
+            Request<Data>.get(server.url()).header("X-A", " \t\(value)\t "), over: subject, to: server)
+        #expect(request.values(of: "X-A").map { Array($0.utf8) } == [Array(value.utf8)])
     }
 
     @Test(arguments: ConformingTransport.all)

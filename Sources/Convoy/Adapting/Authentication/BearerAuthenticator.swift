@@ -9,15 +9,20 @@ import Foundation
 /// request, or the next 401, tries again.
 ///
 /// ```swift
-/// let authenticator = BearerAuthenticator { reason in
-///     try await manager.send(Request<Token>.post(tokenURL).withoutInterceptors()).value.accessToken
-/// }
+/// let tokens = RequestManager()                           // another than the one the authenticator is for
+/// var configuration = RequestManager.Configuration()
+/// configuration.interceptors = [
+///     BearerAuthenticator(origins: [apiURL]) { reason in
+///         try await tokens.send(Request<Token>.post(tokenURL, json: credentials)).value.accessToken
+///     }
+/// ]
+/// let manager = RequestManager(configuration: configuration)
 /// ```
 ///
 /// Left alone are requests whose caller has set `Authorization`, those a redirect has led to another origin, and those to
 /// servers that are not among the authenticator's origins, where it was given some: without them every server that a
-/// manager with this authenticator talks to gets the token, over http for everybody to read. The requests that the refresh
-/// sends itself need ``Request/withoutInterceptors()``: they would wait for themselves.
+/// manager with this authenticator talks to gets the token, over http for everybody to read. Requests that the refresh sends
+/// through that same manager need ``Request/withoutInterceptors()``: they would wait for themselves.
 ///
 /// ## Concurrency
 /// `Sendable`; one lock, which is never held while code of yours runs. A refresh runs in a task of its own: it goes on

@@ -18,7 +18,8 @@ struct ParameterText {
         switch root.content {
         case .nothing, .absent: return ""
         case .object(let members): return try joined(members, below: nil, at: []) ?? ""
-        case .array, .text: throw EncodingError.refusal("it has no key: only what has keys can be sent", at: [])
+        case .array, .text:
+            throw EncodingError.refusal("it has no key: put it into a dictionary, [\"name\": value]", at: [])
         }
     }
 

@@ -4,15 +4,15 @@ import Foundation
 /// A tree of parameters that can be written as a literal, for a query, a form or JSON.
 ///
 /// ```swift
-/// let tags = ["a", "b"]
 /// let request = Request<Data>.post(url, form: [
-///     "user": ["name": "Ann", "tags": .array(tags.map { .string($0) }), "age": nil],
+///     "user": ["name": "Ann", "tags": ["a", "b"], "age": nil],
 ///     "page": 2, "ratio": 0.5, "all": true,
 /// ])
 /// ```
 ///
-/// For what is not a literal there are the cases, and any other `Encodable` can take the place of the whole tree. A literal
-/// with a key twice is a programmer's mistake and traps.
+/// For what is not a literal there are the cases. A call whose literal has variables in it takes it as a `[String: Any]`,
+/// and any `Encodable` can take the place of the whole tree. A literal with a key twice is a programmer's mistake and
+/// traps.
 ///
 /// ## Concurrency
 /// A value, `Sendable`.
@@ -80,7 +80,7 @@ extension ParameterValue: Encodable {
     }
 
     /// Other encoders have no bound of their own: theirs is the stack.
-    private static func checkDepth(of encoder: any Encoder) throws {
+    static func checkDepth(of encoder: any Encoder) throws {
         guard encoder.codingPath.count < 128 else { throw EncodingError.tooDeep(at: encoder.codingPath) }
     }
 }

@@ -7,6 +7,7 @@ extension Request {
     /// ```swift
     /// Request<[User]>.get(url).query(["name": name, "page": page])            // [String: any Encodable]
     /// Request<[User]>.get(url).query(["user": ["tags": ["a", "b"]]])          // a literal, nested
+    /// Request<[User]>.get(url).query(["user": ["name": name, "tags": tags]])  // [String: Any]
     /// Request<[User]>.get(url).query(filter, encoding: .init(nilEncoding: .null))
     /// ```
     ///
@@ -36,6 +37,19 @@ extension Request {
     ///   - encoding: how; that of Alamofire by default.
     public func query(_ parameters: [String: any Encodable], encoding: ParameterEncoding = .default) -> Self {
         addingQuery { try encoding.encode(MixedParameters(values: parameters)) }
+    }
+
+    /// Adds parameters to the query, behind what is there already: variables, nested as one likes.
+    ///
+    /// The compiler cannot check them. A value that is not `Encodable`, no dictionary with text for keys, no array, no
+    /// `NSNumber` and no `NSNull` makes the request invalid, with its key path.
+    ///
+    /// - Parameters:
+    ///   - parameters: values by key; encoded now, on the calling thread.
+    ///   - encoding: how; that of Alamofire by default.
+    @_disfavoredOverload
+    public func query(_ parameters: [String: Any], encoding: ParameterEncoding = .default) -> Self {
+        addingQuery { try encoding.encode(UncheckedParameter(value: parameters)) }
     }
 
     /// Sets parameters as a form's body (`application/x-www-form-urlencoded`), in place of any other body.
@@ -73,6 +87,18 @@ extension Request {
         settingForm { try encoding.encode(MixedParameters(values: parameters)) }
     }
 
+    /// Sets parameters as a form's body, in place of any other body: variables, nested as one likes.
+    ///
+    /// The compiler cannot check them; what cannot be encoded makes the request invalid, with its key path.
+    ///
+    /// - Parameters:
+    ///   - parameters: values by key; encoded now, on the calling thread.
+    ///   - encoding: how; that of Alamofire by default.
+    @_disfavoredOverload
+    public func form(_ parameters: [String: Any], encoding: ParameterEncoding = .default) -> Self {
+        settingForm { try encoding.encode(UncheckedParameter(value: parameters)) }
+    }
+
     /// Sets a JSON body and its content type: a literal, nested as one likes.
     ///
     /// - Parameters:
@@ -89,6 +115,18 @@ extension Request {
     ///   - encoder: the encoder; a plain `JSONEncoder` by default.
     public func json(_ values: [String: any Encodable], encoder: JSONEncoder = JSONEncoder()) -> Self {
         settingJSON { try encoder.encode(MixedParameters(values: values)) }
+    }
+
+    /// Sets a JSON body and its content type: variables, nested as one likes.
+    ///
+    /// The compiler cannot check them; what cannot be encoded makes the request invalid, with its key path.
+    ///
+    /// - Parameters:
+    ///   - values: values by key, encoded now, on the calling thread.
+    ///   - encoder: the encoder; a plain `JSONEncoder` by default.
+    @_disfavoredOverload
+    public func json(_ values: [String: Any], encoder: JSONEncoder = JSONEncoder()) -> Self {
+        settingJSON { try encoder.encode(UncheckedParameter(value: values)) }
     }
 
     private func addingQuery(_ encode: () throws -> String) -> Self {

@@ -4,14 +4,14 @@ import Foundation
 extension PreparedRequest {
     /// The request as a command for `curl`, to be pasted into a POSIX shell: it sends what ``CurlTransport`` would send.
     ///
-    /// A body that comes from a stream, or in pieces, is left to the reader: the command says so and fails. Otherwise
-    /// method, target, header fields and body are the same bytes, the fields that the transport adds included. Whatever the
-    /// values are, the shell runs nothing but `curl` and, before a body that is no plain text, `printf`. The command is
-    /// one line, unless the name of a body's file ends in a line feed. URLSession adds other fields of its own.
+    /// Method, target, header fields and body are the same bytes, the fields that the transport adds included. Whatever
+    /// the values are, the shell runs nothing but `curl` and, before a body that is no plain text or comes in pieces, such as
+    /// a ``MultipartForm``, `printf`, `cat` and `test`. The command is one line, unless the name of a body's file ends in a
+    /// line feed. URLSession adds other fields of its own.
     ///
-    /// A body that cannot be shown, because it is larger than 16 KiB, is read from a file called `<body of … bytes>`:
-    /// there is none, so the shell refuses the command until the name is replaced. The body of a file is read from that
-    /// file, into curl's memory.
+    /// A body that cannot be shown, because it comes from a stream or has more than 16 KiB in memory, is left to the reader:
+    /// it is read from a file called `<replace this by a file with the body, …>`. There is none, so the shell refuses the
+    /// command until the name is replaced. The body of a file is read from that file, into curl's memory.
     ///
     /// ```swift
     /// print(operation.request?.cURLCommand() ?? "")
@@ -43,7 +43,7 @@ extension PreparedRequest {
     /// The fields as curl takes them: `Name;` for one without a value, `Name:` for one of its own that is not wanted.
     private func headerLines(revealingSecrets: Bool, _ body: CURLBody) -> [String] {
         var lines = headerFields.filter { !$0.isFraming }.map { field in
-            let value = (revealingSecrets ? field.value : field.shownValue).trimmingCharacters(in: .whitespaces)
+            let value = (revealingSecrets ? field.value : field.shownValue).trimmingBlanks
             return value.isEmpty ? "\(field.name);" : "\(field.name): \(value)"
         }
         #if canImport(CLibcurl)
@@ -115,14 +115,14 @@ private struct CURLBody {
         case nil: if [.post, .put, .patch].contains(request.method) { arguments = ["--data-raw", "''"] }
         case .data(let data): show(data)
         case .file(let file, let byteCount): read(file.path, byteCount: byteCount)
-        case .joined(let bodies): read("<body of \(bodies.count) pieces>", byteCount: .max)
-        case .stream: read("<body from a stream>", byteCount: .max)
+        case .joined(let bodies): join(bodies)
+        case .stream: leave("which comes from a stream", byteCount: .max)
         }
     }
 
     private mutating func show(_ data: Data) {
         guard data.count <= Self.shownBytes else {
-            return read("<body of \(data.count) bytes>", byteCount: Int64(data.count))
+            return leave("\(data.count) bytes", byteCount: Int64(data.count))
         }
         isLong = data.count >= Self.longBytes
         if let text = String(validating: data, as: UTF8.self), !text.unicodeScalars.contains(where: \.isUnsafeAtPrompt)
@@ -133,6 +133,33 @@ private struct CURLBody {
             before = "printf \(data.printfFormat) | "
             arguments = ["--data-binary", "@-"]
         }
+    }
+
+    /// As the pieces are: curl's own forms would have other boundaries and other names.
+    private mutating func join(_ bodies: [RequestBody]) {
+        var (shownBytes, tests, pieces) = (0, "", "")
+        for body in bodies {
+            switch body {
+            case .data(let data):
+                shownBytes += data.count
+                pieces += " printf \(data.printfFormat);"
+            case .file(let file, _):
+                // The shell would go on without it.
+                tests += "test -r \(file.path.shellWord) && "
+                pieces += " cat \(file.path.shellWord);"
+            case .joined, .stream: shownBytes = .max
+            }
+            guard shownBytes <= Self.shownBytes else {
+                return leave("which comes in \(bodies.count) pieces", byteCount: .max)
+            }
+        }
+        isLong = true
+        before = "\(tests){\(pieces) } | "
+        arguments = ["--data-binary", "@-"]
+    }
+
+    private mutating func leave(_ what: String, byteCount: Int64) {
+        read("<replace this by a file with the body, \(what)>", byteCount: byteCount)
     }
 
     /// By the shell, which refuses a file that is not there; curl would send an empty body.

@@ -85,8 +85,9 @@ private struct DispositionParser {
     private mutating func take(_ belongs: (UInt8) -> Bool) -> ArraySlice<UInt8> {
         let start = position
         while let next = peek, belongs(next) { position += 1 }
-        let taken = bytes[start..<position].drop(while: \.isBlank)
-        return taken.prefix(through: taken.lastIndex { !$0.isBlank } ?? taken.startIndex - 1)
+        let taken = bytes[start..<position]
+        guard let last = taken.lastIndex(where: { !$0.isBlank }) else { return [] }
+        return taken[...last].drop(while: \.isBlank)
     }
 
     private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }

@@ -5,14 +5,15 @@ import Foundation
 struct ResumePoint: Hashable, Sendable {
     /// How many bytes are there.
     let byteCount: Int64
-    let validator: Validator
+    /// Which version they are of; nil where that is not known.
+    let validator: Validator?
     /// The length of the whole, where it is known.
     let totalBytes: Int64?
 
     /// What the request says so that only the rest is sent, and only of the same representation.
     func add(to headerFields: inout HeaderFields) {
         headerFields["Range"] = "bytes=\(byteCount)-"
-        headerFields["If-Range"] = validator.fieldValue
+        headerFields["If-Range"] = validator?.fieldValue
     }
 }
 
@@ -66,14 +67,16 @@ enum DownloadAnswer: Hashable, Sendable {
         if let expected = head.expectedBytes, expected != Int64(range.count) {
             return lie("the server announced \(expected) bytes for a range of \(range.count)")
         }
-        guard !point.validator.contradicts(head) else { return lie("the server sent a range of another version") }
+        guard point.validator?.contradicts(head) != true else {
+            return lie("the server sent a range of another version")
+        }
         return .body(from: point.byteCount, totalBytes: content.totalBytes ?? point.totalBytes)
     }
 
     private static func unsatisfied(_ head: ResponseHead, continuing point: ResumePoint) -> DownloadAnswer {
         let content = head.headerFields["Content-Range"].flatMap(ContentRange.init)
         guard let content, content.range == nil, content.totalBytes == point.byteCount,
-            point.totalBytes ?? point.byteCount == point.byteCount, !point.validator.contradicts(head)
+            point.totalBytes ?? point.byteCount == point.byteCount, point.validator?.contradicts(head) != true
         else {
             return .lie(
                 reason: "the server has nothing behind the \(point.byteCount) bytes that are there", canStartOver: true)

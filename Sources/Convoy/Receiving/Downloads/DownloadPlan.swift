@@ -69,6 +69,18 @@ struct DownloadPlan: Sendable {
         }
     }
 
+    func exists(_ name: String) -> Bool {
+        var status = stat()
+        return lstat(directory.path + "/" + name, &status) == 0
+    }
+
+    func existsAlready(_ name: String) -> RequestError {
+        RequestError(
+            .destinationExists,
+            "the file \(directory.path)/\(name) exists already; remove it, or choose what happens then with saved(to:existing:)"
+        )
+    }
+
     /// The name that the part is made from: the file's, or one that stands for the URL.
     func partStem(_ request: PreparedRequest) -> String {
         switch target {

@@ -14,7 +14,7 @@ final class DownloadSink: BodySink {
         var hasFailed = false
     }
 
-    private let download: Download
+    private let download: any DownloadTarget
     private let answer: DownloadAnswer
     private let head: ResponseHead
     private let request: PreparedRequest
@@ -22,7 +22,7 @@ final class DownloadSink: BodySink {
     private let state = Locked(State())
 
     init(
-        _ download: Download, _ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest,
+        _ download: any DownloadTarget, _ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest,
         calls: SinkCalls
     ) {
         self.download = download
@@ -64,10 +64,8 @@ final class DownloadSink: BodySink {
 
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
         download.queue.async {
-            do throws(RequestError) {
-                completion(.success(ReceivedBody(file: try self.download.commit(self.head, of: self.request))))
-            } catch {
-                completion(.failure(error))
+            self.download.commit(self.head, of: self.request) { result in
+                completion(result.map { ReceivedBody(file: $0) })
             }
         }
     }
@@ -91,7 +89,7 @@ final class DownloadSink: BodySink {
     }
 
     /// Does something with the disk, in order; its failure ends the attempt.
-    private func perform(_ work: @escaping @Sendable (Download) throws(RequestError) -> Void) {
+    private func perform(_ work: @escaping @Sendable (any DownloadTarget) throws(RequestError) -> Void) {
         download.queue.async {
             do throws(RequestError) { try work(self.download) } catch {
                 if self.fails() { self.calls.fail(error) }

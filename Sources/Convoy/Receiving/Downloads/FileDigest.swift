@@ -110,7 +110,7 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
             defect =
                 "a \(algorithm.name) digest has \(wanted) hexadecimal digits, and "
                 + (digits.count == given
-                    ? "\(given) were given" : "of the \(given) characters given, \(given - digits.count) are none")
+                    ? "\(given) were given" : "only \(digits.count) of the \(given) characters given are such")
             return
         }
         bytes = stride(from: 0, to: wanted, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }

@@ -61,15 +61,18 @@ final class PartFile {
         return 0
     }
 
-    /// Appends bytes; those that could be written stay when it fails.
-    func append(_ bytes: UnsafeRawBufferPointer) throws(RequestError) {
+    /// Writes bytes to a place.
+    ///
+    /// - Parameter position: where; behind what was written afterwards, also when not everything could be.
+    func write(_ bytes: UnsafeRawBufferPointer, at position: inout Int64) throws(RequestError) {
         var rest = bytes[...]
         while !rest.isEmpty {
             let piece = UnsafeRawBufferPointer(rebasing: rest)
-            let written = pwrite(descriptor, piece.baseAddress, piece.count, off_t(byteCount))
+            let written = pwrite(descriptor, piece.baseAddress, piece.count, off_t(position))
             if written > 0 {
                 rest = rest.dropFirst(written)
-                byteCount += Int64(written)
+                position += Int64(written)
+                byteCount = max(byteCount, position)
             } else if written == 0 || errno != EINTR {
                 throw .file("could not be written", path, written == 0 ? ENOSPC : errno)
             }
@@ -87,11 +90,17 @@ final class PartFile {
         }
     }
 
-    /// Cuts off what is behind so many bytes.
+    /// Appends bytes; those that could be written stay when it fails.
+    func append(_ bytes: UnsafeRawBufferPointer) throws(RequestError) {
+        var position = byteCount
+        try write(bytes, at: &position)
+    }
+
+    /// Cuts off what is behind so many bytes, or lengthens it by a hole.
     func truncate(to count: Int64) throws(RequestError) {
         guard byteCount != count else { return }
         while ftruncate(descriptor, off_t(count)) != 0 {
-            if errno != EINTR { throw .file("could not be cut", path, errno) }
+            if errno != EINTR { throw .file("could not be given its length", path, errno) }
         }
         byteCount = count
     }
@@ -99,6 +108,15 @@ final class PartFile {
     /// Returns when the bytes are on the disk.
     func synchronize() throws(RequestError) {
         guard PartFile.synchronize(descriptor) == 0 else { throw .file("could not be written", path, errno) }
+    }
+
+    /// Has its bytes on the disk, then does what gives it its name, together with other files that are ready.
+    func commit(
+        _ place: @escaping @Sendable () -> Result<URL, RequestError>,
+        _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
+    ) {
+        DiskSync.of(descriptor).commit(
+            DiskSync.File(descriptor: descriptor, path: path, place: place, completion: completion))
     }
 
     /// Gives it its name.
@@ -123,8 +141,6 @@ final class PartFile {
         guard lstat(target, &status) != 0 else { return false }
         return try rename(to: target, replaces: true)
     }
-
-    func setPermissions(_ permissions: mode_t) { _ = fchmod(descriptor, permissions) }
 
     func remove() { unlink(path) }
 

@@ -22,6 +22,10 @@ struct ResumeRecord: Codable, Hashable, Sendable {
     /// How much of the part has been synchronised with the disk.
     var syncedBytes: Int64 = 0
     var digest: SavedDigest?
+    /// Which bytes are there, of a part that is filled in several places; nil for one that grows from its start.
+    var ranges: [Range<Int64>]?
+    /// Those of them that have been synchronised with the disk.
+    var syncedRanges: [Range<Int64>]?
 
     private static let heading = "convoy-resume 1\n"
     static let limitBytes = 64 << 10
@@ -55,14 +59,26 @@ struct ResumeRecord: Codable, Hashable, Sendable {
         return Data(Self.heading.utf8) + Data(SHA256.digest(of: body).hexadecimal.utf8) + Data("\n".utf8) + body
     }
 
-    /// How many bytes of a part can be continued; nil when none.
+    /// Which bytes of a part can be relied on: in order, not empty, none of them twice.
     ///
     /// What a process has written stays when the process is killed, and not when the system stops: after another boot
     /// only what had been synchronised counts.
-    func usableBytes(ofPart byteCount: Int64, boot: String?) -> Int64? {
-        guard syncedBytes >= 0, byteCount >= syncedBytes else { return nil }
-        let usable = boot != nil && boot == self.boot ? byteCount : syncedBytes
-        guard usable > 0, usable <= totalBytes ?? .max else { return nil }
+    func usableRanges(ofPart byteCount: Int64, boot: String?) -> [Range<Int64>] {
+        let isSameBoot = boot != nil && boot == self.boot
+        guard let ranges else {
+            guard syncedBytes >= 0, byteCount >= syncedBytes else { return [] }
+            let usable = isSameBoot ? byteCount : syncedBytes
+            return usable > 0 && usable <= totalBytes ?? .max ? [0..<usable] : []
+        }
+        let limit = min(byteCount, totalBytes ?? 0)
+        var end: Int64 = 0
+        var usable: [Range<Int64>] = []
+        for range in isSameBoot ? ranges : syncedRanges ?? [] where !range.isEmpty {
+            guard range.lowerBound >= end else { return [] }
+            guard range.lowerBound < limit else { break }
+            end = min(range.upperBound, limit)
+            usable.append(range.lowerBound..<end)
+        }
         return usable
     }
 }

@@ -62,8 +62,9 @@
 
         /// Waits for the network or for a call; true when there was no work for the whole idle time.
         func sleep() -> Bool {
+            // At most a day: an idle timeout may be as long as a number can say.
             let idleTime = min(options.idleConnectionTime, .seconds(86_400))
-            let time = isIdle ? idleTime : nextIdleCheck.map { $0 - .now } ?? .seconds(60)
+            let time = isIdle ? idleTime : min(nextIdleCheck.map { $0 - .now } ?? .seconds(60), .seconds(86_400))
             let milliseconds = Int32(
                 clamping: Int64((max(.zero, time) / .milliseconds(1)).rounded(.up)))
             let start = ContinuousClock.now

@@ -85,7 +85,7 @@
             for field in fields {
                 // The transport's own: it knows the length.
                 if field.isFraming { continue }
-                let value = field.value.trimmingCharacters(in: .whitespaces)
+                let value = field.value.trimmingBlanks
                 lines.append(value.isEmpty ? "\(field.name);" : "\(field.name): \(value)")
             }
             if !fields.contains("Accept-Encoding") {

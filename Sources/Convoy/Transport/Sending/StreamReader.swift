@@ -39,8 +39,10 @@ final class StreamReader: BlockingReader, @unchecked Sendable {
     }
 
     private var failure: RequestError {
-        let reason = stream.streamError.map { ": \($0.localizedDescription)" } ?? ""
-        return RequestError(.bodyUnreadable, "the body's stream failed\(reason)", underlying: stream.streamError)
+        // Asked for without an error, as after a stream has been closed, Foundation's `streamError` traps.
+        let error = stream.streamStatus == .error ? stream.streamError : nil
+        let reason = error.map { ": \($0.localizedDescription)" } ?? ""
+        return RequestError(.bodyUnreadable, "the body's stream failed\(reason)", underlying: error)
     }
 }
 

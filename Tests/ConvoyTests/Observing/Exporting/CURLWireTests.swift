@@ -63,7 +63,7 @@
         func aBodyThatIsNotShownSendsNothing() async throws {
             let (server, directory) = (try TestServer(), try TemporaryDirectory())
             let command = try Request<Data>.post(server.url("/")).body(Data(count: 20_000)).cURLCommand()
-            #expect(command.hasSuffix(" < '<body of 20000 bytes>'"))
+            #expect(command.hasSuffix(" < '<replace this by a file with the body, 20000 bytes>'"))
             try await Self.run([command], with: "sh", in: directory)
             #expect(server.connectionCount == 0)
         }
@@ -79,6 +79,35 @@
             let (sent, arrived) = (try await server.takeRequest(), try await server.takeRequest())
             #expect(sent.value(of: "Expect") == nil)
             #expect(arrived.bytes == sent.bytes)
+        }
+
+        @Test(.enabled(if: ["sh", "curl", "setpriv"].allSatisfy(isInstalled)))
+        func aFormWithFilesArrivesAsTheTransportSendsIt() async throws {
+            let (server, directory) = (try TestServer(), try TemporaryDirectory())
+            server.respond { _ in .status(200) }
+            let name = "-it's \"50%\"; a=@b\n!1"
+            try Data([0, 0x27, 0xFF, 0x25]).write(to: directory.file(name))
+            var form = MultipartForm()
+            form.append("50% of \\ü!\r\n", name: "a;b=@c\"")
+            form.append(file: directory.file(name), name: "photo", fileName: "it's %s; x=@y.png")
+            form.append(file: directory.file(name), name: "again", fileName: "b")
+            let request = Request<Data>.post(server.url("/1")).multipart(form)
+            _ = try await RequestManager().send(request)
+            let command = try request.cURLCommand()
+            try await Self.run([command], with: "sh", in: directory)
+            let (sent, arrived) = (try await server.takeRequest(), try await server.takeRequest())
+            #expect(arrived.bytes == sent.bytes, "\(command)")
+
+            try FileManager.default.removeItem(at: directory.file(name))
+            try await Self.run([command], with: "sh", in: directory)
+            #expect(server.recordedRequests.isEmpty)
+        }
+
+        @Test func aFormThatIsNotShownSaysWhatToDo() throws {
+            var form = MultipartForm()
+            form.append(byteCount: 3, name: "a") { InputStream(data: Data("abc".utf8)) }
+            let command = try Request<Data>.post("http://h/").multipart(form).cURLCommand()
+            #expect(command.hasSuffix(" < '<replace this by a file with the body, which comes in 3 pieces>'"))
         }
 
         /// Runs commands, some at the same time.

@@ -28,15 +28,16 @@ struct FileVersion: Sendable, Hashable {
         var fields = headerFields
         let isCurrent =
             request["If-Range"].map { $0 == headerFields["ETag"] || $0 == headerFields["Last-Modified"] } ?? true
-        guard let start = request["Range"].flatMap(Self.start), isCurrent else {
+        guard let (start, end) = request["Range"].flatMap(Self.ends), isCurrent else {
             return send(exchange, 200, fields, content, limit, error)
         }
         guard start < content.count else {
             fields["Content-Range"] = "bytes */\(content.count)"
             return send(exchange, 416, fields, Data("beyond".utf8), .max, nil)
         }
-        fields["Content-Range"] = "bytes \(start)-\(content.count - 1)/\(content.count)"
-        send(exchange, 206, fields, content.dropFirst(start), limit, error)
+        let range = start..<min(end ?? .max, content.count - 1) + 1
+        fields["Content-Range"] = "bytes \(start)-\(range.upperBound - 1)/\(content.count)"
+        send(exchange, 206, fields, content[range], limit, error)
     }
 
     func send(
@@ -51,9 +52,10 @@ struct FileVersion: Sendable, Hashable {
         exchange.finish(error)
     }
 
-    private static func start(_ field: String) -> Int? {
-        guard field.hasPrefix("bytes="), field.hasSuffix("-") else { return nil }
-        return Int(field.dropFirst(6).dropLast())
+    private static func ends(_ field: String) -> (Int, Int?)? {
+        let ends = field.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
+        guard field.hasPrefix("bytes="), ends.count == 2, let start = Int(ends[0]) else { return nil }
+        return (start, Int(ends[1]))
     }
 }
 

@@ -122,6 +122,19 @@ import Testing
         try await expectUnreadable("failed", subject) { $0.body { InputStream(fileAtPath: "/nonexistent/file") } }
     }
 
+    /// As for the same stream given to a second attempt; Foundation traps when it is asked for an error that is none.
+    @Test(arguments: ConformingTransport.all, [nil, 3] as [Int64?])
+    func streamThatHasBeenClosedIsAnError(_ subject: ConformingTransport, _ byteCount: Int64?) async throws {
+        try await expectUnreadable("failed", subject) {
+            $0.body(byteCount: byteCount) {
+                let stream = InputStream(data: Data("abc".utf8))
+                stream.open()
+                stream.close()
+                return stream
+            }
+        }
+    }
+
     @discardableResult
     private func expectUnreadable(
         _ reason: String, _ subject: ConformingTransport, sourceLocation: SourceLocation = #_sourceLocation,

@@ -1,0 +1,65 @@
+// Parameters whose types are known only when they are encoded: what a [String: Any] holds.
+import Foundation
+
+/// A value of any type in a tree of parameters.
+struct UncheckedParameter: Encodable {
+    let value: Any
+
+    func encode(to encoder: any Encoder) throws {
+        // What can encode itself first, nil among it: elsewhere than on Linux, numbers and text are also objects.
+        switch value {
+        case let value as any Encodable: try encode(value, in: encoder.singleValueContainer())
+        case let values as [String: Any]: try encode(values, to: encoder)
+        case let values as [Any]: try encode(values, to: encoder)
+        case let value as any Wrapper: try encode(value.wrapped, in: encoder.singleValueContainer())
+        case is NSNull: try encode(nil as Bool?, in: encoder.singleValueContainer())
+        case let number as NSNumber: try encode(number.plain, in: encoder.singleValueContainer())
+        default:
+            let name = String(describing: type(of: value))
+            throw EncodingError.refusal(
+                "a value of the type \(name) cannot be encoded: give one that is Encodable, or its text",
+                at: encoder.codingPath)
+        }
+    }
+
+    private func encode(_ value: (some Encodable)?, in container: any SingleValueEncodingContainer) throws {
+        var container = container
+        if let value { try container.encode(value) } else { try container.encodeNil() }
+    }
+
+    private func encode(_ values: [Any], to encoder: any Encoder) throws {
+        try ParameterValue.checkDepth(of: encoder)
+        var container = encoder.unkeyedContainer()
+        for value in values { try container.encode(UncheckedParameter(value: value)) }
+    }
+
+    private func encode(_ values: [String: Any], to encoder: any Encoder) throws {
+        try ParameterValue.checkDepth(of: encoder)
+        var container = encoder.container(keyedBy: ParameterKey.self)
+        for (key, value) in values.sorted(by: { $0.key < $1.key }) {
+            try container.encode(UncheckedParameter(value: value), forKey: ParameterKey(key))
+        }
+    }
+}
+
+/// An optional, whatever it holds.
+private protocol Wrapper {
+    /// What it holds, to be looked at; nil when it is empty.
+    var wrapped: UncheckedParameter? { get }
+}
+
+extension Optional: Wrapper {
+    fileprivate var wrapped: UncheckedParameter? { map { UncheckedParameter(value: $0) } }
+}
+
+extension NSNumber {
+    /// The number as a value of Swift's, which keeps true and 1 apart.
+    fileprivate var plain: any Encodable {
+        switch String(cString: objCType) {
+        case "c": boolValue
+        case "d", "f": doubleValue
+        case "Q": uint64Value
+        default: int64Value
+        }
+    }
+}

@@ -1,0 +1,137 @@
+// The bytes of a download: written, hashed, brought to the disk now and then.
+import Foundation
+
+extension Download {
+    func judge(
+        _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
+    ) -> DownloadAnswer {
+        DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
+    }
+
+    func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
+        guard let part else { return }
+        hasBegunBody = true
+        switch answer {
+        case .body(0, let total):
+            try clear()
+            totalBytes = total
+            if case .directory = plan.target, plan.existing == .fail {
+                let name = plan.fileName(head, of: request)
+                if plan.exists(name) { throw plan.existsAlready(name) }
+            }
+            record = isContinuable ? Self.makeRecord(head, of: request, totalBytes: total) : nil
+            try checkSpace(total)
+            if total ?? .max > Self.smallBytes { try saveRecord(synchronized: false) }
+        case .body(let offset, let total):
+            guard part.byteCount >= offset else {
+                throw .file("is shorter than it was: it was changed meanwhile, try again", part.path, EIO)
+            }
+            try part.truncate(to: offset)
+            totalBytes = total
+            record?.totalBytes = total
+            try checkSpace(total.map { $0 - offset })
+        case .isWhole: totalBytes = part.byteCount
+        case .lie, .refused: break
+        }
+        expected = plan.digest ?? (head.isEncoded ? nil : head.headerFields.representationDigest)
+        try catchUp()
+    }
+
+    static func makeRecord(
+        _ head: ResponseHead, of request: PreparedRequest, totalBytes: Int64?
+    ) -> ResumeRecord? {
+        guard head.statusCode == 200, !head.isEncoded,
+            head.headerFields["Accept-Ranges"]?.lowercased() != "none", let validator = Validator(of: head, now: Date())
+        else { return nil }
+        return ResumeRecord(
+            key: request.downloadKey, validator: validator, totalBytes: totalBytes, boot: Boot.name)
+    }
+
+    func checkSpace(_ missing: Int64?) throws(RequestError) {
+        guard let part, let missing, missing > Self.smallBytes, let free = part.freeBytes, free < missing else {
+            return
+        }
+        throw RequestError(
+            .diskFull,
+            "\(missing) bytes are to be written to \(plan.directory.path), and there is room for \(free); make room, or choose another directory",
+            underlying: POSIXError(.ENOSPC))
+    }
+
+    func write(_ data: Data) throws(RequestError) {
+        guard let part else { return }
+        let isHashed = digest?.byteCount == part.byteCount
+        let before = part.byteCount
+        defer {
+            let count = Int(part.byteCount - before)
+            if isHashed, count > 0 {
+                data.withUnsafeBytes { digest?.update(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+            }
+        }
+        let problem: RequestError? = data.withUnsafeBytes { bytes in
+            do throws(RequestError) { try part.append(bytes) } catch { return error }
+            return nil
+        }
+        if let problem { throw problem }
+        if part.byteCount - lastCheckpoint.byteCount >= Self.checkpointBytes
+            || part.byteCount - lastCheckpoint.byteCount >= Self.smallBytes
+                && .now - lastCheckpoint.moment >= Self.checkpointInterval
+        {
+            try checkpoint()
+        }
+    }
+
+    /// From here on not even a system that stops loses what is there.
+    func checkpoint() throws(RequestError) {
+        guard let part, record != nil else { return }
+        try part.synchronize()
+        record?.syncedBytes = part.byteCount
+        lastCheckpoint = (part.byteCount, .now)
+        try saveRecord(synchronized: true)
+    }
+
+    func saveRecord(synchronized: Bool) throws(RequestError) {
+        guard var record, let resumeFile else { return }
+        if isSegmented { (record.ranges, record.syncedRanges) = (segments.ranges, segments.syncedRanges) }
+        record.digest = digest.map { ResumeRecord.SavedDigest(algorithm: $0.algorithm, state: $0.savedState) }
+        try resumeFile.write(record, synchronized: synchronized)
+        isRecordSaved = true
+    }
+
+    /// Throws away what is there.
+    func clear() throws(RequestError) {
+        // The record first: it must not be there with other bytes.
+        if part?.wasThere == true || isRecordSaved { resumeFile?.remove() }
+        (record, isRecordSaved, digest, lastCheckpoint) = (nil, false, nil, (0, .now))
+        segments = SegmentTable()
+        try part?.truncate(to: 0)
+    }
+
+    /// Brings the digest to where the part is; without effect when none is expected.
+    func catchUp() throws(RequestError) {
+        guard let part, let expected else { return }
+        if digest?.algorithm != expected.algorithm {
+            let saved = record?.digest.flatMap { saved in
+                saved.algorithm == expected.algorithm ? RunningDigest(saved.algorithm, savedState: saved.state) : nil
+            }
+            digest = saved.flatMap { $0.byteCount <= part.byteCount ? $0 : nil } ?? RunningDigest(expected.algorithm)
+        }
+        guard var progress = digest, progress.byteCount < part.byteCount else { return }
+        defer { digest = progress }
+        var buffer = [UInt8](repeating: 0, count: 1 << 20)
+        while progress.byteCount < part.byteCount, !isStopped {
+            let offset = progress.byteCount
+            var count = 0
+            var problem: RequestError?
+            buffer.withUnsafeMutableBytes { bytes in
+                do throws(RequestError) {
+                    count = try part.read(into: bytes, at: offset)
+                } catch {
+                    problem = error
+                }
+                progress.update(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+            }
+            if let problem { throw problem }
+            if count == 0 { throw .file("is shorter than it was", part.path, EIO) }
+        }
+    }
+}

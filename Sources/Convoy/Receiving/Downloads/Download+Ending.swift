@@ -1,0 +1,104 @@
+// The end of a download: checked and put in its place, or kept for the next time.
+import Foundation
+
+extension Download {
+    func verify() throws(RequestError) {
+        guard let part else { return }
+        if let totalBytes, part.byteCount != totalBytes {
+            guard part.byteCount < totalBytes else {
+                let byteCount = part.byteCount
+                try clear()
+                throw RequestError(
+                    .integrityFailed, "the file has \(byteCount) bytes, and the server announced \(totalBytes)")
+            }
+            throw RequestError(
+                .connectionLost, "the body ended after \(part.byteCount) of \(totalBytes) bytes")
+        }
+        if isSegmented, segments.ranges != [0..<part.byteCount] {
+            throw RequestError(.connectionLost, "some segments of the file are not complete")
+        }
+        guard let expected else { return }
+        try catchUp()
+        guard let digest, digest.byteCount == part.byteCount else {
+            throw RequestError(.cancelled, "it was cancelled before its digest was known")
+        }
+        let found = digest.finish()
+        guard found != expected else { return }
+        try clear()
+        throw RequestError(
+            .integrityFailed,
+            "what was received has the digest \(found), and \(expected) was expected; it has been thrown away")
+    }
+
+    func commit(
+        _ head: ResponseHead, of request: PreparedRequest,
+        _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
+    ) {
+        guard let part else { return completion(.failure(.file("is closed", plan.directory.path, EBADF))) }
+        let place: @Sendable () -> Result<URL, RequestError> = {
+            do throws(RequestError) { return .success(try self.place(head, of: request)) } catch {
+                return .failure(error)
+            }
+        }
+        // A large one goes to the disk by itself, a small one with others.
+        guard part.byteCount - lastCheckpoint.byteCount > Self.smallBytes else {
+            return part.commit(place, completion)
+        }
+        do throws(RequestError) { try part.synchronize() } catch { return completion(.failure(error)) }
+        let result = place()
+        PartFile.synchronize(directory: plan.directory.path)
+        completion(result)
+    }
+
+    private func place(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
+        guard let part else { throw .file("is closed", plan.directory.path, EBADF) }
+        var name = stem
+        if case .directory = plan.target { name = plan.fileName(head, of: request) }
+        let base = name
+        var number = 0
+        while try !part.rename(to: plan.directory.path + "/" + name, replaces: plan.existing == .overwrite) {
+            switch plan.existing {
+            case .overwrite, .fail: throw plan.existsAlready(name)
+            case .skip:
+                part.remove()
+                return finishCommit(name)
+            case .rename: break
+            }
+            number += 1
+            name = FileName.numbered(base, number)
+        }
+        return finishCommit(name)
+    }
+
+    private func finishCommit(_ name: String) -> URL {
+        if isRecordSaved { resumeFile?.remove() }
+        part?.close()
+        part = nil
+        return plan.directory.appending(path: name, directoryHint: .notDirectory)
+    }
+
+    /// Another download may have the part when this has called.
+    func close(_ completion: @escaping @Sendable () -> Void) {
+        stop()
+        queue.async {
+            self.letGo()
+            completion()
+        }
+    }
+
+    private func letGo() {
+        isClosed = true
+        guard let part else { return }
+        defer {
+            part.close()
+            self.part = nil
+        }
+        // What was found and not touched is somebody else's.
+        if !hasBegunBody, part.wasThere { return }
+        if record != nil, part.byteCount > 0, (try? saveRecord(synchronized: false)) != nil { return }
+        // On a full disk the record of before has to do.
+        if record != nil, isRecordSaved, part.byteCount > 0 { return }
+        if isRecordSaved { resumeFile?.remove() }
+        part.remove()
+    }
+}

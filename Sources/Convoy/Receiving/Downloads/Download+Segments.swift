@@ -1,0 +1,164 @@
+// A download that is filled in several places at once.
+import Foundation
+
+extension Download {
+    /// How much is written between two times that the table of segments is kept: as much as a kill may cost.
+    private static let saveBytes: Int64 = 4 << 20
+
+    /// Divides the file into segments.
+    ///
+    /// - Parameters:
+    ///   - head: the answer to a request for the first byte.
+    ///   - count: about how many segments.
+    /// - Returns: what is left to be fetched; nil when the server cannot be asked for ranges of one version, or when it is
+    ///   not worth it.
+    /// - Thread: the queue.
+    func beginSegments(
+        _ head: ResponseHead, of request: PreparedRequest, count: Int
+    ) throws(RequestError) -> [FileSegment]? {
+        guard let part, head.statusCode == 206, !head.isEncoded,
+            let field = head.headerFields["Content-Range"], let content = ContentRange(field),
+            content.range?.lowerBound == 0, let total = content.totalBytes, total >= 2 * Self.smallBytes,
+            let validator = Validator(of: head, now: Date())
+        else { return nil }
+        if record?.validator != validator || record?.totalBytes != total || part.byteCount > total {
+            try clear()
+            record = ResumeRecord(key: request.downloadKey, validator: validator, totalBytes: total, boot: Boot.name)
+        }
+        hasBegunBody = true
+        record?.boot = Boot.name
+        totalBytes = total
+        expected = plan.digest ?? head.headerFields.representationDigest
+        try checkSpace(total - segments.byteCount)
+        segments.divide(totalBytes: total, into: count, atLeast: Self.smallBytes)
+        // What is there is told before the part is made longer: its length says nothing any more.
+        try saveRecord(synchronized: false)
+        try part.truncate(to: total)
+        noteProgress()
+        return segments.segments.indices.map {
+            FileSegment(self, index: $0, range: segments.segments[$0].range, validator, total)
+        }
+    }
+
+    /// - Thread: the queue.
+    func write(_ data: Data, toSegment index: Int) throws(RequestError) {
+        guard let part, segments.segments.indices.contains(index) else { return }
+        var position = segments.segments[index].position
+        let before = position
+        guard position + Int64(data.count) <= segments.segments[index].range.upperBound else {
+            throw RequestError(.badResponse, "the server sent more than the range that it had announced")
+        }
+        let problem: RequestError? = data.withUnsafeBytes { bytes in
+            do throws(RequestError) { try part.write(bytes, at: &position) } catch { return error }
+            return nil
+        }
+        segments.segments[index].position = position
+        segments.unsavedBytes += position - before
+        segments.unsyncedBytes += position - before
+        noteProgress()
+        if let problem { throw problem }
+        if segments.unsyncedBytes >= Self.checkpointBytes {
+            try part.synchronize()
+            (segments.syncedRanges, segments.unsyncedBytes, segments.unsavedBytes) = (segments.ranges, 0, 0)
+            try saveRecord(synchronized: true)
+        } else if segments.unsavedBytes >= Self.saveBytes {
+            segments.unsavedBytes = 0
+            try saveRecord(synchronized: false)
+        }
+    }
+
+    func noteProgress() {
+        let (count, total) = (segments.byteCount, totalBytes)
+        progress.withLock { progress in
+            progress.receivedBytes = count
+            progress.expectedBytes = total
+        }
+    }
+}
+
+/// A segment of a file, filled by the attempts of an operation of its own.
+final class FileSegment: DownloadTarget, Sendable {
+    private let download: Download
+    let index: Int
+    let range: Range<Int64>
+    /// Which version is asked for; nil where versions have other names.
+    private let validator: Validator?
+    private let totalBytes: Int64
+
+    init(_ download: Download, index: Int, range: Range<Int64>, _ validator: Validator?, _ totalBytes: Int64) {
+        self.download = download
+        self.index = index
+        self.range = range
+        self.validator = validator
+        self.totalBytes = totalBytes
+    }
+
+    /// The same segment, of a mirror.
+    var withoutVersion: FileSegment { FileSegment(download, index: index, range: range, nil, totalBytes) }
+
+    var queue: DispatchQueue { download.queue }
+    var keepsPart: Bool { true }
+
+    private var position: Int64? {
+        download.segments.segments.indices.contains(index) ? download.segments.segments[index].position : nil
+    }
+
+    func begin(
+        _ request: PreparedRequest, asksForWhole: Bool,
+        _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void
+    ) {
+        queue.async {
+            guard let position = self.position else {
+                return completion(.failure(RequestError(.cancelled, "the download is over")))
+            }
+            guard position < self.range.upperBound else {
+                return completion(.success(.isThere(self.download.plan.directory)))
+            }
+            var request = request
+            request.headerFields["Accept-Encoding"] = "identity"
+            request.headerFields["Range"] = "bytes=\(position)-\(self.range.upperBound - 1)"
+            request.headerFields["If-Range"] = self.validator?.fieldValue
+            let point = ResumePoint(byteCount: position, validator: self.validator, totalBytes: self.totalBytes)
+            completion(.success(.send(request, continuing: point)))
+        }
+    }
+
+    func judge(
+        _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
+    ) -> DownloadAnswer {
+        let answer = DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
+        switch answer {
+        case .refused: return answer
+        case .lie(let reason, _): return .lie(reason: reason, canStartOver: false)
+        case .isWhole: return .lie(reason: "the server has nothing behind the end", canStartOver: false)
+        case .body(0, _) where head.statusCode != 206:
+            return .lie(
+                reason: "the server sent the whole, or another version of it, where a segment was asked for",
+                canStartOver: false)
+        case .body(let offset, _):
+            let range = head.headerFields["Content-Range"].flatMap { ContentRange($0)?.range }
+            guard let range, range.upperBound <= self.range.upperBound else {
+                return .lie(reason: "the server sent more than the segment that was asked for", canStartOver: false)
+            }
+            return .body(from: offset - self.range.lowerBound, totalBytes: self.range.count64)
+        }
+    }
+
+    func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) {}
+    func write(_ data: Data) throws(RequestError) { try download.write(data, toSegment: index) }
+
+    func verify() throws(RequestError) {
+        guard let position, position < range.upperBound else { return }
+        throw RequestError(
+            .connectionLost,
+            "the segment ended after \(position - range.lowerBound) of \(range.count64) bytes")
+    }
+
+    func commit(
+        _ head: ResponseHead, of request: PreparedRequest,
+        _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
+    ) { completion(.success(download.plan.directory)) }
+
+    func stop() {}
+    func close(_ completion: @escaping @Sendable () -> Void) { queue.async(execute: completion) }
+}

@@ -1,0 +1,61 @@
+// Which bytes of a file that is filled in several places are there: a value.
+
+/// What is there already, and how far each segment has come.
+struct SegmentTable: Sendable {
+    struct Segment: Sendable {
+        let range: Range<Int64>
+        /// Where its next byte goes.
+        var position: Int64
+
+        var isComplete: Bool { position == range.upperBound }
+    }
+
+    /// What was there before, in order.
+    var there: [Range<Int64>] = []
+    var segments: [Segment] = []
+    /// What was there when the disk had everything.
+    var syncedRanges: [Range<Int64>] = []
+    /// How many bytes have been written since the table was kept, and since the disk had everything.
+    var unsavedBytes: Int64 = 0
+    var unsyncedBytes: Int64 = 0
+
+    /// The bytes that are there, in order, neighbours joined.
+    var ranges: [Range<Int64>] {
+        let all = (there + segments.map { $0.range.lowerBound..<$0.position }).filter { !$0.isEmpty }
+        var joined: [Range<Int64>] = []
+        for range in all.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            if let last = joined.last, last.upperBound == range.lowerBound {
+                joined[joined.count - 1] = last.lowerBound..<range.upperBound
+            } else {
+                joined.append(range)
+            }
+        }
+        return joined
+    }
+
+    var byteCount: Int64 { ranges.reduce(0) { $0 + $1.count64 } }
+
+    /// Makes segments of what is missing, about as many as wanted, none of them smaller than need be.
+    ///
+    /// - Complexity: O(*n*) for *n* segments and ranges.
+    mutating func divide(totalBytes: Int64, into count: Int, atLeast smallest: Int64) {
+        var gaps: [Range<Int64>] = []
+        var end: Int64 = 0
+        for range in there {
+            if range.lowerBound > end { gaps.append(end..<range.lowerBound) }
+            end = max(end, range.upperBound)
+        }
+        if end < totalBytes { gaps.append(end..<totalBytes) }
+        let missing = gaps.reduce(0) { $0 + $1.count64 }
+        let size = max(smallest, 1, missing / Int64(max(1, count)) + (missing % Int64(max(1, count)) > 0 ? 1 : 0))
+        segments = gaps.flatMap { gap -> [Segment] in
+            stride(from: gap.lowerBound, to: gap.upperBound, by: Int64.Stride(size)).map { start in
+                Segment(range: start..<min(start + size, gap.upperBound), position: start)
+            }
+        }
+    }
+}
+
+extension Range<Int64> {
+    var count64: Int64 { upperBound - lowerBound }
+}

@@ -1,0 +1,112 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct ContentRangeTests {
+    /// RFC 9110, section 14.4.
+    @Test(
+        arguments: [
+            ("bytes 5-9/100", 5..<10, 100), ("bytes 5-9/*", 5..<10, nil), ("bytes */100", nil, 100),
+            ("bytes 42-1233/1234", 42..<1_234, 1_234), ("bytes 0-0/1", 0..<1, 1), ("bytes */0", nil, 0),
+            ("Bytes 5-9/100", 5..<10, 100), ("BYTES */47022", nil, 47_022), ("bytes 005-09/0100", 5..<10, 100),
+            (" bytes 5-9/100\t", 5..<10, 100),
+            (
+                "bytes 9223372036854775805-9223372036854775806/9223372036854775807",
+                (.max - 2)..<Int64.max, .max
+            ),
+            ("bytes 0-9223372036854775806/*", 0..<Int64.max, nil),
+            ("bytes */9223372036854775807", nil, .max),
+        ] as [(String, Range<Int64>?, Int64?)])
+    func rangesAndTotalsAreRead(text: String, range: Range<Int64>?, totalBytes: Int64?) throws {
+        let read = try #require(ContentRange(text))
+        #expect(read.range == range)
+        #expect(read.totalBytes == totalBytes)
+    }
+
+    @Test(arguments: [
+        "", " ", "bytes", "bytes ", "bytes 5-9", "bytes */*", "bytes *", "bytes /", "bytes -/", "bytes */",
+        "bytes /100",
+        "bytes 5-/100", "bytes -9/100", "bytes 5/100", "bytes 5-9/", "bytes 5-9/100/100", "bytes 5-9-10/100", "5-9/100",
+        "bytes=5-9/100", "bytes:5-9/100", "bytes5-9/100", "bytes 5-9/100;a=b", "bytes 5 - 9/100", "bytes 5-9 / 100",
+        "bytes  5-9/100", "bytes\t5-9/100", "bytes **/100", "bytes *-9/100", "bytes 5-*/100",
+    ])
+    func whatIsNoContentRangeIsNil(text: String) {
+        #expect(ContentRange(text) == nil)
+    }
+
+    @Test(arguments: ["lines 5-9/100", "byte 5-9/100", "bytesx 5-9/100", "none */100", "b\u{FF59}tes 5-9/100"])
+    func otherUnitsAreNil(text: String) {
+        #expect(ContentRange(text) == nil)
+    }
+
+    @Test(arguments: [
+        "bytes 9-5/100", "bytes 5-4/*", "bytes 5-100/100", "bytes 0-0/0", "bytes 100-100/100", "bytes 5-9/5",
+        "bytes -5-9/100", "bytes 5--9/100", "bytes +5-9/100", "bytes 5-9/-100", "bytes 5-9/+100", "bytes */-1",
+    ])
+    func impossibleRangesAreNil(text: String) {
+        #expect(ContentRange(text) == nil)
+    }
+
+    @Test(arguments: [
+        "bytes 5-9/100, bytes 20-29/100", "bytes 5-9,20-29/100", "bytes 5-9/100, bytes 5-9/100", "bytes 5-9/100,",
+    ])
+    func severalRangesAreNil(text: String) {
+        #expect(ContentRange(text) == nil)
+    }
+
+    /// The end of the range would be one more than there are numbers.
+    @Test(arguments: [
+        "bytes 0-9223372036854775807/*", "bytes 9223372036854775807-9223372036854775807/*",
+        "bytes 0-9223372036854775807/9223372036854775807", "bytes 0-9223372036854775808/*",
+        "bytes 5-9/9223372036854775808",
+        "bytes */9223372036854775808", "bytes 18446744073709551616-18446744073709551620/*",
+        "bytes 5-99999999999999999999999999999999999999/*",
+    ])
+    func numbersBeyondSixtyFourBitsAreNil(text: String) {
+        #expect(ContentRange(text) == nil)
+    }
+
+    @Test(arguments: ["٥", "\u{FF15}", "0x5", "5.0", "5e0", "5\u{0}", "\u{0}5", "5\u{301}", "1_0", "５"])
+    func onlyASCIIDigitsCount(number: String) {
+        #expect(ContentRange("bytes \(number)-99/100") == nil)
+        #expect(ContentRange("bytes 0-\(number)/100") == nil)
+        #expect(ContentRange("bytes 0-4/\(number)") == nil)
+        #expect(ContentRange("bytes */\(number)") == nil)
+    }
+
+    @Test(arguments: ["9", " ", "-", "/", "*", ",", "bytes ", "bytes 5-9/100", "\u{0}", "é", "\u{301}"])
+    func longTextIsNil(piece: String) {
+        let long = String(repeating: piece, count: 100_000 / piece.utf8.count)
+        #expect(ContentRange(long) == nil)
+        #expect(ContentRange("bytes \(long)") == nil)
+        #expect(ContentRange("bytes 0-1/\(long)2") == nil)
+    }
+
+    @Test func zerosInFrontDoNotCount() throws {
+        let zeros = String(repeating: "0", count: 100_000)
+        #expect(try #require(ContentRange("bytes \(zeros)5-\(zeros)9/\(zeros)100")).range == 5..<10)
+    }
+
+    @Test func garbageIsWithinBounds() {
+        var generator = SeededGenerator(seed: 14)
+        let pieces = [
+            "5", "9", "5-9", "9223372036854775806", "9223372036854775807", "9223372036854775808", "-", "/", "/100",
+            "/*", "*", "é",
+        ]
+        var readCount = 0
+        for _ in 0..<20_000 {
+            let text =
+                "bytes "
+                + (0..<Int.random(in: 0...4, using: &generator)).compactMap { _ in
+                    pieces.randomElement(using: &generator)
+                }.joined()
+            guard let read = ContentRange(text) else { continue }
+            readCount += 1
+            #expect(read.range != nil || read.totalBytes != nil)
+            #expect(read.range?.isEmpty != true && read.range?.lowerBound ?? 0 >= 0)
+            #expect(read.range?.upperBound ?? 0 <= read.totalBytes ?? .max)
+        }
+        #expect(readCount > 100)
+    }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct ValidatorTests {
+    // Sun, 06 Nov 1994 08:49:37 GMT
+    private static let now = Date(timeIntervalSince1970: 784_111_777)
+    private static let modified = "Sun, 06 Nov 1994 08:49:37 GMT"
+    private static let aSecondLater = "Sun, 06 Nov 1994 08:49:38 GMT"
+
+    private func head(_ fields: [(String, String)]) -> ResponseHead {
+        ResponseHead(statusCode: 206, headerFields: HeaderFields(fields))
+    }
+
+    private func validator(_ fields: (String, String)..., now: Date = now) -> Validator? {
+        Validator(of: head(fields), now: now)
+    }
+
+    /// RFC 9110, section 8.8.3.
+    @Test(arguments: [
+        #""xyzzy""#, #""""#, #""a\b""#, ##""!#$%&'()*+,-./:;<=>?@[]^_`{|}~""##, #""W/""#, #""é""#,
+        #""34aa387-d-1568eb00""#,
+    ])
+    func strongEntityTagIsTaken(tag: String) {
+        #expect(validator(("ETag", tag)) == .entityTag(tag))
+        #expect(validator(("etag", " \(tag)\t")) == .entityTag(tag))
+        #expect(validator(("ETag", tag))?.fieldValue == tag)
+    }
+
+    @Test(arguments: [
+        #"W/"xyzzy""#, #"w/"xyzzy""#, #"W/"""#, "", " ", "\"", "xyzzy", #""xyzzy"#, #"xyzzy""#, #""xy zzy""#,
+        #""xy"zzy""#,
+        #"'xyzzy'"#, "\"xy\u{0}zzy\"", "\"xy\u{7F}zzy\"", "\"xy\tzzy\"", "\"xy\r\nX: y\"", #""a", "a""#, #""a";q=1"#,
+        #"""""#,
+        "\u{201C}a\u{201D}", "\"\u{301}a\"b\u{301}",
+    ])
+    func whatIsNoStrongEntityTagIsPassedOver(tag: String) {
+        #expect(validator(("ETag", tag)) == nil)
+        let dated = validator(("ETag", tag), ("Last-Modified", Self.modified), ("Date", Self.aSecondLater))
+        #expect(dated == .lastModified(Self.modified))
+    }
+
+    @Test(arguments: [(#""a""#, #""b""#), (#""a""#, #""a""#), (#""a""#, ""), (#""a""#, #"W/"a""#)])
+    func entityTagsThatComeTwiceAreNone(first: String, second: String) {
+        #expect(validator(("ETag", first), ("etag", second)) == nil)
+        #expect(validator(("ETag", second), ("ETag", first)) == nil)
+    }
+
+    @Test func entityTagGoesBeforeADate() {
+        let both = validator(("Last-Modified", Self.modified), ("Date", Self.aSecondLater), ("ETag", #""a""#))
+        #expect(both == .entityTag(#""a""#))
+    }
+
+    /// RFC 9110, section 8.8.2.2.
+    @Test(arguments: [
+        (modified, aSecondLater, true), (modified, modified, false), (aSecondLater, modified, false),
+        (modified, "Sun, 06 Nov 1994 09:49:37 GMT", true), (modified, "Fri, 31 Dec 9999 23:59:59 GMT", true),
+        (modified, "", false), (modified, "yesterday", false), (modified, "Sun, 06 Nov 1994 08:49:38 CET", false),
+        ("Sunday, 06-Nov-94 08:49:37 GMT", aSecondLater, true), ("Sun Nov  6 08:49:37 1994", aSecondLater, true),
+        ("Sun Nov  6 08:49:38 1994", aSecondLater, false), ("", aSecondLater, false), ("0", aSecondLater, false),
+        ("Sun, 31 Nov 1994 08:49:37 GMT", aSecondLater, false),
+        ("\(modified), \(modified)", aSecondLater, false), (modified, "\(aSecondLater), \(aSecondLater)", false),
+    ])
+    func dateIsStrongWhenTheAnswerIsASecondYounger(modified: String, sent: String, isStrong: Bool) {
+        let expected = isStrong ? Validator.lastModified(modified) : nil
+        #expect(validator(("Last-Modified", modified), ("Date", sent)) == expected)
+        #expect(validator(("date", "\t\(sent) "), ("last-modified", " \(modified)")) == expected)
+    }
+
+    @Test func dateIsKeptAsItWasSent() {
+        let text = "Sunday, 06-Nov-94 08:49:37 GMT"
+        #expect(validator(("Last-Modified", text), ("Date", Self.aSecondLater))?.fieldValue == text)
+    }
+
+    @Test func dateWithoutTheAnswersOwnIsNone() {
+        #expect(validator(("Last-Modified", "Thu, 01 Jan 1970 00:00:00 GMT")) == nil)
+        #expect(validator() == nil)
+        #expect(validator(("Date", Self.aSecondLater)) == nil)
+    }
+
+    @Test func datesThatComeTwiceAreNone() {
+        let (modified, sent) = (("Last-Modified", Self.modified), ("Date", Self.aSecondLater))
+        #expect(validator(modified, modified, sent) == nil)
+        #expect(validator(modified, sent, sent) == nil)
+    }
+
+    @Test(arguments: [Double.nan, .infinity, -.infinity, .greatestFiniteMagnitude, -1e300, 0])
+    func noClockTrapsNorDecides(seconds: Double) {
+        let now = Date(timeIntervalSince1970: seconds)
+        let dated = validator(("Last-Modified", Self.modified), ("Date", Self.aSecondLater), now: now)
+        #expect(dated == .lastModified(Self.modified))
+        _ = validator(("Last-Modified", "Sunday, 06-Nov-94 08:49:37 GMT"), ("Date", Self.aSecondLater), now: now)
+    }
+
+    @Test(
+        arguments: [
+            ([], false), ([("ETag", #""a""#)], false), ([("etag", #" "a" "#)], false), ([("ETag", #""b""#)], true),
+            ([("ETag", #"W/"a""#)], true), ([("ETag", #""A""#)], true), ([("ETag", "a")], true), ([("ETag", "")], true),
+            ([("ETag", #""a""#), ("ETag", #""b""#)], true), ([("ETag", #""a""#), ("ETag", #""a""#)], false),
+            // Another kind says nothing about a tag.
+            ([("Last-Modified", modified)], false),
+        ] as [([(String, String)], Bool)])
+    func entityTagThatDiffersContradicts(fields: [(String, String)], contradicts: Bool) {
+        #expect(Validator.entityTag(#""a""#).contradicts(head(fields)) == contradicts)
+    }
+
+    @Test(
+        arguments: [
+            ([], false), ([("Last-Modified", modified)], false), ([("last-modified", "\(modified)\t")], false),
+            ([("Last-Modified", aSecondLater)], true), ([("Last-Modified", "")], true),
+            // The same moment in other words comes from another server.
+            ([("Last-Modified", "Sunday, 06-Nov-94 08:49:37 GMT")], true),
+            ([("Last-Modified", modified), ("Last-Modified", aSecondLater)], true), ([("ETag", #""a""#)], false),
+            ([("Date", aSecondLater)], false),
+        ] as [([(String, String)], Bool)])
+    func dateThatDiffersContradicts(fields: [(String, String)], contradicts: Bool) {
+        #expect(Validator.lastModified(Self.modified).contradicts(head(fields)) == contradicts)
+    }
+
+    @Test func entityTagsAreComparedByTheByte() {
+        let (composed, decomposed) = ("\"\u{E9}\"", "\"e\u{301}\"")
+        #expect(composed == decomposed)
+        #expect(Validator.entityTag(composed).contradicts(head([("ETag", decomposed)])))
+        #expect(!Validator.entityTag(composed).contradicts(head([("ETag", composed)])))
+    }
+
+    @Test func longFieldsAreNoTrouble() {
+        let long = String(repeating: "x", count: 100_000)
+        #expect(validator(("ETag", "\"\(long)\"")) == .entityTag("\"\(long)\""))
+        #expect(validator(("ETag", "\"\(long)")) == nil)
+        #expect(validator(("Last-Modified", long), ("Date", Self.aSecondLater)) == nil)
+        #expect(Validator.entityTag("\"\(long)\"").contradicts(head([("ETag", long)])))
+    }
+
+    @Test(arguments: [Validator.entityTag("\"a\u{0}\\\u{E9}\""), .lastModified(modified), .entityTag("")])
+    func validatorIsKeptInAFile(validator: Validator) throws {
+        let data = try JSONEncoder().encode(validator)
+        #expect(try JSONDecoder().decode(Validator.self, from: data) == validator)
+    }
+
+    @Test(arguments: [
+        "", "{}", "null", #"{"entityTag":{}}"#, #"{"entityTag":{"_0":5}}"#, #"{"other":{"_0":"a"}}"#, "\u{0}",
+    ])
+    func damagedFileIsAnError(text: String) {
+        #expect(throws: (any Error).self) { try JSONDecoder().decode(Validator.self, from: Data(text.utf8)) }
+    }
+}

@@ -1,0 +1,213 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite(.timeLimit(.minutes(1))) struct SegmentedDownloadTests {
+    private let directory: TemporaryDirectory
+    private var target: URL { directory.file("target") }
+    private static let content = FileVersion.seeded(7, byteCount: 5_000_000)
+    private static var digest: FileDigest { .sha256(Data(SHA256.digest(of: content))) }
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func expectTarget(
+        _ content: Data = Self.content, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        #expect(try directory.entries == ["target"], sourceLocation: sourceLocation)
+        #expect(try Data(contentsOf: target) == content, sourceLocation: sourceLocation)
+    }
+
+    private func ranges(_ server: StubServer) -> [String] {
+        server.exchanges.events.map { $0.request.headerFields["Range"] ?? "whole" }
+    }
+
+    private func error(of download: SegmentedDownload) async -> RequestError? {
+        do throws(RequestError) { _ = try await download.file() } catch { return error }
+        return nil
+    }
+
+    @Test func eachSegmentIsAskedForOnce() async throws {
+        let server = StubServer { FileVersion(Self.content).answer($0) }
+        let download = server.manager().downloadInSegments(
+            .stub("file"), to: target, segments: 4, verifying: Self.digest)
+        #expect(try await download.file() == target)
+        #expect(
+            ranges(server).sorted() == [
+                "bytes=0-0", "bytes=0-1249999", "bytes=1250000-2499999", "bytes=2500000-3749999",
+                "bytes=3750000-4999999",
+            ])
+        #expect(server.exchanges.events.dropFirst().allSatisfy { $0.request.headerFields["If-Range"] == "\"v1\"" })
+        #expect(download.progress.receivedBytes == 5_000_000)
+        #expect(download.operations.count == 5)
+        try expectTarget()
+    }
+
+    @Test(arguments: ["small", "no ranges", "weak", "coded"])
+    func whatCannotBeDividedComesInOnePiece(kind: String) async throws {
+        let content = kind == "small" ? Self.content.prefix(2_000_000) : Self.content
+        let server = StubServer { exchange in
+            switch kind {
+            case "no ranges": FileVersion(content).send(exchange, 200, ["ETag": "\"v1\""], content)
+            case "weak": FileVersion(content, etag: "W/\"v1\"").answer(exchange)
+            case "coded": FileVersion(content, headerFields: ["Content-Encoding": "gzip"]).answer(exchange)
+            default: FileVersion(content).answer(exchange)
+            }
+        }
+        let download = server.manager().downloadInSegments(.stub("file"), to: target)
+        _ = try await download.file()
+        #expect(ranges(server) == ["bytes=0-0", "whole"])
+        try expectTarget(content)
+    }
+
+    /// What has come of each segment stays, and only the rest is asked for.
+    @Test func segmentsAreContinuedEachByItself() async throws {
+        let failing = StubServer { exchange in
+            let isProbe = exchange.request.headerFields["Range"] == "bytes=0-0"
+            FileVersion(Self.content).answer(
+                exchange, sending: isProbe ? .max : 1_000_000, thenFailing: isProbe ? nil : .cut)
+        }
+        let first = failing.manager(1).downloadInSegments(.stub("file"), to: target, segments: 2)
+        #expect(await error(of: first)?.code == .connectionLost)
+        #expect(try directory.entries == [".target.convoy-part", ".target.convoy-resume"])
+        let server = StubServer { FileVersion(Self.content).answer($0) }
+        let second = server.manager().downloadInSegments(
+            .stub("file"), to: target, segments: 2, verifying: Self.digest)
+        _ = try await second.file()
+        let asked = ranges(server).dropFirst().compactMap { $0.dropFirst(6).split(separator: "-").map { Int($0) ?? 0 } }
+        #expect(asked.reduce(0) { $0 + $1[1] - $1[0] + 1 } == 5_000_000 - Int(first.progress.receivedBytes))
+        #expect(first.progress.receivedBytes >= 1_000_000)
+        try expectTarget()
+    }
+
+    @Test func plainDownloadContinuesWhatSegmentsLeft() async throws {
+        let failing = StubServer { exchange in
+            let isWhole = ["bytes=0-0", "bytes=0-2499999"].contains(exchange.request.headerFields["Range"])
+            FileVersion(Self.content).answer(
+                exchange, sending: isWhole ? .max : 1_000_000, thenFailing: isWhole ? nil : .cut)
+        }
+        _ = await error(of: failing.manager(1).downloadInSegments(.stub("file"), to: target, segments: 2))
+        let server = StubServer { FileVersion(Self.content).answer($0) }
+        _ = try await Sending(Request.stub("file").saved(to: target), over: server.transport).response()
+        #expect(ranges(server) == ["bytes=3500000-"])
+        try expectTarget()
+    }
+
+    @Test func segmentsContinueWhatAPlainDownloadLeft() async throws {
+        let failing = StubServer { FileVersion(Self.content).answer($0, sending: 2_000_000, thenFailing: .cut) }
+        let sending = Sending(Request.stub("file").saved(to: target), over: failing.transport)
+        #expect(try await sending.error().code == .connectionLost)
+        let server = StubServer { FileVersion(Self.content).answer($0) }
+        _ = try await server.manager().downloadInSegments(.stub("file"), to: target, segments: 2).file()
+        #expect(ranges(server).sorted() == ["bytes=0-0", "bytes=2000000-3499999", "bytes=3500000-4999999"])
+        try expectTarget()
+    }
+
+    @Test func retriesOfASegmentGoOnWhereItWas() async throws {
+        let server = StubServer { exchange in
+            let isFirst = exchange.request.headerFields["Range"] == "bytes=2500000-4999999"
+            FileVersion(Self.content).answer(
+                exchange, sending: isFirst ? 1_000_000 : .max, thenFailing: isFirst ? .cut : nil)
+        }
+        let request = Request.stub("file").retries(RetryPolicy(baseDelay: .zero))
+        _ = try await server.manager().downloadInSegments(request, to: target, segments: 2).file()
+        #expect(ranges(server).contains("bytes=3500000-4999999"))
+        try expectTarget()
+    }
+
+    /// The file changes while its segments are fetched: nothing of the old one is taken.
+    @Test func changedFileIsFetchedAnew() async throws {
+        let new = FileVersion.seeded(8, byteCount: 5_000_000)
+        let server = StubServer { exchange in
+            let isOld = ["bytes=0-0", "bytes=0-2499999"].contains(exchange.request.headerFields["Range"])
+            (isOld ? FileVersion(Self.content) : FileVersion(new, etag: "\"v2\"")).answer(exchange)
+        }
+        _ = try await server.manager(1).downloadInSegments(.stub("file"), to: target, segments: 2).file()
+        try expectTarget(new)
+    }
+
+    @Test func mirrorsShareTheWorkAndStandInForEachOther() async throws {
+        let server = StubServer { exchange in
+            switch exchange.request.url.host() {
+            case "a": FileVersion(Self.content).answer(exchange)
+            case "b": FileVersion(Self.content, etag: "\"of b\"").answer(exchange)
+            default: exchange.answer(500)
+            }
+        }
+        let mirrors = try ["b", "c"].map { try #require(URL(string: "http://\($0)/file")) }
+        let download = server.manager().downloadInSegments(
+            .stub("file", host: "a"), to: target, segments: 4, mirrors: mirrors, verifying: Self.digest)
+        _ = try await download.file()
+        #expect(Set(server.exchanges.events.compactMap { $0.request.url.host() }) == ["a", "b", "c"])
+        try expectTarget()
+    }
+
+    @Test func mirrorThatLiesIsCaughtAndNamed() async throws {
+        let other = FileVersion.seeded(9, byteCount: 5_000_000)
+        let server = StubServer { exchange in
+            FileVersion(exchange.request.url.host() == "b" ? other : Self.content).answer(exchange)
+        }
+        let mirror = try #require(URL(string: "http://b/file"))
+        let download = server.manager().downloadInSegments(
+            .stub("file", host: "a"), to: target, segments: 2, mirrors: [mirror], verifying: Self.digest)
+        let error = try #require(await error(of: download))
+        #expect(error.code == .integrityFailed)
+        #expect(error.message.contains("2500000-4999999 came from http://b/file"))
+        #expect(try directory.entries == [])
+    }
+
+    @Test func mirrorsNeedADigest() async throws {
+        let server = StubServer()
+        let mirror = try #require(URL(string: "http://b/file"))
+        let download = server.manager().downloadInSegments(.stub("file"), to: target, mirrors: [mirror])
+        #expect(await error(of: download)?.code == .invalidRequest)
+        #expect(server.exchanges.count == 0)
+    }
+
+    @Test func cancellingKeepsWhatHasCome() async throws {
+        let server = StubServer { exchange in
+            guard exchange.request.headerFields["Range"] != "bytes=0-0" else {
+                return FileVersion(Self.content).answer(exchange)
+            }
+            let field = exchange.request.headerFields["Range"] == "bytes=0-2499999" ? "0-2499999" : "2500000-4999999"
+            exchange.respond(
+                ResponseHead(statusCode: 206, headerFields: ["Content-Range": "bytes \(field)/5000000"]))
+            exchange.send(Self.content.dropFirst(field.hasPrefix("0") ? 0 : 2_500_000).prefix(500_000))
+        }
+        let download = server.manager().downloadInSegments(.stub("file"), to: target, segments: 2)
+        _ = await server.exchanges.wait(count: 3)
+        await turns(within: .seconds(30)) { download.progress.receivedBytes == 1_000_000 }
+        download.cancel()
+        #expect(await error(of: download)?.code == .cancelled)
+        #expect(try directory.entries == [".target.convoy-part", ".target.convoy-resume"])
+        let next = StubServer { FileVersion(Self.content).answer($0) }
+        _ = try await next.manager().downloadInSegments(.stub("file"), to: target, segments: 2).file()
+        #expect(!ranges(next).contains("bytes=0-2499999"))
+        try expectTarget()
+    }
+
+    @Test func secondDownloadToOneTargetFailsAtOnce() async throws {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let first = manager.downloadInSegments(.stub("file"), to: target)
+        _ = await server.exchanges.wait(count: 1)
+        #expect(await error(of: manager.downloadInSegments(.stub("file"), to: target))?.code == .destinationInUse)
+        first.cancel()
+        #expect(await error(of: first)?.code == .cancelled)
+        #expect(try directory.entries == [])
+    }
+
+    @Test(arguments: ConformingTransport.all) func everyTransportFetchesSegments(transport: ConformingTransport)
+        async throws
+    {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.route("/file") { _ in .resource(Self.content, etag: "\"v1\"") }
+        let manager = RequestManager(configuration: .init(transport: .custom(transport.transport)))
+        let download = manager.downloadInSegments(
+            .get(server.url("/file")), to: target, segments: 4, verifying: Self.digest)
+        _ = try await download.file()
+        try expectTarget()
+    }
+}
