@@ -17,9 +17,9 @@ import Testing
         return exchange
     }
 
-    private func advance(_ manager: RequestManager, _ time: Duration) {
+    private func advance(_ manager: RequestManager, _ time: Duration) async {
         clock.advance(by: time)
-        manager.scheduler.context.taskControl.sync {}
+        await manager.tasksAreAdjusted()
     }
 
     private func error<Output>(_ operation: RequestOperation<Output>) async -> RequestError? {
@@ -39,7 +39,7 @@ import Testing
         #expect(error?.response?.statusCode == 200)
         #expect(error?.attempts.map(\.failure) == [.timedOut])
         await manager.drain()
-        manager.scheduler.context.taskControl.sync {}
+        await manager.tasksAreAdjusted()
         #expect(exchange.isCancelled)
         #expect(!clock.advanceToNext())
     }
@@ -117,17 +117,17 @@ import Testing
         let manager = server.manager(clock: clock)
         let operation = manager.enqueue(request)
         _ = try await answered()
-        advance(manager, .seconds(10))
+        await advance(manager, .seconds(10))
         operation.suspend()
-        advance(manager, .zero)
-        advance(manager, .seconds(1_000))
+        await advance(manager, .zero)
+        await advance(manager, .seconds(1_000))
         operation.resume()
-        advance(manager, .zero)
+        await advance(manager, .zero)
         // By these numbers two threads that tell of it agree on which was later.
         #expect(operation.state.withLock { $0.transfer?.runningChanges } == 2)
-        advance(manager, .seconds(19))
+        await advance(manager, .seconds(19))
         #expect(operation.error == nil && operation.attempt == 1)
-        advance(manager, .seconds(1))
+        await advance(manager, .seconds(1))
         #expect(await error(operation)?.code == .timedOut)
         await manager.drain()
     }
@@ -139,11 +139,11 @@ import Testing
         let exchange = try await answered()
         exchange.send(Data(count: 20_010))
         #expect(exchange.isSuspended)
-        advance(manager, .seconds(200))
+        await advance(manager, .seconds(200))
         #expect(!exchange.isSuspended)
-        advance(manager, .seconds(29))
+        await advance(manager, .seconds(29))
         #expect(operation.error == nil && operation.attempt == 1)
-        advance(manager, .seconds(1))
+        await advance(manager, .seconds(1))
         #expect(await error(operation)?.message.contains("20010 bytes in 30.0 s") == true)
         await manager.drain()
     }
@@ -154,13 +154,13 @@ import Testing
         let exchange = try await answered()
         exchange.send(Data(count: 900))
         #expect(exchange.isSuspended)
-        advance(manager, .seconds(1_000))
+        await advance(manager, .seconds(1_000))
         #expect(chunks.operation.error == nil && chunks.operation.attempt == 1)
         var iterator = chunks.makeAsyncIterator()
         #expect(try await iterator.next()?.count == 900)
-        advance(manager, .zero)
+        await advance(manager, .zero)
         #expect(!exchange.isSuspended)
-        advance(manager, .seconds(30))
+        await advance(manager, .seconds(30))
         #expect(await error(chunks.operation)?.code == .timedOut)
         await manager.drain()
     }

@@ -27,9 +27,9 @@ import Testing
     }
 
     /// Moves on, and lets tasks be resumed for which it is time.
-    private func advance(_ manager: RequestManager, _ time: Duration) {
+    private func advance(_ manager: RequestManager, _ time: Duration) async {
         clock.advance(by: time)
-        manager.scheduler.context.taskControl.sync {}
+        await manager.tasksAreAdjusted()
     }
 
     @Test(arguments: [true, false])
@@ -42,16 +42,16 @@ import Testing
         #expect(!exchange.isSuspended)
         exchange.send(Data(count: 500))
         #expect(exchange.isSuspended)
-        advance(manager, .milliseconds(499))
+        await advance(manager, .milliseconds(499))
         #expect(exchange.isSuspended)
-        advance(manager, .milliseconds(1))
+        await advance(manager, .milliseconds(1))
         #expect(!exchange.isSuspended)
         // More than was wanted, because the transport had it in hands.
         exchange.send(Data(count: 1_000))
         exchange.send(Data(count: 1_000))
-        advance(manager, .milliseconds(1_999))
+        await advance(manager, .milliseconds(1_999))
         #expect(exchange.isSuspended)
-        advance(manager, .milliseconds(1))
+        await advance(manager, .milliseconds(1))
         #expect(!exchange.isSuspended)
         exchange.finish()
         #expect(try await operation.response().value.count == 2_600)
@@ -73,7 +73,7 @@ import Testing
             let (least, most) = (counts.min() ?? 0, counts.max() ?? 0)
             #expect(most - least <= 800 && (least < 4_000 || most * 10 <= least * 12), "\(counts)")
             clock.advanceToNext()
-            manager.scheduler.context.taskControl.sync {}
+            await manager.tasksAreAdjusted()
         }
         let total = operations.map(\.progress.receivedBytes).reduce(0, +)
         let rate = Double(total) / start.duration(to: clock.now).seconds
@@ -92,7 +92,7 @@ import Testing
         operation.cancel()
         await #expect(throws: RequestError.self) { try await operation.response() }
         await manager.drain()
-        manager.scheduler.context.taskControl.sync {}
+        await manager.tasksAreAdjusted()
         #expect(exchange.isCancelled)
         // Its alarms went with it.
         #expect(!clock.advanceToNext())
@@ -118,15 +118,15 @@ import Testing
         #expect(!exchange.isSuspended)
         manager.maximumBytesPerSecond = 1_000
         exchange.send(Data(count: 10_100))
-        advance(manager, .seconds(9))
+        await advance(manager, .seconds(9))
         #expect(exchange.isSuspended)
         manager.maximumBytesPerSecond = 4_000
-        advance(manager, .milliseconds(250))
+        await advance(manager, .milliseconds(250))
         #expect(!exchange.isSuspended)
         exchange.send(Data(count: 1_000_000))
         #expect(exchange.isSuspended)
         manager.maximumBytesPerSecond = -1
-        advance(manager, .zero)
+        await advance(manager, .zero)
         #expect(manager.maximumBytesPerSecond == nil)
         #expect(!exchange.isSuspended)
         exchange.finish()
@@ -139,9 +139,9 @@ import Testing
         let operation = manager.enqueue(Request.stub("a").maximumBytesPerSecond(requests))
         let exchange = try await answered()
         exchange.send(Data(count: 2_050))
-        advance(manager, .milliseconds(3_999))
+        await advance(manager, .milliseconds(3_999))
         #expect(exchange.isSuspended)
-        advance(manager, .milliseconds(1))
+        await advance(manager, .milliseconds(1))
         #expect(!exchange.isSuspended)
         operation.cancel()
         await manager.drain()
@@ -170,9 +170,9 @@ import Testing
         let exchanges = [try await answered(1), try await answered(2)]
         exchanges[0].send(Data(count: 1_100))
         exchanges[1].send(Data(count: 1_000))
-        advance(manager, .seconds(1))
+        await advance(manager, .seconds(1))
         #expect(exchanges.map(\.isSuspended) == [false, true])
-        advance(manager, .seconds(1))
+        await advance(manager, .seconds(1))
         #expect(exchanges.map(\.isSuspended) == [false, false])
         for operation in operations { operation.cancel() }
         await manager.drain()
@@ -186,15 +186,15 @@ import Testing
         let exchange = try await answered()
         exchange.send(Data(count: 1_100))
         operation.suspend()
-        advance(manager, .seconds(2))
+        await advance(manager, .seconds(2))
         #expect(exchange.isSuspended)
         operation.resume()
-        advance(manager, .zero)
+        await advance(manager, .zero)
         #expect(!exchange.isSuspended)
         exchange.send(Data(count: 1_100))
         operation.suspend()
         operation.resume()
-        advance(manager, .milliseconds(500))
+        await advance(manager, .milliseconds(500))
         #expect(exchange.isSuspended)
         operation.cancel()
         await manager.drain()
@@ -208,9 +208,9 @@ import Testing
         first.finish(RequestError(.connectionLost, "lost"))
         let second = try await answered(2)
         second.send(Data(count: 1_000))
-        advance(manager, .milliseconds(2_999))
+        await advance(manager, .milliseconds(2_999))
         #expect(second.isSuspended)
-        advance(manager, .milliseconds(1))
+        await advance(manager, .milliseconds(1))
         #expect(!second.isSuspended)
         second.finish()
         #expect(try await operation.response().value.count == 1_000)
