@@ -173,6 +173,7 @@ struct RequestCore: Sendable {
     func findDefectBesideURL() -> String? {
         if let defect { return defect }
         if maximumBodyBytes < 0 { return "the body size limit is negative" }
+        if let defect = policyBox?.policies.paceDefect { return defect }
         if let deadline = policyBox?.policies.deadline, deadline <= .zero { return "the deadline is not positive" }
         return Self.findDefect(
             method: method, headerFields: headerFields, hasBody: body != nil, idleTimeout: idleTimeout,

@@ -12,6 +12,10 @@ struct RequestPolicies: Sendable {
     var interceptors: [any RequestInterceptor] = []
     var usesManagerInterceptors = true
     var isCoalesced = false
+    var maximumBytesPerSecond: Int64?
+    /// In place of a limit for each operation: one for all that are made from the request.
+    var sharedRateLimit: RateLimit?
+    var minimumSpeed: MinimumSpeed?
 }
 
 extension Request {

@@ -98,6 +98,7 @@ extension AnyRequestOperation {
                 return (transfer.task, runs)
             }
             guard let action else { return }
+            self.noteRunning()
             if action.run { action.task.resume() } else { action.task.suspend() }
         }
     }

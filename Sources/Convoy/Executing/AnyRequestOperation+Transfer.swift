@@ -168,6 +168,7 @@ extension AnyRequestOperation {
         let task: URLSessionTask
         do throws(RequestError) {
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }
+            if let defect = attempt.pace.defect(over: context.transport) { throw defect }
             task = try context.transport.makeTask(for: request, client: attempt)
         } catch {
             state.withLock { $0.isLaunching = false }

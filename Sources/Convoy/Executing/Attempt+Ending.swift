@@ -13,6 +13,7 @@ extension Attempt {
             return receiving
         }
         guard let received else { return }
+        stopPacing()
         guard error == nil, let head = received.head, let sink = received.sink else {
             let error = error ?? RequestError(.badResponse, "the transfer ended without a response")
             return decide(received, error.with(response: received.head), isAnswer: false)

@@ -78,12 +78,15 @@ final class Attempt: TransportClient {
     /// What of it is to be continued.
     let resumePoint: ResumePoint?
     let receiving = Locked(Receiving())
+    /// How fast it may receive, and has to.
+    let pace: Pace
 
     init(
         number: Int, operation: AnyRequestOperation, core: RequestCore, request: PreparedRequest,
         download: (any DownloadTarget)? = nil, continuing resumePoint: ResumePoint? = nil
     ) {
         (self.download, self.resumePoint) = (download, resumePoint)
+        pace = Pace(operation, core)
         self.number = number
         self.operation = operation
         self.core = core
@@ -109,6 +112,7 @@ final class Attempt: TransportClient {
             // Kept: who closes it again comes behind the first discard.
             return (receiving.sink, false)
         }
+        stopPacing()
         if let sink {
             sink.discard { afterwards?() }
         } else if !isBusy {
@@ -116,8 +120,8 @@ final class Attempt: TransportClient {
         }
     }
 
-    /// Whether so much waits to be written or read that no more should come.
-    var isHeld: Bool { receiving.withLock { $0.sink }?.isHeld ?? false }
+    /// Whether so much waits to be written, read or paid for that no more should come.
+    var isHeld: Bool { receiving.withLock { $0.sink }?.isHeld ?? false || isPaying }
 
     func didReceive(_ head: ResponseHead) {
         guard !head.isInformational else { return }
@@ -161,6 +165,7 @@ final class Attempt: TransportClient {
         guard isCurrent else { return }
         if let failure { return fail(failure) }
         operation.attempt(number, didReceive: head, for: answer)
+        watchSpeed()
     }
 
     /// What the head means for a download, and why it is not acceptable.
@@ -216,12 +221,14 @@ final class Attempt: TransportClient {
             return false
         }
         if sink.counts { operation.attempt(number, didReceiveBytes: Int64(data.count)) }
+        let isPaid = pay(for: data.count)
         if isEnough { end(nil, taskHasEnded: false) }
-        return !isEnough && !sink.isHeld
+        return !isEnough && isPaid && !sink.isHeld
     }
 
     func didHold() {
         operation.attemptIsHeld(number)
+        operation.noteRunning()
         // Whoever takes the bytes may have caught up before that was noted.
         if !isHeld { operation.adjustTask() }
     }

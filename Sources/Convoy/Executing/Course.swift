@@ -38,6 +38,9 @@ final class Course: @unchecked Sendable {
     /// may truncate the same file.
     private(set) lazy var streamQueue = DispatchQueue(label: "convoy.stream")
 
+    /// The request's own limit of bytes a second, from its first attempt on.
+    var rateLimit: RateLimit?
+
     /// The part of a download, from its first attempt on.
     var download: (any DownloadTarget)?
     /// Whether the next attempt asks for the whole, whatever is there; once.

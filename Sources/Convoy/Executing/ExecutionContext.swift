@@ -12,6 +12,8 @@ final class ExecutionContext: Sendable {
     let interceptors: [any RequestInterceptor]
     let cookies: CookieJar?
     let clock: any RequestClock
+    /// How many bytes a second all transfers together may receive.
+    let rateLimit: RateLimit
     /// Randomness for back-off: from 0 up to 1.
     let unit: @Sendable () -> Double
 
@@ -38,6 +40,7 @@ final class ExecutionContext: Sendable {
         interceptors = configuration.interceptors
         cookies = configuration.cookies
         clock = configuration.clock
+        rateLimit = RateLimit(configuration.maximumBytesPerSecond, clock: configuration.clock)
         unit = configuration.unit
     }
 }

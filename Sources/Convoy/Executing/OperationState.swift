@@ -82,9 +82,15 @@ struct Transfer {
     let attempt: Attempt
     let task: URLSessionTask
     /// Whether the task was last told to run or to pause.
-    var isRunning: Bool
+    var isRunning: Bool { didSet { runningChanges &+= 1 } }
     /// Whether the first `resume()` is on its way, outside the lock.
     var isSettingOff: Bool
+    /// How often `isRunning` was told.
+    private(set) var runningChanges: UInt32 = 0
+
+    init(attempt: Attempt, task: URLSessionTask, isRunning: Bool, isSettingOff: Bool) {
+        (self.attempt, self.task, self.isRunning, self.isSettingOff) = (attempt, task, isRunning, isSettingOff)
+    }
 }
 
 /// Somebody who wants the outcome.

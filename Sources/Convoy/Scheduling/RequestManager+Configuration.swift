@@ -33,6 +33,14 @@ extension RequestManager {
         public var hostLimits: AdaptiveLimits?
         /// When a host that keeps failing is left alone for a while; nil, the default: never.
         public var breaker: BreakerPolicy?
+        /// How many bytes of body all transfers together may receive a second; nil, the default: as many as come.
+        ///
+        /// Those that want more get equal shares. Counted as for ``Request/maximumBytesPerSecond(_:)``, which may hold for a
+        /// request beside it; nothing is counted of what is sent. Zero or less means no limit. Over a transport that cannot
+        /// be held (URLSession on Linux) every request ends with `.invalidRequest` before anything is sent.
+        ///
+        /// It can be changed later: ``RequestManager/maximumBytesPerSecond``.
+        public var maximumBytesPerSecond: Int64?
         /// Who may change requests and decide on retries; a request's own come after these.
         public var interceptors: [any RequestInterceptor] = []
         /// Where cookies are kept; nil, the default: cookies are header fields as any other.

@@ -46,7 +46,8 @@ public final class SegmentedDownload: Sendable {
         _ manager: RequestManager, _ request: Request<Data>, _ plan: DownloadPlan, mirrors: [URL], count: Int
     ) {
         self.manager = manager
-        self.request = request
+        // For all segments together.
+        self.request = request.sharingRateLimit(on: manager.configuration.clock)
         self.plan = plan
         self.mirrors = mirrors
         self.count = min(max(1, count), 64)

@@ -43,6 +43,11 @@ public protocol Transport: AnyObject, Sendable {
 public protocol TransportClient: AnyObject, Sendable {
     /// The head of a response. It may come again, after an interim response for example; the body then starts afresh.
     func didReceive(_ head: ResponseHead)
+    /// How many bytes of the body should come in one call, at most; it may change at any time.
+    ///
+    /// A limit of bytes a second is kept the more evenly the smaller the pieces are. A transport that brings more breaks
+    /// nothing: what comes is waited for.
+    var maximumPieceBytes: Int { get }
     /// The next bytes of the body, content-decoded.
     ///
     /// More may come after false: what the transport has in hands.
@@ -66,6 +71,8 @@ extension Transport {
 }
 
 extension TransportClient {
+    /// By default pieces may have any size.
+    public var maximumPieceBytes: Int { .max }
     /// By default measurements are dropped.
     public func didCollect(_: TransferMetrics) {}
 }

@@ -52,3 +52,14 @@ extension Result where Success: Sendable, Failure == RequestError {
     /// The error's code; nil for a success.
     var code: RequestError.Code? { if case .failure(let error) = self { error.code } else { nil } }
 }
+
+extension RequestManager {
+    /// Waits until tasks have been suspended, resumed and cancelled as was asked for before.
+    ///
+    /// Not by blocking: the queue may need the very thread that would wait.
+    func tasksAreAdjusted() async {
+        await withCheckedContinuation { continuation in
+            scheduler.context.taskControl.async { continuation.resume() }
+        }
+    }
+}

@@ -19,13 +19,16 @@
 
         /// Takes as many of the bytes as there is room for; the result is how many, at least one of some.
         ///
-        /// - Parameter expected: the length of the whole body, if it is known.
-        mutating func append(_ new: UnsafeRawBufferPointer, expecting expected: Int64?) -> Int {
+        /// - Parameters:
+        ///   - expected: the length of the whole body, if it is known.
+        ///   - limit: how much is handed over together, at most.
+        mutating func append(_ new: UnsafeRawBufferPointer, expecting expected: Int64?, atMost limit: Int) -> Int {
+            let largest = max(1, min(Self.largest, limit))
             if bytes == nil {
                 // As large as the body, within limits: a server's word costs no memory.
-                grow(to: max(Int(clamping: expected ?? 0), new.count))
-            } else if new.count > capacity - count, capacity < Self.largest {
-                grow(to: max(capacity * 4, count + new.count))
+                grow(to: min(largest, max(Int(clamping: expected ?? 0), new.count)))
+            } else if new.count > capacity - count, capacity < largest {
+                grow(to: min(largest, max(capacity * 4, count + new.count)))
             }
             let fitting = min(new.count, capacity - count)
             if let bytes, let start = new.baseAddress { memcpy(bytes.advanced(by: count), start, fitting) }

@@ -74,8 +74,15 @@
             }
         }
 
-        /// Goes on where decoding stopped.
+        /// Goes on where the client wanted no more, or decoding stopped.
         func deliverUndecoded() {
+            if !rest.isEmpty {
+                let bytes = rest
+                rest = Data()
+                bytes.withUnsafeBytes { keep($0) }
+                flush()
+                guard !hold.isHeld else { return }
+            }
             guard let decoder, !undecoded.isEmpty || decoder.hasPendingOutput else { return }
             let bytes = undecoded
             undecoded = Data()
@@ -85,13 +92,16 @@
             if let failure { finish(failure) }
         }
 
-        /// Puts bytes to those that go to the client together.
+        /// Puts bytes to those that go to the client together, as many as it wants at a time.
         private func keep(_ bytes: UnsafeRawBufferPointer) {
-            var rest = bytes[...]
-            while !rest.isEmpty {
-                rest = rest.dropFirst(piece.append(UnsafeRawBufferPointer(rebasing: rest), expecting: expectedBytes))
+            let limit = client?.maximumPieceBytes ?? .max
+            var new = bytes[...]
+            while !new.isEmpty, !hold.byClient {
+                let start = UnsafeRawBufferPointer(rebasing: new)
+                new = new.dropFirst(piece.append(start, expecting: expectedBytes, atMost: limit))
                 if piece.isFull { flush() }
             }
+            if !new.isEmpty { rest.append(contentsOf: new) }
             if !isListedForFlush, !piece.isEmpty {
                 isListedForFlush = true
                 loop?.flushLater(self)

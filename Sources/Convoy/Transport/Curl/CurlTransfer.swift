@@ -68,6 +68,8 @@
         var undecoded = Data()
         /// Received and decoded, not handed over yet.
         var piece = BodyPiece()
+        /// What comes behind it: the client wanted no more.
+        var rest = Data()
         var isListedForFlush = false
         var hasHead = false
         var expectedBytes: Int64?
@@ -226,6 +228,7 @@
         func beginAgain() {
             (parser, hasHead, decoder, undecoded, expectedBytes) = (makeParser(), false, nil, Data(), nil)
             piece = BodyPiece()
+            rest = Data()
         }
 
         func noteActivity() { lastActivity = loop?.now ?? .now }
@@ -245,6 +248,7 @@
             let client = client
             (self.client, source, decoder, undecoded, loop) = (nil, nil, nil, Data(), nil)
             piece = BodyPiece()
+            rest = Data()
             client?.didFinish(error)
         }
 

@@ -1,0 +1,96 @@
+// How fast an attempt receives: not faster than its limits, not slower than it has to.
+import Foundation
+
+/// What limits the speed of an attempt.
+struct Pace: Sendable {
+    /// The limit of all transfers of the manager.
+    let shared: RateLimit
+    /// That of the request; nil for none.
+    let own: RateLimit?
+    /// Nil where any speed is good enough.
+    let watch: SpeedWatch?
+
+    /// The pace of an operation's next attempt; its own limit is that of the attempts before.
+    init(_ operation: AnyRequestOperation, _ core: RequestCore) {
+        let context = operation.context
+        shared = context.rateLimit
+        guard let policies = core.policyBox?.policies else {
+            (own, watch) = (nil, nil)
+            return
+        }
+        watch = policies.minimumSpeed.map { SpeedWatch($0, clock: context.clock) }
+        guard let rate = policies.maximumBytesPerSecond, policies.sharedRateLimit == nil else {
+            own = policies.sharedRateLimit
+            return
+        }
+        let fresh = RateLimit(rate, clock: context.clock)
+        own = operation.state.withLock { state in
+            let course = state.makeCourse()
+            let limit = course.rateLimit ?? fresh
+            course.rateLimit = limit
+            return limit
+        }
+    }
+
+    /// Why a transport that cannot be held is not to be used, or nil.
+    func defect(over transport: any Transport) -> RequestError? {
+        guard !transport.pausesInPlace, own != nil || shared.bytesPerSecond != nil else { return nil }
+        return RequestError(
+            .invalidRequest, "nothing was sent: a rate limit needs a transport that can be held; use libcurl")
+    }
+
+    /// Whether what has been received has yet to be paid for.
+    fileprivate func holds(_ payer: ObjectIdentifier) -> Bool { shared.holds(payer) || own?.holds(payer) == true }
+
+    fileprivate func leave(_ payer: ObjectIdentifier) {
+        shared.leave(payer)
+        own?.leave(payer)
+    }
+}
+
+extension Attempt {
+    /// Whether what has been received has yet to be paid for.
+    var isPaying: Bool { pace.holds(ObjectIdentifier(self)) }
+
+    /// What a limit lets come in a little while; no more at a time keeps it.
+    var maximumPieceBytes: Int { min(pace.shared.pieceBytes, pace.own?.pieceBytes ?? .max) }
+
+    /// Charges bytes that have come; false when no more should come before they have been paid for.
+    ///
+    /// - Thread: the transport's.
+    func pay(for count: Int) -> Bool {
+        pace.watch?.add(count)
+        // Set at run time, a manager's limit finds attempts under way that nothing can hold.
+        guard operation.context.transport.pausesInPlace else { return true }
+        let payer = ObjectIdentifier(self)
+        let paysShared = pace.shared.charge(count, to: payer, wake: { [weak self] in self?.operation.adjustTask() })
+        let paysOwn = pace.own?.charge(count, to: payer, wake: { [weak self] in self?.operation.adjustTask() }) ?? true
+        if paysShared && paysOwn { return true }
+        // Whoever has ended the attempt meanwhile did not find it here.
+        if !receiving.withLock({ $0.accepts }) { pace.leave(payer) }
+        return false
+    }
+
+    /// Its head has come: from now on it has to be fast enough.
+    func watchSpeed() {
+        guard let watch = pace.watch else { return }
+        watch.begin { [weak self] error in self?.end(error, taskHasEnded: false) }
+        operation.noteRunning()
+    }
+
+    /// It has ended: nobody waits for anything, and no alarm rings.
+    func stopPacing() {
+        pace.leave(ObjectIdentifier(self))
+        pace.watch?.stop()
+    }
+}
+
+extension AnyRequestOperation {
+    /// Tells the attempt whether its bytes may move; called after each change.
+    ///
+    /// Of two changes at a time the later one counts, whoever tells it first.
+    func noteRunning() {
+        guard let transfer = state.withLock({ $0.transfer }), let watch = transfer.attempt.pace.watch else { return }
+        watch.note(isRunning: transfer.isRunning, change: transfer.runningChanges)
+    }
+}

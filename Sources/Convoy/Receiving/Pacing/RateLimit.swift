@@ -1,0 +1,150 @@
+// So many bytes a second, for all that are charged to one limit.
+
+/// Lets at most so many bytes a second come: whoever charges more waits for his turn.
+///
+/// First come, first served: each charge is paid after those before it, so that all who want more get as much as the others.
+///
+/// ## Concurrency
+/// One lock, a leaf. Who waits is called with no lock held.
+///
+/// - Complexity: O(log *n*) amortised for *n* who wait, every member.
+final class RateLimit: Sendable {
+    private struct Turn: Comparable {
+        let position: Int64
+        let payer: ObjectIdentifier
+
+        static func < (left: Turn, right: Turn) -> Bool { left.position < right.position }
+    }
+
+    private struct Waiting {
+        /// Of his last charge.
+        let position: Int64
+        let wake: @Sendable () -> Void
+    }
+
+    private struct State {
+        /// Nil for no limit.
+        var bucket: TokenBucket?
+        var waiting: [ObjectIdentifier: Waiting] = [:]
+        /// Who waits, in order; and some who do not any more.
+        var turns = Heap<Turn>()
+        var alarm = AlarmSlot()
+    }
+
+    /// What is to be done outside the lock.
+    private struct Effects {
+        var wakes: [@Sendable () -> Void] = []
+        var move: AlarmSlot.Move?
+    }
+
+    private let clock: any RequestClock
+    private let state: Locked<State>
+
+    /// Makes a limit.
+    ///
+    /// - Parameter rate: bytes a second; nil and less than 1 mean none.
+    init(_ rate: Int64?, clock: any RequestClock) {
+        self.clock = clock
+        state = Locked(State(bucket: Self.makeBucket(rate, clock.now)))
+    }
+
+    private static func makeBucket(_ rate: Int64?, _ now: ContinuousClock.Instant) -> TokenBucket? {
+        rate.flatMap { $0 > 0 ? TokenBucket(rate: $0, now: now) : nil }
+    }
+
+    /// Bytes a second; nil for no limit, and setting less than 1 means none too.
+    ///
+    /// A change takes effect at once, for those who wait as well.
+    var bytesPerSecond: Int64? {
+        get { state.withLock { $0.bucket?.rate } }
+        set {
+            let now = clock.now
+            let effects = state.withLock { state in
+                if let newValue, newValue > 0, state.bucket != nil {
+                    state.bucket?.setRate(newValue, now: now)
+                } else {
+                    state.bucket = Self.makeBucket(newValue, now)
+                }
+                return Self.settle(&state, now)
+            }
+            perform(effects)
+        }
+    }
+
+    /// How many bytes are to be charged at a time, so that nobody waits long: what comes in a twentieth of a second.
+    var pieceBytes: Int { state.withLock { $0.bucket.map { Int(clamping: max(1_024, $0.rate / 20)) } ?? .max } }
+
+    /// Charges bytes that have come; false when they have to be waited for.
+    ///
+    /// - Parameters:
+    ///   - payer: whose bytes they are; charged again while he waits, he waits for all.
+    ///   - wake: is called when they have been paid for, unless he leaves: on any thread, with no lock held.
+    func charge(
+        _ count: Int, to payer: ObjectIdentifier, wake: @autoclosure () -> @Sendable () -> Void
+    ) -> Bool {
+        // A look at the time costs more than this.
+        guard state.withLock({ $0.bucket != nil }) else { return true }
+        let now = clock.now
+        let effects: Effects? = state.withLock { state in
+            guard let position = state.bucket?.charge(count, now: now),
+                let moment = state.bucket?.moment(of: position), moment > now
+            else { return nil }
+            state.waiting[payer] = Waiting(position: position, wake: wake())
+            state.turns.insert(Turn(position: position, payer: payer))
+            return Self.settle(&state, now)
+        }
+        if let effects { perform(effects) }
+        return effects == nil
+    }
+
+    /// Whether somebody waits until his charges have been paid for.
+    func holds(_ payer: ObjectIdentifier) -> Bool { state.withLock { $0.waiting[payer] != nil } }
+
+    /// Forgets somebody who wants no more; what he was charged has come, and others wait for it.
+    func leave(_ payer: ObjectIdentifier) {
+        let (effects, gone) = state.withLock { state -> (Effects?, Waiting?) in
+            guard let gone = state.waiting.removeValue(forKey: payer) else { return (nil, nil) }
+            guard state.waiting.isEmpty else { return (nil, gone) }
+            state.turns = Heap()
+            return (Effects(move: state.alarm.move(to: nil)), gone)
+        }
+        // What it captured goes outside the lock.
+        withExtendedLifetime(gone) { if let effects { perform(effects) } }
+    }
+
+    /// Takes out whose charges have been paid for, and sets the alarm for the next.
+    private static func settle(_ state: inout State, _ now: ContinuousClock.Instant) -> Effects {
+        var effects = Effects()
+        while let turn = state.turns.first {
+            if state.waiting[turn.payer]?.position == turn.position {
+                let moment = state.bucket?.moment(of: turn.position) ?? now
+                guard moment <= now else {
+                    effects.move = state.alarm.move(to: moment)
+                    return effects
+                }
+                if let paid = state.waiting.removeValue(forKey: turn.payer) { effects.wakes.append(paid.wake) }
+            }
+            _ = state.turns.popFirst()
+        }
+        effects.move = state.alarm.move(to: nil)
+        return effects
+    }
+
+    private func perform(_ effects: Effects) {
+        effects.move?.perform(on: clock, withSlot: { change in state.withLock { change(&$0.alarm) } }) {
+            [weak self] number in
+            self?.ring(number)
+        }
+        for wake in effects.wakes { wake() }
+    }
+
+    /// - Thread: the clock's queue.
+    private func ring(_ number: UInt64) {
+        let now = clock.now
+        let effects: Effects? = state.withLock { state in
+            guard state.alarm.rang(number) else { return nil }
+            return Self.settle(&state, now)
+        }
+        if let effects { perform(effects) }
+    }
+}

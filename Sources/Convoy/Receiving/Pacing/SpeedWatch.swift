@@ -1,0 +1,94 @@
+// Ends what comes too slowly.
+
+/// Watches how fast bytes come, and tells when that is too slow.
+///
+/// ## Concurrency
+/// One lock, a leaf. Who is told is called with no lock held, on the clock's queue.
+final class SpeedWatch: Sendable {
+    private struct State {
+        var window: SpeedWindow
+        var alarm = AlarmSlot()
+        var isOver = false
+        var tell: (@Sendable (RequestError) -> Void)?
+    }
+
+    private let minimum: MinimumSpeed
+    private let clock: any RequestClock
+    private let state: Locked<State>
+
+    init(_ minimum: MinimumSpeed, clock: any RequestClock) {
+        self.minimum = minimum
+        self.clock = clock
+        state = Locked(State(window: SpeedWindow(minimum)))
+    }
+
+    /// Counts from now on, once it is noted that bytes may come.
+    ///
+    /// Again: afresh. After `stop()`: no effect.
+    ///
+    /// - Parameter tell: is called when too little has come, once.
+    func begin(_ tell: @escaping @Sendable (RequestError) -> Void) {
+        change { state, _ in
+            state.window.begin()
+            state.tell = tell
+        }
+    }
+
+    /// Notes whether bytes may come; without effect before `begin`.
+    ///
+    /// - Parameter change: the number of the change that made it so; what was noted of a later one stands.
+    func note(isRunning: Bool, change number: UInt32) {
+        change { state, now in
+            if state.tell != nil { state.window.note(isRunning: isRunning, change: number, now: now) }
+        }
+    }
+
+    /// Notes bytes that have come.
+    func add(_ count: Int) { state.withLock { $0.window.add(count) } }
+
+    /// Watches no more: nobody is told.
+    func stop() {
+        let tell = state.withLock { state in
+            state.isOver = true
+            defer { state.tell = nil }
+            return state.tell
+        }
+        withExtendedLifetime(tell) { perform(state.withLock { $0.alarm.move(to: nil) }) }
+    }
+
+    private func change(_ change: (inout State, ContinuousClock.Instant) -> Void) {
+        let now = clock.now
+        perform(
+            state.withLock { state in
+                guard !state.isOver else { return nil }
+                change(&state, now)
+                return state.alarm.move(to: state.window.due)
+            })
+    }
+
+    private func perform(_ move: AlarmSlot.Move?) {
+        move?.perform(on: clock, withSlot: { change in state.withLock { change(&$0.alarm) } }) { [weak self] number in
+            self?.ring(number)
+        }
+    }
+
+    /// - Thread: the clock's queue.
+    private func ring(_ number: UInt64) {
+        let now = clock.now
+        let (move, tell, verdict) = state.withLock {
+            state -> (AlarmSlot.Move?, (@Sendable (RequestError) -> Void)?, SpeedWindow.Verdict) in
+            guard state.alarm.rang(number), !state.isOver else { return (nil, nil, .goesOn) }
+            let verdict = state.window.look(now: now)
+            guard case .isTooSlow = verdict else { return (state.alarm.move(to: state.window.due), nil, verdict) }
+            state.isOver = true
+            defer { state.tell = nil }
+            return (nil, state.tell, verdict)
+        }
+        perform(move)
+        guard case .isTooSlow(let bytes, let time) = verdict else { return }
+        tell?(
+            RequestError(
+                .timedOut,
+                "it stalled: \(bytes) bytes in \(time.words), where \(minimum.bytesPerSecond) a second were asked for"))
+    }
+}

@@ -1,0 +1,199 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Bodies that come too slowly, in virtual time.
+@Suite(.timeLimit(.minutes(2))) struct MinimumSpeedTests {
+    private let server = StubServer.held()
+    private let clock = VirtualClock()
+    private let request = Request.stub("a").minimumSpeed(bytesPerSecond: 1_000, over: .seconds(30))
+
+    private func answered(_ number: Int = 1) async throws -> StubExchange {
+        let exchanges = await server.exchanges.wait(count: number)
+        let exchange = try #require(exchanges.count >= number ? exchanges[number - 1] : nil)
+        exchange.respond(ResponseHead(statusCode: 200, url: exchange.request.url))
+        return exchange
+    }
+
+    private func advance(_ manager: RequestManager, _ time: Duration) async {
+        clock.advance(by: time)
+        await manager.tasksAreAdjusted()
+    }
+
+    private func error<Output>(_ operation: RequestOperation<Output>) async -> RequestError? {
+        await #expect(throws: RequestError.self) { try await operation.response() }
+    }
+
+    @Test func tooLittleEndsItAndSaysHowMuch() async throws {
+        let manager = server.manager(clock: clock)
+        let operation = manager.enqueue(request)
+        let exchange = try await answered()
+        exchange.send(Data(count: 120))
+        clock.advance(by: .seconds(30))
+        let error = await error(operation)
+        #expect(error?.code == .timedOut)
+        #expect(error?.message == "it stalled: 120 bytes in 30.0 s, where 1000 a second were asked for")
+        #expect(error?.isRetryable == true)
+        #expect(error?.response?.statusCode == 200)
+        #expect(error?.attempts.map(\.failure) == [.timedOut])
+        await manager.drain()
+        await manager.tasksAreAdjusted()
+        #expect(exchange.isCancelled)
+        #expect(!clock.advanceToNext())
+    }
+
+    @Test func itCountsFromTheHeadOnAndStretchByStretch() async throws {
+        let manager = server.manager(clock: clock)
+        let operation = manager.enqueue(request)
+        await server.exchanges.wait()
+        clock.advance(by: .seconds(3_600))
+        let exchange = try await answered()
+        for _ in 0..<3 {
+            clock.advance(by: .seconds(29))
+            exchange.send(Data(count: 30_000))
+            clock.advance(by: .seconds(1))
+        }
+        // Again: afresh.
+        clock.advance(by: .seconds(20))
+        exchange.respond(ResponseHead(statusCode: 200))
+        clock.advance(by: .seconds(29))
+        exchange.send(Data(count: 29_999))
+        #expect(operation.attempt == 1 && operation.error == nil)
+        clock.advance(by: .seconds(1))
+        #expect(await error(operation)?.message.contains("29999 bytes in 30.0 s") == true)
+        await manager.drain()
+    }
+
+    @Test func aRetryTakesOver() async throws {
+        let manager = server.manager(clock: clock) { $0.retries = RetryPolicy(baseDelay: .zero) }
+        let operation = manager.enqueue(request)
+        let first = try await answered(1)
+        first.send(Data("slow".utf8))
+        clock.advance(by: .seconds(30))
+        let second = try await answered(2)
+        first.send(Data("late".utf8))
+        second.send(Data("fast".utf8))
+        second.finish()
+        let response = try await operation.response()
+        #expect(response.value == Data("fast".utf8))
+        #expect(response.attempts.map(\.failure) == [.timedOut, nil])
+        #expect(first.isCancelled && !second.isCancelled)
+        #expect(!clock.advanceToNext())
+    }
+
+    @Test func theEndTakesTheAlarmWithIt() async throws {
+        let manager = server.manager(clock: clock)
+        let operation = manager.enqueue(request)
+        try await answered().finish()
+        _ = try await operation.response()
+        #expect(!clock.advanceToNext())
+        let other = manager.enqueue(request)
+        _ = try await answered(2)
+        other.cancel()
+        await manager.drain()
+        #expect(!clock.advanceToNext())
+    }
+
+    /// An attempt that is over, and of which nobody has decided yet what becomes of it.
+    @Test func whileItsEndIsJudgedNoAlarmIsSet() async throws {
+        let judge = Judge()
+        let manager = server.manager(clock: clock) { configuration in
+            configuration.interceptors = [judge]
+            configuration.maximumBytesPerSecond = 1
+        }
+        let operation = manager.enqueue(request.maximumBytesPerSecond(1))
+        let exchange = try await answered()
+        exchange.send(Data(count: 1_000))
+        exchange.finish()
+        await judge.asked.wait()
+        #expect(!clock.advanceToNext())
+        judge.verdict.open()
+        #expect(try await operation.response().value.count == 1_000)
+    }
+
+    @Test func suspendedDoesNotCount() async throws {
+        let manager = server.manager(clock: clock)
+        let operation = manager.enqueue(request)
+        _ = try await answered()
+        await advance(manager, .seconds(10))
+        operation.suspend()
+        await advance(manager, .zero)
+        await advance(manager, .seconds(1_000))
+        operation.resume()
+        await advance(manager, .zero)
+        // By these numbers two threads that tell of it agree on which was later.
+        #expect(operation.state.withLock { $0.transfer?.runningChanges } == 2)
+        await advance(manager, .seconds(19))
+        #expect(operation.error == nil && operation.attempt == 1)
+        await advance(manager, .seconds(1))
+        #expect(await error(operation)?.code == .timedOut)
+        await manager.drain()
+    }
+
+    @Test(arguments: [true, false])
+    func heldByALimitDoesNotCount(limitIsTheManagers: Bool) async throws {
+        let manager = server.manager(clock: clock) { $0.maximumBytesPerSecond = limitIsTheManagers ? 100 : nil }
+        let operation = manager.enqueue(limitIsTheManagers ? request : request.maximumBytesPerSecond(100))
+        let exchange = try await answered()
+        exchange.send(Data(count: 20_010))
+        #expect(exchange.isSuspended)
+        await advance(manager, .seconds(200))
+        #expect(!exchange.isSuspended)
+        await advance(manager, .seconds(29))
+        #expect(operation.error == nil && operation.attempt == 1)
+        await advance(manager, .seconds(1))
+        #expect(await error(operation)?.message.contains("20010 bytes in 30.0 s") == true)
+        await manager.drain()
+    }
+
+    @Test func heldByItsReaderDoesNotCount() async throws {
+        let manager = server.manager(clock: clock)
+        let chunks = manager.chunks(of: request.maximumBodyBytes(1_000))
+        let exchange = try await answered()
+        exchange.send(Data(count: 900))
+        #expect(exchange.isSuspended)
+        await advance(manager, .seconds(1_000))
+        #expect(chunks.operation.error == nil && chunks.operation.attempt == 1)
+        var iterator = chunks.makeAsyncIterator()
+        #expect(try await iterator.next()?.count == 900)
+        await advance(manager, .zero)
+        #expect(!exchange.isSuspended)
+        await advance(manager, .seconds(30))
+        #expect(await error(chunks.operation)?.code == .timedOut)
+        await manager.drain()
+    }
+
+    @Test func bodiesThatAreOnlyLookedAtAreWatchedToo() async throws {
+        let manager = server.manager(clock: clock)
+        let operation = manager.enqueue(request)
+        let exchange = try #require(await server.exchanges.wait().first)
+        exchange.respond(ResponseHead(statusCode: 500))
+        clock.advance(by: .seconds(30))
+        let error = await error(operation)
+        #expect(error?.code == .timedOut)
+        #expect(error?.response?.statusCode == 500)
+        await manager.drain()
+    }
+
+    @Test(arguments: [(0, 1), (-1, 1), (1, 0), (1, -1)] as [(Int64, Int64)])
+    func noSpeedAndNoTimeAreDefects(bytes: Int64, seconds: Int64) async {
+        let request = Request.stub("a").minimumSpeed(bytesPerSecond: bytes, over: .seconds(seconds))
+        let error = await error(server.manager(clock: clock).enqueue(request))
+        #expect(error?.code == .invalidRequest)
+        #expect(error?.message.contains("minimum speed") == true)
+    }
+}
+
+/// Thinks about the end of an attempt until the gate opens.
+private struct Judge: RequestInterceptor {
+    let asked = EventLog<Void>()
+    let verdict = Gate()
+
+    func decide(after _: AttemptEnd, of _: AttemptContext) async throws -> InterceptorDecision {
+        asked.record(())
+        try await verdict.opened(within: .seconds(60))
+        return .proceed
+    }
+}

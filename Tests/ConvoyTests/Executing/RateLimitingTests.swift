@@ -1,0 +1,218 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Limits of bytes a second as operations keep them, in virtual time.
+@Suite(.timeLimit(.minutes(2))) struct RateLimitingTests {
+    private let server = StubServer.held()
+    private let clock = VirtualClock()
+
+    private func manager(
+        _ limit: Int64? = nil, configure: (inout RequestManager.Configuration) -> Void = { _ in }
+    ) -> RequestManager {
+        server.manager(clock: clock) { configuration in
+            configuration.maximumBytesPerSecond = limit
+            configure(&configuration)
+        }
+    }
+
+    /// The exchange of a request that has been answered with a head.
+    private func answered(_ number: Int = 1) async throws -> StubExchange {
+        let exchanges = await server.exchanges.wait(count: number)
+        let exchange = try #require(exchanges.count >= number ? exchanges[number - 1] : nil)
+        exchange.respond(ResponseHead(statusCode: 200, url: exchange.request.url))
+        return exchange
+    }
+
+    /// Moves on, and lets tasks be resumed for which it is time.
+    private func advance(_ manager: RequestManager, _ time: Duration) async {
+        clock.advance(by: time)
+        await manager.tasksAreAdjusted()
+    }
+
+    @Test(arguments: [true, false])
+    func whatHasComeIsWaitedFor(limitIsTheManagers: Bool) async throws {
+        let manager = manager(limitIsTheManagers ? 1_000 : nil)
+        let operation = manager.enqueue(
+            Request.stub("a").maximumBytesPerSecond(limitIsTheManagers ? nil : 1_000))
+        let exchange = try await answered()
+        exchange.send(Data(count: 100))
+        #expect(!exchange.isSuspended)
+        exchange.send(Data(count: 500))
+        #expect(exchange.isSuspended)
+        await advance(manager, .milliseconds(499))
+        #expect(exchange.isSuspended)
+        await advance(manager, .milliseconds(1))
+        #expect(!exchange.isSuspended)
+        // More than was wanted, because the transport had it in hands.
+        exchange.send(Data(count: 1_000))
+        exchange.send(Data(count: 1_000))
+        await advance(manager, .milliseconds(1_999))
+        #expect(exchange.isSuspended)
+        await advance(manager, .milliseconds(1))
+        #expect(!exchange.isSuspended)
+        exchange.finish()
+        #expect(try await operation.response().value.count == 2_600)
+    }
+
+    @Test func allThatWantMoreGetEqualShares() async throws {
+        let manager = manager(8_000)
+        let operations = (0..<4).map { manager.enqueue(Request.stub("\($0)")) }
+        var exchanges: [StubExchange] = []
+        for number in 1...4 { exchanges.append(try await answered(number)) }
+        let byPath = Dictionary(uniqueKeysWithValues: exchanges.map { ($0.request.url.path, $0) })
+        let start = clock.now
+        while clock.elapsed < .seconds(20) {
+            // Whoever may, brings the next piece; in an order that favours the same ones every time.
+            for (path, exchange) in byPath.sorted(by: { $0.key < $1.key }) where !exchange.isSuspended {
+                exchange.send(Data(count: path == "/0" ? 400 : 397))
+            }
+            let counts = operations.map(\.progress.receivedBytes)
+            let (least, most) = (counts.min() ?? 0, counts.max() ?? 0)
+            #expect(most - least <= 800 && (least < 4_000 || most * 10 <= least * 12), "\(counts)")
+            clock.advanceToNext()
+            await manager.tasksAreAdjusted()
+        }
+        let total = operations.map(\.progress.receivedBytes).reduce(0, +)
+        let rate = Double(total) / start.duration(to: clock.now).seconds
+        #expect(abs(rate - 8_000) < 400, "\(rate) a second")
+        manager.cancelAll()
+        await manager.drain()
+        #expect(!clock.advanceToNext())
+    }
+
+    @Test func cancelWhileHeldEndsAtOnce() async throws {
+        let manager = manager(1)
+        let operation = manager.enqueue(Request.stub("a").maximumBytesPerSecond(1))
+        let exchange = try await answered()
+        exchange.send(Data(count: 1_000_000))
+        #expect(exchange.isSuspended)
+        operation.cancel()
+        await #expect(throws: RequestError.self) { try await operation.response() }
+        await manager.drain()
+        await manager.tasksAreAdjusted()
+        #expect(exchange.isCancelled)
+        // Its alarms went with it.
+        #expect(!clock.advanceToNext())
+        #expect(clock.elapsed == .zero)
+    }
+
+    @Test func theEndTakesTheAlarmsWithIt() async throws {
+        let manager = manager(1)
+        let operation = manager.enqueue(Request.stub("a").maximumBytesPerSecond(1))
+        let exchange = try await answered()
+        exchange.send(Data(count: 10))
+        exchange.finish()
+        #expect(try await operation.response().value.count == 10)
+        #expect(!clock.advanceToNext())
+    }
+
+    @Test func aChangeAtRunTimeTakesEffectAtOnce() async throws {
+        let manager = manager()
+        #expect(manager.maximumBytesPerSecond == nil)
+        let operation = manager.enqueue(Request.stub("a"))
+        let exchange = try await answered()
+        exchange.send(Data(count: 1_000_000))
+        #expect(!exchange.isSuspended)
+        manager.maximumBytesPerSecond = 1_000
+        exchange.send(Data(count: 10_100))
+        await advance(manager, .seconds(9))
+        #expect(exchange.isSuspended)
+        manager.maximumBytesPerSecond = 4_000
+        await advance(manager, .milliseconds(250))
+        #expect(!exchange.isSuspended)
+        exchange.send(Data(count: 1_000_000))
+        #expect(exchange.isSuspended)
+        manager.maximumBytesPerSecond = -1
+        await advance(manager, .zero)
+        #expect(manager.maximumBytesPerSecond == nil)
+        #expect(!exchange.isSuspended)
+        exchange.finish()
+        #expect(try await operation.response().value.count == 2_010_100)
+    }
+
+    @Test(arguments: [(1_000, 500), (500, 1_000)] as [(Int64, Int64)])
+    func ofTwoLimitsTheLowerIsFelt(managers: Int64, requests: Int64) async throws {
+        let manager = manager(managers)
+        let operation = manager.enqueue(Request.stub("a").maximumBytesPerSecond(requests))
+        let exchange = try await answered()
+        exchange.send(Data(count: 2_050))
+        await advance(manager, .milliseconds(3_999))
+        #expect(exchange.isSuspended)
+        await advance(manager, .milliseconds(1))
+        #expect(!exchange.isSuspended)
+        operation.cancel()
+        await manager.drain()
+    }
+
+    /// One that is slow by its own limit takes nothing from the others.
+    @Test func aRequestsOwnLimitIsItsOwn() async throws {
+        let manager = manager()
+        let slow = manager.enqueue(Request.stub("slow").maximumBytesPerSecond(1))
+        let first = try await answered(1)
+        let fast = manager.enqueue(Request.stub("fast"))
+        let second = try await answered(2)
+        first.send(Data(count: 1_000))
+        second.send(Data(count: 1_000))
+        #expect(first.isSuspended && !second.isSuspended)
+        second.finish()
+        _ = try await fast.response()
+        slow.cancel()
+        await manager.drain()
+    }
+
+    @Test func partsOfOneDownloadShareItsLimit() async throws {
+        let manager = manager()
+        let request = Request.stub("part").maximumBytesPerSecond(1_000).sharingRateLimit(on: clock)
+        let operations = [manager.enqueue(request), manager.enqueue(request)]
+        let exchanges = [try await answered(1), try await answered(2)]
+        exchanges[0].send(Data(count: 1_100))
+        exchanges[1].send(Data(count: 1_000))
+        await advance(manager, .seconds(1))
+        #expect(exchanges.map(\.isSuspended) == [false, true])
+        await advance(manager, .seconds(1))
+        #expect(exchanges.map(\.isSuspended) == [false, false])
+        for operation in operations { operation.cancel() }
+        await manager.drain()
+        #expect(Request.stub("a").sharingRateLimit(on: clock).core.policyBox == nil)
+        #expect(request.maximumBytesPerSecond(nil).core.policies.sharedRateLimit == nil)
+    }
+
+    @Test func suspendedItIsNotResumedByItsLimit() async throws {
+        let manager = manager(1_000)
+        let operation = manager.enqueue(Request.stub("a"))
+        let exchange = try await answered()
+        exchange.send(Data(count: 1_100))
+        operation.suspend()
+        await advance(manager, .seconds(2))
+        #expect(exchange.isSuspended)
+        operation.resume()
+        await advance(manager, .zero)
+        #expect(!exchange.isSuspended)
+        exchange.send(Data(count: 1_100))
+        operation.suspend()
+        operation.resume()
+        await advance(manager, .milliseconds(500))
+        #expect(exchange.isSuspended)
+        operation.cancel()
+        await manager.drain()
+    }
+
+    @Test func attemptsShareTheLimitOfTheirRequest() async throws {
+        let manager = manager { $0.retries = RetryPolicy(baseDelay: .zero) }
+        let operation = manager.enqueue(Request.stub("a").maximumBytesPerSecond(1_000))
+        let first = try await answered(1)
+        first.send(Data(count: 2_100))
+        first.finish(RequestError(.connectionLost, "lost"))
+        let second = try await answered(2)
+        second.send(Data(count: 1_000))
+        await advance(manager, .milliseconds(2_999))
+        #expect(second.isSuspended)
+        await advance(manager, .milliseconds(1))
+        #expect(!second.isSuspended)
+        second.finish()
+        #expect(try await operation.response().value.count == 1_000)
+    }
+}

@@ -1,0 +1,62 @@
+// Limits of bytes a second over libcurl: every byte arrives, in pieces that are small enough.
+#if canImport(CLibcurl)
+    import ConvoyTesting
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    @Suite(.timeLimit(.minutes(2))) struct CurlRateTests {
+        @Test(arguments: [nil, "gzip"])
+        func everyByteArrivesWhileItIsHeldAgainAndAgain(coding: String?) async throws {
+            let server = try TestServer()
+            let body = Data.patterned(600_000)
+            if coding == nil {
+                server.enqueue(.body(body))
+                server.enqueue(.body(body))
+            } else {
+                let coded = try Gzip.compress(body)
+                let reply = Reply.status(200, headerFields: [("Content-Encoding", "gzip")], body: coded)
+                server.enqueue([reply, reply])
+            }
+            let configuration = RequestManager.Configuration(maxConcurrentOperationCount: 2)
+            let manager = RequestManager(configuration: configuration)
+            manager.maximumBytesPerSecond = 4_000_000
+            let request = Request<Data>.get(server.url("/a")).maximumBytesPerSecond(1_000_000)
+            // Shorter than the whole, and not than what is held back at a time.
+            let limited = manager.enqueue(request.idleTimeout(.seconds(20)))
+            let other = manager.enqueue(Request<Data>.get(server.url("/b")))
+            #expect(try await limited.response().value == body)
+            #expect(try await other.response().value == body)
+        }
+
+        @Test func piecesAreAsSmallAsTheLimitAsks() async throws {
+            let server = try TestServer()
+            let body = Data.patterned(40_000)
+            server.enqueue(.body(body))
+            let client = SmallPieces()
+            let task = try CurlTransport.shared.makeTask(
+                for: try PreparedRequest(Request<Data>.get(server.url("/a")).core, baseURL: nil), client: client)
+            task.resume()
+            await client.ended.wait()
+            #expect(Data(client.pieces.events.joined()) == body)
+            #expect(client.pieces.events.allSatisfy { $0.count <= 1_500 })
+        }
+    }
+
+    /// Wants no more than 1,500 bytes at a time.
+    private final class SmallPieces: TransportClient {
+        let pieces = EventLog<Data>()
+        let ended = EventLog<Void>()
+
+        var maximumPieceBytes: Int { 1_500 }
+        func didReceive(_: ResponseHead) {}
+        func didReceive(_ data: Data) -> Bool {
+            pieces.record(data)
+            return true
+        }
+        func didHold() {}
+        func didSend(totalBytes _: Int64) {}
+        func didFinish(_: RequestError?) { ended.record(()) }
+    }
+#endif
