@@ -23,6 +23,7 @@ import Foundation
 ///
 /// ## Topics
 /// - ``file()``
+/// - ``response()``
 /// - ``cancel()``
 /// - ``progress``
 /// - ``operations``
@@ -40,7 +41,7 @@ public final class SegmentedDownload: Sendable {
     private let count: Int
     private let download: Download
     private let state = Locked(State())
-    private let task = Locked<Task<Result<URL, RequestError>, Never>?>(nil)
+    private let task = Locked<Task<Result<Response<URL>, RequestError>, Never>?>(nil)
 
     init(
         _ manager: RequestManager, _ request: Request<Data>, _ plan: DownloadPlan, mirrors: [URL], count: Int
@@ -61,7 +62,13 @@ public final class SegmentedDownload: Sendable {
     /// Cancelling the waiting task does not cancel the download: others may wait for it too.
     ///
     /// - Throws: why it failed.
-    public func file() async throws(RequestError) -> URL {
+    @discardableResult
+    public func file() async throws(RequestError) -> URL { try await response().value }
+
+    /// The file, with the head of the answer to the first request, and the bytes that moved; see ``file()``.
+    ///
+    /// A file that was there and was skipped has a head with the status 304, which nobody sent.
+    public func response() async throws(RequestError) -> Response<URL> {
         guard let task = task.withLock({ $0 }) else { throw RequestError(.cancelled, "it was never begun") }
         return try await task.value.get()
     }
@@ -80,11 +87,19 @@ public final class SegmentedDownload: Sendable {
 
     // MARK: The way
 
-    private func run() async -> Result<URL, RequestError> {
+    private func run() async -> Result<Response<URL>, RequestError> {
+        var timings = Timings()
+        timings.started = manager.configuration.clock.now
+        func response(_ file: URL, _ head: ResponseHead, _ request: PreparedRequest) -> Response<URL> {
+            timings.finished = manager.configuration.clock.now
+            return Response(value: file, request: request, head: head, timings: timings, transfer: progress)
+        }
         do throws(RequestError) {
             if let defect = defect { throw RequestError(.invalidRequest, "nothing was sent: \(defect)") }
             let prepared = try PreparedRequest(request.core, baseURL: manager.configuration.baseURL)
-            if case .isThere(let file) = try await begin(prepared) { return .success(file) }
+            if case .isThere(let file) = try await begin(prepared) {
+                return .success(response(file, ResponseHead(statusCode: 304, url: prepared.url), prepared))
+            }
             let (head, server) = try await probe()
             let segments = try await onQueue { download throws(RequestError) in
                 try download.beginSegments(head, of: prepared, count: self.count)
@@ -101,7 +116,7 @@ public final class SegmentedDownload: Sendable {
             }
             let file = try await commit(head, prepared)
             await close()
-            return .success(file)
+            return .success(response(file, head, prepared))
         } catch {
             await close()
             return .failure(error.with(request.core.summary))
@@ -198,13 +213,13 @@ public final class SegmentedDownload: Sendable {
     }
 
     /// The server cannot be asked for ranges, or told another tale: as any other download.
-    private func inOnePiece() async -> Result<URL, RequestError> {
+    private func inOnePiece() async -> Result<Response<URL>, RequestError> {
         await close()
         let operation = manager.operation(request.saved(plan))
         state.withLock { $0.operations.append(operation) }
         operation.onProgress { [download] progress in download.progress.withLock { $0 = progress } }
         manager.enqueue(operation)
-        do throws(RequestError) { return .success(try await operation.response().value) } catch {
+        do throws(RequestError) { return .success(try await operation.response()) } catch {
             return .failure(error)
         }
     }

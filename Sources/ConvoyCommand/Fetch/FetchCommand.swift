@@ -23,6 +23,8 @@ struct FetchCommand {
         let status: ExitStatus
         if options.discards {
             status = await run.run { request, _ in request.ignoringBody() }
+        } else if options.segments > 1 {
+            status = await run.runInSegments()
         } else {
             status = await run.run { [options] request, item in options.saving(request, item) }
         }
@@ -44,12 +46,16 @@ struct FetchCommand {
 extension FetchOptions {
     /// The request with its body written to the file of the item.
     fileprivate func saving(_ request: Request<Data>, _ item: FetchItem) -> Request<URL> {
-        let directory = URL(filePath: directory, directoryHint: .isDirectory)
         let existing = existing(for: item)
         guard takesProposedNames, !item.isNamed else {
-            let file = directory.appending(path: item.fileName, directoryHint: .notDirectory)
-            return request.saved(to: file, verifying: item.digest, existing: existing)
+            return request.saved(to: file(of: item), verifying: item.digest, existing: existing)
         }
+        let directory = URL(filePath: directory, directoryHint: .isDirectory)
         return request.saved(in: directory, verifying: item.digest, existing: existing)
+    }
+
+    func file(of item: FetchItem) -> URL {
+        URL(filePath: directory, directoryHint: .isDirectory)
+            .appending(path: item.fileName, directoryHint: .notDirectory)
     }
 }

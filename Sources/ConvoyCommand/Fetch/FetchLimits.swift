@@ -1,19 +1,16 @@
-// How fast a run may be, and must be: where `--rate`, `--min-speed` and `--segments` meet the library.
-//
-// An option is refused as long as it is in `FetchOptions.laterOptions`; its value is read and checked all the same.
+// How fast a run may be, and must be.
 import Convoy
 import Foundation
 
 extension RequestManager.Configuration {
-    /// `--rate` belongs here: `maximumBytesPerSecond` from ``FetchOptions/maximumRate``.
-    mutating func limit(by options: FetchOptions) {}
+    /// `--rate`: all transfers together.
+    mutating func limit(by options: FetchOptions) { maximumBytesPerSecond = options.maximumRate }
 }
 
 extension Request {
-    /// `--min-speed` belongs here: `minimumSpeed(bytesPerSecond:over:)` from ``FetchOptions/minimumSpeed`` and
-    /// ``FetchOptions/minimumSpeedWindow``.
-    ///
-    /// `--segments` does not: a ``SegmentedDownload`` is no request that a batch could pull. It belongs into ``FetchRun``,
-    /// beside the batch, with ``FetchOptions/segments``.
-    func limited(by options: FetchOptions) -> Self { self }
+    /// `--min-speed`: each transfer.
+    func limited(by options: FetchOptions) -> Self {
+        guard let speed = options.minimumSpeed else { return self }
+        return minimumSpeed(bytesPerSecond: speed, over: FetchOptions.minimumSpeedWindow)
+    }
 }

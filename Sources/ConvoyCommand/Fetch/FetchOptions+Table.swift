@@ -36,7 +36,7 @@ extension FetchOptions {
     ]
 
     /// Read and checked, then refused with the true reason: they are not wired yet, see ``FetchLimits``.
-    static let laterOptions: [Option] = [.rate, .minSpeed, .segments]
+    static let laterOptions: [Option] = []
 
     /// What the help says behind an option that is refused.
     static func note(_ option: Option) -> String { laterOptions.contains(option) ? "; not in this version" : "" }

@@ -42,7 +42,9 @@ extension FetchOutcome.Success {
     init(_ response: Response<some Sendable>) {
         statusCode = response.statusCode
         bytes = response.transfer.receivedBytes
-        resumedBytes = ResumedBytes(of: response.attempts).count
+        // A download in segments has no attempts of its own.
+        resumedBytes =
+            response.attempts.isEmpty ? response.transfer.resumedBytes : ResumedBytes(of: response.attempts).count
         time = response.timings.executed ?? .zero
         fileName = (response.value as? URL)?.lastPathComponent
         isSkipped = response.statusCode == 304 && response.attempts.isEmpty

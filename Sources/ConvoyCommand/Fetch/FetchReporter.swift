@@ -88,8 +88,11 @@ final class FetchReporter: EventMonitor {
 
     /// Tells how far everything is.
     func tick(_ progress: RunProgress, _ operations: [AnyRequestOperation]) {
+        tick(progress, transfers(of: operations))
+    }
+
+    func tick(_ progress: RunProgress, _ running: [RunningTransfer]) {
         queue.sync {
-            let running = transfers(of: operations)
             var progress = progress
             state.withLock { state in
                 progress.skippedCount = state.summary.skippedCount

@@ -50,7 +50,7 @@ struct FetchRun {
         return reporter.ended(after: .now - start, reason: interruption.reason)
     }
 
-    private func makeReporter() -> FetchReporter {
+    func makeReporter() -> FetchReporter {
         var summary = FetchSummary(discards: options.discards)
         // The names that servers give are known too late to save a transfer.
         let isRepeated = ![.skip, .fail].contains(options.existing) && !options.takesProposedNames
@@ -64,9 +64,10 @@ struct FetchRun {
         return FetchReporter(report: report, summary: summary, parts: parts)
     }
 
-    private func makeManager(monitor: any EventMonitor) -> RequestManager {
+    func makeManager(monitor: any EventMonitor) -> RequestManager {
         var configuration = RequestManager.Configuration(
-            maxConcurrentOperationCount: options.jobs, maxConcurrentPerHost: options.perHost,
+            maxConcurrentOperationCount: options.jobs * options.segments,
+            maxConcurrentPerHost: options.perHost * options.segments,
             transport: options.transport)
         configuration.retries = RetryPolicy(maximumRetries: options.retries)
         // The number of jobs is the limit: files are few, and whoever fetches them wants them all.
@@ -79,7 +80,7 @@ struct FetchRun {
 
 extension Request {
     /// Adds header fields, some of them marked as secret.
-    fileprivate func carrying(_ fields: HeaderFields) -> Self {
+    func carrying(_ fields: HeaderFields) -> Self {
         fields.reduce(self) { $0.addingHeader($1.name, $1.value, isSecret: $1.isMarkedSecret) }
     }
 }

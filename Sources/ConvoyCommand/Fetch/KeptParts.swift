@@ -73,6 +73,8 @@ struct PartFinder: Sendable {
         #else
             let seconds = record.st_mtim.tv_sec
         #endif
-        return (Int64(part.st_size), Date(timeIntervalSince1970: TimeInterval(seconds)))
+        // A part that is filled in several places has its full length from the start, and blocks only where bytes are.
+        let bytes = min(Int64(part.st_size), Int64(part.st_blocks) * 512)
+        return (bytes, Date(timeIntervalSince1970: TimeInterval(seconds)))
     }
 }

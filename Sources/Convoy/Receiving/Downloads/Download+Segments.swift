@@ -35,6 +35,7 @@ extension Download {
         try saveRecord(synchronized: false)
         try part.truncate(to: total)
         noteProgress()
+        progress.withLock { $0.resumedBytes = $0.receivedBytes }
         return segments.segments.indices.map {
             FileSegment(self, index: $0, range: segments.segments[$0].range, validator, total)
         }
