@@ -88,11 +88,12 @@ final class FetchReporter: EventMonitor {
 
     /// Tells how far everything is.
     func tick(_ progress: RunProgress, _ operations: [AnyRequestOperation]) {
-        tick(progress, transfers(of: operations))
+        tick(progress) { transfers(of: operations) }
     }
 
-    func tick(_ progress: RunProgress, _ running: [RunningTransfer]) {
+    func tick(_ progress: RunProgress, _ transfers: () -> [RunningTransfer]) {
         queue.sync {
+            let running = transfers()
             var progress = progress
             state.withLock { state in
                 progress.skippedCount = state.summary.skippedCount

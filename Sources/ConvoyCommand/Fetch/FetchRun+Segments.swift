@@ -69,7 +69,7 @@ extension FetchRun {
         let ticker = report.tickInterval.map { interval in
             Ticker(every: interval) {
                 let (progress, transfers) = downloads.progress
-                reporter.tick(progress, transfers)
+                reporter.tick(progress) { transfers }
             }
         }
         await withTaskGroup(of: Void.self) { group in

