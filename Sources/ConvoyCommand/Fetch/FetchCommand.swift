@@ -50,12 +50,10 @@ extension FetchOptions {
         guard takesProposedNames, !item.isNamed else {
             return request.saved(to: file(of: item), verifying: item.digest, existing: existing)
         }
-        let directory = URL(filePath: directory, directoryHint: .isDirectory)
-        return request.saved(in: directory, verifying: item.digest, existing: existing)
+        return request.saved(in: directoryURL, verifying: item.digest, existing: existing)
     }
 
     func file(of item: FetchItem) -> URL {
-        URL(filePath: directory, directoryHint: .isDirectory)
-            .appending(path: item.fileName, directoryHint: .notDirectory)
+        directoryURL.appending(path: item.fileName, directoryHint: .notDirectory)
     }
 }

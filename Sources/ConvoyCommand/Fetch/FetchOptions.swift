@@ -24,7 +24,9 @@ struct FetchOptions: Sendable {
     /// Of the only URL.
     var digest: FileDigest?
     var input: Input?
-    var directory = "."
+    private(set) var directory = "."
+    /// Made once: whoever makes a URL of a relative path asks for the working directory.
+    private(set) var directoryURL = URL(filePath: ".", directoryHint: .isDirectory).absoluteURL
     /// Whether the server names the files that the list does not name.
     var takesProposedNames = false
     /// What was asked for; see ``existing(for:)``.
@@ -63,6 +65,7 @@ extension FetchOptions {
         transport = try Self.transport(named: scanned.choice(.transport))
         input = scanned.value(of: .input).map { $0 == "-" ? .standardInput : .file($0) }
         directory = scanned.value(of: .outputDirectory) ?? directory
+        directoryURL = URL(filePath: directory, directoryHint: .isDirectory).absoluteURL
         takesProposedNames = scanned.has(.contentDisposition)
         existing = try scanned.choice(.existing).flatMap(ExistingFile.init)
         discards = scanned.has(.discard)

@@ -32,13 +32,11 @@ final class DiskSync: Sendable {
 
     private static let all = Locked([dev_t: DiskSync]())
 
-    /// The one for the file system of an open file.
-    static func of(_ descriptor: Int32) -> DiskSync {
-        var status = stat()
-        _ = fstat(descriptor, &status)
-        return all.withLock { all in
-            let sync = all[status.st_dev] ?? DiskSync()
-            all[status.st_dev] = sync
+    /// The one for a file system.
+    static func of(_ device: dev_t) -> DiskSync {
+        all.withLock { all in
+            let sync = all[device] ?? DiskSync()
+            all[device] = sync
             return sync
         }
     }

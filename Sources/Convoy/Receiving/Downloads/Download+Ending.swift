@@ -76,11 +76,13 @@ extension Download {
         if isRecordSaved { resumeFile?.remove() }
         part?.close()
         part = nil
+        notePlaced()
         return plan.directory.appending(path: name, directoryHint: .notDirectory)
     }
 
-    /// Another download may have the part when this has called.
+    /// Another download may have the part when this has called; on the queue, or at once when the file has its name.
     func close(_ completion: @escaping @Sendable () -> Void) {
+        if isPlaced { return completion() }
         stop()
         queue.async {
             self.letGo()

@@ -11,6 +11,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
     private struct Flags {
         var isStopped = false
         var keepsPart = false
+        /// The file has its name: there is nothing to let go of.
+        var isPlaced = false
     }
 
     /// Losing less than this is not worth a file beside the file.
@@ -54,6 +56,10 @@ final class Download: DownloadTarget, @unchecked Sendable {
         self.plan = plan
         self.isSegmented = isSegmented
     }
+
+    /// Notes that the part has become the file.
+    func notePlaced() { flags.withLock { $0.isPlaced = true } }
+    var isPlaced: Bool { flags.withLock { $0.isPlaced } }
 
     func stop() { flags.withLock { $0.isStopped = true } }
     var isStopped: Bool { flags.withLock { $0.isStopped } }
@@ -138,7 +144,10 @@ final class Download: DownloadTarget, @unchecked Sendable {
     private func lookAtPart(_ request: PreparedRequest) throws(RequestError) {
         guard let part, let resumeFile else { return }
         // A record without bytes is of others.
-        guard part.wasThere else { return resumeFile.remove() }
+        guard part.wasThere else {
+            unlink(resumeFile.path)
+            return
+        }
         guard var found = resumeFile.read(), found.key == request.downloadKey else { return }
         let ranges = found.usableRanges(ofPart: part.byteCount, boot: Boot.name)
         let lasting = found.usableRanges(ofPart: part.byteCount, boot: nil)

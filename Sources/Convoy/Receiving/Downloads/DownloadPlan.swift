@@ -48,12 +48,6 @@ struct DownloadPlan: Sendable {
 
     /// Fails when it can be seen before anything is sent that the file cannot be made.
     func checkWritable() throws(RequestError) {
-        let directory = directory.path
-        var isDirectory: ObjCBool = false
-        guard FileManager.default.fileExists(atPath: directory, isDirectory: &isDirectory), isDirectory.boolValue else {
-            throw RequestError(
-                .destinationUnwritable, "nothing was sent: the directory \(directory) does not exist; make it first")
-        }
         guard case .file(let file) = target else { return }
         guard file.lastPathComponent.utf8.count <= 255 else {
             throw RequestError(.destinationUnwritable, "nothing was sent: the file name is longer than 255 bytes")

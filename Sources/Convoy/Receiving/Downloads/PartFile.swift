@@ -12,9 +12,13 @@ final class PartFile {
     let wasThere: Bool
     /// The open descriptor; -1 when closed.
     private var descriptor: Int32
+    /// Which file system it is on.
+    private let device: dev_t
 
-    private init(path: String, descriptor: Int32, byteCount: Int64, wasThere: Bool) {
-        (self.path, self.descriptor, self.byteCount, self.wasThere) = (path, descriptor, byteCount, wasThere)
+    private init(path: String, descriptor: Int32, _ status: stat) {
+        (self.path, self.descriptor, device) = (path, descriptor, status.st_dev)
+        byteCount = Int64(status.st_size)
+        wasThere = status.st_size > 0
     }
 
     deinit { close() }
@@ -30,10 +34,16 @@ final class PartFile {
             let descriptor = Foundation.open(
                 path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, permissions)
             guard descriptor >= 0 else {
-                guard errno == ELOOP || errno == ENXIO, unlink(path) == 0 else {
-                    throw .file("could not be created", path, errno)
+                let problem = errno
+                if problem == ELOOP || problem == ENXIO, unlink(path) == 0 { continue }
+                guard problem == ENOENT || problem == ENOTDIR else {
+                    throw .file("could not be created", path, problem)
                 }
-                continue
+                let directory = URL(filePath: path).deletingLastPathComponent().path
+                throw RequestError(
+                    .destinationUnwritable,
+                    "nothing was sent: the directory \(directory) does not exist; make it first",
+                    underlying: POSIXError(POSIXErrorCode(rawValue: problem) ?? .ENOENT))
             }
             var (opened, named) = (stat(), stat())
             let problem = lock(descriptor)
@@ -47,8 +57,7 @@ final class PartFile {
                 lstat(path, &named) == 0 && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev
             let isOurs = opened.st_mode & S_IFMT == S_IFREG && opened.st_nlink == 1 && opened.st_uid == geteuid()
             if isNamed, isOurs {
-                return PartFile(
-                    path: path, descriptor: descriptor, byteCount: Int64(opened.st_size), wasThere: opened.st_size > 0)
+                return PartFile(path: path, descriptor: descriptor, opened)
             }
             if isNamed { unlink(path) }
             Foundation.close(descriptor)
@@ -115,7 +124,7 @@ final class PartFile {
         _ place: @escaping @Sendable () -> Result<URL, RequestError>,
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
     ) {
-        DiskSync.of(descriptor).commit(
+        DiskSync.of(device).commit(
             DiskSync.File(descriptor: descriptor, path: path, place: place, completion: completion))
     }
 

@@ -55,6 +55,7 @@ struct ResumeFile {
         }
     }
 
+    /// Removes it, and what a process that was killed while it wrote one has left.
     func remove() {
         unlink(path)
         unlink(path + "-new")
