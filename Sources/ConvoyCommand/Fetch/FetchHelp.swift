@@ -21,16 +21,17 @@ extension HelpText {
         \(FetchOptions.jobsRange.upperBound) (default \(FetchOptions.defaultJobs))
               --per-host N      of them to one host, in the same range (default \(FetchOptions.defaultPerHost))
               --segments N      ranges of one file fetched at once, \(FetchOptions.segmentsRange.lowerBound) to \
-        \(FetchOptions.segmentsRange.upperBound) (default 1)\(FetchOptions.note(.segments))
+        \(FetchOptions.segmentsRange.upperBound) (default 1); --jobs counts
+                                files then; for files of 2 MiB or more from servers that can be asked for ranges
               --retries N       attempts after the first, \(FetchOptions.retriesRange.lowerBound) to \
         \(FetchOptions.retriesRange.upperBound) (default \(FetchOptions.defaultRetries)): see "Retries and redirects"
               --deadline SEC    seconds for each URL from its turn on, everything included, such as 30 or 2.5 (default: no
                                 limit); waiting for --per-host or a server's Retry-After counts
               --rate BYTES      bytes per second of all together, such as 500k, 2.5M, 1G (powers of 1000) or 1MiB (of
-                                1024) (default: no limit)\(FetchOptions.note(.rate))
+                                1024) (default: no limit)
               --min-speed BYTES
                                 bytes per second, written like --rate: an attempt that is slower over 30 seconds has
-                                failed (default: none)\(FetchOptions.note(.minSpeed))
+                                failed (default: none)
               --header 'K: V'   send this header field with every request; may be repeated; see "Retries and redirects"
               --transport NAME  curl or urlsession; the default is curl on Linux, urlsession elsewhere
               --quiet           print errors only

@@ -34,10 +34,4 @@ extension FetchOptions {
         .input, .outputDirectory, .contentDisposition, .existing, .sha256, .sha512, .discard, .jobs, .perHost,
         .segments, .retries, .deadline, .rate, .minSpeed, .header, .transport, .quiet, .json, .help,
     ]
-
-    /// Read and checked, then refused with the true reason: they are not wired yet, see ``FetchLimits``.
-    static let laterOptions: [Option] = []
-
-    /// What the help says behind an option that is refused.
-    static func note(_ option: Option) -> String { laterOptions.contains(option) ? "; not in this version" : "" }
 }

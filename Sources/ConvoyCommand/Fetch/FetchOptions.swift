@@ -93,8 +93,9 @@ extension FetchOptions {
         }
         if urls.isEmpty, input == nil { throw Self.error("there is no URL, and no list of them (--input)") }
         digest = try FileDigest(scanned, fileCount: input == nil ? urls.count : nil)
-        if let later = Self.laterOptions.first(where: { scanned.has($0) }) {
-            throw Self.error("the option --\(later.name) is not in this version")
+        if segments > 1, discards || takesProposedNames {
+            let other = discards ? "--discard" : "--content-disposition"
+            throw Self.error("--segments writes into files whose names are known before: leave out \(other)")
         }
     }
 

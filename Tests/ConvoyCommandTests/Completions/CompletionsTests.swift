@@ -48,11 +48,6 @@ import Testing
         }
     }
 
-    @Test func theHelpSaysWhatIsRefused() {
-        #expect(
-            HelpText.fetch.components(separatedBy: "not in this version").count == FetchOptions.laterOptions.count + 1)
-    }
-
     @Test func quotesAreQuoted() {
         #expect("it's".shellQuoted == #"'it'\''s'"#)
     }

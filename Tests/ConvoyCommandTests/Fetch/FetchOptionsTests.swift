@@ -92,7 +92,11 @@ import Testing
     func valuesAreCheckedAndTheRightOnesNamed(option: String, words: String) throws {
         let told = try #require(message([option, "http://a/"]))
         #expect(told.contains(words))
-        #expect(!told.contains("not in this version"))
+    }
+
+    @Test(arguments: ["--discard", "--content-disposition"])
+    func segmentsNeedNamesThatAreKnownBefore(option: String) throws {
+        #expect(try #require(message(["--segments=2", option, "http://a/"])).hasSuffix("leave out \(option)"))
     }
 
     @Test func aDigestIsOfTheOnlyURL() throws {
