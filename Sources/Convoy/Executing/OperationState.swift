@@ -70,11 +70,8 @@ struct OperationState {
         return machine.start()
     }
 
-    /// Whether starting looks at files: a body's, a download's directory.
-    var usesDisk: Bool {
-        guard let core = recipe?.core else { return false }
-        return core.body?.usesDisk == true || core.destination.isFile
-    }
+    /// Whether starting looks at the file of a body; a download looks at its own on its own queue.
+    var usesDisk: Bool { recipe?.core?.body?.usesDisk == true }
 }
 
 /// The attempt under way.

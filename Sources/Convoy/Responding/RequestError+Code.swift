@@ -86,8 +86,9 @@ extension RequestError {
         ///
         /// Retry: when that has ended.
         public static let destinationInUse = Code(rawValue: "destinationInUse")
-        /// What was received is not the file: its digest or its length is another. Nothing of it is kept.
+        /// What was received is not the file: its digest or its length is another.
         ///
+        /// Nothing of it is kept.
         /// The server, whoever stands between, or a wrong digest. Retry: it may help, from another server rather.
         public static let integrityFailed = Code(rawValue: "integrityFailed")
         /// The body of the request cannot be had as it was declared: a file is missing, may not be read or changes its size

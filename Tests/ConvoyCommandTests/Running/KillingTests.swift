@@ -49,7 +49,7 @@ import Testing
         #expect(try directory.names() == ["file"], "after \(moment)")
     }
 
-    /// Each call once as the first, the second... of its kind, until a run has none left to be killed at.
+    /// Each call once as the first, the second and so on of its kind, until a run has none left to be killed at.
     @Test(
         .enabled(if: FileManager.default.isExecutableFile(atPath: strace), "strace is not installed"),
         arguments: ["openat", "flock", "pwrite64", "write", "fsync", "rename", "unlink", "close"])
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    /// Kills at the first, the second... call of a kind for one path; how many there were.
+    /// Kills at the first, the second and so on, call of a kind for one path; how many there were.
     private func kill(at call: String, of path: String, _ byteCount: Int64, _ taken: inout Int) async throws -> Int {
         var kills = 0
         for number in 1...Self.setting("CONVOY_KILLS", default: 2) {

@@ -42,7 +42,9 @@ final class DiskSync: Sendable {
     }
 
     #if os(Linux)
-        /// The module of the C library leaves it out. Since Linux 5.8 it tells what could not be written.
+        /// The module of the C library leaves it out.
+        ///
+        /// Since Linux 5.8 it tells what could not be written.
         private static let syncfs: (@Sendable @convention(c) (Int32) -> Int32)? = dlsym(nil, "syncfs").map {
             unsafeBitCast($0, to: (@Sendable @convention(c) (Int32) -> Int32).self)
         }
