@@ -57,6 +57,8 @@ final class Interruption: Sendable {
     /// Takes the signals over from their default, which ends the process without cleaning up.
     func watchSignals() {
         signal(SIGPIPE, SIG_IGN)
+        // A file that may not grow any more (`ulimit -f`) is an error of that file.
+        signal(SIGXFSZ, SIG_IGN)
         watch(SIGINT, as: .interrupted)
         watch(SIGTERM, as: .terminated)
         // Left alone where it is ignored already: that is what nohup does.

@@ -10,8 +10,8 @@ extension Request {
     /// What has been received survives a failure, a cancellation and the end of the process: the same download, also in
     /// another process, continues where it stopped. It asks for the rest only (`Range`), and only of the same version
     /// (`If-Range` with a strong entity tag, or a modification date that is one, RFC 9110, section 13.1.5). From a server
-    /// that cannot do this, or whose file has changed, it begins anew; where the answer has no such validator, nothing is
-    /// left behind. Nothing is kept that shows the URL. A part that is never asked for again stays until you remove it.
+    /// that cannot do this, or whose file has changed, it begins anew; where the answer has no such validator, a failure
+    /// leaves nothing behind. Of less than 1 MiB a kill keeps nothing. Nothing is kept that shows the URL. A part that is never asked for again stays until you remove it.
     ///
     /// The server is asked for no content coding, unless the request asks for one; such a download, one with a `Range` or
     /// a condition of its own, and any but a GET without a body begin anew each time.
@@ -58,6 +58,7 @@ extension Request {
     func saved(_ plan: DownloadPlan) -> Request<URL> {
         var core = to(.file(plan))
         core.defect = core.defect ?? plan.defect
+        if core.method == .head { core.defect = core.defect ?? "the answer to a HEAD request has no body to be saved" }
         return Request<URL>(core: core) { body, _ in
             guard let file = body.file else { throw RequestError(.destinationUnwritable, "there is no file") }
             return file

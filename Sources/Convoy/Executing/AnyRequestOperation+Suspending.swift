@@ -77,7 +77,8 @@ extension AnyRequestOperation {
         let (received, left) = (progress.receivedBytes - progress.resumedBytes, expected - progress.receivedBytes)
         guard left > 0 else { return .zero }
         guard received > 0 else { return nil }
-        return (now - began) * (Double(left) / Double(received))
+        // Nothing that a server announces may overflow: three thousand years will do.
+        return .seconds(min((now - began).seconds * Double(left) / Double(received), 1e11))
     }
 
     /// Brings the task to where it should be: its owner suspended or resumed it, or the reader of its body fell behind or

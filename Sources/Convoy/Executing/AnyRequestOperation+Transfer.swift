@@ -132,7 +132,7 @@ extension AnyRequestOperation {
                 }
                 // A loader that makes tasks on its own queue may be waiting there for the file: an attempt before this one
                 // may still be writing.
-                if self.context.transport.isReentrant {
+                if self.context.transport.isReentrant, self.context.transport.pausesInPlace {
                     transmit()
                 } else {
                     self.context.taskControl.async(execute: transmit)

@@ -37,7 +37,7 @@ extension Attempt {
                 let isCut = self.core.decodesRefusals && received.asideCount > received.asideLimit
                 let error = RequestError(
                     refusal.code, refusal.message, response: head, body: try? result.get().data,
-                    underlying: isCut ? RequestError.tooLarge("its body is larger", limit: received.asideLimit) : nil,
+                    underlying: isCut ? RequestError.tooLarge("its body is larger", limit: received.asideLimit) : refusal.underlying,
                     isRetryable: refusal.isRetryable)
                 self.decide(received, error, isAnswer: true)
             }
@@ -114,8 +114,8 @@ extension Attempt {
         guard operation.attempt(number, hasWholeBodyCommitting: core.destination.isFile) else {
             return sink.discard {}
         }
-        // What waits for the disk needs no place in the network.
-        if download != nil, !DiskSync.isCrowded {
+        // A small file that waits for the disk with others needs no place in the network.
+        if download != nil, operation.progress.receivedBytes <= Download.smallBytes, !DiskSync.isCrowded {
             operation.state.withLock { $0.scheduler }?.standAside(operation)
         }
         sink.finish { result in

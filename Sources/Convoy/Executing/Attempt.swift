@@ -181,7 +181,10 @@ final class Attempt: TransportClient {
         switch answer {
         case .body, .isWhole: return (answer, nil)
         case .refused: return (answer, refusal)
-        case .lie(let reason, _): return (answer, refusal ?? RequestError(.badResponse, reason, response: head))
+        case .lie(let reason, _):
+            return (
+                answer, refusal ?? RequestError(.badResponse, reason, response: head, underlying: UnexpectedRange())
+            )
         }
     }
 

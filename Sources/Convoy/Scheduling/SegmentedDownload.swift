@@ -48,7 +48,13 @@ public final class SegmentedDownload: Sendable {
     ) {
         self.manager = manager
         // For all segments together.
-        self.request = request.sharingRateLimit(on: manager.configuration.clock)
+        var request = request.sharingRateLimit(on: manager.configuration.clock)
+        if let deadline = request.core.policies.deadline {
+            // One for all: each request would begin to count anew.
+            let end = manager.configuration.clock.now + min(deadline, .seconds(1_000_000_000))
+            request.core.policies.inheritedDeadline = min(end, request.core.policies.inheritedDeadline ?? end)
+        }
+        self.request = request
         self.plan = plan
         self.mirrors = mirrors
         self.count = min(max(1, count), 64)
@@ -96,17 +102,18 @@ public final class SegmentedDownload: Sendable {
         }
         do throws(RequestError) {
             if let defect = defect { throw RequestError(.invalidRequest, "nothing was sent: \(defect)") }
-            let prepared = try PreparedRequest(request.core, baseURL: manager.configuration.baseURL)
+            let prepared = try prepared.get()
             if case .isThere(let file) = try await begin(prepared) {
                 return .success(response(file, ResponseHead(statusCode: 304, url: prepared.url), prepared))
             }
-            let (head, server) = try await probe()
+            guard let (head, server) = try await probe() else { return await inOnePiece() }
             let segments = try await onQueue { download throws(RequestError) in
-                try download.beginSegments(head, of: prepared, count: self.count)
+                try download.beginSegments(head, count: self.count, hasMirrors: !self.mirrors.isEmpty)
             }
             guard let segments else { return await inOnePiece() }
             if let error = await fetch(segments, of: server) {
-                if error.code == .badResponse { return await inOnePiece() }
+                // The server has another version, or no ranges.
+                if error.underlying is UnexpectedRange { return await inOnePiece() }
                 throw error
             }
             do throws(RequestError) {
@@ -120,6 +127,14 @@ public final class SegmentedDownload: Sendable {
         } catch {
             await close()
             return .failure(error.with(request.core.summary))
+        }
+    }
+
+    private var prepared: Result<PreparedRequest, RequestError> {
+        do throws(RequestError) {
+            return .success(try PreparedRequest(request.core, baseURL: manager.configuration.baseURL))
+        } catch {
+            return .failure(error)
         }
     }
 
@@ -139,22 +154,34 @@ public final class SegmentedDownload: Sendable {
 
     private func core(at server: URL?) -> RequestCore {
         var core = request.core
-        if let server { (core.url, core.query) = (server, []) }
+        if let server {
+            (core.url, core.query) = (server, [])
+            // Secrets go to no other origin.
+            if (try? server.origin.get()) != (try? prepared.get().hostKey) {
+                core.headerFields.removeAll { $0.isSecret || $0.name.equalsIgnoringCase("Host") }
+            }
+        }
         core.decodesAtOnce = true
         return core
     }
 
     /// Asks for the first byte, and so for length and version, until a server answers.
-    private func probe() async throws(RequestError) -> (ResponseHead, server: Int) {
+    ///
+    /// - Returns: nil when none can be asked for a range.
+    private func probe() async throws(RequestError) -> (ResponseHead, server: Int)? {
         var last: RequestError?
         for (index, server) in servers.enumerated() {
             var core = core(at: server)
             core.headerFields["Range"] = "bytes=0-0"
             core.headerFields["Accept-Encoding"] = "identity"
-            core.destination = .nowhere
+            core.acceptableStatusCodes = .successful
+            core.acceptableContentTypes = .any
+            // Who sends the whole is not listened to.
+            (core.destination, core.maximumBodyBytes) = (.memory, 1)
             do throws(RequestError) {
                 return (try await send(Request<Void>(core: core) { _, _ in }).head, index)
             } catch {
+                if error.code == .bodyTooLarge || error.code == .unacceptableStatus { return nil }
                 last = error
                 if error.code == .cancelled { break }
             }
@@ -163,8 +190,12 @@ public final class SegmentedDownload: Sendable {
     }
 
     private func begin(_ prepared: PreparedRequest) async throws(RequestError) -> DownloadBeginning {
-        let result = await withCheckedContinuation { continuation in
-            download.begin(prepared, asksForWhole: false) { continuation.resume(returning: $0) }
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                download.begin(prepared, asksForWhole: false) { continuation.resume(returning: $0) }
+            }
+        } onCancel: {
+            download.stop()
         }
         return try result.get()
     }

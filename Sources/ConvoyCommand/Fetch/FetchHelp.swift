@@ -21,8 +21,9 @@ extension HelpText {
         \(FetchOptions.jobsRange.upperBound) (default \(FetchOptions.defaultJobs))
               --per-host N      of them to one host, in the same range (default \(FetchOptions.defaultPerHost))
               --segments N      ranges of one file fetched at once, \(FetchOptions.segmentsRange.lowerBound) to \
-        \(FetchOptions.segmentsRange.upperBound) (default 1); --jobs counts
-                                files then; for files of 2 MiB or more from servers that can be asked for ranges
+        \(FetchOptions.segmentsRange.upperBound) (default 1); --jobs and
+                                --per-host count files then, and "attempts" is not told; for files of 2 MiB or more from
+                                servers that can be asked for ranges
               --retries N       attempts after the first, \(FetchOptions.retriesRange.lowerBound) to \
         \(FetchOptions.retriesRange.upperBound) (default \(FetchOptions.defaultRetries)): see "Retries and redirects"
               --deadline SEC    seconds for each URL from its turn on, everything included, such as 30 or 2.5 (default: no

@@ -66,8 +66,8 @@ struct FetchRun {
 
     func makeManager(monitor: any EventMonitor) -> RequestManager {
         var configuration = RequestManager.Configuration(
-            maxConcurrentOperationCount: options.jobs * options.segments,
-            maxConcurrentPerHost: options.perHost * options.segments,
+            maxConcurrentOperationCount: min(options.jobs * options.segments, FetchOptions.jobsRange.upperBound),
+            maxConcurrentPerHost: min(options.perHost * options.segments, FetchOptions.jobsRange.upperBound),
             transport: options.transport)
         configuration.retries = RetryPolicy(maximumRetries: options.retries)
         // The number of jobs is the limit: files are few, and whoever fetches them wants them all.

@@ -157,6 +157,62 @@ import Testing
         #expect(try directory.entries == [])
     }
 
+    /// Rule 18: what is for one server is for no other.
+    @Test func secretsStayWithTheFirstServer() async throws {
+        let server = StubServer { FileVersion(Self.content).answer($0) }
+        let mirror = try #require(URL(string: "http://b/file"))
+        let request = Request.stub("file", host: "a").bearer("s3cret").header("X-Plain", "1")
+        _ = try await server.manager().downloadInSegments(
+            request, to: target, segments: 4, mirrors: [mirror], verifying: Self.digest
+        ).file()
+        for exchange in server.exchanges.events {
+            let isFirst = exchange.request.url.host() == "a"
+            #expect(exchange.request.headerFields.contains("Authorization") == isFirst)
+            #expect(exchange.request.headerFields["X-Plain"] == "1")
+        }
+    }
+
+    /// What mirrors have sent is of nobody knows which version.
+    @Test func bytesOfMirrorsAreContinuedWithADigestOnly() async throws {
+        let mirror = try #require(URL(string: "http://b/file"))
+        let failing = StubServer { exchange in
+            let isProbe = exchange.request.headerFields["Range"] == "bytes=0-0"
+            FileVersion(Self.content).answer(
+                exchange, sending: isProbe ? .max : 2_000_000, thenFailing: isProbe ? nil : .cut)
+        }
+        let first = failing.manager(1).downloadInSegments(
+            .stub("file", host: "a"), to: target, segments: 2, mirrors: [mirror], verifying: Self.digest)
+        #expect(await error(of: first)?.code == .connectionLost)
+        let server = StubServer { FileVersion(Self.content).answer($0) }
+        let request = Request.stub("file", host: "a").saved(to: target)
+        _ = try await Sending(request, over: server.transport).response()
+        #expect(ranges(server) == ["whole"])
+        try expectTarget()
+    }
+
+    /// Who ignores ranges is asked for the whole once only.
+    @Test func probeDoesNotListenToTheWhole() async throws {
+        let server = StubServer.held()
+        let download = server.manager().downloadInSegments(.stub("file"), to: target)
+        let probe = await server.exchanges.wait()[0]
+        probe.respond(ResponseHead(statusCode: 200, expectedBytes: 5_000_000))
+        let second = await server.exchanges.wait(count: 2)[1]
+        #expect(second.request.headerFields["Range"] == nil)
+        FileVersion(Self.content).answer(second)
+        _ = try await download.file()
+        try expectTarget()
+    }
+
+    @Test(arguments: [400, 403, 405, 416, 501]) func serverThatRefusesRangesIsAskedForTheWhole(status: Int) async throws
+    {
+        let server = StubServer { exchange in
+            guard exchange.request.headerFields["Range"] == nil else { return exchange.answer(status) }
+            FileVersion(Self.content).answer(exchange)
+        }
+        _ = try await server.manager().downloadInSegments(.stub("file"), to: target).file()
+        try expectTarget()
+    }
+
     @Test func mirrorsNeedADigest() async throws {
         let server = StubServer()
         let mirror = try #require(URL(string: "http://b/file"))

@@ -10,41 +10,50 @@ extension Download {
 
     func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
         guard let part else { return }
-        hasBegunBody = true
         switch answer {
         case .body(0, let total):
+            hasBegunBody = true
             try clear()
             totalBytes = total
             if case .directory = plan.target, plan.existing == .fail {
                 let name = plan.fileName(head, of: request)
                 if plan.exists(name) { throw plan.existsAlready(name) }
             }
-            record = isContinuable ? Self.makeRecord(head, of: request, totalBytes: total) : nil
+            record = isContinuable ? makeRecord(head, of: request, totalBytes: total) : nil
             try checkSpace(total)
             if total ?? .max > Self.smallBytes { try saveRecord(synchronized: false) }
         case .body(let offset, let total):
             guard part.byteCount >= offset else {
                 throw .file("is shorter than it was: it was changed meanwhile, try again", part.path, EIO)
             }
+            try takeFound(offset)
             try part.truncate(to: offset)
             totalBytes = total
             record?.totalBytes = total
             try checkSpace(total.map { $0 - offset })
-        case .isWhole: totalBytes = part.byteCount
+        case .isWhole(let byteCount):
+            try takeFound(byteCount)
+            totalBytes = byteCount
         case .lie, .refused: break
         }
-        expected = plan.digest ?? (head.isEncoded ? nil : head.headerFields.representationDigest)
+        expected = plan.digest
+        // A 416 tells the digest of its own body.
+        if expected == nil, !head.isEncoded, head.statusCode != 416 {
+            expected = head.headerFields.representationDigest
+        }
         try catchUp()
     }
 
-    static func makeRecord(
+    private func makeRecord(
         _ head: ResponseHead, of request: PreparedRequest, totalBytes: Int64?
     ) -> ResumeRecord? {
         guard head.statusCode == 200, !head.isEncoded,
             head.headerFields["Accept-Ranges"]?.lowercased() != "none", let validator = Validator(of: head, now: Date())
         else { return nil }
-        return ResumeRecord(
-            key: request.downloadKey, validator: validator, totalBytes: totalBytes, boot: Boot.name)
+        var record = ResumeRecord(key: key, validator: validator, totalBytes: totalBytes, boot: Boot.name)
+        // The answer that says that nothing is missing proposes no name.
+        if case .directory = plan.target { record.name = plan.fileName(head, of: request) }
+        return record
     }
 
     func checkSpace(_ missing: Int64?) throws(RequestError) {
@@ -82,11 +91,34 @@ extension Download {
 
     /// From here on not even a system that stops loses what is there.
     func checkpoint() throws(RequestError) {
-        guard let part, record != nil else { return }
-        try part.synchronize()
+        guard record != nil else { return }
+        try synchronize()
+        guard let part else { return }
         record?.syncedBytes = part.byteCount
         lastCheckpoint = (part.byteCount, .now)
         try saveRecord(synchronized: true)
+    }
+
+    /// Has the bytes on the disk; what could not be brought there counts no more.
+    ///
+    /// A system that failed to write says so once: after that it takes what it has in memory for written.
+    func synchronize() throws(RequestError) {
+        do throws(RequestError) { try part?.synchronize() } catch {
+            distrustUnsynced()
+            throw error
+        }
+    }
+
+    /// Counts only what had been brought to the disk before.
+    func distrustUnsynced() {
+        digest = nil
+        if isSegmented {
+            (segments.there, segments.segments) = (segments.syncedRanges, [])
+            return
+        }
+        let synced = record?.syncedBytes ?? 0
+        if synced == 0 { record = nil }
+        try? part?.truncate(to: synced)
     }
 
     func saveRecord(synchronized: Bool) throws(RequestError) {
@@ -100,7 +132,11 @@ extension Download {
     /// Throws away what is there.
     func clear() throws(RequestError) {
         // The record first: it must not be there with other bytes.
-        if part?.wasThere == true || isRecordSaved { resumeFile?.remove() }
+        if part?.wasThere == true || isRecordSaved {
+            resumeFile?.remove()
+            // It must not come back when the system stops, beside bytes of another version.
+            PartFile.synchronize(directory: plan.directory.path)
+        }
         (record, isRecordSaved, digest, lastCheckpoint) = (nil, false, nil, (0, .now))
         segments = SegmentTable()
         try part?.truncate(to: 0)

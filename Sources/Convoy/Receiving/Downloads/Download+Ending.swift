@@ -35,16 +35,24 @@ extension Download {
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
     ) {
         guard let part else { return completion(.failure(.file("is closed", plan.directory.path, EBADF))) }
+        let isSynced = Locked(false)
         let place: @Sendable () -> Result<URL, RequestError> = {
+            isSynced.withLock { $0 = true }
             do throws(RequestError) { return .success(try self.place(head, of: request)) } catch {
                 return .failure(error)
             }
         }
         // A large one goes to the disk by itself, a small one with others.
         guard part.byteCount - lastCheckpoint.byteCount > Self.smallBytes else {
-            return part.commit(place, completion)
+            return part.commit(place) { result in
+                guard case .failure = result, !isSynced.withLock({ $0 }) else { return completion(result) }
+                self.queue.async {
+                    self.distrustUnsynced()
+                    completion(result)
+                }
+            }
         }
-        do throws(RequestError) { try part.synchronize() } catch { return completion(.failure(error)) }
+        do throws(RequestError) { try synchronize() } catch { return completion(.failure(error)) }
         let result = place()
         PartFile.synchronize(directory: plan.directory.path)
         completion(result)
@@ -52,12 +60,15 @@ extension Download {
 
     private func place(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
         guard let part else { throw .file("is closed", plan.directory.path, EBADF) }
-        var name = stem
-        if case .directory = plan.target { name = plan.fileName(head, of: request) }
-        let base = name
+        var (name, base, number) = (stem, plan.partStem(request), stemNumber)
+        if case .directory = plan.target {
+            let proposed = head.headerFields.proposedFileName == nil ? record?.name : nil
+            name = proposed ?? plan.fileName(head, of: request)
+            (base, number) = (name, 0)
+        }
         // One that is there and has another digest is no reason to skip.
         let replaces = plan.existing == .overwrite || plan.existing == .skip && plan.digest != nil
-        var number = 0
+        try part.setFinalPermissions()
         while try !part.rename(to: plan.directory.path + "/" + name, replaces: replaces) {
             switch plan.existing {
             case .overwrite, .fail: throw plan.existsAlready(name)
@@ -99,6 +110,7 @@ extension Download {
         }
         // What was found and not touched is somebody else's.
         if !hasBegunBody, part.wasThere { return }
+        if isSegmented, segments.byteCount == 0 { record = nil }
         if record != nil, part.byteCount > 0, (try? saveRecord(synchronized: false)) != nil { return }
         // On a full disk the record of before has to do.
         if record != nil, isRecordSaved, part.byteCount > 0 { return }

@@ -14,7 +14,7 @@ extension Download {
     ///   not worth it.
     /// - Thread: the queue.
     func beginSegments(
-        _ head: ResponseHead, of request: PreparedRequest, count: Int
+        _ head: ResponseHead, count: Int, hasMirrors: Bool
     ) throws(RequestError) -> [FileSegment]? {
         guard let part, head.statusCode == 206, !head.isEncoded,
             let field = head.headerFields["Content-Range"], let content = ContentRange(field),
@@ -23,8 +23,9 @@ extension Download {
         else { return nil }
         if record?.validator != validator || record?.totalBytes != total || part.byteCount > total {
             try clear()
-            record = ResumeRecord(key: request.downloadKey, validator: validator, totalBytes: total, boot: Boot.name)
+            record = ResumeRecord(key: key, validator: validator, totalBytes: total, boot: Boot.name)
         }
+        if hasMirrors { record?.needsDigest = true }
         hasBegunBody = true
         record?.boot = Boot.name
         totalBytes = total
@@ -58,8 +59,10 @@ extension Download {
         segments.unsyncedBytes += position - before
         noteProgress()
         if let problem { throw problem }
-        if segments.unsyncedBytes >= Self.checkpointBytes {
-            try part.synchronize()
+        let isDue = .now - lastCheckpoint.moment >= Self.checkpointInterval && segments.unsyncedBytes >= Self.smallBytes
+        if segments.unsyncedBytes >= Self.checkpointBytes || isDue {
+            try synchronize()
+            lastCheckpoint.moment = .now
             (segments.syncedRanges, segments.unsyncedBytes, segments.unsavedBytes) = (segments.ranges, 0, 0)
             try saveRecord(synchronized: true)
         } else if segments.unsavedBytes >= Self.saveBytes {
@@ -78,7 +81,9 @@ extension Download {
 }
 
 /// A segment of a file, filled by the attempts of an operation of its own.
-final class FileSegment: DownloadTarget, Sendable {
+final class FileSegment: DownloadTarget, @unchecked Sendable {
+    // @unchecked: `bodyNumber` is touched on the queue only.
+    var bodyNumber = 0
     private let download: Download
     let index: Int
     let range: Range<Int64>
@@ -145,7 +150,13 @@ final class FileSegment: DownloadTarget, Sendable {
         }
     }
 
-    func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) {}
+    /// The bytes of a body go where the body begins, wherever an earlier one has come to.
+    func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
+        guard case .body(let offset, _) = answer, let position, range.lowerBound + offset <= position else {
+            throw RequestError(.badResponse, "the answer begins behind what is there")
+        }
+        download.segments.segments[index].position = range.lowerBound + offset
+    }
     func write(_ data: Data) throws(RequestError) { try download.write(data, toSegment: index) }
 
     func verify() throws(RequestError) {

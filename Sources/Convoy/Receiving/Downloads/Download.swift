@@ -6,7 +6,8 @@ import Foundation
 /// The order of what is written is the promise: the record of other bytes goes before they do, a part is never longer
 /// than what its record speaks of, and the target gets its name when everything has been checked and synchronised.
 final class Download: DownloadTarget, @unchecked Sendable {
-    // @unchecked: everything that changes is touched on `queue` only, but for `flags`, which have a lock.
+    // @unchecked: everything that changes is touched on `queue` only, but for `flags`, which have a lock; while a file is
+    // given its name, which `DiskSync` may do, nothing else happens on `queue`.
 
     private struct Flags {
         var isStopped = false
@@ -30,6 +31,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var resumeFile: ResumeFile?
     /// The target's name; the one that was free, where existing files stay.
     var stem = ""
+    /// Its number, where the first names were taken.
+    var stemNumber = 0
     /// What the bytes of the part are of; nil when they cannot be continued.
     var record: ResumeRecord? {
         didSet { if (record == nil) != (oldValue == nil) { flags.withLock { $0.keepsPart = record != nil } } }
@@ -41,6 +44,11 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var isClosed = false
     /// Whether anything has been done to what was found.
     var hasBegunBody = false
+    /// How much of what was found can be continued.
+    var foundBytes: Int64 = 0
+    /// What the part is recognised by: where the first attempt went, whatever redirects say.
+    var key = ""
+    var bodyNumber = 0
     var totalBytes: Int64?
     var expected: FileDigest?
     var digest: RunningDigest?
@@ -84,8 +92,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     private func begin(_ request: PreparedRequest, asksForWhole: Bool) throws(RequestError) -> DownloadBeginning {
         // Its operation may have ended meanwhile.
-        guard !isClosed else { throw RequestError(.cancelled, "the download is over") }
-        flags.withLock { $0.isStopped = false }
+        guard !isClosed, !isStopped else { throw RequestError(.cancelled, "the download is over") }
         if part == nil {
             try plan.checkWritable()
             if let file = try existingFile() { return .isThere(file) }
@@ -95,9 +102,9 @@ final class Download: DownloadTarget, @unchecked Sendable {
         guard let part, isContinuable else { return .send(request, continuing: nil) }
         var request = request
         request.headerFields["Accept-Encoding"] = "identity"
-        guard let record, part.byteCount > 0, !asksForWhole else { return .send(request, continuing: nil) }
-        let point = ResumePoint(
-            byteCount: part.byteCount, validator: record.validator, totalBytes: record.totalBytes)
+        let usable = hasBegunBody ? part.byteCount : foundBytes
+        guard let record, usable > 0, !asksForWhole else { return .send(request, continuing: nil) }
+        let point = ResumePoint(byteCount: usable, validator: record.validator, totalBytes: record.totalBytes)
         point.add(to: &request.headerFields)
         return .send(request, continuing: point)
     }
@@ -108,23 +115,28 @@ final class Download: DownloadTarget, @unchecked Sendable {
             plan.exists(file.lastPathComponent)
         else { return nil }
         guard plan.existing == .skip else { throw plan.existsAlready(file.lastPathComponent) }
+        // A link to nowhere is no file.
+        var status = stat()
+        guard stat(file.path, &status) == 0 else { return nil }
         guard let wanted = plan.digest else { return file }
         return try FileDigest.ofFile(file.path, wanted.algorithm, while: { !isStopped }) == wanted
             ? file : nil
     }
 
     private func openPart(_ request: PreparedRequest) throws(RequestError) {
+        key = request.downloadKey
         let first = plan.partStem(request)
         var number = 0
         while true {
-            stem = number == 0 ? first : FileName.numbered(first, number)
+            (stem, stemNumber) = (number == 0 ? first : FileName.numbered(first, number), number)
             let path = plan.directory.path + "/" + Self.hiddenName(stem)
             do throws(RequestError) {
                 if plan.existing == .rename, case .file = plan.target, plan.exists(stem) { throw .inUse(stem) }
                 part = try PartFile.open(path + ".convoy-part", permissions: plan.permissions)
             } catch {
                 // The next name may be free.
-                guard plan.existing == .rename, error.code == .destinationInUse, number < 10_000 else { throw error }
+                guard plan.existing == .rename, error.code == .destinationInUse else { throw error }
+                guard number < 10_000 else { throw plan.existsAlready(stem) }
                 number += 1
                 continue
             }
@@ -148,7 +160,9 @@ final class Download: DownloadTarget, @unchecked Sendable {
             unlink(resumeFile.path)
             return
         }
-        guard var found = resumeFile.read(), found.key == request.downloadKey else { return }
+        guard let found = resumeFile.read(), found.key == key, found.needsDigest != true || plan.digest != nil else {
+            return
+        }
         let ranges = found.usableRanges(ofPart: part.byteCount, boot: Boot.name)
         let lasting = found.usableRanges(ofPart: part.byteCount, boot: nil)
         if isSegmented {
@@ -157,16 +171,22 @@ final class Download: DownloadTarget, @unchecked Sendable {
             return
         }
         guard let first = ranges.first, first.lowerBound == 0 else { return }
-        let usable = first.upperBound
+        (record, isRecordSaved, foundBytes) = (found, true, first.upperBound)
+        let lastingBytes = lasting.first.map { $0.lowerBound == 0 ? min(foundBytes, $0.upperBound) : 0 } ?? 0
+        lastCheckpoint = (lastingBytes, .now)
+    }
+
+    /// Cuts off what is not continued; from now on the length of the part counts.
+    ///
+    /// Not before an answer says that it is continued: until then other ranges of it may be of use.
+    func takeFound(_ byteCount: Int64) throws(RequestError) {
+        guard !hasBegunBody, let part, var found = record else { return }
         hasBegunBody = true
-        try part.truncate(to: usable)
-        if found.boot != Boot.name || found.ranges != nil {
-            // Before anything is appended: from now on the length of the part counts.
-            found.syncedBytes = lasting.first.map { $0.lowerBound == 0 ? min(usable, $0.upperBound) : 0 } ?? 0
-            (found.boot, found.ranges, found.syncedRanges) = (Boot.name, nil, nil)
-            try resumeFile.write(found, synchronized: false)
-        }
-        (record, isRecordSaved) = (found, true)
-        lastCheckpoint = (usable, .now)
+        try part.truncate(to: byteCount)
+        guard found.boot != Boot.name || found.ranges != nil else { return }
+        found.syncedBytes = lastCheckpoint.byteCount
+        (found.boot, found.ranges, found.syncedRanges) = (Boot.name, nil, nil)
+        record = found
+        try resumeFile?.write(found, synchronized: false)
     }
 }

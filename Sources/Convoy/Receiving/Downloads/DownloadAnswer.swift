@@ -37,7 +37,7 @@ enum DownloadAnswer: Hashable, Sendable {
     init(_ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool) {
         switch (head.statusCode, point) {
         case (206, let point?):
-            self = Self.partial(head, continuing: point)
+            self = isRefused ? .refused : Self.partial(head, continuing: point)
         case (416, let point?):
             self = Self.unsatisfied(head, continuing: point)
         case (206, nil) where !asksForRange && !isRefused:
@@ -64,8 +64,8 @@ enum DownloadAnswer: Hashable, Sendable {
         if let total = content.totalBytes, let expected = point.totalBytes, total != expected {
             return lie("the server sent a range of \(total) bytes, where the whole had \(expected)")
         }
-        if let expected = head.expectedBytes, expected != Int64(range.count) {
-            return lie("the server announced \(expected) bytes for a range of \(range.count)")
+        if let expected = head.expectedBytes, expected != range.count64 {
+            return lie("the server announced \(expected) bytes for a range of \(range.count64)")
         }
         guard point.validator?.contradicts(head) != true else {
             return lie("the server sent a range of another version")
@@ -105,3 +105,6 @@ extension ResponseHead {
         headerFields.values(of: "Content-Encoding").contains { !$0.isEmpty && $0.lowercased() != "identity" }
     }
 }
+
+/// An answer that is not of the range that was asked for, or not of that version.
+struct UnexpectedRange: Error {}

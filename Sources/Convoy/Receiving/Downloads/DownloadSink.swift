@@ -12,6 +12,8 @@ final class DownloadSink: BodySink {
         var isWriting = false
         /// Nothing is written any more: it failed.
         var hasFailed = false
+        /// Which of the bodies that the download was sent this one is.
+        var bodyNumber = 0
     }
 
     private let download: any DownloadTarget
@@ -30,7 +32,11 @@ final class DownloadSink: BodySink {
         self.head = head
         self.request = request
         self.calls = calls
-        perform { download throws(RequestError) in try download.beginBody(answer, head, of: request) }
+        perform { download throws(RequestError) in
+            download.bodyNumber += 1
+            self.state.withLock { $0.bodyNumber = download.bodyNumber }
+            try download.beginBody(answer, head, of: request)
+        }
     }
 
     var isHeld: Bool { state.withLock { $0.backlog.isHeld } }
@@ -72,18 +78,10 @@ final class DownloadSink: BodySink {
 
     /// What has come is written: it need not be asked for again.
     func discard(_ completion: @escaping @Sendable () -> Void) {
-        download.stop()
-        let rest: @Sendable () -> Void = {
+        // Never waited for: this may be that queue.
+        download.queue.async {
             _ = self.writeWaiting()
             self.state.withLock { $0.hasFailed = true }
-        }
-        if calls.canHold {
-            download.queue.async {
-                rest()
-                completion()
-            }
-        } else {
-            download.queue.sync(execute: rest)
             completion()
         }
     }
@@ -116,6 +114,8 @@ final class DownloadSink: BodySink {
                 return state.hasFailed ? [] : state.waiting
             }
             if pieces.isEmpty { return nil }
+            // What was written late, behind the beginning of another body, would land in the wrong place.
+            guard state.withLock({ $0.bodyNumber }) == download.bodyNumber else { continue }
             for piece in pieces {
                 do throws(RequestError) { try download.write(piece) } catch { return fails() ? error : nil }
                 if state.withLock({ $0.backlog.remove(piece.count) }) { calls.caughtUp() }

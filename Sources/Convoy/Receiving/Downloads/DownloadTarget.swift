@@ -5,6 +5,8 @@ import Foundation
 protocol DownloadTarget: AnyObject, Sendable {
     /// Where the disk is used; it may block there.
     var queue: DispatchQueue { get }
+    /// How many bodies have begun; on the queue.
+    var bodyNumber: Int { get set }
     /// Whether what has come can be continued by another attempt.
     var keepsPart: Bool { get }
 
@@ -30,7 +32,7 @@ protocol DownloadTarget: AnyObject, Sendable {
         _ head: ResponseHead, of request: PreparedRequest,
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void)
 
-    /// Stops what takes long; what has come may still be written.
+    /// Stops what takes long, for good; what has come may still be written.
     func stop()
     /// Lets go of it: what can be continued stays, everything else goes; then calls, on the queue.
     func close(_ completion: @escaping @Sendable () -> Void)

@@ -15,8 +15,14 @@ final class PartFile {
     /// Which file system it is on.
     private let device: dev_t
 
-    private init(path: String, descriptor: Int32, _ status: stat) {
+    /// What the file's mode is to be, where it is another than the part's; a part can be opened again by its owner.
+    private let finalPermissions: mode_t?
+
+    private init(path: String, descriptor: Int32, _ status: stat, _ permissions: mode_t) {
         (self.path, self.descriptor, device) = (path, descriptor, status.st_dev)
+        // The process's mask has had its part when the file was made.
+        let mode = status.st_mode & 0o7777
+        finalPermissions = mode & permissions == mode ? nil : mode & permissions
         byteCount = Int64(status.st_size)
         wasThere = status.st_size > 0
     }
@@ -31,8 +37,16 @@ final class PartFile {
     static func open(_ path: String, permissions: mode_t) throws(RequestError) -> PartFile {
         // Whoever had it may rename or remove it between our opening and locking it: look again, a bounded number of times.
         for _ in 0..<16 {
-            let descriptor = Foundation.open(
-                path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, permissions)
+            // What we have made is ours, whatever owner the file system gives it.
+            var isNew = true
+            var descriptor = Foundation.open(
+                path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, permissions | 0o600)
+            if descriptor < 0, errno == EEXIST {
+                isNew = false
+                descriptor = Foundation.open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+                // It went in between.
+                if descriptor < 0, errno == ENOENT { continue }
+            }
             guard descriptor >= 0 else {
                 let problem = errno
                 if problem == ELOOP || problem == ENXIO, unlink(path) == 0 { continue }
@@ -55,9 +69,10 @@ final class PartFile {
             }
             let isNamed =
                 lstat(path, &named) == 0 && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev
-            let isOurs = opened.st_mode & S_IFMT == S_IFREG && opened.st_nlink == 1 && opened.st_uid == geteuid()
+            let isOurs =
+                opened.st_mode & S_IFMT == S_IFREG && opened.st_nlink == 1 && (isNew || opened.st_uid == geteuid())
             if isNamed, isOurs {
-                return PartFile(path: path, descriptor: descriptor, opened)
+                return PartFile(path: path, descriptor: descriptor, opened, permissions)
             }
             if isNamed { unlink(path) }
             Foundation.close(descriptor)
@@ -149,6 +164,11 @@ final class PartFile {
         var status = stat()
         guard lstat(target, &status) != 0 else { return false }
         return try rename(to: target, replaces: true)
+    }
+
+    func setFinalPermissions() throws(RequestError) {
+        guard let finalPermissions, fchmod(descriptor, finalPermissions) != 0 else { return }
+        throw .file("could not be given its permissions", path, errno)
     }
 
     func remove() { unlink(path) }

@@ -49,6 +49,9 @@ struct ResumeFile {
         if problem == 0, synchronized, PartFile.synchronize(descriptor) != 0 { problem = errno }
         if close(descriptor) != 0, problem == 0 { problem = errno }
         if problem == 0, rename(new, path) != 0 { problem = errno }
+        if problem == 0, synchronized {
+            PartFile.synchronize(directory: URL(filePath: path).deletingLastPathComponent().path)
+        }
         guard problem == 0 else {
             unlink(new)
             throw .file("could not be written", path, problem)

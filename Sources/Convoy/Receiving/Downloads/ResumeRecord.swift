@@ -22,13 +22,17 @@ struct ResumeRecord: Codable, Hashable, Sendable {
     /// How much of the part has been synchronised with the disk.
     var syncedBytes: Int64 = 0
     var digest: SavedDigest?
+    /// What the file is to be called, where the server has a say in it.
+    var name: String?
+    /// Whether there are bytes of servers whose version is not known: only a digest can tell whether they fit.
+    var needsDigest: Bool?
     /// Which bytes are there, of a part that is filled in several places; nil for one that grows from its start.
     var ranges: [Range<Int64>]?
     /// Those of them that have been synchronised with the disk.
     var syncedRanges: [Range<Int64>]?
 
     private static let heading = "convoy-resume 1\n"
-    static let limitBytes = 64 << 10
+    static let limitBytes = 1 << 20
 
     init(key: String, validator: Validator, totalBytes: Int64?, boot: String?) {
         self.key = key

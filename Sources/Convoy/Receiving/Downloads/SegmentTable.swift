@@ -49,8 +49,8 @@ struct SegmentTable: Sendable {
         let missing = gaps.reduce(0) { $0 + $1.count64 }
         let size = max(smallest, 1, missing / Int64(max(1, count)) + (missing % Int64(max(1, count)) > 0 ? 1 : 0))
         segments = gaps.flatMap { gap -> [Segment] in
-            stride(from: gap.lowerBound, to: gap.upperBound, by: Int64.Stride(size)).map { start in
-                Segment(range: start..<min(start + size, gap.upperBound), position: start)
+            stride(from: gap.lowerBound, to: gap.upperBound, by: Int64.Stride(clamping: size)).map { start in
+                Segment(range: start..<start + min(size, gap.upperBound - start), position: start)
             }
         }
     }

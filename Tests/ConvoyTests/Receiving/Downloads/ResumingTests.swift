@@ -268,6 +268,77 @@ import Testing
         try expectTarget(Self.old)
     }
 
+    /// Where a download goes is where it was sent first, wherever redirects lead.
+    @Test func redirectedDownloadContinues() async throws {
+        let answer: @Sendable (StubExchange, Int) -> Void = { exchange, limit in
+            guard exchange.request.url.host() == "signed" else {
+                let location = "http://signed/file?token=\(UUID().uuidString)"
+                exchange.respond(ResponseHead(statusCode: 302, headerFields: ["Location": location]))
+                return exchange.finish()
+            }
+            FileVersion(Self.old).answer(exchange, sending: limit, thenFailing: limit < 300_000 ? .cut : nil)
+        }
+        let (cut, _) = try await download { answer($0, 100_000) }
+        #expect(cut.code == .connectionLost)
+        let (result, sent) = try await download { answer($0, 300_000) }
+        #expect(try result.get().transfer.resumedBytes == 100_000)
+        #expect(sent.last?.headerFields["Range"] == "bytes=100000-")
+        try expectTarget(Self.old)
+    }
+
+    /// No connection is kept for a suspended download; it goes on by a request of its own.
+    @Test func suspendedDownloadContinues() async throws {
+        let server = StubServer.held()
+        let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)
+        let first = await server.exchanges.wait()[0]
+        first.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: 300_000))
+        first.send(Self.old.prefix(100_000))
+        // What the head says has been noted when the bytes behind it have been written.
+        let part = directory.file(Self.part).path
+        await turns(within: .seconds(30)) { FileManager.default.contents(atPath: part)?.count == 100_000 }
+        sending.operation.suspend()
+        sending.operation.resume()
+        let exchanges = await server.exchanges.wait(count: 2)
+        #expect(exchanges[1].request.headerFields["Range"] == "bytes=100000-")
+        FileVersion(Self.old).answer(exchanges[1])
+        let response = try await sending.response()
+        #expect(response.attempts.map(\.next) == [.suspended, .outcome])
+        try expectTarget(Self.old)
+    }
+
+    /// It fails on the queue of the file, and ends the attempt from there.
+    @Test func diskThatIsTooSmallIsToldWhateverTheTransport() async throws {
+        for pausesInPlace in [true, false] {
+            let server = StubServer.held(pausesInPlace: pausesInPlace)
+            let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)
+            let exchange = await server.exchanges.wait()[0]
+            exchange.respond(
+                ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: .max))
+            let error = try await sending.error()
+            #expect(error.code == .diskFull)
+            #expect((error.underlying as? POSIXError)?.code == .ENOSPC)
+            #expect(try directory.entries == [])
+        }
+    }
+
+    @Test func transportThatAnswersAtOnceAndCannotBeHeldWillDo() async throws {
+        let server = StubServer(pausesInPlace: false) { FileVersion(Self.old).answer($0) }
+        _ = try await Sending(Request.stub("file").saved(to: target), over: server.transport).response()
+        try expectTarget(Self.old)
+    }
+
+    @Test func contentTypeOfTheRestIsCheckedToo() async throws {
+        try await leavePart()
+        let request = Request.stub("file").accepting(contentTypes: "application/zip")
+        let (result, _) = try await download(request) { exchange in
+            var version = FileVersion(Self.old)
+            version.headerFields["Content-Type"] = "text/html"
+            version.answer(exchange)
+        }
+        #expect(result.code == .unacceptableContentType)
+        try expectPart()
+    }
+
     // MARK: What is found
 
     @Test func otherURLStartsOver() async throws {

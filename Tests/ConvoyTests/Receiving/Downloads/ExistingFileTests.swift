@@ -1,0 +1,116 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// What happens when the file is there, and what files are called whose names the server gives.
+@Suite(.timeLimit(.minutes(1))) struct ExistingFileTests {
+    private let directory: TemporaryDirectory
+    private var target: URL { directory.file("a.txt") }
+    private let server = StubServer { FileVersion(Data("new".utf8)).answer($0) }
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func send(_ request: Request<URL>) async throws -> RequestOperation<URL>.Result {
+        try await Sending(request, over: server.transport).result()
+    }
+
+    private func content(_ name: String) throws -> String {
+        String(decoding: try Data(contentsOf: directory.file(name)), as: UTF8.self)
+    }
+
+    @Test func failSendsNothing() async throws {
+        try Data("old".utf8).write(to: target)
+        let result = try await send(Request.stub("x").saved(to: target, existing: .fail))
+        #expect(result.code == .destinationExists)
+        #expect(server.exchanges.count == 0)
+        #expect(try content("a.txt") == "old")
+        #expect(try directory.entries == ["a.txt"])
+    }
+
+    /// What comes while the download is under way is not replaced either.
+    @Test func failDoesNotReplaceWhatHasComeMeanwhile() async throws {
+        let held = StubServer.held()
+        let sending = Sending(Request.stub("x").saved(to: target, existing: .fail), over: held.transport)
+        let exchange = await held.exchanges.wait()[0]
+        try Data("old".utf8).write(to: target)
+        exchange.answer(200, body: Data("new".utf8))
+        #expect(try await sending.error().code == .destinationExists)
+        #expect(try content("a.txt") == "old")
+        #expect(try directory.entries == ["a.txt"])
+    }
+
+    @Test func renameTakesTheNextFreeName() async throws {
+        for name in ["a.txt", "a-1.txt"] { try Data("old".utf8).write(to: directory.file(name)) }
+        let result = try await send(Request.stub("x").saved(to: target, existing: .rename))
+        #expect(try result.get().value.lastPathComponent == "a-2.txt")
+        #expect(try content("a-2.txt") == "new")
+        #expect(try directory.entries == ["a-1.txt", "a-2.txt", "a.txt"])
+    }
+
+    @Test func renamesAtTheSameTimeTakeNamesOfTheirOwn() async throws {
+        let manager = server.manager()
+        let batch = manager.batch((0..<20).map { _ in Request.stub("x").saved(to: target, existing: .rename) })
+        let names = await batch.results.compactMap { try? $0.get().value.lastPathComponent }
+        #expect(Set(names).count == 20)
+        #expect(try directory.entries.count == 20)
+    }
+
+    @Test func skipSendsNothing() async throws {
+        try Data("old".utf8).write(to: target)
+        let response = try await send(Request.stub("x").saved(to: target, existing: .skip)).get()
+        #expect(response.value == target)
+        #expect(response.statusCode == 304)
+        #expect(response.attempts.isEmpty)
+        #expect(server.exchanges.count == 0)
+    }
+
+    @Test func skipWithADigestLooksAtTheFile() async throws {
+        let digest = FileDigest.sha256(Data("new".utf8).sha256)
+        try Data("old".utf8).write(to: target)
+        let request = Request.stub("x").saved(to: target, verifying: digest, existing: .skip)
+        #expect(try await send(request).get().statusCode == 200)
+        #expect(try content("a.txt") == "new")
+        #expect(try await send(request).get().statusCode == 304)
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test(arguments: [
+        ("attachment; filename=\"../../b.txt\"", "b.txt"), ("attachment; filename=/etc/passwd", "passwd"),
+        ("attachment; filename=\".bashrc\"", "bashrc"), ("attachment; filename*=UTF-8''%e2%82%ac.txt", "€.txt"),
+        ("attachment", "x"), ("attachment; filename=\"..\"", "download"),
+    ])
+    func serverNamesAFileInTheDirectory(field: String, name: String) async throws {
+        let server = StubServer { exchange in
+            FileVersion(Data("new".utf8), headerFields: ["Content-Disposition": field]).answer(exchange)
+        }
+        let request = Request.stub("x").saved(in: directory.url)
+        let response = try await Sending(request, over: server.transport).response()
+        #expect(response.value.lastPathComponent == name)
+        #expect(try directory.entries == [name])
+        let again = try await Sending(request, over: server.transport).response()
+        #expect(again.value.lastPathComponent == FileName.numbered(name, 1))
+    }
+
+    /// Killed before it got its name: the answer that says that nothing is missing proposes none.
+    @Test func proposedNameIsKept() async throws {
+        let fields: HeaderFields = ["Content-Disposition": "attachment; filename=report.pdf"]
+        let version = FileVersion(FileVersion.seeded(3, byteCount: 5_000), headerFields: fields)
+        let cut = StubServer { version.answer($0, thenFailing: .cut) }
+        let request = Request.stub("x").saved(in: directory.url)
+        #expect(try await Sending(request, over: cut.transport).error().code == .connectionLost)
+        let server = StubServer { exchange in
+            FileVersion(version.content).answer(exchange)
+        }
+        let response = try await Sending(request, over: server.transport).response()
+        #expect(response.statusCode == 416)
+        #expect(response.value.lastPathComponent == "report.pdf")
+    }
+
+    @Test func headOfAFileCannotBeSaved() {
+        #expect(Request<Data>.stub("x").saved(to: target).defect == nil)
+        #expect(
+            Request<Data>(core: RequestCore(method: .head, url: URL(string: "http://stub/x"))) { body, _ in body.data }
+                .saved(to: target).defect != nil)
+    }
+}

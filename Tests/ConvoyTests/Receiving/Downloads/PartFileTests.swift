@@ -1,0 +1,95 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Row 58: what lies under the name of a part, and who else wants it.
+@Suite struct PartFileTests {
+    private let directory: TemporaryDirectory
+    private var path: String { directory.file("part").path }
+    private var victim: URL { directory.file("victim") }
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func open(_ permissions: mode_t = 0o644) throws -> PartFile {
+        try PartFile.open(path, permissions: permissions)
+    }
+
+    private func fill(_ part: PartFile) throws {
+        try Data("part".utf8).withUnsafeBytes { try part.append($0) }
+    }
+
+    @Test(arguments: ["symbolic", "hard", "dangling"]) func plantedLinkIsTakenAwayNotFollowed(kind: String) throws {
+        try Data("keep".utf8).write(to: victim)
+        switch kind {
+        case "symbolic": #expect(symlink(victim.path, path) == 0)
+        case "hard": #expect(link(victim.path, path) == 0)
+        default: #expect(symlink(directory.file("nowhere").path, path) == 0)
+        }
+        let part = try open()
+        try fill(part)
+        #expect(!part.wasThere)
+        #expect(try Data(contentsOf: victim) == Data("keep".utf8))
+        #expect(try directory.entries == ["part", "victim"])
+    }
+
+    @Test func plantedPipeIsTakenAway() throws {
+        #expect(mkfifo(path, 0o600) == 0)
+        let part = try open()
+        try fill(part)
+        #expect(part.byteCount == 4)
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can give files away"))
+    func fileOfSomebodyElseIsTakenAway() throws {
+        try Data("theirs".utf8).write(to: directory.file("part"))
+        #expect(chown(path, 12_345, 12_345) == 0)
+        #expect(try !open().wasThere)
+    }
+
+    @Test func directoryInItsPlaceIsAnError() throws {
+        #expect(mkdir(path, 0o700) == 0)
+        #expect(throws: RequestError.self) { try open() }
+    }
+
+    @Test func secondOneIsToldThatItIsInUse() throws {
+        let part = try open()
+        do {
+            _ = try open()
+            Issue.record("two have it")
+        } catch { #expect((error as? RequestError)?.code == .destinationInUse) }
+        part.close()
+        _ = try open()
+    }
+
+    @Test func whatItHasStaysForTheNext() throws {
+        let part = try open()
+        try fill(part)
+        part.close()
+        let next = try open()
+        #expect(next.wasThere)
+        #expect(next.byteCount == 4)
+    }
+
+    /// It can be opened again whatever the file's mode is to be.
+    @Test(arguments: [0o400, 0o644, 0o200, 0o755] as [mode_t]) func fileGetsItsMode(mode: mode_t) throws {
+        let part = try open(mode)
+        part.close()
+        let again = try open(mode)
+        try again.setFinalPermissions()
+        #expect(try again.rename(to: victim.path, replaces: false))
+        var status = stat()
+        #expect(stat(victim.path, &status) == 0)
+        #expect(status.st_mode & 0o7777 & ~mode == 0)
+        #expect(status.st_mode & 0o400 == mode & 0o400)
+    }
+
+    @Test func fileThatMustStayStays() throws {
+        try Data("keep".utf8).write(to: victim)
+        let part = try open()
+        #expect(try !part.rename(to: victim.path, replaces: false))
+        #expect(try Data(contentsOf: victim) == Data("keep".utf8))
+        #expect(try part.rename(to: victim.path, replaces: true))
+        #expect(try Data(contentsOf: victim).isEmpty)
+    }
+}

@@ -1,0 +1,91 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct ResumeRecordTests {
+    private func record(
+        _ change: (inout ResumeRecord) -> Void = { _ in }
+    ) -> ResumeRecord {
+        var record = ResumeRecord(key: "k", validator: .entityTag("\"v\""), totalBytes: 1_000, boot: "b")
+        change(&record)
+        return record
+    }
+
+    @Test func whatWasKeptIsRead() {
+        let full = record {
+            $0.syncedBytes = 5
+            $0.digest = ResumeRecord.SavedDigest(algorithm: .sha256, state: Data([1, 2]))
+            ($0.name, $0.needsDigest) = ("ü", true)
+            ($0.ranges, $0.syncedRanges) = ([0..<5, 7..<9], [0..<5])
+        }
+        #expect(ResumeRecord(full.data) == full)
+        #expect(ResumeRecord(record().data) == record())
+    }
+
+    @Test func whatIsCutOrDamagedIsNone() {
+        let data = record().data
+        for count in data.indices { #expect(ResumeRecord(data.prefix(count)) == nil) }
+        for index in data.indices {
+            var damaged = data
+            damaged[index] ^= 1
+            #expect(ResumeRecord(damaged) == nil)
+        }
+        #expect(ResumeRecord(data + [0x20]) == nil)
+    }
+
+    @Test func partCountsAsFarAsItIsLongInTheSameBoot() {
+        let record = record { $0.syncedBytes = 400 }
+        #expect(record.usableRanges(ofPart: 700, boot: "b") == [0..<700])
+        #expect(record.usableRanges(ofPart: 1_000, boot: "b") == [0..<1_000])
+    }
+
+    @Test(arguments: ["other", nil]) func onlyWhatWasSynchronisedCountsAfterAnotherBoot(boot: String?) {
+        let record = record { $0.syncedBytes = 400 }
+        #expect(record.usableRanges(ofPart: 700, boot: boot) == [0..<400])
+        #expect(self.record().usableRanges(ofPart: 700, boot: boot) == [])
+    }
+
+    @Test func partOfAnotherLengthThanTheRecordSpeaksOfIsNone() {
+        let record = record { $0.syncedBytes = 400 }
+        #expect(record.usableRanges(ofPart: 399, boot: "b") == [])
+        #expect(record.usableRanges(ofPart: 1_001, boot: "b") == [])
+        #expect(self.record().usableRanges(ofPart: 0, boot: "b") == [])
+        #expect(self.record { $0.syncedBytes = -1 }.usableRanges(ofPart: 9, boot: nil) == [])
+        #expect(self.record { $0.totalBytes = -1 }.usableRanges(ofPart: 9, boot: "b") == [])
+    }
+
+    @Test func rangesCountAsFarAsThePartIsLong() {
+        let record = record { ($0.ranges, $0.syncedRanges) = ([0..<100, 300..<400], [0..<50]) }
+        #expect(record.usableRanges(ofPart: 1_000, boot: "b") == [0..<100, 300..<400])
+        #expect(record.usableRanges(ofPart: 350, boot: "b") == [0..<100, 300..<350])
+        #expect(record.usableRanges(ofPart: 60, boot: "b") == [0..<60])
+        #expect(record.usableRanges(ofPart: 1_000, boot: nil) == [0..<50])
+    }
+
+    @Test(arguments: [[5..<9, 0..<3], [0..<5, 4..<9], [-5 ..< -1]] as [[Range<Int64>]])
+    func rangesThatAreInNoOrderAreNone(ranges: [Range<Int64>]) {
+        #expect(record { $0.ranges = ranges }.usableRanges(ofPart: 1_000, boot: "b") == [])
+    }
+}
+
+@Suite struct SegmentTableTests {
+    @Test func whatIsMissingIsDivided() {
+        var table = SegmentTable()
+        table.there = [0..<10, 50..<60]
+        table.divide(totalBytes: 100, into: 4, atLeast: 1)
+        #expect(table.segments.map(\.range) == [10..<30, 30..<50, 60..<80, 80..<100])
+        #expect(table.ranges == [0..<10, 50..<60])
+        table.segments[0].position = 30
+        #expect(table.ranges == [0..<30, 50..<60])
+        #expect(table.byteCount == 40)
+    }
+
+    @Test(arguments: [0, 1, 7, .max] as [Int64]) func anyLengthCanBeDivided(total: Int64) {
+        var table = SegmentTable()
+        table.divide(totalBytes: total, into: 3, atLeast: 1)
+        #expect(table.segments.reduce(0) { $0 + $1.range.count64 } == total)
+        for index in table.segments.indices { table.segments[index].position = table.segments[index].range.upperBound }
+        #expect(table.ranges == (total == 0 ? [] : [0..<total]))
+    }
+}
