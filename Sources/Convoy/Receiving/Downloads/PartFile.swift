@@ -176,6 +176,8 @@ final class PartFile {
     /// Gives the lock back.
     func close() {
         guard descriptor >= 0 else { return }
+        // A child that has been forked and has not called `exec` yet has the descriptor too: closing ours is not enough.
+        _ = flock(descriptor, LOCK_UN)
         Foundation.close(descriptor)
         descriptor = -1
     }
