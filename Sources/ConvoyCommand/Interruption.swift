@@ -8,12 +8,17 @@ import Foundation
 final class Interruption: Sendable {
     private struct State {
         var reason: ExitStatus?
+        /// When the first signal came.
+        var received: ContinuousClock.Instant?
         var stop: (@Sendable () -> Void)?
         var sources: [any DispatchSourceSignal] = []
     }
 
     /// How long a cancelled run may take to end before the process leaves without it.
     private static let patience = DispatchTimeInterval.seconds(5)
+
+    /// What comes within this time of the first signal is the same one.
+    private static let oneSignal = Duration.milliseconds(100)
 
     private let state = Locked(State())
     private let queue = DispatchQueue(label: "convoy.signals", qos: .userInteractive)
@@ -95,8 +100,14 @@ final class Interruption: Sendable {
     }
 
     /// A signal has come: the first stops the run, the second ends the process.
-    func received(_ status: ExitStatus) {
-        if reason == nil { interrupt(status) } else { leave(status) }
+    ///
+    /// Some programs (`timeout`) send one signal to the process and then to its group: that is one.
+    func received(_ status: ExitStatus, at now: ContinuousClock.Instant = .now) {
+        let first = state.withLock { state in
+            state.received = state.received ?? now
+            return state.received ?? now
+        }
+        if reason == nil { interrupt(status) } else if now - first >= Self.oneSignal { leave(status) }
     }
 }
 

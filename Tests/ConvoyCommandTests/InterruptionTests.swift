@@ -13,10 +13,14 @@ import Testing
     @Test func theFirstSignalStopsAndTheSecondLeavesAtOnce() {
         let interruption = makeInterruption()
         interruption.onStop { [stopCount] in stopCount.withLock { $0 += 1 } }
-        interruption.received(.interrupted)
+        let now = ContinuousClock.now
+        interruption.received(.interrupted, at: now)
         #expect(stopCount.withLock { $0 } == 1)
         #expect(left.withLock { $0 } == [])
-        interruption.received(.terminated)
+        // What `timeout` sends twice is one.
+        interruption.received(.interrupted, at: now + .milliseconds(99))
+        #expect(left.withLock { $0 } == [])
+        interruption.received(.terminated, at: now + .milliseconds(100))
         #expect(stopCount.withLock { $0 } == 1)
         #expect(left.withLock { $0 } == [.terminated])
         #expect(interruption.reason == .interrupted)

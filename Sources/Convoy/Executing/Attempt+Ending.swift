@@ -35,9 +35,10 @@ extension Attempt {
             guard let refusal = received.refusal else { return decide(received, nil, isAnswer: true) }
             sink.finish { result in
                 let isCut = self.core.decodesRefusals && received.asideCount > received.asideLimit
+                let cut: RequestError? = isCut ? .tooLarge("its body is larger", limit: received.asideLimit) : nil
                 let error = RequestError(
                     refusal.code, refusal.message, response: head, body: try? result.get().data,
-                    underlying: isCut ? RequestError.tooLarge("its body is larger", limit: received.asideLimit) : refusal.underlying,
+                    underlying: cut ?? refusal.underlying,
                     isRetryable: refusal.isRetryable)
                 self.decide(received, error, isAnswer: true)
             }

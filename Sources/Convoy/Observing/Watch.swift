@@ -74,7 +74,7 @@ extension AnyRequestOperation {
     /// Adds a handler for byte progress.
     ///
     /// At most one call is under way or waiting: a slow handler is not flooded, it gets the latest count. None comes after
-    /// the outcome has been delivered.
+    /// the outcome has been delivered. It is told what changes from now on: of what had come before, ask ``progress``.
     ///
     /// - Parameters:
     ///   - delivery: where to call it; as for finish handlers by default.

@@ -5,8 +5,8 @@ import Foundation
 ///
 /// For servers that give each connection only so much, and for files that several servers have. The first request asks for
 /// one byte and so learns length and version; then the segments are asked for, each with `Range` and `If-Range`. A segment
-/// that fails is asked of the next mirror; what has come stays, and the same download later, in segments or not, fetches
-/// only what is missing. A server that cannot be asked for ranges of one version, or a file under 2 MiB, is downloaded in
+/// that fails is asked of the next mirror; what has come stays, and the same download later fetches only what is missing.
+/// One without segments goes on behind the first range that is there, and fetches what lies behind again. A server that cannot be asked for ranges of one version, or a file under 2 MiB, is downloaded in
 /// one piece.
 ///
 /// ```swift

@@ -5,7 +5,7 @@ import Testing
 @testable import Convoy
 
 /// Bodies that come too slowly, in virtual time.
-@Suite(.timeLimit(.minutes(2))) struct MinimumSpeedTests {
+@Suite(.timeLimit(.minutes(5))) struct MinimumSpeedTests {
     private let server = StubServer.held()
     private let clock = VirtualClock()
     private let request = Request.stub("a").minimumSpeed(bytesPerSecond: 1_000, over: .seconds(30))

@@ -5,7 +5,7 @@ import Testing
 @testable import Convoy
 
 /// Limits of bytes a second as operations keep them, in virtual time.
-@Suite(.timeLimit(.minutes(2))) struct RateLimitingTests {
+@Suite(.timeLimit(.minutes(5))) struct RateLimitingTests {
     private let server = StubServer.held()
     private let clock = VirtualClock()
 

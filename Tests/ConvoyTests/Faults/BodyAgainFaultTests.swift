@@ -6,7 +6,7 @@ import Testing
 @testable import Convoy
 
 extension FaultsWithRepeats {
-    @Suite(.timeLimit(.minutes(2))) struct BodyAgainFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct BodyAgainFaultTests {
         private static let cuts = [ServerAct.cutBody, .resetBody, .cutChunks]
 
         private func server(_ ground: FaultGround, _ fault: ServerAct, times: Int = 2) throws -> ScriptedServer {

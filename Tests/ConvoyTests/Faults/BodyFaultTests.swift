@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    @Suite(.timeLimit(.minutes(2))) struct BodyFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct BodyFaultTests {
         /// Row 54.
         ///
         /// The rules are those of ``ResponseDecodingTests``; here the type comes in a header from a server.

@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    @Suite(.timeLimit(.minutes(2))) struct CodingFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct CodingFaultTests {
         private typealias Fixtures = CodingFixtures
 
         private static func reply(_ coding: String, _ body: Data) -> Reply {

@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    @Suite(.timeLimit(.minutes(2))) struct ConnectionFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct ConnectionFaultTests {
         /// Row 1.
         @Test(arguments: [HTTPMethod.get, .put, .post])
         func refusedConnectionIsConnectionFailed(method: HTTPMethod) async throws {

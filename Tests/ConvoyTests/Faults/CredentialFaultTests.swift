@@ -6,7 +6,7 @@ import Testing
 @testable import Convoy
 
 extension FaultsWithRepeats {
-    @Suite(.timeLimit(.minutes(2))) struct CredentialFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct CredentialFaultTests {
         /// What a server says of the credentials it wants, and how many requests that is worth: one without and at most one
         /// with them.
         private static let challenges: [(fields: [String], requests: Int)] = [

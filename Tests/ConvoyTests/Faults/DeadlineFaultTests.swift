@@ -6,7 +6,7 @@ import Testing
 @testable import Convoy
 
 extension FaultsWithRepeats {
-    @Suite(.timeLimit(.minutes(2))) struct DeadlineFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct DeadlineFaultTests {
         private static let head = Data("HTTP/1.1 200 OK\r\n".utf8)
         private static let drop = Reply.Step.pace(bytesPerSecond: 100, pieceBytes: 1)
 

@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    @Suite(.timeLimit(.minutes(2))) struct FramingFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct FramingFaultTests {
         /// Row 7.
         ///
         /// At every byte of a small head, the last line end included.

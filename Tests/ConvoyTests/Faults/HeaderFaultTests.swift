@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    @Suite(.timeLimit(.minutes(2))) struct HeaderFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct HeaderFaultTests {
         private static let ok = Data("HTTP/1.1 200 OK\r\n".utf8)
 
         /// A complete answer with these bytes among its header lines.

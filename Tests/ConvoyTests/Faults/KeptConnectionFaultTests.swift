@@ -9,7 +9,7 @@ extension FaultsWithRepeats {
     /// Each test in a process of its own: a transport that is shared closes idle connections when others use it.
     ///
     /// A stub has no connections.
-    @Suite(.timeLimit(.minutes(2))) struct KeptConnectionFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct KeptConnectionFaultTests {
         /// Row 50.
         ///
         /// Sent again at once and by itself, once: no retry of the policy's, and no wait.

@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    @Suite(.timeLimit(.minutes(2))) struct LengthFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct LengthFaultTests {
         /// A whole answer, where only the rest of another is expected: whoever takes it for his own was fooled.
         private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 

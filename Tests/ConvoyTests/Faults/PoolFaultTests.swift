@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    @Suite(.timeLimit(.minutes(2))) struct PoolFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct PoolFaultTests {
         private static let body = Reply.pattern(range: 0..<100_000)
 
         /// What the second request over a kept connection came to, and the requests of that path that the server saw.

@@ -6,7 +6,7 @@ import Testing
 @testable import Convoy
 
 extension FaultsWithRepeats {
-    @Suite(.timeLimit(.minutes(2))) struct RedirectFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct RedirectFaultTests {
         /// Row 26.
         @Test(arguments: FaultGround.all)
         func twentyFirstHopIsAnErrorThatListsAll(ground: FaultGround) async throws {

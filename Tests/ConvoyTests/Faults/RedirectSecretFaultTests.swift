@@ -6,7 +6,7 @@ import Testing
 @testable import Convoy
 
 extension FaultsWithRepeats {
-    @Suite(.timeLimit(.minutes(2))) struct RedirectSecretFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct RedirectSecretFaultTests {
         /// Where a redirect leads, seen from the first server.
         enum Elsewhere: CaseIterable {
             case port, host, both

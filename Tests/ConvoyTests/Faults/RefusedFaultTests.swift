@@ -7,7 +7,7 @@
     @testable import Convoy
 
     extension FaultsWithRepeats {
-        @Suite(.timeLimit(.minutes(2))) struct RefusedFaultTests {
+        @Suite(.timeLimit(.minutes(5))) struct RefusedFaultTests {
             /// A manager in virtual time; without a transport its requests go to a stub that is refused.
             private func server(
                 _ ground: FaultGround, unit: @escaping @Sendable () -> Double = { 0.5 }

@@ -6,7 +6,7 @@ import Testing
 @testable import Convoy
 
 extension FaultsWithRepeats {
-    @Suite(.timeLimit(.minutes(2))) struct RepeatedFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct RepeatedFaultTests {
         private static let body = Reply.pattern(range: 0..<100_000)
         private static let statuses = [408, 425, 429, 500, 502, 503, 504].map { ServerAct.answer($0, body: "sorry") }
         private static let faults = ServerAct.losses + statuses

@@ -6,7 +6,7 @@ import Testing
 @testable import Convoy
 
 extension FaultsWithRepeats {
-    @Suite(.timeLimit(.minutes(2))) struct RetryAfterFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct RetryAfterFaultTests {
         /// What the tests' clock says at the beginning.
         private static let now = "Tue, 14 Nov 2023 22:13:20 GMT"
 

@@ -7,7 +7,7 @@
     @testable import Convoy
 
     /// Where the time that passes matters, a transport of the test's own: others keep the shared one busy.
-    @Suite(.timeLimit(.minutes(2))) struct SlownessFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct SlownessFaultTests {
         private static let head = Data("HTTP/1.1 200 OK\r\n".utf8)
 
         /// Row 18.

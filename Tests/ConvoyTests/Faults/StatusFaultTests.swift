@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    @Suite(.timeLimit(.minutes(2))) struct StatusFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct StatusFaultTests {
         // MARK: Row 46
 
         /// Row 46.

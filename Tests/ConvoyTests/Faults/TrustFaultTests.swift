@@ -7,7 +7,7 @@
     @testable import Convoy
 
     extension FaultsWithRepeats {
-        @Suite(.timeLimit(.minutes(2))) struct TrustFaultTests {
+        @Suite(.timeLimit(.minutes(5))) struct TrustFaultTests {
             /// A manager that would repeat even this, were it allowed to.
             private func manager(_ transport: any Transport) -> RequestManager {
                 var configuration = RequestManager.Configuration(transport: .custom(transport))

@@ -6,7 +6,7 @@ import Testing
 @testable import Convoy
 
 extension FaultsWithRepeats {
-    @Suite(.timeLimit(.minutes(2))) struct UndecodableFaultTests {
+    @Suite(.timeLimit(.minutes(5))) struct UndecodableFaultTests {
         private struct User: Decodable, Sendable {
             var id: Int
         }

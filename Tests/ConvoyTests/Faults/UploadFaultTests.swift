@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    @Suite(.serialized, .timeLimit(.minutes(2))) struct UploadFaultTests {
+    @Suite(.serialized, .timeLimit(.minutes(5))) struct UploadFaultTests {
         // MARK: Row 48
 
         /// Row 48.

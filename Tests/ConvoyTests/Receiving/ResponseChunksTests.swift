@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-@Suite(.timeLimit(.minutes(1))) struct ResponseChunksTests {
+@Suite(.timeLimit(.minutes(5))) struct ResponseChunksTests {
     /// Begins to read from a stub; the exchange is answered by the test.
     private func begin(
         pausesInPlace: Bool = true, limit: Int64? = nil

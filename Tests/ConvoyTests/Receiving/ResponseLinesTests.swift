@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-@Suite(.timeLimit(.minutes(1))) struct ResponseLinesTests {
+@Suite(.timeLimit(.minutes(5))) struct ResponseLinesTests {
     /// What a reader has got, and how it ended.
     private func read(_ lines: ResponseLines) async -> (lines: [String], code: RequestError.Code?) {
         var read: [String] = []

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-@Suite(.timeLimit(.minutes(1))) struct ServerSentEventsTests {
+@Suite(.timeLimit(.minutes(5))) struct ServerSentEventsTests {
     private static let fields: HeaderFields = ["Content-Type": "text/event-stream; charset=utf-8"]
 
     /// What one connection brings, and whether it is lost at its end.

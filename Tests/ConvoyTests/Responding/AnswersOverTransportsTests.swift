@@ -5,7 +5,7 @@ import Testing
 @testable import Convoy
 
 /// Answers over the wire.
-@Suite(.timeLimit(.minutes(1))) struct AnswersOverTransportsTests {
+@Suite(.timeLimit(.minutes(5))) struct AnswersOverTransportsTests {
     private struct Problem: Error, Codable, Equatable {
         var title: String
     }

@@ -54,7 +54,7 @@ import Testing
     }
 
     /// Foundation traps on an operation that begins on its way into a queue.
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(5)))
     func startingByHandOnTheWayIntoTheQueueIsHarmless() async {
         let manager = StubServer().manager(queue: OperationQueue())
         for _ in 0..<300 {

@@ -244,7 +244,7 @@ import Testing
         for index in 0..<8 {
             manager.enqueue(.stub("blocking\(index)")) { _ in
                 entered.record(())
-                _ = gate.wait(timeout: .now() + 30)
+                _ = gate.wait(timeout: .now() + 180)
                 left.record(())
             }
         }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-@Suite(.timeLimit(.minutes(1))) struct SegmentedDownloadTests {
+@Suite(.timeLimit(.minutes(5))) struct SegmentedDownloadTests {
     private let directory: TemporaryDirectory
     private var target: URL { directory.file("target") }
     private static let content = FileVersion.seeded(7, byteCount: 5_000_000)

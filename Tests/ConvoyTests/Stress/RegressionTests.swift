@@ -5,7 +5,7 @@ import Testing
 @testable import Convoy
 
 /// Faults that were found by attack, each as the smallest case that showed it.
-@Suite(.timeLimit(.minutes(1))) struct RegressionTests {
+@Suite(.timeLimit(.minutes(5))) struct RegressionTests {
     /// An object that calls back from its deinit.
     private final class Caller: Sendable {
         let call: @Sendable () -> Void

@@ -24,7 +24,7 @@ struct Sending<Output: Sendable>: Sendable {
 
     /// The outcome; a second one is an issue.
     func result(sourceLocation: SourceLocation = #_sourceLocation) async throws -> RequestOperation<Output>.Result {
-        let results = await outcomes.wait(within: .seconds(30), sourceLocation: sourceLocation)
+        let results = await outcomes.wait(within: .seconds(120), sourceLocation: sourceLocation)
         #expect(results.count <= 1, "more than one outcome", sourceLocation: sourceLocation)
         return try #require(results.first, sourceLocation: sourceLocation)
     }

@@ -6,7 +6,7 @@
 
     @testable import Convoy
 
-    @Suite(.timeLimit(.minutes(2))) struct CurlRateTests {
+    @Suite(.timeLimit(.minutes(5))) struct CurlRateTests {
         @Test(arguments: [nil, "gzip"])
         func everyByteArrivesWhileItIsHeldAgainAndAgain(coding: String?) async throws {
             let server = try TestServer()

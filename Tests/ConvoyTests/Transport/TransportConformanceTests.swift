@@ -6,7 +6,7 @@ import Testing
 @testable import Convoy
 
 /// Every real transport over a real server on loopback, one server a test.
-@Suite(.timeLimit(.minutes(1))) struct TransportConformanceTests {
+@Suite(.timeLimit(.minutes(5))) struct TransportConformanceTests {
     @Test(arguments: ConformingTransport.all)
     func answerHasStatusFieldsAndBody(_ subject: ConformingTransport) async throws {
         let server = try TestServer()

@@ -9,7 +9,7 @@ import Testing
 #endif
 
 /// The contract of `Transport`, without an operation: the real transports and the stub answer alike.
-@Suite(.timeLimit(.minutes(1))) struct TransportContractTests {
+@Suite(.timeLimit(.minutes(5))) struct TransportContractTests {
     private static let stub = ConformingTransport(
         name: "stub",
         transport: StubTransport { exchange in

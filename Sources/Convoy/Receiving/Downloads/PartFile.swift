@@ -50,13 +50,16 @@ final class PartFile {
             guard descriptor >= 0 else {
                 let problem = errno
                 if problem == ELOOP || problem == ENXIO, unlink(path) == 0 { continue }
-                guard problem == ENOENT || problem == ENOTDIR else {
+                let directory = URL(filePath: path).deletingLastPathComponent().path
+                let isThere = access(directory, F_OK) == 0
+                guard problem == ENOTDIR || problem == ENOENT && !isThere else {
                     throw .file("could not be created", path, problem)
                 }
-                let directory = URL(filePath: path).deletingLastPathComponent().path
                 throw RequestError(
                     .destinationUnwritable,
-                    "nothing was sent: the directory \(directory) does not exist; make it first",
+                    isThere
+                        ? "nothing was sent: \(directory) is not a directory"
+                        : "nothing was sent: the directory \(directory) does not exist; make it first",
                     underlying: POSIXError(POSIXErrorCode(rawValue: problem) ?? .ENOENT))
             }
             var (opened, named) = (stat(), stat())

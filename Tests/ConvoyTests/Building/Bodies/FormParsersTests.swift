@@ -6,7 +6,7 @@
     @testable import Convoy
 
     /// Forms as Python's `email` package sees them, which has never heard of this library.
-    @Suite(.timeLimit(.minutes(1))) struct FormParsersTests {
+    @Suite(.timeLimit(.minutes(5))) struct FormParsersTests {
         private static let program = """
             import base64, email.message, email.parser, json, sys
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Convoy
 
-@Suite(.timeLimit(.minutes(1))) struct DownloadSinkTests {
+@Suite(.timeLimit(.minutes(5))) struct DownloadSinkTests {
     private let directory: TemporaryDirectory
     private var target: URL { directory.file("target") }
 

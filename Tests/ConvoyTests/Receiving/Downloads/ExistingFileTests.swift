@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 /// What happens when the file is there, and what files are called whose names the server gives.
-@Suite(.timeLimit(.minutes(1))) struct ExistingFileTests {
+@Suite(.timeLimit(.minutes(5))) struct ExistingFileTests {
     private let directory: TemporaryDirectory
     private var target: URL { directory.file("a.txt") }
     private let server = StubServer { FileVersion(Data("new".utf8)).answer($0) }

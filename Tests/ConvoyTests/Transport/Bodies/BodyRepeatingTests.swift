@@ -5,7 +5,7 @@ import Testing
 @testable import Convoy
 
 /// Bodies that are sent a second time, or cannot be.
-@Suite(.timeLimit(.minutes(2))) struct BodyRepeatingTests {
+@Suite(.timeLimit(.minutes(5))) struct BodyRepeatingTests {
     private static let body = Data.patterned(300_001)
     private static let atOnce = RetryPolicy(maximumRetries: 2, baseDelay: .nanoseconds(1))
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Convoy
 
 /// Every kind of body over every transport.
-@Suite(.timeLimit(.minutes(2))) struct BodySendingTests {
+@Suite(.timeLimit(.minutes(5))) struct BodySendingTests {
     @Test(arguments: BodySubject.all, [0, 1, 65_535, 65_536, 65_537, 3_000_001])
     func arrivesByteForByte(_ subject: BodySubject, _ byteCount: Int) async throws {
         if byteCount > 1_000_000, subject.kind.isSlow { return }

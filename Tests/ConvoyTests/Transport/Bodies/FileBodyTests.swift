@@ -5,7 +5,7 @@ import Testing
 @testable import Convoy
 
 /// Files as bodies and as parts of forms, and forms on the wire.
-@Suite(.timeLimit(.minutes(2))) struct FileBodyTests {
+@Suite(.timeLimit(.minutes(5))) struct FileBodyTests {
     /// Alone, or between fields of a form.
     enum Place: CaseIterable {
         case alone, inForm

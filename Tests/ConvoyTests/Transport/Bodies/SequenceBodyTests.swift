@@ -6,7 +6,7 @@
     @testable import Convoy
 
     /// Bodies that come when they come: libcurl's alone, because URLSession on Linux cannot wait.
-    @Suite(.timeLimit(.minutes(2))) struct SequenceBodyTests {
+    @Suite(.timeLimit(.minutes(5))) struct SequenceBodyTests {
         private struct Failure: Error, Equatable {}
 
         @Test(arguments: [0, 1, 40_000, 3_000_000], [nil, 5_000_000] as [Int64?])
