@@ -76,7 +76,7 @@ import Testing
         let child = try ConvoyProcess(["fetch", "-i", "-", "-o", target.path], input: pipe)
         try pipe.fileHandleForWriting.write(contentsOf: Data("\(server.url("/1"))\n".utf8))
         // The first request comes while the list is open still.
-        try await server.requestsReceived(count: 1, within: .seconds(30))
+        try await server.requestsReceived(count: 1, within: .seconds(120))
         try pipe.fileHandleForWriting.write(contentsOf: Data("\(server.url("/2"))".utf8))
         try pipe.fileHandleForWriting.close()
         let ending = try await child.ended()

@@ -19,7 +19,7 @@ import Testing
         try Data("old".utf8).write(to: directory.url.appending(path: "a"))
         let child = try ConvoyProcess(
             ["fetch", "-o", directory.url.path, server.url("/a").absoluteString, server.url("/b").absoluteString])
-        try await gate.reached(count: 2, within: .seconds(30))
+        try await gate.reached(count: 2, within: .seconds(120))
         child.send(signal)
         let ending = try await child.ended()
         #expect(ending.status == status)
@@ -35,7 +35,7 @@ import Testing
         let pipe = Pipe()
         let child = try ConvoyProcess(["fetch", "-i", "-", "-o", directory.url.path], input: pipe)
         try pipe.fileHandleForWriting.write(contentsOf: Data("\(server.url("/a"))\n".utf8))
-        try await server.requestsReceived(count: 1, within: .seconds(30))
+        try await server.requestsReceived(count: 1, within: .seconds(120))
         child.send(SIGINT)
         let ending = try await child.ended()
         #expect(ending.status == 130)

@@ -120,7 +120,7 @@ import Testing
                         afterBodyBytes: moment, until: gate)
                 }
                 let child = try ConvoyProcess(arguments)
-                try await gate.reached(within: .seconds(30))
+                try await gate.reached(within: .seconds(120))
                 child.send(SIGKILL)
                 _ = try await child.ended(mayBeKilled: true)
                 gate.open()

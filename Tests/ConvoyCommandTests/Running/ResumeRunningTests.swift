@@ -30,7 +30,7 @@ import Testing
                 .stalling(afterBodyBytes: 2_000_000, until: gate)
         }
         let child = try ConvoyProcess(["fetch", "-o", directory.url.path] + arguments)
-        try await gate.reached(count: fileCount, within: .seconds(30))
+        try await gate.reached(count: fileCount, within: .seconds(120))
         // The gate is where the server is; the command may be a little behind.
         for _ in 0..<3_000 where try partBytes() < Int64(fileCount) * 1_900_000 {
             try await Task.sleep(for: .milliseconds(10))
@@ -129,7 +129,7 @@ import Testing
             ["fetch", "-o", directory.url.path, url("/whole"), url("/stalls")], output: output)
         try output.fileHandleForWriting.close()
         let before = await output.text(until: "saved whole")
-        try await gate.reached(within: .seconds(30))
+        try await gate.reached(within: .seconds(120))
         child.send(SIGINT)
         let text = before + (await output.text())
         #expect(try await child.ended().status == 130)

@@ -46,7 +46,7 @@ import Testing
         }
         let child = try ConvoyProcess(
             ["fetch", "--segments=2", "-o", directory.url.path, server.url("/file").absoluteString])
-        try await gate.reached(within: .seconds(30))
+        try await gate.reached(within: .seconds(120))
         child.send(SIGINT)
         let ending = try await child.ended()
         #expect(ending.status == 130)

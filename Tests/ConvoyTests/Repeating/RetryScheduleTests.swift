@@ -140,7 +140,7 @@ import Testing
             if schedule.hasKey { request = request.idempotencyKey("key") }
             let operation = manager.enqueue(request)
             // Time moves on only when nothing else does: when it waits for another attempt, or has ended.
-            await turns(within: .seconds(40)) {
+            await turns(within: .seconds(180)) {
                 if manager.why(operation).contains(" in ") || manager.why(operation).contains("on hold") {
                     clock.advanceToNext()
                 }

@@ -109,7 +109,7 @@ import Testing
         manager.enqueue(Request.stub("c"))
         let second = await server.exchanges.wait(count: 2)[1]
         clock.advanceToNext()
-        await turns(within: .seconds(10)) { manager.operations.first.map { manager.why($0).contains("slot:") } == true }
+        await turns(within: .seconds(180)) { manager.operations.first.map { manager.why($0).contains("slot:") } == true }
         second.answer(200)
         await server.exchanges.wait(count: 3)[2].answer(200)
         await server.exchanges.wait(count: 4)[3].answer(200)
@@ -122,7 +122,7 @@ import Testing
         let manager = manager(server, clock)
         let operation = manager.enqueue(Request.stub("a"))
         // The alarm is its own when it says what it waits for.
-        await turns(within: .seconds(120)) { manager.why(operation).contains("attempt 2 in") }
+        await turns(within: .seconds(180)) { manager.why(operation).contains("attempt 2 in") }
         operation.cancel()
         await manager.drain()
         #expect(operation.error?.code == .cancelled)
@@ -190,7 +190,7 @@ import Testing
             server, clock, budget: RetryBudget(ratio: 0.1, reserve: 5, reservePerSecond: 0), limit: 4)
         let batch = manager.batch((0..<100).map { Request.stub("\($0)") })
         async let results = batch.results
-        await turns(within: .seconds(40)) {
+        await turns(within: .seconds(180)) {
             clock.advanceToNext()
             return server.exchanges.count >= 115 && manager.operations.isEmpty
         }
@@ -298,7 +298,7 @@ import Testing
             [503, 200], headerFields: ["Retry-After": value, "Date": "Tue, 14 Nov 2023 22:22:20 GMT"])
         let operation = manager(server, clock, unit: 0.5).enqueue(Request.stub("a"))
         await clock.armed.wait(count: seconds > 0 ? 2 : 1)
-        await turns(within: .seconds(40)) {
+        await turns(within: .seconds(180)) {
             clock.advanceToNext()
             return operation.isFinished
         }

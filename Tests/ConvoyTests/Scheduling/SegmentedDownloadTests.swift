@@ -233,7 +233,7 @@ import Testing
         }
         let download = server.manager().downloadInSegments(.stub("file"), to: target, segments: 2)
         _ = await server.exchanges.wait(count: 3)
-        await turns(within: .seconds(30)) { download.progress.receivedBytes == 1_000_000 }
+        await turns(within: .seconds(180)) { download.progress.receivedBytes == 1_000_000 }
         download.cancel()
         #expect(await error(of: download)?.code == .cancelled)
         #expect(try directory.entries == [".target.convoy-part", ".target.convoy-resume"])

@@ -21,7 +21,7 @@
                 let before = Resources.now
                 for _ in 0..<10 { await Self.round(server, directory) }
                 // Dispatch lets go of threads without work after some seconds.
-                await turns(within: .seconds(20)) { Resources.now.threads <= before.threads + 16 }
+                await turns(within: .seconds(180)) { Resources.now.threads <= before.threads + 16 }
                 let after = Resources.now
                 // A few connections more or less, two descriptors each, are the loader's affair; a leak would be thousands.
                 #expect(after.descriptors <= before.descriptors + 24, "\(before) \(after)")

@@ -49,7 +49,7 @@ import Testing
         private init(in directory: URL) throws {
             let output = EventLog<Data>()
             let shell = try SpawnedProcess(["sh", "-euc", Self.script], in: directory) { output.record($0) }
-            let status = shell.waitForEnd(within: .seconds(30))
+            let status = shell.waitForEnd(within: .seconds(120))
             let text = String(decoding: output.events.joined(), as: UTF8.self)
             try #require(status == 0, "the certificates could not be made: \(text)")
             func identity(_ name: String) throws -> Identity {

@@ -25,7 +25,7 @@ import Testing
                 log.append($0)
             }
             log.onHead = { [weak process] in process?.write(Data(answer.utf8)) }
-            let ports = await log.ports.wait(within: .seconds(20))
+            let ports = await log.ports.wait(within: .seconds(120))
             port = try #require(ports.first, "openssl s_server: \(log.text)")
         }
 
@@ -119,7 +119,7 @@ import Testing
                     if text.contains("OS: ") { outcomes.record(true) }
                     if text.contains("[emerg]") { outcomes.record(false) }
                 }
-                if await outcomes.wait(within: .seconds(20)).first == true {
+                if await outcomes.wait(within: .seconds(120)).first == true {
                     (self.process, self.directory, self.port) = (process, directory, port)
                     return
                 }

@@ -85,7 +85,7 @@ import Testing
             exchange.send(Self.old.prefix(100_000))
         }
         let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)
-        await turns(within: .seconds(120)) { sending.operation.progress.receivedBytes == 100_000 }
+        await turns(within: .seconds(180)) { sending.operation.progress.receivedBytes == 100_000 }
         sending.operation.cancel()
         #expect(try await sending.error().code == .cancelled)
         try expectPart()
@@ -295,7 +295,7 @@ import Testing
         first.send(Self.old.prefix(100_000))
         // What the head says has been noted when the bytes behind it have been written.
         let part = directory.file(Self.part).path
-        await turns(within: .seconds(120)) { FileManager.default.contents(atPath: part)?.count == 100_000 }
+        await turns(within: .seconds(180)) { FileManager.default.contents(atPath: part)?.count == 100_000 }
         sending.operation.suspend()
         sending.operation.resume()
         let exchanges = await server.exchanges.wait(count: 2)
