@@ -32,9 +32,7 @@ import Testing
         let child = try ConvoyProcess(["fetch", "-o", directory.url.path] + arguments)
         try await gate.reached(count: fileCount, within: .seconds(120))
         // The gate is where the server is; the command may be a little behind.
-        for _ in 0..<3_000 where try partBytes() < Int64(fileCount) * 1_900_000 {
-            try await Task.sleep(for: .milliseconds(10))
-        }
+        await turns { (try? partBytes()) ?? 0 >= Int64(fileCount) * 1_900_000 }
         child.send(signal)
         server.respond { _ in .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"") }
         return try await child.ended()

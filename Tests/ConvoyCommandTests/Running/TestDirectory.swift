@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 
 /// A directory of a test's own, removed with it.
 final class TestDirectory: Sendable {
@@ -20,5 +21,19 @@ final class TestDirectory: Sendable {
         let directory = url.appending(path: name)
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
         return directory
+    }
+}
+
+/// Waits for what no event tells: looks once a millisecond, and records an issue when it takes too long.
+func turns(within bound: Duration = .seconds(60), until isTrue: () -> Bool) async {
+    let end = ContinuousClock.now + bound
+    while !isTrue() {
+        guard .now < end else {
+            Issue.record("it did not come to pass within \(bound)")
+            return
+        }
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { continuation.resume() }
+        }
     }
 }
