@@ -1,0 +1,81 @@
+#if os(Linux)
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    /// A small file system in memory, taken away with the test.
+    private final class SmallDisk: Sendable {
+        let url: URL
+
+        init?(byteCount: Int) {
+            url = FileManager.default.temporaryDirectory.appending(
+                path: "convoy-tests-disk-\(UUID().uuidString)", directoryHint: .isDirectory)
+            guard (try? FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)) != nil,
+                mount("none", url.path, "tmpfs", 0, "size=\(byteCount)") == 0
+            else { return nil }
+        }
+
+        deinit {
+            umount2(url.path, Int32(MNT_DETACH))
+            try? FileManager.default.removeItem(at: url)
+        }
+
+        static let isPossible = SmallDisk(byteCount: 65_536) != nil
+
+        func file(_ name: String) -> URL { url.appending(path: name, directoryHint: .notDirectory) }
+        var entries: [String] {
+            get throws { try FileManager.default.contentsOfDirectory(atPath: url.path).sorted() }
+        }
+    }
+
+    /// Row 59: the disk is full on the way, at many places.
+    @Suite(.serialized, .enabled(if: SmallDisk.isPossible, "file systems cannot be mounted here"))
+    struct DiskFullTests {
+        @Test func fullDiskIsToldKeepsThePartAndLetsOthersGoOn() async throws {
+            for seed in 0..<100 as Range<UInt64> {
+                var random = SeededGenerator(seed: seed)
+                let disk = try #require(SmallDisk(byteCount: 4 << 20))
+                let version = FileVersion(
+                    .init(FileVersion.seeded(seed, byteCount: 1_000_000 + Int(random.next() % 500_000))))
+                let free = 100_000 + Int(random.next() % 800_000)
+                try Data(count: (4 << 20) - free).write(to: disk.file("ballast"))
+                // Of unknown length, so that nobody can tell before.
+                let server = StubServer { exchange in
+                    guard exchange.request.headerFields["Range"] == nil else { return version.answer(exchange) }
+                    exchange.respond(ResponseHead(statusCode: 200, headerFields: version.headerFields))
+                    for piece in version.content.pieces(of: 50_000) { exchange.send(piece) }
+                    exchange.finish()
+                }
+                let request = Request.stub("file").retries(.standard).saved(to: disk.file("target"))
+                let error = try await Sending(request, over: server.transport).error()
+                #expect(error.code == .diskFull, "seed \(seed): \(error)")
+                #expect((error.underlying as? POSIXError)?.code == .ENOSPC)
+                #expect(server.exchanges.count == 1, "it is not tried again")
+                #expect(
+                    try disk.entries == [".target.convoy-part", ".target.convoy-resume", "ballast"], "seed \(seed)")
+                // What needs no room goes on.
+                let other = try await Sending(Request.stub("other").ignoringBody(), over: server.transport).response()
+                #expect(other.statusCode == 200)
+                try FileManager.default.removeItem(at: disk.file("ballast"))
+                let there = try Data(contentsOf: disk.file(".target.convoy-part")).count
+                let response = try await Sending(request, over: server.transport).response()
+                #expect(response.transfer.resumedBytes == there, "seed \(seed)")
+                #expect(try Data(contentsOf: disk.file("target")) == version.content, "seed \(seed)")
+                #expect(try disk.entries == ["target"])
+            }
+        }
+
+        @Test func lengthThatHasNoRoomIsRefusedBeforeAnythingIsReceived() async throws {
+            let disk = try #require(SmallDisk(byteCount: 2 << 20))
+            let server = StubServer.held()
+            let sending = Sending(Request.stub("file").saved(to: disk.file("target")), over: server.transport)
+            await server.exchanges.wait()[0].respond(
+                ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: 3 << 20))
+            let error = try await sending.error()
+            #expect(error.code == .diskFull)
+            #expect(error.message.contains("3145728 bytes"))
+            #expect(try disk.entries == [])
+        }
+    }
+#endif
