@@ -46,6 +46,8 @@ extension AnyRequestOperation {
                         number: attempt.number, request: attempt.request, started: attempt.started, ended: now,
                         next: .suspended, transfer: state.progress))
                 state.transfer = nil
+                // The next attempt is not launched before this one has written its last.
+                state.isLaunching = true
                 effect = .end(transfer)
             } else if !isSuspended, state.transfer == nil, let attempt = state.machine.currentAttempt,
                 state.prepared != nil
@@ -59,11 +61,20 @@ extension AnyRequestOperation {
         scheduler?.suspensionChanged(of: self)
         switch effect {
         case .end(let transfer):
-            transfer.attempt.close()
             context.taskControl.async { transfer.task.cancel() }
+            transfer.attempt.close { self.hasEndedForSuspension() }
         case .launch(let attempt): launch(attempt)
         case .adjust: adjustTask()
         }
+    }
+
+    /// The attempt that a suspension has ended is done with its sink; it may have been resumed meanwhile.
+    private func hasEndedForSuspension() {
+        let attempt: Int? = state.withLock { state in
+            state.isLaunching = false
+            return state.isSuspended ? nil : state.machine.currentAttempt
+        }
+        if let attempt { onLane { self.launch(attempt) } }
     }
 
     /// How long the rest of the body takes at the average speed of this attempt; nil before its head, without a length,

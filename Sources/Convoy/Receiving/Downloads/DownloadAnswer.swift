@@ -70,7 +70,11 @@ enum DownloadAnswer: Hashable, Sendable {
         guard point.validator?.contradicts(head) != true else {
             return lie("the server sent a range of another version")
         }
-        return .body(from: point.byteCount, totalBytes: content.totalBytes ?? point.totalBytes)
+        // A range may be shorter than what was asked for (section 15.3.7): without a length nobody sees where the file ends.
+        guard let total = content.totalBytes ?? point.totalBytes else {
+            return lie("the server sent a range of a whole whose length nobody knows")
+        }
+        return .body(from: point.byteCount, totalBytes: total)
     }
 
     private static func unsatisfied(_ head: ResponseHead, continuing point: ResumePoint) -> DownloadAnswer {

@@ -341,6 +341,24 @@ import Testing
 
     // MARK: What is found
 
+    /// A range may be shorter than what was asked for: without a length nobody knows whether the file ends there.
+    @Test func rangeOfUnknownWholeIsNotTheEnd() async throws {
+        let (first, _) = try await download { exchange in
+            exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""]))
+            exchange.send(Self.old.prefix(100_000))
+            exchange.finish(.cut)
+        }
+        #expect(first.code == .connectionLost)
+        let (result, sent) = try await download { exchange in
+            guard exchange.request.headerFields["Range"] != nil else { return FileVersion(Self.old).answer(exchange) }
+            let fields: HeaderFields = ["ETag": "\"v1\"", "Content-Range": "bytes 100000-199999/*"]
+            FileVersion(Self.old).send(exchange, 206, fields, Self.old[100_000..<200_000])
+        }
+        _ = try result.get()
+        #expect(sent.map { $0.headerFields["Range"] } == ["bytes=100000-", nil])
+        try expectTarget(Self.old)
+    }
+
     @Test func otherURLStartsOver() async throws {
         try await leavePart()
         let (result, sent) = try await download(.stub("other")) { FileVersion(Self.new).answer($0) }
