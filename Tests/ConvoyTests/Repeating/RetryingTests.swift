@@ -109,7 +109,9 @@ import Testing
         manager.enqueue(Request.stub("c"))
         let second = await server.exchanges.wait(count: 2)[1]
         clock.advanceToNext()
-        await turns(within: .seconds(180)) { manager.operations.first.map { manager.why($0).contains("slot:") } == true }
+        await turns(within: .seconds(180)) {
+            manager.operations.first.map { manager.why($0).contains("slot:") } == true
+        }
         second.answer(200)
         await server.exchanges.wait(count: 3)[2].answer(200)
         await server.exchanges.wait(count: 4)[3].answer(200)

@@ -41,6 +41,8 @@ extension Download {
         if expected == nil, !head.isEncoded, head.statusCode != 416 {
             expected = head.headerFields.representationDigest
         }
+        // What was promised for the whole holds for what is put together of it.
+        expected = expected ?? record?.promised.flatMap { FileDigest($0) }
         try catchUp()
     }
 
@@ -51,6 +53,7 @@ extension Download {
             head.headerFields["Accept-Ranges"]?.lowercased() != "none", let validator = Validator(of: head, now: Date())
         else { return nil }
         var record = ResumeRecord(key: key, validator: validator, totalBytes: totalBytes, boot: Boot.name)
+        record.promised = head.headerFields.representationDigest?.description
         // The answer that says that nothing is missing proposes no name.
         if case .directory = plan.target { record.name = plan.fileName(head, of: request) }
         return record
@@ -114,6 +117,9 @@ extension Download {
         digest = nil
         if isSegmented {
             (segments.there, segments.segments) = (segments.syncedRanges, [])
+            // It speaks of more.
+            if isRecordSaved, part?.hasItsName == true { resumeFile?.remove() }
+            isRecordSaved = false
             return
         }
         let synced = record?.syncedBytes ?? 0
@@ -122,7 +128,9 @@ extension Download {
     }
 
     func saveRecord(synchronized: Bool) throws(RequestError) {
-        guard var record, let resumeFile else { return }
+        guard var record, let resumeFile, let part else { return }
+        // The record of another's part is the other's.
+        try part.checkName()
         if isSegmented { (record.ranges, record.syncedRanges) = (segments.ranges, segments.syncedRanges) }
         record.digest = digest.map { ResumeRecord.SavedDigest(algorithm: $0.algorithm, state: $0.savedState) }
         try resumeFile.write(record, synchronized: synchronized)
@@ -132,7 +140,7 @@ extension Download {
     /// Throws away what is there.
     func clear() throws(RequestError) {
         // The record first: it must not be there with other bytes.
-        if part?.wasThere == true || isRecordSaved {
+        if part?.wasThere == true || isRecordSaved, part?.hasItsName == true {
             resumeFile?.remove()
             // It must not come back when the system stops, beside bytes of another version.
             PartFile.synchronize(directory: plan.directory.path)

@@ -109,7 +109,7 @@ extension Download {
             self.part = nil
         }
         // What was found and not touched is somebody else's.
-        if !hasBegunBody, part.wasThere { return }
+        if !hasBegunBody && part.wasThere || !part.hasItsName { return }
         if isSegmented, segments.byteCount == 0 { record = nil }
         if record != nil, part.byteCount > 0, (try? saveRecord(synchronized: false)) != nil { return }
         // On a full disk the record of before has to do.

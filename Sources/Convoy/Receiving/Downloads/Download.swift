@@ -160,7 +160,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
             unlink(resumeFile.path)
             return
         }
-        guard let found = resumeFile.read(), found.key == key, found.needsDigest != true || plan.digest != nil else {
+        guard let found = try resumeFile.read(), found.key == key, found.needsDigest != true || plan.digest != nil
+        else {
             return
         }
         let ranges = found.usableRanges(ofPart: part.byteCount, boot: Boot.name)

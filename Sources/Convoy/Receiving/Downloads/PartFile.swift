@@ -151,6 +151,7 @@ final class PartFile {
     /// - Parameter replaces: whether a file of that name is replaced.
     /// - Returns: whether it has the name; false when there is a file of that name which must stay.
     func rename(to target: String, replaces: Bool) throws(RequestError) -> Bool {
+        try checkName()
         if replaces {
             guard Foundation.rename(path, target) == 0 else {
                 throw .file("could not be put in its place", target, errno)
@@ -174,7 +175,20 @@ final class PartFile {
         throw .file("could not be given its permissions", path, errno)
     }
 
-    func remove() { unlink(path) }
+    /// Whether what lies under the part's name is this part; somebody may have removed it, and another begun a new one.
+    var hasItsName: Bool {
+        var (opened, named) = (stat(), stat())
+        return fstat(descriptor, &opened) == 0 && lstat(path, &named) == 0 && opened.st_ino == named.st_ino
+            && opened.st_dev == named.st_dev
+    }
+
+    func checkName() throws(RequestError) {
+        guard hasItsName else {
+            throw .file("was removed or replaced while it was written", path, ENOENT)
+        }
+    }
+
+    func remove() { if hasItsName { unlink(path) } }
 
     /// Gives the lock back.
     func close() {

@@ -6,9 +6,14 @@ struct ResumeFile {
     let path: String
 
     /// The record; nil when there is none that is sound.
-    func read() -> ResumeRecord? {
+    ///
+    /// - Throws: when it cannot be told, for want of descriptors for example: the part is not thrown away for that.
+    func read() throws(RequestError) -> ResumeRecord? {
         let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
+        guard descriptor >= 0 else {
+            if errno == ENOENT || errno == ELOOP { return nil }
+            throw .file("could not be read", path, errno)
+        }
         defer { close(descriptor) }
         // One byte more than a record may have.
         var bytes = [UInt8](repeating: 0, count: ResumeRecord.limitBytes + 1)

@@ -22,6 +22,8 @@ struct ResumeRecord: Codable, Hashable, Sendable {
     /// How much of the part has been synchronised with the disk.
     var syncedBytes: Int64 = 0
     var digest: SavedDigest?
+    /// The digest that the server has promised, as ``FileDigest/description``.
+    var promised: String?
     /// What the file is to be called, where the server has a say in it.
     var name: String?
     /// Whether there are bytes of servers whose version is not known: only a digest can tell whether they fit.

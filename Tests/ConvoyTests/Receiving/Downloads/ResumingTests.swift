@@ -339,6 +339,24 @@ import Testing
         try expectPart()
     }
 
+    /// Somebody has removed the part, and another download has begun one of its own.
+    @Test func partThatWasReplacedIsNotGivenTheName() async throws {
+        let server = StubServer.held()
+        let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: 300_000))
+        exchange.send(Self.old.prefix(100_000))
+        let part = directory.file(Self.part)
+        await turns(within: .seconds(180)) { FileManager.default.contents(atPath: part.path)?.count == 100_000 }
+        try FileManager.default.removeItem(at: part)
+        try Data("another's".utf8).write(to: part)
+        exchange.send(Self.old.dropFirst(100_000))
+        exchange.finish()
+        #expect(try await sending.error().code == .destinationUnwritable)
+        #expect(try directory.entries == [Self.part])
+        #expect(try Data(contentsOf: part) == Data("another's".utf8))
+    }
+
     // MARK: What is found
 
     /// A range may be shorter than what was asked for: without a length nobody knows whether the file ends there.
@@ -466,6 +484,15 @@ import Testing
         let good = FileVersion(Self.old, headerFields: ["Repr-Digest": "sha-256=:\(right):"])
         _ = try await download { good.answer($0) }.result.get()
         try expectTarget(Self.old)
+    }
+
+    @Test func digestThatWasPromisedWithTheFirstPartIsHeldTo() async throws {
+        let wrong = Self.new.sha256.base64EncodedString()
+        try await leavePart(of: FileVersion(Self.old, headerFields: ["Repr-Digest": "sha-256=:\(wrong):"]))
+        let (result, sent) = try await download { FileVersion(Self.old).answer($0) }
+        // What was put together is not what was promised; the whole, of which nothing is promised, is taken.
+        _ = try result.get()
+        #expect(sent.map { $0.headerFields["Range"] } == ["bytes=100000-", nil])
     }
 
     @Test func badDigestIsADefect() async throws {
