@@ -1,4 +1,5 @@
 // What failed and cancelled downloads leave for the next run.
+import Convoy
 import Foundation
 
 /// How many files are kept in part, and how much of them.
@@ -24,11 +25,6 @@ struct KeptParts: Sendable, Equatable {
 ///
 /// A part without a record cannot be continued, and does not count.
 struct PartFinder: Sendable {
-    private static let partSuffix = ".convoy-part"
-    private static let recordSuffix = ".convoy-resume"
-    /// Longer names are shortened by the library, in a way of its own.
-    private static let plainNameBytes = 200
-
     let directory: String
     /// Whether the names of files are known before they are there; otherwise parts are told by their age.
     let knowsNames: Bool
@@ -37,10 +33,7 @@ struct PartFinder: Sendable {
 
     /// How much is kept of an item; nil when nothing is, or nobody can tell.
     func keptBytes(of item: FetchItem) -> Int64? {
-        guard knowsNames else { return nil }
-        guard item.fileName.utf8.count > Self.plainNameBytes else { return keptBytes(stem: "." + item.fileName)?.bytes }
-        let start = "." + String(decoding: item.fileName.utf8.prefix(160), as: UTF8.self) + "~"
-        return stems.first { $0.hasPrefix(start) }.flatMap { keptBytes(stem: $0)?.bytes }
+        knowsNames ? keptBytes(of: PartName(item.fileName))?.bytes : nil
     }
 
     /// All parts that were let go of in this run; for names that only the library knows.
@@ -48,25 +41,19 @@ struct PartFinder: Sendable {
     /// Those of another run into the same directory at the same time are among them.
     func allOfThisRun() -> KeptParts {
         var parts = KeptParts()
-        for stem in stems {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        for name in names.compactMap({ PartName(part: $0) }) {
             // File systems keep seconds only, some of them two.
-            guard let kept = keptBytes(stem: stem), kept.recorded > started.addingTimeInterval(-2) else { continue }
+            guard let kept = keptBytes(of: name), kept.recorded > started.addingTimeInterval(-2) else { continue }
             parts.add(kept.bytes)
         }
         return parts
     }
 
-    /// The names of all parts, without their suffix.
-    private var stems: [String] {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
-        return names.filter { $0.hasPrefix(".") && $0.hasSuffix(Self.partSuffix) }
-            .map { String($0.dropLast(Self.partSuffix.count)) }
-    }
-
-    private func keptBytes(stem: String) -> (bytes: Int64, recorded: Date)? {
+    private func keptBytes(of name: PartName) -> (bytes: Int64, recorded: Date)? {
         var (part, record) = (stat(), stat())
-        guard lstat("\(directory)/\(stem)\(Self.partSuffix)", &part) == 0, part.st_size > 0,
-            lstat("\(directory)/\(stem)\(Self.recordSuffix)", &record) == 0
+        guard lstat("\(directory)/\(name.part)", &part) == 0, part.st_size > 0,
+            lstat("\(directory)/\(name.record)", &record) == 0
         else { return nil }
         #if canImport(Darwin)
             let seconds = record.st_mtimespec.tv_sec

@@ -34,7 +34,7 @@ import Testing
 
     @Test func shortenedNamesAreFoundToo() throws {
         let name = String(repeating: "n", count: 220)
-        let stem = "." + String(repeating: "n", count: 160) + "~0123456789abcdef"
+        let stem = "." + String(repeating: "n", count: 160) + "~bc0edcf21a9e4b8b"
         try write(stem + ".convoy-part", byteCount: 7)
         try write(stem + ".convoy-resume", byteCount: 1)
         #expect(kept(name) == 7)

@@ -10,13 +10,6 @@ import Testing
     private let clock = VirtualClock()
     private let request = Request.stub("a").minimumSpeed(bytesPerSecond: 1_000, over: .seconds(30))
 
-    private func answered(_ number: Int = 1) async throws -> StubExchange {
-        let exchanges = await server.exchanges.wait(count: number)
-        let exchange = try #require(exchanges.count >= number ? exchanges[number - 1] : nil)
-        exchange.respond(ResponseHead(statusCode: 200, url: exchange.request.url))
-        return exchange
-    }
-
     private func advance(_ manager: RequestManager, _ time: Duration) async {
         clock.advance(by: time)
         await manager.tasksAreAdjusted()
@@ -29,7 +22,7 @@ import Testing
     @Test func tooLittleEndsItAndSaysHowMuch() async throws {
         let manager = server.manager(clock: clock)
         let operation = manager.enqueue(request)
-        let exchange = try await answered()
+        let exchange = try await server.answered()
         exchange.send(Data(count: 120))
         clock.advance(by: .seconds(30))
         let error = await error(operation)
@@ -49,7 +42,7 @@ import Testing
         let operation = manager.enqueue(request)
         await server.exchanges.wait()
         clock.advance(by: .seconds(3_600))
-        let exchange = try await answered()
+        let exchange = try await server.answered()
         for _ in 0..<3 {
             clock.advance(by: .seconds(29))
             exchange.send(Data(count: 30_000))
@@ -69,10 +62,10 @@ import Testing
     @Test func aRetryTakesOver() async throws {
         let manager = server.manager(clock: clock) { $0.retries = RetryPolicy(baseDelay: .zero) }
         let operation = manager.enqueue(request)
-        let first = try await answered(1)
+        let first = try await server.answered(1)
         first.send(Data("slow".utf8))
         clock.advance(by: .seconds(30))
-        let second = try await answered(2)
+        let second = try await server.answered(2)
         first.send(Data("late".utf8))
         second.send(Data("fast".utf8))
         second.finish()
@@ -86,11 +79,11 @@ import Testing
     @Test func theEndTakesTheAlarmWithIt() async throws {
         let manager = server.manager(clock: clock)
         let operation = manager.enqueue(request)
-        try await answered().finish()
+        try await server.answered().finish()
         _ = try await operation.response()
         #expect(!clock.advanceToNext())
         let other = manager.enqueue(request)
-        _ = try await answered(2)
+        _ = try await server.answered(2)
         other.cancel()
         await manager.drain()
         #expect(!clock.advanceToNext())
@@ -104,7 +97,7 @@ import Testing
             configuration.maximumBytesPerSecond = 1
         }
         let operation = manager.enqueue(request.maximumBytesPerSecond(1))
-        let exchange = try await answered()
+        let exchange = try await server.answered()
         exchange.send(Data(count: 1_000))
         exchange.finish()
         await judge.asked.wait()
@@ -116,7 +109,7 @@ import Testing
     @Test func suspendedDoesNotCount() async throws {
         let manager = server.manager(clock: clock)
         let operation = manager.enqueue(request)
-        _ = try await answered()
+        _ = try await server.answered()
         await advance(manager, .seconds(10))
         operation.suspend()
         await advance(manager, .zero)
@@ -136,7 +129,7 @@ import Testing
     func heldByALimitDoesNotCount(limitIsTheManagers: Bool) async throws {
         let manager = server.manager(clock: clock) { $0.maximumBytesPerSecond = limitIsTheManagers ? 100 : nil }
         let operation = manager.enqueue(limitIsTheManagers ? request : request.maximumBytesPerSecond(100))
-        let exchange = try await answered()
+        let exchange = try await server.answered()
         exchange.send(Data(count: 20_010))
         #expect(exchange.isSuspended)
         await advance(manager, .seconds(200))
@@ -151,7 +144,7 @@ import Testing
     @Test func heldByItsReaderDoesNotCount() async throws {
         let manager = server.manager(clock: clock)
         let chunks = manager.chunks(of: request.maximumBodyBytes(1_000))
-        let exchange = try await answered()
+        let exchange = try await server.answered()
         exchange.send(Data(count: 900))
         #expect(exchange.isSuspended)
         await advance(manager, .seconds(1_000))

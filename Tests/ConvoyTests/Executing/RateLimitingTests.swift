@@ -18,14 +18,6 @@ import Testing
         }
     }
 
-    /// The exchange of a request that has been answered with a head.
-    private func answered(_ number: Int = 1) async throws -> StubExchange {
-        let exchanges = await server.exchanges.wait(count: number)
-        let exchange = try #require(exchanges.count >= number ? exchanges[number - 1] : nil)
-        exchange.respond(ResponseHead(statusCode: 200, url: exchange.request.url))
-        return exchange
-    }
-
     /// Moves on, and lets tasks be resumed for which it is time.
     private func advance(_ manager: RequestManager, _ time: Duration) async {
         clock.advance(by: time)
@@ -37,7 +29,7 @@ import Testing
         let manager = manager(limitIsTheManagers ? 1_000 : nil)
         let operation = manager.enqueue(
             Request.stub("a").maximumBytesPerSecond(limitIsTheManagers ? nil : 1_000))
-        let exchange = try await answered()
+        let exchange = try await server.answered()
         exchange.send(Data(count: 100))
         #expect(!exchange.isSuspended)
         exchange.send(Data(count: 500))
@@ -61,7 +53,7 @@ import Testing
         let manager = manager(8_000)
         let operations = (0..<4).map { manager.enqueue(Request.stub("\($0)")) }
         var exchanges: [StubExchange] = []
-        for number in 1...4 { exchanges.append(try await answered(number)) }
+        for number in 1...4 { exchanges.append(try await server.answered(number)) }
         let byPath = Dictionary(uniqueKeysWithValues: exchanges.map { ($0.request.url.path, $0) })
         let start = clock.now
         while clock.elapsed < .seconds(20) {
@@ -86,7 +78,7 @@ import Testing
     @Test func cancelWhileHeldEndsAtOnce() async throws {
         let manager = manager(1)
         let operation = manager.enqueue(Request.stub("a").maximumBytesPerSecond(1))
-        let exchange = try await answered()
+        let exchange = try await server.answered()
         exchange.send(Data(count: 1_000_000))
         #expect(exchange.isSuspended)
         operation.cancel()
@@ -102,7 +94,7 @@ import Testing
     @Test func theEndTakesTheAlarmsWithIt() async throws {
         let manager = manager(1)
         let operation = manager.enqueue(Request.stub("a").maximumBytesPerSecond(1))
-        let exchange = try await answered()
+        let exchange = try await server.answered()
         exchange.send(Data(count: 10))
         exchange.finish()
         #expect(try await operation.response().value.count == 10)
@@ -113,7 +105,7 @@ import Testing
         let manager = manager()
         #expect(manager.maximumBytesPerSecond == nil)
         let operation = manager.enqueue(Request.stub("a"))
-        let exchange = try await answered()
+        let exchange = try await server.answered()
         exchange.send(Data(count: 1_000_000))
         #expect(!exchange.isSuspended)
         manager.maximumBytesPerSecond = 1_000
@@ -137,7 +129,7 @@ import Testing
     func ofTwoLimitsTheLowerIsFelt(managers: Int64, requests: Int64) async throws {
         let manager = manager(managers)
         let operation = manager.enqueue(Request.stub("a").maximumBytesPerSecond(requests))
-        let exchange = try await answered()
+        let exchange = try await server.answered()
         exchange.send(Data(count: 2_050))
         await advance(manager, .milliseconds(3_999))
         #expect(exchange.isSuspended)
@@ -151,9 +143,9 @@ import Testing
     @Test func aRequestsOwnLimitIsItsOwn() async throws {
         let manager = manager()
         let slow = manager.enqueue(Request.stub("slow").maximumBytesPerSecond(1))
-        let first = try await answered(1)
+        let first = try await server.answered(1)
         let fast = manager.enqueue(Request.stub("fast"))
-        let second = try await answered(2)
+        let second = try await server.answered(2)
         first.send(Data(count: 1_000))
         second.send(Data(count: 1_000))
         #expect(first.isSuspended && !second.isSuspended)
@@ -167,7 +159,7 @@ import Testing
         let manager = manager()
         let request = Request.stub("part").maximumBytesPerSecond(1_000).sharingRateLimit(on: clock)
         let operations = [manager.enqueue(request), manager.enqueue(request)]
-        let exchanges = [try await answered(1), try await answered(2)]
+        let exchanges = [try await server.answered(1), try await server.answered(2)]
         exchanges[0].send(Data(count: 1_100))
         exchanges[1].send(Data(count: 1_000))
         await advance(manager, .seconds(1))
@@ -183,7 +175,7 @@ import Testing
     @Test func suspendedItIsNotResumedByItsLimit() async throws {
         let manager = manager(1_000)
         let operation = manager.enqueue(Request.stub("a"))
-        let exchange = try await answered()
+        let exchange = try await server.answered()
         exchange.send(Data(count: 1_100))
         operation.suspend()
         await advance(manager, .seconds(2))
@@ -203,10 +195,10 @@ import Testing
     @Test func attemptsShareTheLimitOfTheirRequest() async throws {
         let manager = manager { $0.retries = RetryPolicy(baseDelay: .zero) }
         let operation = manager.enqueue(Request.stub("a").maximumBytesPerSecond(1_000))
-        let first = try await answered(1)
+        let first = try await server.answered(1)
         first.send(Data(count: 2_100))
         first.finish(RequestError(.connectionLost, "lost"))
-        let second = try await answered(2)
+        let second = try await server.answered(2)
         second.send(Data(count: 1_000))
         await advance(manager, .milliseconds(2_999))
         #expect(second.isSuspended)

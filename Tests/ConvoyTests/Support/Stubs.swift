@@ -1,5 +1,6 @@
 // Managers over a stub.
 import Foundation
+import Testing
 
 @testable import Convoy
 
@@ -22,6 +23,14 @@ final class StubServer: Sendable {
 
     /// A stub whose exchanges the test answers.
     static func held(pausesInPlace: Bool = true) -> StubServer { StubServer(pausesInPlace: pausesInPlace, answer: nil) }
+
+    /// The exchange with this number, from 1, after it has been answered with a head.
+    func answered(_ number: Int = 1) async throws -> StubExchange {
+        let exchanges = await exchanges.wait(count: number)
+        let exchange = try #require(exchanges.count >= number ? exchanges[number - 1] : nil)
+        exchange.respond(ResponseHead(statusCode: 200, url: exchange.request.url))
+        return exchange
+    }
 
     /// The paths asked for, in order.
     var paths: [String] { exchanges.events.map { $0.request.url.path } }

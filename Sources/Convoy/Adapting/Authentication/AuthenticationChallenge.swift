@@ -64,7 +64,7 @@ private struct ChallengeParser {
         let name = take { $0.isTokenByte }
         guard !name.isEmpty else {
             // A string that opens here may have commas.
-            if first == UInt8(ascii: "\"") { _ = takeQuotedString() }
+            if first == UInt8(ascii: "\"") { _ = bytes.quotedString(at: &position) }
             skip { $0 != UInt8(ascii: ",") }
             return .unreadable
         }
@@ -100,31 +100,11 @@ private struct ChallengeParser {
 
     /// A quoted string, or what there is up to a comma or blank: some servers do not quote what they have to.
     private mutating func takeValue() -> String? {
-        if peek == UInt8(ascii: "\"") { return takeQuotedString() }
+        if peek == UInt8(ascii: "\"") {
+            return bytes.quotedString(at: &position).map { String(decoding: $0, as: UTF8.self) }
+        }
         let text = take { !$0.isBlank && $0 != UInt8(ascii: ",") && $0 != UInt8(ascii: "\"") }
         return text.isEmpty ? nil : text
-    }
-
-    /// RFC 9110, section 5.6.4; nil when it does not end.
-    private mutating func takeQuotedString() -> String? {
-        var text: [UInt8] = []
-        var isEscaped = false
-        while position + 1 < bytes.count {
-            position += 1
-            let byte = bytes[position]
-            if isEscaped {
-                isEscaped = false
-            } else if byte == UInt8(ascii: "\"") {
-                position += 1
-                return String(decoding: text, as: UTF8.self)
-            } else if byte == UInt8(ascii: "\\") {
-                isEscaped = true
-                continue
-            }
-            text.append(byte)
-        }
-        position = bytes.count
-        return nil
     }
 
     private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }

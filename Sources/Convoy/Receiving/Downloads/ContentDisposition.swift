@@ -46,38 +46,16 @@ private struct DispositionParser {
     /// A quoted string, or what there is up to the next semicolon: many servers do not quote names with blanks.
     private mutating func takeValue() -> [UInt8] {
         while peek?.isBlank == true { position += 1 }
-        if peek == UInt8(ascii: "\"") { return takeQuotedString() ?? [] }
+        if peek == UInt8(ascii: "\"") { return bytes.quotedString(at: &position) ?? [] }
         let value = take { $0 != UInt8(ascii: ";") }
         // One that has quotes is not meant like that.
         return value.contains(UInt8(ascii: "\"")) ? [] : Array(value)
     }
 
-    /// RFC 9110, section 5.6.4; nil when it does not end.
-    private mutating func takeQuotedString() -> [UInt8]? {
-        var text: [UInt8] = []
-        var isEscaped = false
-        while position + 1 < bytes.count {
-            position += 1
-            let byte = bytes[position]
-            if isEscaped {
-                isEscaped = false
-            } else if byte == UInt8(ascii: "\"") {
-                position += 1
-                return text
-            } else if byte == UInt8(ascii: "\\") {
-                isEscaped = true
-                continue
-            }
-            text.append(byte)
-        }
-        position = bytes.count
-        return nil
-    }
-
     /// Goes to the next semicolon that is not in a quoted string.
     private mutating func skipRest() {
         while let next = peek, next != UInt8(ascii: ";") {
-            if next == UInt8(ascii: "\"") { _ = takeQuotedString() } else { position += 1 }
+            if next == UInt8(ascii: "\"") { _ = bytes.quotedString(at: &position) } else { position += 1 }
         }
     }
 

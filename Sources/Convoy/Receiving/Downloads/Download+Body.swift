@@ -79,11 +79,7 @@ extension Download {
                 data.withUnsafeBytes { digest?.update(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
             }
         }
-        let problem: RequestError? = data.withUnsafeBytes { bytes in
-            do throws(RequestError) { try part.append(bytes) } catch { return error }
-            return nil
-        }
-        if let problem { throw problem }
+        try part.append(data)
         if part.byteCount - lastCheckpoint.byteCount >= Self.checkpointBytes
             || part.byteCount - lastCheckpoint.byteCount >= Self.smallBytes
                 && .now - lastCheckpoint.moment >= Self.checkpointInterval

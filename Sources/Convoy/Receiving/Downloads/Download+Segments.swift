@@ -50,15 +50,14 @@ extension Download {
         guard position + Int64(data.count) <= segments.segments[index].range.upperBound else {
             throw RequestError(.badResponse, "the server sent more than the range that it had announced")
         }
-        let problem: RequestError? = data.withUnsafeBytes { bytes in
-            do throws(RequestError) { try part.write(bytes, at: &position) } catch { return error }
-            return nil
+        defer { noteProgress() }
+        do throws(RequestError) { try part.write(data, at: &position) } catch {
+            segments.segments[index].position = position
+            throw error
         }
         segments.segments[index].position = position
         segments.unsavedBytes += position - before
         segments.unsyncedBytes += position - before
-        noteProgress()
-        if let problem { throw problem }
         let isDue = .now - lastCheckpoint.moment >= Self.checkpointInterval && segments.unsyncedBytes >= Self.smallBytes
         if segments.unsyncedBytes >= Self.checkpointBytes || isDue {
             try synchronize()
@@ -81,9 +80,7 @@ extension Download {
 }
 
 /// A segment of a file, filled by the attempts of an operation of its own.
-final class FileSegment: DownloadTarget, @unchecked Sendable {
-    // @unchecked: `bodyNumber` is touched on the queue only.
-    var bodyNumber = 0
+final class FileSegment: DownloadTarget, Sendable {
     private let download: Download
     let index: Int
     let range: Range<Int64>

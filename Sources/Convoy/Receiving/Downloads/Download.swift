@@ -48,7 +48,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var foundBytes: Int64 = 0
     /// What the part is recognised by: where the first attempt went, whatever redirects say.
     var key = ""
-    var bodyNumber = 0
     var totalBytes: Int64?
     var expected: FileDigest?
     var digest: RunningDigest?
@@ -129,10 +128,10 @@ final class Download: DownloadTarget, @unchecked Sendable {
         var number = 0
         while true {
             (stem, stemNumber) = (number == 0 ? first : FileName.numbered(first, number), number)
-            let path = plan.directory.path + "/" + Self.hiddenName(stem)
+            let name = PartName(stem)
             do throws(RequestError) {
                 if plan.existing == .rename, case .file = plan.target, plan.exists(stem) { throw .inUse(stem) }
-                part = try PartFile.open(path + ".convoy-part", permissions: plan.permissions)
+                part = try PartFile.open(plan.directory.path + "/" + name.part, permissions: plan.permissions)
             } catch {
                 // The next name may be free.
                 guard plan.existing == .rename, error.code == .destinationInUse else { throw error }
@@ -140,16 +139,9 @@ final class Download: DownloadTarget, @unchecked Sendable {
                 number += 1
                 continue
             }
-            resumeFile = ResumeFile(path: path + ".convoy-resume")
+            resumeFile = ResumeFile(path: plan.directory.path + "/" + name.record)
             return try lookAtPart(request)
         }
-    }
-
-    /// A name that shows whose part it is, and that is not too long with what comes behind it.
-    private static func hiddenName(_ stem: String) -> String {
-        guard stem.utf8.count > 200 else { return "." + stem }
-        return "." + String(decoding: stem.utf8.prefix(160), as: UTF8.self) + "~"
-            + SHA256.digest(of: Data(stem.utf8)).hexadecimal.prefix(16)
     }
 
     /// Decides what of the part can be continued.

@@ -12,8 +12,6 @@ final class DownloadSink: BodySink {
         var isWriting = false
         /// Nothing is written any more: it failed.
         var hasFailed = false
-        /// Which of the bodies that the download was sent this one is.
-        var bodyNumber = 0
     }
 
     private let download: any DownloadTarget
@@ -32,11 +30,7 @@ final class DownloadSink: BodySink {
         self.head = head
         self.request = request
         self.calls = calls
-        perform { download throws(RequestError) in
-            download.bodyNumber += 1
-            self.state.withLock { $0.bodyNumber = download.bodyNumber }
-            try download.beginBody(answer, head, of: request)
-        }
+        perform { download throws(RequestError) in try download.beginBody(answer, head, of: request) }
     }
 
     var isHeld: Bool { state.withLock { $0.backlog.isHeld } }
@@ -114,8 +108,6 @@ final class DownloadSink: BodySink {
                 return state.hasFailed ? [] : state.waiting
             }
             if pieces.isEmpty { return nil }
-            // What was written late, behind the beginning of another body, would land in the wrong place.
-            guard state.withLock({ $0.bodyNumber }) == download.bodyNumber else { continue }
             for piece in pieces {
                 do throws(RequestError) { try download.write(piece) } catch { return fails() ? error : nil }
                 if state.withLock({ $0.backlog.remove(piece.count) }) { calls.caughtUp() }

@@ -5,8 +5,6 @@ import Foundation
 protocol DownloadTarget: AnyObject, Sendable {
     /// Where the disk is used; it may block there.
     var queue: DispatchQueue { get }
-    /// How many bodies have begun; on the queue.
-    var bodyNumber: Int { get set }
     /// Whether what has come can be continued by another attempt.
     var keepsPart: Bool { get }
 

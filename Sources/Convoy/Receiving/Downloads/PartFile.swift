@@ -88,22 +88,32 @@ final class PartFile {
         return 0
     }
 
-    /// Writes bytes to a place.
+    /// Writes bytes to a place of a file.
     ///
     /// - Parameter position: where; behind what was written afterwards, also when not everything could be.
-    func write(_ bytes: UnsafeRawBufferPointer, at position: inout Int64) throws(RequestError) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let piece = UnsafeRawBufferPointer(rebasing: rest)
-            let written = pwrite(descriptor, piece.baseAddress, piece.count, off_t(position))
-            if written > 0 {
-                rest = rest.dropFirst(written)
-                position += Int64(written)
-                byteCount = max(byteCount, position)
-            } else if written == 0 || errno != EINTR {
-                throw .file("could not be written", path, written == 0 ? ENOSPC : errno)
+    /// - Returns: 0, or the error number.
+    static func write(_ data: Data, to descriptor: Int32, at position: inout Int64) -> Int32 {
+        data.withUnsafeBytes { bytes in
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let piece = UnsafeRawBufferPointer(rebasing: rest)
+                let written = pwrite(descriptor, piece.baseAddress, piece.count, off_t(position))
+                if written > 0 {
+                    rest = rest.dropFirst(written)
+                    position += Int64(written)
+                } else if written == 0 || errno != EINTR {
+                    return written == 0 ? ENOSPC : errno
+                }
             }
+            return 0
         }
+    }
+
+    /// Writes bytes to a place; those that could be written stay when it fails, and the place is behind them.
+    func write(_ data: Data, at position: inout Int64) throws(RequestError) {
+        let problem = Self.write(data, to: descriptor, at: &position)
+        byteCount = max(byteCount, position)
+        guard problem == 0 else { throw .file("could not be written", path, problem) }
     }
 
     /// Reads bytes that are there.
@@ -118,9 +128,9 @@ final class PartFile {
     }
 
     /// Appends bytes; those that could be written stay when it fails.
-    func append(_ bytes: UnsafeRawBufferPointer) throws(RequestError) {
+    func append(_ data: Data) throws(RequestError) {
         var position = byteCount
-        try write(bytes, at: &position)
+        try write(data, at: &position)
     }
 
     /// Cuts off what is behind so many bytes, or lengthens it by a hole.

@@ -38,19 +38,8 @@ struct ResumeFile {
         if unlink(new) != 0, errno != ENOENT { throw .file("could not be removed", new, errno) }
         let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw .file("could not be created", new, errno) }
-        var problem: Int32 = 0
-        record.data.withUnsafeBytes { bytes in
-            var rest = bytes[...]
-            while !rest.isEmpty, problem == 0 {
-                let piece = UnsafeRawBufferPointer(rebasing: rest)
-                let written = Foundation.write(descriptor, piece.baseAddress, piece.count)
-                if written > 0 {
-                    rest = rest.dropFirst(written)
-                } else if written == 0 || errno != EINTR {
-                    problem = written == 0 ? ENOSPC : errno
-                }
-            }
-        }
+        var position: Int64 = 0
+        var problem = PartFile.write(record.data, to: descriptor, at: &position)
         if problem == 0, synchronized, PartFile.synchronize(descriptor) != 0 { problem = errno }
         if close(descriptor) != 0, problem == 0 { problem = errno }
         if problem == 0, rename(new, path) != 0 { problem = errno }

@@ -16,7 +16,7 @@ import Testing
     }
 
     private func fill(_ part: PartFile) throws {
-        try Data("part".utf8).withUnsafeBytes { try part.append($0) }
+        try part.append(Data("part".utf8))
     }
 
     @Test(arguments: ["symbolic", "hard", "dangling"]) func plantedLinkIsTakenAwayNotFollowed(kind: String) throws {

@@ -306,6 +306,32 @@ import Testing
         try expectTarget(Self.old)
     }
 
+    /// The transport's thread is just writing: what it has in hands is written before anybody asks how much is there.
+    @Test func nextAttemptWaitsForTheLastWriteOfTheOneThatWasSuspended() async throws {
+        let server = StubServer.held(pausesInPlace: false)
+        let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)
+        let operation = sending.operation
+        let first = await server.exchanges.wait()[0]
+        first.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: 300_000))
+        let download = try #require(operation.state.withLock { $0.course?.download })
+        // The disk is slow.
+        download.queue.suspend()
+        Thread { first.send(Self.old.prefix(100_000)) }.start()
+        await turns(within: .seconds(180)) {
+            operation.state.withLock { $0.transfer }?.attempt.receiving.withLock { $0.isBusy } == true
+        }
+        let begun = operation.state.withLock { $0.timings.attemptStarted }
+        operation.suspend()
+        operation.resume()
+        #expect(operation.state.withLock { $0.timings.attemptStarted } == begun)
+        download.queue.resume()
+        let second = try #require(await server.exchanges.wait(count: 2).last)
+        #expect(second.request.headerFields["Range"] == "bytes=100000-")
+        FileVersion(Self.old).answer(second)
+        #expect(try await sending.response().attempts.map(\.next) == [.suspended, .outcome])
+        try expectTarget(Self.old)
+    }
+
     /// It fails on the queue of the file, and ends the attempt from there.
     @Test func diskThatIsTooSmallIsToldWhateverTheTransport() async throws {
         for pausesInPlace in [true, false] {
