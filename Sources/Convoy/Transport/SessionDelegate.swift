@@ -104,8 +104,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
                     RequestError(.badResponse, "the answer redirects nowhere, and URLSession has dropped its body"))
             }
         }
-        entry.client.didFinish(
-            error.flatMap { entry.meaning(of: $0, isHTTPS: task.originalRequest?.url?.scheme == "https") })
+        entry.client.didFinish(error.flatMap { entry.meaning(of: $0, task.originalRequest?.url) })
     }
 }
 
@@ -117,13 +116,18 @@ extension SessionDelegate.Entry {
     }
 
     /// What the loader's error means; nil when the answer is complete all the same.
-    fileprivate func meaning(of error: any Error, isHTTPS: Bool) -> RequestError? {
+    fileprivate func meaning(of error: any Error, _ url: URL?) -> RequestError? {
         // What the loader says of it is that somebody stopped it.
         if let failure = body?.failure { return failure }
         let code = (error as? URLError)?.code ?? .unknown
         if code == .cancelled, isChallenged, hasHead { return nil }
-        let (kind, what) = kind(of: code, error.localizedDescription, isHTTPS: isHTTPS)
-        return RequestError(kind, "\(what) (\(error.localizedDescription))", underlying: error.withoutURL)
+        let text = error.localizedDescription
+        let (kind, what) = kind(of: code, text, isHTTPS: url?.scheme == "https")
+        // On Linux the words are libcurl's.
+        let shown = QuotedCredentials(of: url).removed(from: text)
+        return RequestError(
+            kind, shown.map { "\(what) (\($0))" } ?? what,
+            underlying: shown == text ? error.withoutURL : URLError(code))
     }
 
     /// The kind of failure; where SCF has one code for many, by the beginning of libcurl's message, which is all there is.

@@ -118,6 +118,35 @@
             #expect(response.value == Data("hello".utf8))
         }
 
+        /// Row 43.
+        ///
+        /// libcurl 7.84 to 8.1.0 writes such a line behind the last one of the answer before, which has been freed. Newer
+        /// ones take it for a part of the status line.
+        @Test func answerThatBeginsWithAFoldedLineLeavesMemoryAlone() async {
+            await #expect(processExitsWith: .success) {
+                endProcessIfStuck()
+                let server = try TestServer()
+                defer { server.shutDown() }
+                let folded = "HTTP/1.1 200 OK\r\n folded: \(String(repeating: "z", count: 90))\r\n"
+                server.respond { request in
+                    switch request.path {
+                    case "/folded": .raw(folded + "Content-Length: 2\r\n\r\nok", closes: false)
+                    case "/redirect": .status(302, headerFields: [("Location", "/folded")])
+                    default: .status(200, headerFields: [("X-Last", "value")], body: "ok")
+                    }
+                }
+                let transport = try CurlTransport.alone()
+                let manager = RequestManager(configuration: .init(transport: .custom(transport)))
+                for target in ["/folded", "/redirect", "/folded", "/redirect", "/folded"] {
+                    #expect(try await manager.send(server.get("/plain")).value == Data("ok".utf8))
+                    let operation = manager.enqueue(server.get(target)) { _ in }
+                    do { #expect(try await operation.response().value == Data("ok".utf8)) } catch {
+                        #expect((error as? RequestError)?.code == .badResponse, "\(error)")
+                    }
+                }
+            }
+        }
+
         /// Row 44.
         @Test(arguments: [
             FaultVariant("bare LF", raw: "HTTP/1.1 200 OK\nX-A: b\nContent-Length: 5\n\nhello"),

@@ -65,7 +65,8 @@
                 }
                 #expect(error?.code == .tlsFailed, "\(error.map { "\($0)" } ?? "")")
                 #expect(error?.attempts.count == 1)
-                #expect(peer.connectionCount == 1)
+                // None, where the loader's libcurl finds no certificates to trust.
+                #expect(peer.connectionCount <= 1)
             }
 
             // MARK: Rows 27 and 28

@@ -102,7 +102,7 @@ extension TransportConformanceTests {
         arguments: ConformingTransport.all,
         [
             "garbage\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 abc OK\r\n\r\n", "HTTP/1.1 -200 OK\r\n\r\n",
-            "HTTP/3.0 200 OK\r\nContent-Length: 0\r\n\r\n", "<html>no header</html>", "\0\0\0\0\r\n\r\n",
+            "HTTP/4.0 200 OK\r\nContent-Length: 0\r\n\r\n", "<html>no header</html>", "\0\0\0\0\r\n\r\n",
         ])
     func malformedStatusLineIsABadResponse(_ subject: ConformingTransport, _ bytes: String) async throws {
         try await expectBad(.raw(bytes), subject)

@@ -3,62 +3,132 @@
     import CLibcurl
     import Foundation
 
-    extension RequestError {
-        /// The error for a transfer that libcurl ended with a code; decided by codes, never by texts.
-        ///
-        /// - Parameter hasHead: whether the head of the answer had arrived.
-        init(_ code: CURLcode, of handle: CurlHandle, _ request: PreparedRequest, hasHead: Bool) {
-            let system = handle.long(CurlInfo.osErrno)
-            let (kind, what) = Self.kind(of: code, handle, request, hasHead: hasHead, system: Int32(clamping: system))
-            let text = handle.message.isEmpty ? CurlLibrary.message(of: code) : handle.message
-            // Looking up a name leaves no number of the system's.
-            let number = code == 6 ? nil : POSIXErrorCode(rawValue: Int32(clamping: system))
-            let underlying = number.map { POSIXError($0) as any Error }
-            self.init(
-                kind, "\(what) (\(text))", underlying: underlying ?? CurlError(code: Int(code), message: text),
-                isRetryable: kind == .proxyFailed ? handle.long(CurlInfo.httpConnectCode) == 0 : nil)
+    /// What is known of a transfer that libcurl ended with a code.
+    ///
+    /// One event has different codes, and always different words, in different versions of libcurl. So a code is read
+    /// together with what Convoy knows by itself: how far the transfer had come, and whether its time was over. A pure
+    /// value.
+    struct CurlFailure {
+        /// How far a transfer had come.
+        enum Stage {
+            /// No request has been sent: names, connections, the TLS handshake, a proxy's tunnel. Next: waiting.
+            case connecting
+            /// The request is out, whole or in part. Next: receiving.
+            case waiting
+            /// The head of the answer had arrived.
+            case receiving
         }
 
-        private static func kind(
-            of code: CURLcode, _ handle: CurlHandle, _ request: PreparedRequest, hasHead: Bool, system: Int32
-        ) -> (Code, String) {
-            // What sending or receiving can meet; another is left over from an address that was tried before.
-            let isLost = [ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED].contains(system)
-            let connectCode = handle.long(CurlInfo.httpConnectCode)
+        var code: CURLcode
+        var stage = Stage.connecting
+        var isHTTPS = false
+        var goesThroughProxy = false
+        /// Whether the time for the whole transfer was over; else a timer is that of connecting.
+        var isTimeOver = false
+        /// Of the proxy's answer to the request for a tunnel; 0 without one.
+        var proxyStatusCode = 0
+        /// The system's last error, or 0.
+        var systemError: Int32 = 0
+
+        /// The kind of error, and words for it.
+        var meaning: (code: RequestError.Code, what: String) {
+            if code == Self.timedOut, isTimeOver { return (.deadlineExceeded, "the time for the transfer was over") }
+            return stage == .connecting ? meaningBeforeSending : meaningAfterSending
+        }
+
+        private static let timedOut: CURLcode = 28
+
+        /// What sending or receiving can meet; another number is left over from an address that was tried before.
+        private var isLost: Bool { [ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED].contains(systemError) }
+
+        private var hasNoTunnel: Bool { isHTTPS && goesThroughProxy && proxyStatusCode == 0 }
+
+        private var meaningBeforeSending: (RequestError.Code, String) {
+            if proxyStatusCode >= 300 {
+                return (.proxyFailed, "the proxy answered \(proxyStatusCode) to the request for a connection")
+            }
             switch code {
             case 5: return (.proxyFailed, "the name of the proxy could not be resolved")
+            case 94, 97: return (.proxyFailed, "the proxy refused")
+            // With a proxy no other name is looked up, and no other connection made.
+            case 6 where goesThroughProxy: return (.proxyFailed, "the name of the proxy could not be resolved")
+            case 7 where goesThroughProxy: return (.proxyFailed, "no connection to the proxy could be made")
             case 6: return (.connectionFailed, "the name of the host could not be resolved")
-            case 7 where handle.hasProxy: return (.proxyFailed, "no connection to the proxy could be made")
             case 7: return (.connectionFailed, "no connection could be made")
-            case 97: return (.proxyFailed, "the proxy refused")
-            // libcurl's timers ring up to a millisecond early.
-            case 28
-            where !handle.hasConnected
-                && handle.metrics.total + .milliseconds(2) < request.transferTimeout ?? .seconds(1 << 40):
-                return (.connectionFailed, "no connection was there within the connect timeout")
-            case 28: return (.deadlineExceeded, "the time for the transfer was over")
-            // Written by the proxy to our CONNECT.
-            case 56 where connectCode >= 300:
-                return (.proxyFailed, "the proxy answered \(connectCode) to the request for a connection")
-            case 35 where isLost: return (.connectionLost, "the connection was lost in the TLS handshake")
-            case 53, 54, 58, 59, 60, 66, 77, 80, 82, 83, 91, 98, 35:
-                return (.tlsFailed, "no trusted connection could be made")
+            case Self.timedOut: return (.connectionFailed, "no connection was there within the connect timeout")
+            case 3: return (.invalidRequest, "nothing was sent: libcurl does not take the URL")
+            case 27: return (.transportFailed, "nothing was sent: libcurl is out of memory")
+            case 16, 18, 52, 55, 56, 92, 95:
+                return (.connectionLost, "the connection was lost before the request was sent")
+            case 1, 2, 4, 42, 48, 99: return (.transportFailed, "libcurl gave up with its code \(code)")
+            // The proxy's answer to the request for a tunnel is none.
+            case 8 where hasNoTunnel, 61 where hasNoTunnel, 100 where hasNoTunnel:
+                return (.proxyFailed, "the proxy's answer could not be understood")
             case 90: return (.tlsFailed, "the server's public key is none of the pinned ones")
+            default: break
+            }
+            if Self.tlsCodes.contains(code) || isHTTPS { return securingFailed }
+            return (.transportFailed, "libcurl gave up with its code \(code)")
+        }
+
+        /// For an https URL, what fails before the request and is neither a name nor a connection.
+        private var securingFailed: (RequestError.Code, String) {
+            code == 35 && isLost
+                ? (.connectionLost, "the connection was lost in the TLS handshake")
+                : (.tlsFailed, "no trusted connection could be made")
+        }
+
+        private static let tlsCodes: Set<CURLcode> = [35, 53, 54, 58, 59, 60, 66, 77, 80, 82, 83, 90, 91, 98]
+
+        private var meaningAfterSending: (RequestError.Code, String) {
+            let hasHead = stage == .receiving
+            switch code {
+            // A kept connection was dead, and a new one could not be made.
+            case 5, 6, 7, Self.timedOut, 97:
+                return (.connectionLost, "the connection was lost, and no other could be made")
             case 52: return (.connectionLost, "the connection was closed before an answer")
             case 18: return (.connectionLost, "the connection was closed in the middle of the answer")
             case 55: return (.connectionLost, "the connection was lost while sending")
             // Without an error of the system's, over plain HTTP, it is the framing that is wrong.
-            case 56 where !isLost && hasHead && !request.isHTTPS:
-                return (.badResponse, "the body of the answer is malformed")
+            case 56 where !isLost && hasHead && !isHTTPS: return (.badResponse, "the body of the answer is malformed")
             case 56: return (.connectionLost, "the connection was lost")
             case 16, 92, 95: return (.connectionLost, "the server ended the stream")
+            case 65: return (.connectionLost, "the connection was lost, and the body cannot be sent again")
             case 27 where !hasHead, 100 where !hasHead: return (.badResponse, "the header of the answer is too large")
             // 43: of a trailer that is none.
             case 1, 8, 43, 61, 100: return (.badResponse, "the answer could not be understood")
-            case 65: return (.connectionLost, "the connection was lost, and the body cannot be sent again")
-            case 3: return (.invalidRequest, "nothing was sent: libcurl does not take the URL")
+            case _ where Self.tlsCodes.contains(code): return securingFailed
             default: return (.transportFailed, "libcurl gave up with its code \(code)")
             }
+        }
+    }
+
+    extension CurlTransfer {
+        /// The error for a code of libcurl's.
+        func error(of code: CURLcode, _ handle: CurlHandle) -> RequestError {
+            let wasSent = timesSent > 0 || (!handle.asksBeforeSending && handle.hasConnected)
+            let system = Int32(clamping: handle.long(CurlInfo.osErrno))
+            let failure = CurlFailure(
+                code: code, stage: hasHead ? .receiving : wasSent ? .waiting : .connecting, isHTTPS: request.isHTTPS,
+                goesThroughProxy: handle.goesThroughProxy, isTimeOver: isTimeOver,
+                proxyStatusCode: handle.long(CurlInfo.httpConnectCode), systemError: system)
+            let (kind, what) = failure.meaning
+            let said = handle.message(of: request)
+            let text = said.isEmpty ? CurlLibrary.message(of: code) : said
+            // Of an answer it cannot read, libcurl says that a function was given a bad argument.
+            let shown = code == 43 && said.isEmpty ? what : "\(what) (\(text))"
+            // Looking up a name leaves no number of the system's.
+            let number = code == 6 ? nil : POSIXErrorCode(rawValue: system)
+            let underlying = number.map { POSIXError($0) as any Error }
+            return RequestError(
+                kind, shown, underlying: underlying ?? CurlError(code: Int(code), message: text),
+                isRetryable: kind == .proxyFailed ? failure.proxyStatusCode == 0 : nil)
+        }
+
+        private var isTimeOver: Bool {
+            guard let timeout = request.transferTimeout else { return false }
+            // libcurl's timers ring up to a millisecond early.
+            return ContinuousClock.now - sendingBegan + .milliseconds(2) >= timeout
         }
     }
 
@@ -66,7 +136,7 @@
     public struct CurlError: Error, Sendable, Hashable {
         /// A CURLcode.
         public let code: Int
-        /// libcurl's own words.
+        /// libcurl's own words, without user names and passwords.
         public let message: String
     }
 #endif

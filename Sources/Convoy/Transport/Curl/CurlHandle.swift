@@ -20,15 +20,15 @@
         /// libcurl's own CURL_ERROR_SIZE.
         private static let errorTextSize = 256
 
-        /// Whether every connection goes to a proxy of the caller's.
-        let hasProxy: Bool
-        private var canReuse = true
+        private let options: ConnectionOptions
+        /// Whether libcurl asks before it sends a request.
+        private(set) var asksBeforeSending = true
 
         /// Makes a handle.
         ///
         /// - Throws: `.transportFailed` when this libcurl cannot do what an option asks, or is out of memory.
         init(_ options: ConnectionOptions) throws(RequestError) {
-            if case .server = options.proxy { hasProxy = true } else { hasProxy = false }
+            self.options = options
             guard let easy = curl_easy_init() else {
                 errorText.deallocate()
                 throw RequestError(.transportFailed, "nothing was sent: libcurl is out of memory")
@@ -46,8 +46,18 @@
             errorText.deallocate()
         }
 
-        /// What libcurl said of the last failure, for people.
-        var message: String { String(validatingCString: errorText) ?? "" }
+        /// What libcurl said of the last failure, for people and without credentials; empty when it said nothing.
+        func message(of request: PreparedRequest) -> String {
+            let text = String(validatingCString: errorText) ?? ""
+            return text.isEmpty ? "" : QuotedCredentials(of: request.url, options).removed(from: text) ?? ""
+        }
+
+        /// Whether every connection of this transfer goes to a proxy.
+        var goesThroughProxy: Bool {
+            if case .server = options.proxy { return true }
+            // libcurl 8.7; before, a proxy of the environment is not told from a server.
+            return long(CurlInfo.usedProxy) != 0
+        }
 
         private func setUpCallbacks() {
             let context = Unmanaged.passUnretained(self).toOpaque()
@@ -77,7 +87,7 @@
                 return CurlHandle.transfer(of: context)?.mayBeSent(on: connection) == true ? 0 : 1
             }
             // libcurl before 7.80: nobody could look at a kept connection, or keep it from sending a POST twice.
-            canReuse = code == 0
+            asksBeforeSending = code == 0
         }
 
         /// Whether the environment of the process names a proxy, when the first request is sent.
@@ -133,8 +143,10 @@
                 let name = "clientCertificate"
                 try check(name, convoy_set_string(easy, CurlOption.sslCert, certificate.certificateFile.path))
                 try check(name, convoy_set_string(easy, CurlOption.sslKey, certificate.privateKeyFile.path))
-                // An empty one too: without any, OpenSSL asks at the terminal for that of a locked key.
-                try check(name, convoy_set_string(easy, CurlOption.keyPassword, certificate.password ?? ""))
+                // An empty one too: without any, OpenSSL asks at the terminal for that of a locked key. GnuTLS never asks,
+                // and takes a key with an empty password for a locked one.
+                let password = certificate.password ?? (CurlLibrary.usesGnuTLS ? nil : "")
+                try check(name, convoy_set_string(easy, CurlOption.keyPassword, password))
             }
             try setUpProxy(options)
         }
@@ -174,7 +186,7 @@
             let request = transfer.request
             self.transfer = transfer
             errorText.pointee = 0
-            convoy_set_long(easy, CurlOption.forbidReuse, canReuse ? 0 : 1)
+            convoy_set_long(easy, CurlOption.forbidReuse, asksBeforeSending ? 0 : 1)
             // Puts method, body and "no body" back to a plain GET.
             var codes = [
                 convoy_set_string(easy, CurlOption.url, request.url.absoluteString),
@@ -216,80 +228,6 @@
 
         /// Has the connection closed after this transfer.
         func forbidReuse() { convoy_set_long(easy, CurlOption.forbidReuse, 1) }
-
-        // MARK: What came of it
-
-        /// How much libcurl has sent, and how much of it the system still keeps: changes while bytes move.
-        struct SendingMark: Equatable {
-            var sentBytes: Int64 = 0
-            var queuedBytes: Int32 = 0
-        }
-
-        var sendingMark: SendingMark {
-            var mark = SendingMark()
-            convoy_get_int64(easy, CurlInfo.uploadedBytes, &mark.sentBytes)
-            mark.queuedBytes = convoy_queued_bytes(activeSocket)
-            return mark
-        }
-
-        /// The connection last used, when it is one that carries a request at a time.
-        var connection: KeptConnections.Key? {
-            guard long(CurlInfo.httpVersion) < 3 else { return nil }
-            return KeptConnections.Key(
-                remoteAddress: string(CurlInfo.primaryAddress), remotePort: Int32(clamping: long(CurlInfo.primaryPort)),
-                localPort: Int32(clamping: long(CurlInfo.localPort)))
-        }
-
-        private func string(_ info: Int32) -> String {
-            var text: UnsafePointer<CChar>?
-            guard convoy_get_string(easy, info, &text) == 0, let text else { return "" }
-            return String(validatingCString: text) ?? ""
-        }
-
-        /// The socket of the connection last used, or -1.
-        var activeSocket: Int32 {
-            var socket: Int32 = -1
-            return convoy_get_socket(easy, CurlInfo.activeSocket, &socket) == 0 ? socket : -1
-        }
-
-        func long(_ info: Int32) -> Int {
-            var value = 0
-            return convoy_get_long(easy, info, &value) == 0 ? value : 0
-        }
-
-        private func duration(_ info: Int32) -> Duration {
-            var value: Int64 = 0
-            return convoy_get_int64(easy, info, &value) == 0 ? .microseconds(value) : .zero
-        }
-
-        /// Whether the request could be sent: connected, and done with TLS.
-        var hasConnected: Bool { duration(CurlInfo.preTransferTime) > .zero }
-
-        /// What was measured of the transfer.
-        var metrics: TransferMetrics {
-            var metrics = TransferMetrics()
-            metrics.nameLookup = duration(CurlInfo.nameLookupTime)
-            metrics.connect = duration(CurlInfo.connectTime)
-            metrics.secureConnect = duration(CurlInfo.secureConnectTime)
-            metrics.firstByte = duration(CurlInfo.startTransferTime)
-            metrics.total = duration(CurlInfo.totalTime)
-            metrics.isReusedConnection = long(CurlInfo.connectCount) == 0
-            if metrics.isReusedConnection {
-                (metrics.nameLookup, metrics.connect, metrics.secureConnect) = (.zero, .zero, .zero)
-            }
-            switch long(CurlInfo.httpVersion) {
-            case 1: metrics.httpVersion = "1.0"
-            case 2: metrics.httpVersion = "1.1"
-            case 3: metrics.httpVersion = "2"
-            case 30: metrics.httpVersion = "3"
-            default: break
-            }
-            metrics.remoteAddress = string(CurlInfo.primaryAddress)
-            metrics.remotePort = long(CurlInfo.primaryPort)
-            metrics.receivedHeaderBytes = Int64(long(CurlInfo.headerSize))
-            metrics.sentHeaderBytes = Int64(long(CurlInfo.requestSize))
-            return metrics
-        }
     }
 
     extension Duration {

@@ -10,6 +10,8 @@
         /// Why a header is refused.
         struct Defect: Error {
             let reason: String
+            /// Whether the connection ended in the middle of a line.
+            var isCut = false
         }
 
         private let maximumBytes: Int64
@@ -38,8 +40,13 @@
             guard byteCount <= maximumBytes else {
                 throw Defect(reason: "the header has more than \(maximumBytes) bytes")
             }
-            var bytes = line[...]
-            if bytes.last == 0x0a { bytes.removeLast() }
+            // Older versions of libcurl end a line at its NUL.
+            guard !line.isEmpty else { throw Defect(reason: "a header line contains NUL") }
+            // From some newer ones, when the connection ends there.
+            guard line.last == 0x0a else {
+                throw Defect(reason: "the connection was closed in the middle of the header", isCut: true)
+            }
+            var bytes = line.dropLast()
             if bytes.last == 0x0d { bytes.removeLast() }
             // Trailers are counted and otherwise dropped (RFC 9110, section 6.5.1).
             if isComplete { return nil }
@@ -87,6 +94,7 @@
             if head.isInformational { return head }
             isComplete = true
             let length = try contentLength()
+            try checkLocations()
             // Transfer-Encoding overrides a length (RFC 9112, section 6.3); of an encoded body it says nothing about what
             // is delivered.
             let coding = fields["Content-Encoding"] ?? ""
@@ -111,6 +119,14 @@
                 }
             }
             return length
+        }
+
+        /// Several equal ones are one; libcurl refuses others since 8.17, whatever the status code.
+        private func checkLocations() throws(Defect) {
+            let locations = fields.values(of: "Location").filter { !$0.isEmpty }
+            guard locations.allSatisfy({ $0 == locations.first }) else {
+                throw Defect(reason: "the answer has two Locations that differ")
+            }
         }
 
         /// Digits, perhaps with blanks around them; nil for anything else, and for what no one can count to.

@@ -28,6 +28,20 @@
             return nil
         }()
 
+        /// Its number: 0x08_01_01 for 8.1.1.
+        static let version = curl_version_info(3)?.pointee.version_num ?? 0
+
+        static let usesGnuTLS = {
+            guard let name = curl_version_info(3)?.pointee.ssl_version else { return false }
+            return String(validatingCString: name)?.contains("GnuTLS") == true
+        }()
+
+        /// Whether an easy handle may serve one request after the other.
+        ///
+        /// From 7.84.0 until 8.1.1 a handle keeps a pointer to the last header line of its last answer, which is freed by
+        /// then; an answer that begins with a folded line is appended there (``LibcurlVersions``, row 1).
+        static let reusesHandles = !(0x07_54_00..<0x08_01_01).contains(version)
+
         /// What libcurl says of a code, for people; never to decide by.
         static func message(of code: CURLcode) -> String {
             curl_easy_strerror(code).flatMap { String(validatingCString: $0) } ?? "error \(code)"
@@ -91,6 +105,7 @@
         static let httpConnectCode: Int32 = 0x20_0016
         static let osErrno: Int32 = 0x20_0019
         static let connectCount: Int32 = 0x20_001a
+        static let usedProxy: Int32 = 0x20_0042
         static let privatePointer: Int32 = 0x10_0015
         static let primaryAddress: Int32 = 0x10_0020
         static let primaryPort: Int32 = 0x20_0028

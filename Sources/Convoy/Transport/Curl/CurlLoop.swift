@@ -116,7 +116,9 @@
             curl_multi_remove_handle(multi, handle.easy)
             handle.transfer = nil
             // libcurl keeps the system's last error in the handle, where the next failure would find it.
-            if idleHandles.count < Self.idleHandleLimit, handle.long(CurlInfo.osErrno) == 0 {
+            if CurlLibrary.reusesHandles, idleHandles.count < Self.idleHandleLimit,
+                handle.long(CurlInfo.osErrno) == 0
+            {
                 idleHandles.append(handle)
             }
             guard let index = transfer.index else { return }
@@ -127,18 +129,11 @@
             last.index = index
         }
 
-        /// Begins a transfer again whose request has not been sent.
-        func restart(_ handle: CurlHandle) -> Bool {
-            curl_multi_remove_handle(multi, handle.easy)
-            looksAgain = true
-            return curl_multi_add_handle(multi, handle.easy) == 0
-        }
-
         func noteConnection(of handle: CurlHandle) {
             if let connection = handle.connection { kept.note(connection, socket: handle.activeSocket) }
         }
 
-        func hasUnreadInput(on connection: KeptConnections.Key) -> Bool { kept.hasUnreadInput(on: connection) }
+        func isUnusable(_ connection: KeptConnections.Key) -> Bool { kept.isUnusable(connection) }
 
         /// Has a transfer decode on in the next turn.
         func giveNextShare(to transfer: CurlTransfer) {

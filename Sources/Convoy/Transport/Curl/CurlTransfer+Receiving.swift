@@ -14,7 +14,7 @@
                 if !head.isInformational { try begin(head) }
                 return line.count
             } catch {
-                failure = RequestError(.badResponse, error.reason)
+                failure = RequestError(error.isCut ? .connectionLost : .badResponse, error.reason)
                 return 0
             }
         }

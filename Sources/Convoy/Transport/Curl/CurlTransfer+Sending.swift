@@ -51,7 +51,7 @@
         /// Asked before the request goes out, and again before libcurl sends it once more: on a fresh connection, because
         /// the pooled one was dead and the server may have seen it (RFC 9112, section 9.3.1), or after a 417.
         func mayBeSent(on connection: KeptConnections.Key) -> Bool {
-            if loop?.hasUnreadInput(on: connection) == true {
+            if loop?.isUnusable(connection) == true {
                 isOnBadConnection = true
                 timesSent += 1
                 return false

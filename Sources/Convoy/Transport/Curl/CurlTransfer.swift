@@ -57,6 +57,8 @@
         var isPaused = false
         /// Why we ended it ourselves.
         var failure: RequestError?
+        /// When libcurl was given the request.
+        private(set) var sendingBegan = ContinuousClock.now
         /// When bytes last moved.
         private var lastActivity = ContinuousClock.now
         private let makeParser: () -> CurlHeaderParser
@@ -130,10 +132,16 @@
         private func begin(in loop: CurlLoop) {
             self.loop = loop
             source = makeSource()
+            phase = .running
+            send(in: loop)
+        }
+
+        /// Gives the request to libcurl, the first time and when it has to begin again.
+        private func send(in loop: CurlLoop) {
             guard let handle = loop.takeHandle() else { return refuse() }
             self.handle = handle
-            phase = .running
             lastActivity = loop.now
+            sendingBegan = .now
             if !handle.prepare(for: self) || !loop.add(self, handle) {
                 finish(RequestError(.transportFailed, "nothing was sent: libcurl did not take the request"))
             }
@@ -174,7 +182,7 @@
             let code = curl_easy_pause(handle.easy, 0)
             flush()
             if let failure { return finish(failure) }
-            if code != 0 { finish(RequestError(code, of: handle, request, hasHead: hasHead)) }
+            if code != 0 { finish(error(of: code, handle)) }
             loop?.lookAgain()
         }
 
@@ -187,14 +195,19 @@
                 isOnBadConnection = false
                 // That connection has been closed; nothing was sent.
                 timesSent -= 1
-                if loop?.restart(handle) != true { refuse() }
-                return
+                guard let loop else { return }
+                leaveLoop()
+                send(in: loop)
+                return loop.lookAgain()
             }
             loop?.noteConnection(of: handle)
             client?.didCollect(handle.metrics)
             var error = failure
-            if error == nil, code != 0 { error = RequestError(code, of: handle, request, hasHead: hasHead) }
-            if error == nil, !hasHead { error = RequestError(.badResponse, "the answer has no header") }
+            if error == nil, code != 0 { error = self.error(of: code, handle) }
+            // Some versions call a header that the connection's end cuts a success.
+            if error == nil, !hasHead {
+                error = RequestError(.connectionLost, "the connection was closed in the middle of the header")
+            }
             leaveLoop()
             phase = .ended
             flush()

@@ -5,8 +5,9 @@
     /// The sockets of connections that have been kept for the next request.
     ///
     /// libcurl takes a connection with bytes waiting for a good one, and the bytes for the beginning of the next answer: a
-    /// server that sends more than its answer would answer the next request with it (RFC 9112, section 6.3). A connection
-    /// is looked at just before a request goes out on it.
+    /// server that sends more than its answer would answer the next request with it (RFC 9112, section 6.3). Not every
+    /// version sees that the server has closed a connection, on which a POST would be lost. So a connection is looked at
+    /// just before a request goes out on it.
     struct KeptConnections {
         /// A connection by what libcurl tells of one that is about to be used.
         struct Key: Hashable {
@@ -25,13 +26,13 @@
             sockets[connection] = socket
         }
 
-        /// Whether bytes wait on a connection.
-        func hasUnreadInput(on connection: Key) -> Bool {
+        /// Whether bytes, or the end, wait on a connection.
+        func isUnusable(_ connection: Key) -> Bool {
             guard let socket = sockets[connection] else { return false }
             var byte: UInt8 = 0
+            let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
             // The number may have become another socket's since: then its port is another too.
-            return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0
-                && Self.localPort(of: socket) == connection.localPort
+            return (count >= 0 || errno == ECONNRESET) && Self.localPort(of: socket) == connection.localPort
         }
 
         private static func localPort(of socket: Int32) -> Int32? {

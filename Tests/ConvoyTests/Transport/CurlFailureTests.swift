@@ -1,0 +1,77 @@
+// What libcurl's codes mean, whichever version says them.
+#if canImport(CLibcurl)
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    @Suite struct CurlFailureTests {
+        struct Row: Sendable, CustomTestStringConvertible {
+            let testDescription: String
+            let failure: CurlFailure
+            let code: RequestError.Code
+
+            init(_ name: String, _ curlCode: Int32, _ code: RequestError.Code, _ change: (inout CurlFailure) -> Void) {
+                var failure = CurlFailure(code: curlCode)
+                change(&failure)
+                (testDescription, self.failure, self.code) = (name, failure, code)
+            }
+        }
+
+        static let beforeSending: [Row] = [
+            .init("connect timeout", 28, .connectionFailed) { _ in },
+            .init("connect timeout, https", 28, .connectionFailed) { $0.isHTTPS = true },
+            .init("whole time over while connecting", 28, .deadlineExceeded) { $0.isTimeOver = true },
+            .init("name of the host", 6, .connectionFailed) { _ in },
+            .init("name of the proxy, to 8.15", 5, .proxyFailed) { $0.goesThroughProxy = true },
+            .init("name of the proxy, 8.16", 6, .proxyFailed) { $0.goesThroughProxy = true },
+            .init("refused", 7, .connectionFailed) { $0.systemError = ECONNREFUSED },
+            .init("proxy refused", 7, .proxyFailed) { $0.goesThroughProxy = true },
+            .init("407 for a tunnel", 56, .proxyFailed) {
+                ($0.isHTTPS, $0.goesThroughProxy, $0.proxyStatusCode) = (true, true, 407)
+            },
+            .init("garbage for a tunnel", 8, .proxyFailed) { ($0.isHTTPS, $0.goesThroughProxy) = (true, true) },
+            .init("reset in the handshake", 35, .connectionLost) { ($0.isHTTPS, $0.systemError) = (true, ECONNRESET) },
+            .init("no certificate to trust", 60, .tlsFailed) { $0.isHTTPS = true },
+            .init("key that cannot be opened, to 8.15", 58, .tlsFailed) { $0.isHTTPS = true },
+            .init("key that cannot be opened, from 8.16", 43, .tlsFailed) { $0.isHTTPS = true },
+            .init("TLS to a proxy", 60, .tlsFailed) { $0.goesThroughProxy = true },
+            .init("URL", 3, .invalidRequest) { _ in },
+            .init("memory", 27, .transportFailed) { $0.isHTTPS = true },
+            .init("a code nobody knows", 250, .transportFailed) { _ in },
+        ]
+
+        static let afterSending: [Row] = [
+            .init("whole time over", 28, .deadlineExceeded) { ($0.stage, $0.isTimeOver) = (.waiting, true) },
+            .init("closed before an answer", 52, .connectionLost) { $0.stage = .waiting },
+            // The server may have had the first one.
+            .init("kept connection dead, then refused", 7, .connectionLost) { $0.stage = .waiting },
+            .init("kept connection dead, then silent", 28, .connectionLost) { $0.stage = .waiting },
+            .init("body cut", 18, .connectionLost) { $0.stage = .receiving },
+            .init("body reset", 56, .connectionLost) { ($0.stage, $0.systemError) = (.receiving, ECONNRESET) },
+            .init("chunk malformed", 56, .badResponse) { $0.stage = .receiving },
+            .init("two Locations, 8.17", 8, .badResponse) { $0.stage = .waiting },
+            .init("folded first line, 7.84", 43, .badResponse) { $0.stage = .waiting },
+            .init("large header, to 7.88", 27, .badResponse) { $0.stage = .waiting },
+            .init("large header, from 8.6", 100, .badResponse) { $0.stage = .waiting },
+            .init("certificate wanted late", 35, .tlsFailed) { ($0.stage, $0.isHTTPS) = (.waiting, true) },
+            .init("stream ended", 92, .connectionLost) { ($0.stage, $0.isHTTPS) = (.receiving, true) },
+            .init("a code nobody knows", 250, .transportFailed) { $0.stage = .receiving },
+        ]
+
+        @Test(arguments: beforeSending + afterSending)
+        func eventHasOneMeaningInAllVersions(_ row: Row) {
+            #expect(row.failure.meaning.code == row.code, "\(row.failure.meaning)")
+        }
+
+        /// What has never been sent is no answer.
+        @Test func nothingIsABadResponseBeforeARequest() {
+            for code in 1...120 as ClosedRange<Int32> {
+                for isHTTPS in [false, true] {
+                    let failure = CurlFailure(code: code, isHTTPS: isHTTPS)
+                    #expect(![.badResponse, .deadlineExceeded].contains(failure.meaning.code), "\(code)")
+                }
+            }
+        }
+    }
+#endif
