@@ -93,6 +93,20 @@ public struct PreparedRequest: Sendable, Hashable {
     }
 }
 
+extension PreparedRequest {
+    /// Whether sending it twice does what sending it once does: by its method, or because the server was told how to
+    /// know a repetition (draft-ietf-httpapi-idempotency-key-header).
+    ///
+    /// The one rule for everything that sends again by itself: retries, and a connection that was kept and had ended. A key
+    /// that is empty tells the server nothing.
+    var isIdempotent: Bool {
+        method.isIdempotent
+            || headerFields.contains { field in
+                field.name.equalsIgnoringCase("Idempotency-Key") && !["", "\"\""].contains(field.value.trimmingBlanks)
+            }
+    }
+}
+
 extension PreparedRequest: CustomStringConvertible, CustomReflectable {
     /// Method and URL, without credentials.
     public var description: String { summary.description }

@@ -62,6 +62,8 @@ extension Request {
 }
 
 extension RequestCore {
+    ///
+    /// An empty key is none.
     /// What the request wants otherwise than its manager; most want nothing.
     var policies: RequestPolicies {
         get { policyBox?.policies ?? RequestPolicies() }

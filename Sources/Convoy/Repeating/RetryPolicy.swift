@@ -4,9 +4,9 @@ import Foundation
 /// When a request that failed is sent again, how often, and after which wait.
 ///
 /// Only what can be repeated without harm is: methods that are idempotent (RFC 9110, section 9.2.2), and requests with
-/// an `Idempotency-Key`. The wait before retry *n* is a random part of `baseDelay` doubled *n* - 1 times, at most
-/// `maximumDelay`, so that clients that failed together do not come back together. Where the answer has a
-/// `Retry-After`, that time comes first.
+/// an `Idempotency-Key` that is not empty. The wait before retry *n* is a random part of `baseDelay` doubled *n* - 1
+/// times, at most `maximumDelay`, so that clients that failed together do not come back together. Where the answer has a
+/// `Retry-After`, that time comes first, up to ``maximumRetryAfter``.
 ///
 /// ```swift
 /// var policy = RetryPolicy.standard
@@ -105,17 +105,6 @@ public struct RetryPolicy: Sendable, Hashable {
     /// How long the server asks to be left alone, cut to ``maximumRetryAfter``; nil when it does not ask.
     func retryAfter(in head: ResponseHead, now: Date) -> Duration? {
         head.retryAfter(now: now).map { max(.zero, min($0, maximumRetryAfter)) }
-    }
-}
-
-extension PreparedRequest {
-    /// Whether sending it twice does what sending it once does: by its method, or because the server was told how to
-    /// know a repetition (draft-ietf-httpapi-idempotency-key-header).
-    fileprivate var isIdempotent: Bool {
-        method.isIdempotent
-            || headerFields.contains { field in
-                field.name.equalsIgnoringCase("Idempotency-Key") && !field.value.isEmpty
-            }
     }
 }
 

@@ -68,6 +68,25 @@ extension FaultsWithRepeats {
         }
 
         /// Rows 25 and 50.
+        ///
+        /// A key that says nothing is none, for the policy and for the connection that was kept.
+        @Test(arguments: ConformingTransport.all)
+        func postWithAnEmptyKeyMetByAnEndIsNotSentAgain(_ subject: ConformingTransport) async {
+            await withKnownIssue("SCF: libcurl sends again whatever the method is", isIntermittent: true) {
+                await #expect(processExitsWith: .success) { [name = subject.name as String] in
+                    endProcessIfStuck()
+                    for key in ["", "  "] {
+                        let second = try await Second(.post, name, meeting: [.close], retries: .quick, key: key)
+                        #expect(second.result.code == .connectionLost, "\(second.result)")
+                        #expect(second.seen.count == 1)
+                    }
+                }
+            } when: {
+                FaultGround(testDescription: "", transport: subject.transport).isURLSession
+            }
+        }
+
+        /// Rows 25 and 50.
         @Test(arguments: ConformingTransport.all)
         func postWithAKeyMetByAnEndIsSentAgain(_ subject: ConformingTransport) async {
             await #expect(processExitsWith: .success) { [name = subject.name as String] in

@@ -70,9 +70,7 @@
         /// Why the request must not go out a second time, or nil.
         private var repetitionDefect: RequestError? {
             let wasRefused = parser.lastStatusCode == 417
-            if wasRefused || request.method.isIdempotent || request.headerFields.contains("Idempotency-Key") {
-                return nil
-            }
+            if wasRefused || request.isIdempotent { return nil }
             return RequestError(
                 .connectionLost,
                 "the connection was lost before an answer, and the server may have acted on the request already")
