@@ -26,27 +26,27 @@ struct BatchMeter {
     }
 
     private(set) var progress = BatchProgress()
-    private var running: [Int: Member] = [:]
+    private var running: [BatchMember: Member] = [:]
     private var runningFraction = 0.0
 
-    mutating func start(_ index: Int) {
-        running[index] = Member()
+    mutating func start(_ member: BatchMember) {
+        running[member] = Member()
     }
 
-    mutating func move(_ index: Int, _ transfer: TransferProgress) {
-        guard var member = running[index] else { return }
+    mutating func move(_ key: BatchMember, _ transfer: TransferProgress) {
+        guard var member = running[key] else { return }
         // A body that starts again counts once it has passed where it was.
         progress.receivedBytes += max(0, transfer.receivedBytes - member.receivedBytes)
         member.receivedBytes = max(member.receivedBytes, transfer.receivedBytes)
         let fraction = max(member.fraction, transfer.fractionCompleted ?? 0)
         runningFraction += fraction - member.fraction
         member.fraction = fraction
-        running[index] = member
+        running[key] = member
         update()
     }
 
-    mutating func finish(_ index: Int, isSuccess: Bool) {
-        if let member = running.removeValue(forKey: index) { runningFraction -= member.fraction }
+    mutating func finish(_ key: BatchMember, isSuccess: Bool) {
+        if let member = running.removeValue(forKey: key) { runningFraction -= member.fraction }
         if running.isEmpty { runningFraction = 0 }
         progress.finishedCount += 1
         if !isSuccess { progress.failedCount += 1 }

@@ -8,8 +8,9 @@ extension RequestManager {
     ///   - requests: the requests; pulled, off this thread, only as there is room.
     ///   - failFast: whether the first failure cancels the rest.
     ///   - keepsResults: whether ``Batch/results`` will be asked for; false keeps memory flat, however many there are.
-    ///   - onResult: called once for each request that was taken, with its index, on that member's lane or where the
-    ///     configuration sends callbacks; several may run at once. The batch finishes after the last.
+    ///   - onResult: called once for each of these requests that was taken, with its index among them, on that member's
+    ///     lane or where the configuration sends callbacks; several may run at once. The batch finishes after the last.
+    ///     What is added later has handlers of its own, ``Batch/add(_:onResult:)``.
     public func batch<Output, Requests: Collection & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil

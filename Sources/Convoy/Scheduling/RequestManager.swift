@@ -103,17 +103,19 @@ public final class RequestManager: Sendable {
     /// - Complexity: O(*n* log *n*).
     public var operations: [AnyRequestOperation] { scheduler.operations }
 
-    /// Cancels every operation; later ones are not affected.
+    /// Cancels every operation, every batch and every download in segments; later ones are not affected.
+    ///
+    /// A batch takes no more from its source: what it has not taken ends as `.cancelled`, unsent.
     ///
     /// - Complexity: O(*n* log *n*) for *n* operations.
-    public func cancelAll() { scheduler.cancelAll { _ in true } }
+    public func cancelAll() { scheduler.cancelAll() }
 
-    /// Cancels the operations a predicate picks.
+    /// Cancels the operations a predicate picks; batches go on.
     ///
     /// - Parameter isMeant: called on this thread, with no lock held.
     public func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) { scheduler.cancelAll(where: isMeant) }
 
-    /// Cancels the operations with a tag.
+    /// Cancels the operations with a tag; batches go on.
     public func cancelAll(tagged tag: String) { scheduler.cancelAll { $0.tags.contains(tag) } }
 
     /// Waits until every operation has finished and every callback returned; returns early when the task is cancelled.

@@ -8,6 +8,14 @@ extension Scheduler {
             .sorted { $0.sequence < $1.sequence }.compactMap(\.operation)
     }
 
+    /// Cancels all there is, and what would make more of it.
+    func cancelAll() {
+        frozen {
+            for undertaking in undertakings.withLock({ Array($0.values) }) { undertaking.cancel() }
+            cancelAll { _ in true }
+        }
+    }
+
     /// - Complexity: O(*n* log *n*) for *n* operations.
     func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) {
         frozen { for operation in operations where isMeant(operation) { operation.cancel() } }
@@ -24,7 +32,7 @@ extension Scheduler {
 
     func shutDown() {
         state.withLock { $0.isShutDown = true }
-        cancelAll { _ in true }
+        cancelAll()
     }
 
     /// Waits until no operation is left, or the task is cancelled.

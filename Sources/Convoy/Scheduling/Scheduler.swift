@@ -40,6 +40,8 @@ final class Scheduler: Sendable {
     let learns: Bool
     /// The transfers that are shared.
     let flights = Locked(Flights())
+    /// The batches and the like that have not ended.
+    let undertakings = Locked<[ObjectIdentifier: any Undertaking]>([:])
 
     init(
         queue: OperationQueue, startQueue: DispatchQueue?, configuration: RequestManager.Configuration

@@ -59,7 +59,12 @@ public final class SegmentedDownload: Sendable {
         self.mirrors = mirrors
         self.count = min(max(1, count), 64)
         download = Download(plan, isSegmented: true)
-        let work = Task(priority: .userInitiated) { await self.run() }
+        manager.scheduler.begin(self)
+        let work = Task(priority: .userInitiated) {
+            let result = await self.run()
+            manager.scheduler.end(self)
+            return result
+        }
         task.withLock { $0 = work }
     }
 

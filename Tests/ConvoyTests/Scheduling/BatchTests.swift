@@ -110,10 +110,14 @@ import Testing
         let server = StubServer.held()
         let batch = server.manager().batch([Request<Data>.stub("first")])
         let first = await server.exchanges.wait()[0]
-        #expect(batch.add(.stub("second")) == 1)
+        let told = EventLog<RequestError.Code?>()
+        let second = batch.add(.stub("second")) { told.record($0.code) }
+        #expect(second?.number == 0)
         first.answer(200)
         await server.exchanges.wait(count: 2)[1].answer(404)
         #expect(await batch.results.map(\.code) == [nil, .unacceptableStatus])
+        #expect(told.events == [.unacceptableStatus])
+        if let second { #expect(await batch.result(of: second)?.code == .unacceptableStatus) }
         #expect(batch.add(.stub("third")) == nil)
         #expect(batch.currentProgress.totalCount == 2)
     }

@@ -124,6 +124,42 @@ import Testing
         #expect(other.error == nil && other.isFinished)
     }
 
+    @Test(arguments: [false, true])
+    func cancellingAllEndsBatches(shutsDown: Bool) async {
+        let (held, pulled) = (EventLog<StubExchange>(), EventLog<Int>())
+        let server = StubServer { exchange in
+            if held.count < 4 { held.record(exchange) } else { exchange.answer(200) }
+        }
+        let manager = server.manager(4)
+        let told = EventLog<RequestError.Code?>()
+        let batch = pulledBatch(manager, count: 5_000, pulled) { told.record($1.code) }
+        await held.wait(count: 4)
+        await pulled.wait(count: 1_024)
+        if shutsDown { manager.shutDown() } else { manager.cancelAll() }
+        let codes = await batch.results.map(\.code)
+        #expect(codes == Array(repeating: .cancelled, count: 5_000))
+        #expect(server.exchanges.count == 4)
+        // Not even looked at.
+        #expect(pulled.count <= 1_026)
+        #expect(told.count <= 1_026)
+        #expect(batch.currentProgress.finishedCount == 5_000)
+        await manager.drain()
+        guard !shutsDown else { return }
+        // Later ones are not affected.
+        #expect(await manager.batch([Request<Data>.stub("later")]).results.map(\.code) == [nil])
+    }
+
+    private nonisolated func pulledBatch(
+        _ manager: RequestManager, count: Int, _ pulled: EventLog<Int>,
+        onResult: @escaping @Sendable (Int, Batch<Data>.Result) -> Void
+    ) -> Batch<Data> {
+        let requests = (0..<count).lazy.map { index -> Request<Data> in
+            pulled.record(index)
+            return .stub("\(index)")
+        }
+        return manager.batch(requests, onResult: onResult)
+    }
+
     @Test func aSuspendedOperationIsPassedOver() async throws {
         let server = StubServer()
         let manager = server.manager(1)

@@ -44,6 +44,19 @@ import Testing
         try expectTarget()
     }
 
+    /// Also between two operations, when there is none to be cancelled.
+    @Test func cancellingAllOfAManagerEndsIt() async throws {
+        let server = StubServer { FileVersion(Self.content).answer($0) }
+        let manager = server.manager()
+        let download = manager.downloadInSegments(.stub("file"), to: target)
+        manager.cancelAll()
+        #expect(await error(of: download)?.code == .cancelled)
+        #expect(try directory.entries.contains("target") == false)
+        // Later ones are not affected.
+        _ = try await manager.downloadInSegments(.stub("file"), to: target).file()
+        try expectTarget()
+    }
+
     @Test(arguments: ["small", "no ranges", "weak", "coded"])
     func whatCannotBeDividedComesInOnePiece(kind: String) async throws {
         let content = kind == "small" ? Self.content.prefix(2_000_000) : Self.content
