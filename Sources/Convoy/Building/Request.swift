@@ -150,6 +150,19 @@ struct RequestCore: Sendable {
     var acceptableStatusCodes: StatusCheck = .successful
     var acceptableContentTypes: ContentTypeCheck = .any
     /// Whether the body of an answer with an unacceptable status is kept whole, to be decoded.
+extension String {
+    /// Whether this host has in escapes what no name of a host holds: loaders decode them, and would send it as it is in the
+    /// `Host` field.
+    ///
+    /// Those are control characters, blanks, and what means something in a URL (the forbidden domain code points of the URL
+    /// standard). An address of IPv6 may name its zone behind a percent sign.
+    fileprivate var hidesDelimiters: Bool {
+        guard utf8.contains(UInt8(ascii: "%")), !utf8.contains(UInt8(ascii: ":")) else { return false }
+        guard let decoded = removingPercentEncoding else { return true }
+        return decoded.utf8.contains { $0 <= 0x20 || $0 == 0x7F || "#%/:<>?@[\\]^|".utf8.contains($0) }
+    }
+}
+
     var decodesRefusals = false
     var destination = BodyDestination.memory
     /// Boxed: a queued operation stays small.
@@ -233,6 +246,9 @@ extension URL {
     var redactedString: String {
         guard user(percentEncoded: true) != nil || password(percentEncoded: true) != nil,
             var components = URLComponents(url: self, resolvingAgainstBaseURL: true)
+        guard !host.hidesDelimiters else {
+            return .failure(Defect(reason: "the URL \(redactedString) has a host that is no name"))
+        }
         else { return absoluteString }
         components.user = nil
         components.password = nil

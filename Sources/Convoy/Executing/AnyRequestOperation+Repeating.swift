@@ -35,7 +35,7 @@ extension AnyRequestOperation {
 
     /// What the policies say.
     private func followUp(_ attempt: Attempt, _ ending: AttemptEnding) {
-        if ending.isAnswer, let head = ending.head, redirectPolicy.leads(head, of: ending.request) {
+        if ending.hasHead, let head = ending.head, redirectPolicy.leads(head, of: ending.request) {
             return redirect(attempt, ending, head)
         }
         if ending.canStartOver, let base = state.withLock({ $0.nextRequest }),
@@ -43,7 +43,10 @@ extension AnyRequestOperation {
         {
             return again(attempt, ending, .startOver, base, after: .zero) { _ in }
         }
-        guard let error = ending.error, retries(attempt, ending, error) else { return letStand(attempt, ending) }
+        guard let error = ending.error else { return letStand(attempt, ending) }
+        if retries(attempt, ending, error) { return }
+        let defect = ending.isAnswer ? ending.head.flatMap { redirectPolicy.defect(of: $0, of: ending.request) } : nil
+        letStand(attempt, ending, telling: defect.map { error.noting($0) })
     }
 
     private func redirect(_ attempt: Attempt, _ ending: AttemptEnding, _ head: ResponseHead) {

@@ -172,6 +172,7 @@ extension AnyRequestOperation {
             task = try context.transport.makeTask(for: request, client: attempt)
         } catch {
             state.withLock { $0.isLaunching = false }
+            let error = error.blamed(on: lastRecord, for: request)
             return conclude(AnyOutcome(error: error.with(request.summary)), attempt: number)
         }
 

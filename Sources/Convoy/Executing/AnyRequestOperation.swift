@@ -73,6 +73,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         return outcome?.attempts ?? records
     }
 
+    /// The attempt that ended last.
+    var lastRecord: AttemptRecord? { state.withLock { $0.course?.records.last } }
+
     /// The bytes moved so far.
     public var progress: TransferProgress { state.withLock { $0.progress } }
 

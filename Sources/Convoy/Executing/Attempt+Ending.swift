@@ -15,7 +15,8 @@ extension Attempt {
         guard let received else { return }
         stopPacing()
         guard error == nil, let head = received.head, let sink = received.sink else {
-            let error = error ?? RequestError(.badResponse, "the transfer ended without a response")
+            var error = error ?? RequestError(.badResponse, "the transfer ended without a response")
+            if error.code == .invalidRequest { error = error.blamed(on: operation.lastRecord, for: request) }
             return decide(received, error.with(response: received.head), isAnswer: false)
         }
         switch received.keeping {

@@ -16,6 +16,11 @@ struct AttemptEnding: Sendable {
     let taskHasEnded: Bool
     /// Whether it was to continue a download, and does not; the whole may be asked for.
     let canStartOver: Bool
+
+    /// Whether what its head says counts: it came whole, or all that is missing is of its body.
+    var hasHead: Bool {
+        isAnswer || head != nil && (error?.code == .connectionLost || error?.code == .badResponse)
+    }
 }
 
 /// An answer whose body is complete, and acceptable.

@@ -8,7 +8,18 @@ extension RedirectPolicy {
     ///
     /// - Thread: the transport's; no code of the user's is called.
     func leads(_ head: ResponseHead, of request: PreparedRequest) -> Bool {
-        maximumCount > 0 && RedirectTarget(head, of: request) != nil
+        maximumCount > 0 && (try? RedirectTarget(head, of: request)) != nil
+    }
+
+    /// Why an answer that is a redirect is not followed and stands, for people; nil where there is nothing to say of it.
+    func defect(of head: ResponseHead, of request: PreparedRequest) -> String? {
+        guard maximumCount > 0 else { return nil }
+        do throws(RedirectTarget.Defect) {
+            _ = try RedirectTarget(head, of: request)
+            return nil
+        } catch {
+            return error.reason
+        }
     }
 
     /// What follows an answer: itself, another request, or a failure.
@@ -20,7 +31,7 @@ extension RedirectPolicy {
     ///     count.
     /// - Thread: the operation's; the hook is called.
     func next(after head: ResponseHead, of request: PreparedRequest, earlier: [AttemptRecord]) -> RedirectStep {
-        guard maximumCount > 0, let target = RedirectTarget(head, of: request) else { return .stands }
+        guard maximumCount > 0, let target = try? RedirectTarget(head, of: request) else { return .stands }
         let trail = RedirectTrail(earlier: earlier, request: request, statusCode: head.statusCode)
         do throws(RequestError) {
             guard trail.count <= maximumCount else {
@@ -42,12 +53,6 @@ extension RedirectPolicy {
                     "the server redirects to \(next.url.shortened) and wants the body there, which comes from a stream "
                         + "that gives it only once")
             }
-            // Who sends other fields now, a new cookie perhaps, may well be answered otherwise.
-            let isSame = next.headerFields == from.headerFields && !head.headerFields.contains("Set-Cookie")
-            if isSame, trail.closes(at: next) {
-                throw RequestError(
-                    .tooManyRedirects, "the redirects go in a circle: \(trail), to \(next.url.shortened)")
-            }
             return .follow(next, leavesOrigin: next.hostKey != from.hostKey)
         } catch {
             return .fail(error.with(nil, response: head))
@@ -65,7 +70,10 @@ extension RedirectPolicy {
                     + "with RedirectPolicy.none the \(head.statusCode) is the answer"
             )
         }
-        let proposed = try from.redirected(to: target.url, statusCode: head.statusCode)
+        let proposed: PreparedRequest
+        do { proposed = try from.redirected(to: target.url, statusCode: head.statusCode) } catch {
+            throw .redirected(to: target.url, error)
+        }
         try allow(proposed, after: from)
         return proposed
     }
@@ -93,5 +101,28 @@ extension RedirectPolicy {
             "the redirect to \(request.url.shortened) leads from https to http, where it can be read and changed on "
                 + "the way; set RedirectPolicy.allowsInsecure to follow it"
         )
+    }
+}
+
+extension RequestError {
+    /// Nothing can be sent where a server redirects to: it is at fault, and not the request.
+    fileprivate static func redirected(to url: URL, _ reason: RequestError) -> RequestError {
+        RequestError(
+            .redirectRefused, "the server redirects to \(url.shortened), and no request can go there",
+            underlying: reason.underlying ?? reason)
+    }
+
+    /// The same error; what a transport does not take, because a server has redirected there, is the server's fault.
+    ///
+    /// - Parameters:
+    ///   - request: what was to be sent.
+    ///   - earlier: the attempt before it.
+    func blamed(on earlier: AttemptRecord?, for request: PreparedRequest) -> RequestError {
+        // A hook that sends it elsewhere answers for that itself.
+        guard code == .invalidRequest, let earlier, let head = earlier.response,
+            case .redirect(to: request.url) = earlier.next,
+            (try? RedirectTarget(head, of: earlier.request))?.url == request.url
+        else { return self }
+        return .redirected(to: request.url, self).with(response: head)
     }
 }

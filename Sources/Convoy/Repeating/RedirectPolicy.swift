@@ -14,8 +14,10 @@ import Foundation
 /// }
 /// ```
 ///
-/// Too many redirects, or the same request for a third time, fail with `.tooManyRedirects`; a redirect to another
-/// scheme than http and https, or one from https to http, fails with `.redirectRefused`.
+/// Too many redirects fail with `.tooManyRedirects`, also to a place that was asked before: a server may have counted. A
+/// redirect to another scheme than http and https, to a host that cannot be asked, or from https to http fails with
+/// `.redirectRefused`. One without a usable `Location`, or with one above 16 KiB, is the answer; where its status is not
+/// acceptable, the error says what is wrong with it. Of a redirect that is followed the body does not matter, whole or cut.
 ///
 /// ## Concurrency
 /// `Sendable`; the hook is called in the operation's own order, never on a transport's thread and never under a lock.

@@ -16,29 +16,59 @@ struct RedirectTarget {
     /// Whether it can be asked by HTTP at all.
     var isWeb: Bool { ["http", "https"].contains(url.scheme?.lowercased()) }
 
-    /// Finds out where an answer leads; nil when it leads nowhere and therefore is the answer.
+    /// Why an answer leads nowhere.
+    struct Defect: Error {
+        /// For people; nil of an answer that is no redirect.
+        let reason: String?
+    }
+
+    /// Finds out where an answer leads.
     ///
-    /// It leads nowhere without a redirect's status, and when there is no location, an empty or an overlong one, one
-    /// that is no URL, an http URL without a host or with an impossible port, or several that differ.
-    init?(_ head: ResponseHead, of request: PreparedRequest) {
-        guard Self.statusCodes.contains(head.statusCode), let location = head.headerFields.soleValue(of: "Location"),
-            !location.isEmpty, location.utf8.count <= Self.maximumBytes, !location.isJoinedLocation,
-            let reference = location.requestURL?.relativeString
-        else { return nil }
+    /// - Throws: when it leads nowhere and therefore is the answer: without a redirect's status, and when there is no
+    ///   location, an empty or an overlong one, one that is no URL, an http URL without a usable host or port, or several
+    ///   that differ.
+    init(_ head: ResponseHead, of request: PreparedRequest) throws(Defect) {
+        guard Self.statusCodes.contains(head.statusCode) else { throw Defect(reason: nil) }
+        let reference = URLReference(try Self.location(of: head))
         let base = URLReference(request.url.absoluteString)
-        var resolved = URLReference(reference).resolved(against: base)
+        var resolved = reference.resolved(against: base)
         resolved.fragment = resolved.fragment ?? base.fragment
-        guard let target = resolved.url else { return nil }
+        guard let target = resolved.url else { throw Defect(reason: "its Location is no URL") }
         url = target
         guard isWeb else { return }
-        guard case .success(let origin) = target.origin else { return nil }
+        let origin: String
+        switch target.origin {
+        case .success(let found): origin = found
+        case .failure(let defect):
+            let reason = defect.reason.replacing(target.redactedString, with: target.shortened)
+            throw Defect(reason: "its Location cannot be followed: \(reason)")
+        }
         guard case .success(origin) = request.url.origin else {
             // The server has no business telling us who we are elsewhere.
             resolved.dropUserInfo()
-            guard let bare = resolved.url else { return nil }
+            guard let bare = resolved.url else { throw Defect(reason: "its Location is no URL without its user name") }
             url = bare
             return
         }
+    }
+
+    /// The one location of an answer, with what no URL may contain encoded.
+    private static func location(of head: ResponseHead) throws(Defect) -> String {
+        guard head.headerFields.contains("Location") else { throw Defect(reason: "it has no Location") }
+        guard let location = head.headerFields.soleValue(of: "Location"), !location.isJoinedLocation else {
+            throw Defect(reason: "it has several Locations that differ")
+        }
+        if location.isEmpty { throw Defect(reason: "its Location is empty") }
+        let count = location.utf8.count
+        guard count <= maximumBytes else {
+            throw Defect(reason: "its Location is \(count) bytes long, and \(maximumBytes) are followed at most")
+        }
+        guard let url = location.requestURL else {
+            // What cannot be taken apart may have a password anywhere before an at sign.
+            let shown = location.contains("@") ? "" : ": \(String(location.prefix(100)).debugDescription)"
+            throw Defect(reason: "its Location is no URL" + shown)
+        }
+        return url.relativeString
     }
 }
 

@@ -23,14 +23,6 @@ struct RedirectTrail: CustomStringConvertible {
     /// How many redirects there have been.
     var count: Int { hops.count }
 
-    /// Whether a request would ask the same thing for the third time.
-    ///
-    /// Not for the second: a server that has noted something may redirect to where the request came from.
-    func closes(at request: PreparedRequest) -> Bool {
-        let target = request.url.withoutFragment
-        return hops.count { $0.method == request.method && $0.url.withoutFragment == target } >= 2
-    }
-
     /// The hops in one line without credentials; the middle of many is left out.
     var description: String {
         let lines = hops.map { "\($0.method) \($0.url.shortened)" + ($0.statusCode.map { " (\($0))" } ?? "") }
@@ -45,7 +37,4 @@ extension URL {
         let text = redactedString
         return text.utf8.count <= 100 ? text : text.prefix(60) + "..." + text.suffix(30)
     }
-
-    /// What is sent of the URL: a fragment is not (RFC 9110, section 7.1).
-    fileprivate var withoutFragment: Substring { absoluteString.prefix { $0 != "#" } }
 }

@@ -46,11 +46,12 @@ extension RequestError {
         ///
         /// The server, or whoever answers in its place. Retry: no.
         public static let unacceptableContentType = Code(rawValue: "unacceptableContentType")
-        /// More redirects than allowed, or redirects in a circle; ``RequestError/attempts`` lists the hops.
+        /// More redirects than allowed; ``RequestError/attempts`` lists the hops.
         ///
         /// The server. Retry: no.
         public static let tooManyRedirects = Code(rawValue: "tooManyRedirects")
-        /// A redirect that is never followed: to another scheme than http and https, or from https to http.
+        /// A redirect that is never followed: to another scheme than http and https, to a host that no request can go to, or
+        /// from https to http.
         ///
         /// The server. Retry: no.
         public static let redirectRefused = Code(rawValue: "redirectRefused")

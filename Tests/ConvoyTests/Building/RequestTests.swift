@@ -23,6 +23,8 @@ import Testing
         (.get("http://stub:65536/"), "port"),
         (.get("http://stub:99999999999999999999/"), "port"),
         (.get("http://[::1/"), "is not a URL"),
+        (.get("http://ho%7Fst/"), "a host that is no name"),
+        (.get("http://h%20o%2F/"), "a host that is no name"),
         (.get("http://stub/").header("A", "b\r\nC: d"), "CR, LF or NUL"),
         (.get("http://stub/").header("A b", "c"), "is not a token"),
         (Request(method: "A B", url: "http://stub/"), "is not a token"),
@@ -32,9 +34,9 @@ import Testing
         (.get("http://stub/").idleTimeout(.seconds(-1)), "idle timeout"),
     ]
 
-    @Test(arguments: 0..<18)
+    @Test(arguments: 0..<20)
     func defectiveRequestIsNeverSent(index: Int) async throws {
-        try #require(Self.defective.count == 18)
+        try #require(Self.defective.count == 20)
         let (request, reason) = Self.defective[index]
         let defect = try #require(request.defect)
         #expect(defect.contains(reason))

@@ -40,13 +40,12 @@ extension FaultsWithRepeats {
 
         /// Row 26.
         @Test(arguments: FaultGround.all, [1, 2, 3])
-        func circleIsFoundWhenItComesRoundAgain(ground: FaultGround, size: Int) async throws {
+        func onlyTheLimitEndsACircle(ground: FaultGround, size: Int) async throws {
             let server = try ScriptedServer(ground) { _, index in .redirect(to: "/\((index + 1) % size)") }
             let error = try await server.error(of: Request<Data>.get(server.url("/0")))
             #expect(error.code == .tooManyRedirects)
-            #expect(error.message.contains("circle"))
-            #expect(server.seen.count == 2 * size)
-            #expect(error.attempts.count == 2 * size)
+            #expect(server.seen.count == 21)
+            #expect(error.attempts.count == 21)
         }
 
         /// Rows 24 and 26.

@@ -40,11 +40,68 @@ import Testing
         #expect(error?.response?.statusCode == 302)
     }
 
-    @Test func aLoopIsFoundBeforeTheLimit() async {
+    /// As curl's test 3032: it may have counted, or noted something.
+    @Test(arguments: [1, 2, 3, 20])
+    func aServerMayRedirectToTheSamePlaceUntilItIsReady(count: Int) async throws {
+        let asked = Locked(0)
+        let server = StubServer { exchange in
+            let number = asked.withLock { asked in
+                asked += 1
+                return asked
+            }
+            guard number <= count else { return exchange.answer(200, body: Data("there".utf8)) }
+            exchange.answer(302, headerFields: ["Location": "/a"])
+        }
+        let response = try await server.manager().send(Request.stub("a"))
+        #expect(response.value == Data("there".utf8))
+        #expect(server.exchanges.count == count + 1)
+    }
+
+    @Test func onlyTheLimitEndsALoop() async {
         let server = StubServer { $0.answer(302, headerFields: ["Location": "/a"]) }
         let error = await #expect(throws: RequestError.self) { try await server.manager().send(Request.stub("a")) }
         #expect(error?.code == .tooManyRedirects)
-        #expect(server.exchanges.count == 2)
+        #expect(server.exchanges.count == 21)
+    }
+
+    @Test(
+        arguments: [
+            (nil, "no Location"), ("", "Location is empty"), ("http://", "host"), ("http://h:99999/", "port"),
+            ("/" + String(repeating: "x", count: 16 << 10), "16385 bytes"), ("/x, /y", "several"),
+            ("http://ho%7Fst/", "host"),
+        ] as [(String?, String)])
+    func aLocationThatLeadsNowhereIsNamedInTheError(location: String?, words: String) async throws {
+        let server = StubServer { exchange in
+            exchange.answer(302, headerFields: location.map { ["Location": $0] } ?? [:], body: Data("moved".utf8))
+        }
+        let error = await #expect(throws: RequestError.self) { try await server.manager().send(Request.stub("a")) }
+        #expect(error?.code == .unacceptableStatus)
+        #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
+        #expect((error?.message.utf8.count ?? 0) < 300)
+        #expect(error?.body == Data("moved".utf8))
+        #expect(server.exchanges.count == 1)
+        // Not where it was asked for as it is.
+        let plain = await #expect(throws: RequestError.self) {
+            try await server.manager().send(Request.stub("a").redirects(.none))
+        }
+        #expect(plain?.message.contains("Location") == false)
+    }
+
+    @Test func aBodyThatWasCutIsNotTheAnswerOfARedirectThatIsNotFollowed() async {
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 302, headerFields: ["Location": "/b"], url: exchange.request.url))
+            exchange.send(Data("half".utf8))
+            exchange.finish(RequestError(.connectionLost, "lost"))
+        }
+        for request in [
+            Request.stub("a").redirects(.none),
+            Request.stub("a").intercepted(by: Interceptor(deciding: { _, _ in .stop })),
+        ] {
+            let error = await #expect(throws: RequestError.self) {
+                try await server.manager().send(request.accepting(.any))
+            }
+            #expect(error?.code == .connectionLost)
+        }
     }
 
     @Test func theBodyOfA3xxThatIsNotFollowedIsKept() async throws {
@@ -224,6 +281,56 @@ import Testing
         #expect(first.target == "/dir/sub/a")
         #expect(second.target == "/dir/b?x=1")
         #expect(second.value(of: "Authorization") == "Bearer hunter2")
+    }
+
+    /// Those that tell of a head before the body is complete: on Linux URLSession does not.
+    private static let honest = ConformingTransport.all.filter { $0.name != "URLSession" }
+
+    /// Its body says nothing that is wanted.
+    @Test(
+        arguments: honest,
+        [
+            "Content-Length: 100\r\n\r\nshort", "Transfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n",
+            "Transfer-Encoding: chunked\r\n\r\nzz\r\nshort\r\n",
+        ])
+    func aRedirectWhoseBodyIsCutIsFollowed(transport: ConformingTransport, rest: String) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue(.raw("HTTP/1.1 302 Found\r\nLocation: /b\r\n" + rest))
+        server.enqueue(.status(200, body: "there"))
+        let response = try await Sending(Request<String>.get(server.url("/a")), over: transport.transport).response()
+        #expect(response.value == "there")
+        #expect(response.attempts.first?.next == .redirect(to: server.url("/b")))
+        #expect(response.attempts.first?.statusCode == 302)
+    }
+
+    @Test(arguments: [RequestError.Code.connectionLost, .badResponse])
+    func whateverCutsTheBodyOfARedirectItIsFollowed(code: RequestError.Code) async throws {
+        let server = StubServer { exchange in
+            guard exchange.request.url.path == "/a" else { return exchange.answer(200, body: Data("there".utf8)) }
+            exchange.respond(ResponseHead(statusCode: 302, headerFields: ["Location": "/b"], url: exchange.request.url))
+            exchange.send(Data("half".utf8))
+            exchange.finish(RequestError(code, "cut"))
+        }
+        let response = try await server.manager().send(Request.stub("a"))
+        #expect(response.value == Data("there".utf8))
+        #expect(response.attempts.map(\.failure) == [code, nil])
+        #expect(response.redirects == [URL(string: "http://stub/b")])
+    }
+
+    /// RFC 3986 allows such names, and libcurl takes none of them: it is the server that is wrong.
+    @Test(arguments: honest, ["http://a$b/", "http://a(b)/", "http://a&b/", "http://*/"])
+    func aRedirectToAHostThatCannotBeAskedIsTheServersFault(transport: ConformingTransport, location: String)
+        async throws
+    {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue(.status(302, headerFields: [("Location", location)], body: "moved"))
+        let error = try await Sending(Request<String>.get(server.url("/a")), over: transport.transport).error()
+        #expect(error.code == .redirectRefused, "\(error)")
+        #expect(!error.message.contains("nothing was sent"))
+        #expect(error.message.contains(location))
+        #expect(error.attempts.first?.statusCode == 302)
     }
 
     @Test(arguments: ConformingTransport.all, [301, 302, 303, 307, 308])

@@ -58,10 +58,11 @@ extension RedirectPolicy {
 extension AttemptRecord {
     /// An attempt that was redirected.
     static func redirect(
-        _ request: PreparedRequest, to url: URL, statusCode: Int = 302, number: Int = 1
+        _ request: PreparedRequest, to url: URL, statusCode: Int = 302, location: String? = nil,
+        number: Int = 1
     ) -> AttemptRecord {
         AttemptRecord(
             number: number, request: request, started: .now, ended: .now,
-            response: ResponseHead(statusCode: statusCode), next: .redirect(to: url))
+            response: .redirect(statusCode, to: location ?? url.absoluteString), next: .redirect(to: url))
     }
 }
