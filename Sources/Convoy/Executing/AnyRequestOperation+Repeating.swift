@@ -78,19 +78,25 @@ extension AnyRequestOperation {
         else { return false }
         let scheduler = state.withLock { $0.scheduler }
         var delay = policy.delay(beforeRetry: retryCount + 1, unit: context.unit())
+        var reason: RetryAfterReason?
         if ending.isAnswer, let head = ending.head, let told = policy.retryAfter(in: head, now: context.clock.date) {
-            // The whole host wants to be left alone; this request comes a little after the others may.
-            scheduler?.hold(ending.request.hostKey, until: ending.ended + told)
+            let asked = RetryAfterReason(request: ending.request.summary, statusCode: head.statusCode)
+            if policy.retryAfterScope == .host {
+                // This request comes a little after the others may.
+                scheduler?.hold(ending.request.hostKey, until: ending.ended + told, asked)
+            }
             delay += told
+            reason = asked
         }
         // One that can only come too late is not waited for.
         if let deadline, ending.ended + delay >= deadline {
-            let told = error.noting("another attempt, in \(delay.words), would come after its deadline")
+            let asked = reason.map { " \($0.wordsForItself)," } ?? ""
+            let told = error.noting("another attempt, in \(delay.words),\(asked) would come after its deadline")
             letStand(attempt, ending, telling: told)
             return true
         }
         if scheduler?.takeFromRetryBudget() == false { return false }
-        again(attempt, ending, .retry(after: delay), base, after: delay) { $0.retryCount += 1 }
+        again(attempt, ending, .retry(after: delay), base, after: delay, asked: reason) { $0.retryCount += 1 }
         return true
     }
 
@@ -116,7 +122,7 @@ extension AnyRequestOperation {
     /// Ends an attempt in favour of another, which comes after a delay and when it has a slot again.
     private func again(
         _ attempt: Attempt, _ ending: AttemptEnding, _ next: AttemptRecord.Next, _ request: PreparedRequest,
-        after delay: Duration, note: (Course) -> Void
+        after delay: Duration, asked reason: RetryAfterReason? = nil, note: (Course) -> Void
     ) {
         let progress = progress
         let record = AttemptRecord(
@@ -137,11 +143,11 @@ extension AnyRequestOperation {
         if !ending.taskHasEnded { context.taskControl.async { transfer.task.cancel() } }
         emit(.attemptEnded(record))
         // What was received has gone before the next attempt may write.
-        attempt.close { self.queueAgain(at: delay > .zero ? ending.ended + delay : nil) }
+        attempt.close { self.queueAgain(at: delay > .zero ? ending.ended + delay : nil, reason) }
     }
 
     /// Waits for a time, then for a slot.
-    private func queueAgain(at due: ContinuousClock.Instant?) {
+    private func queueAgain(at due: ContinuousClock.Instant?, _ reason: RetryAfterReason?) {
         guard let due else { return queueAgain() }
         state.withLock { $0.scheduler }?.standAside(self)
         state.withLock { $0.course?.wait = nil }
@@ -150,7 +156,7 @@ extension AnyRequestOperation {
         let isOver = state.withLock { state in
             state.course?.waitAlarm = state.outcome == nil ? alarm : nil
             // It may have rung already, and said so.
-            if case nil = state.course?.wait { state.course?.wait = .time(due) }
+            if case nil = state.course?.wait { state.course?.wait = .time(due, asked: reason) }
             return state.outcome != nil
         }
         if isOver { alarm.cancel() }

@@ -58,7 +58,7 @@ final class Course: @unchecked Sendable {
     var earlierAttempts: [AttemptRecord] { carried?.attempts ?? records }
 
     enum Wait {
-        case time(ContinuousClock.Instant)
+        case time(ContinuousClock.Instant, asked: RetryAfterReason?)
         case interceptor
         case slot
     }

@@ -29,3 +29,15 @@ extension ResponseHead {
     /// A year, in seconds.
     private static let longestRetryAfter: Int64 = 365 * 86_400
 }
+
+/// Why there is a wait that no policy made, for people: put into words only when somebody reads it.
+struct RetryAfterReason: Sendable {
+    /// What was answered.
+    let request: RequestSummary
+    let statusCode: Int
+
+    /// For the request itself.
+    var wordsForItself: String { "as Retry-After of its \(statusCode) asked" }
+    /// For the others of its host.
+    var words: String { "\(request) was answered \(statusCode) with Retry-After" }
+}

@@ -28,6 +28,7 @@ import Foundation
 /// - ``standard``
 /// - ``statusCodes``
 /// - ``errorCodes``
+/// - ``retryAfterScope``
 public struct RetryPolicy: Sendable, Hashable {
     /// How many attempts there may be after the first; 3 by default.
     public var maximumRetries: Int
@@ -43,6 +44,19 @@ public struct RetryPolicy: Sendable, Hashable {
     public var retriesNonIdempotent = false
     /// The longest `Retry-After` that is kept to; one that is longer is cut to this; five minutes by default.
     public var maximumRetryAfter = Duration.seconds(300)
+    /// Which requests a `Retry-After` is for; the one that was answered with it by default.
+    public var retryAfterScope = RetryAfterScope.request
+
+    /// Which requests wait when an answer asks for a time (`Retry-After`).
+    public enum RetryAfterScope: Sendable, Hashable {
+        /// The one that was answered: a status code says nothing of other URLs.
+        case request
+        /// Every request of the manager to that host, scheme and port included, that has not been sent yet.
+        ///
+        /// For servers that count all requests together. One whose deadline ends before the host may be asked again ends at
+        /// once with `.deadlineExceeded`, whose message names the answer that asked.
+        case host
+    }
 
     /// Makes a policy.
     ///

@@ -135,7 +135,9 @@ extension OperationStateMachine {
             return nil
         }
         return switch wait {
-        case .time(let due): "is executing, attempt \(attempt) in \(now.duration(to: due).words)"
+        case .time(let due, let reason):
+            "is executing, attempt \(attempt) in \(now.duration(to: due).words)"
+                + (reason.map { ", \($0.wordsForItself)" } ?? "")
         case .interceptor: "is executing, attempt \(attempt) waits for an interceptor"
         case .slot, nil: "is executing, attempt \(attempt) waits for a slot"
         }

@@ -51,8 +51,8 @@ extension Scheduler {
     }
 
     /// A host wants to be left alone until a moment: nobody who has not been sent yet goes there before.
-    func hold(_ host: String, until instant: ContinuousClock.Instant) {
-        if state.withLock({ $0.room.hold(host, until: instant) }) { liftLater(host, at: instant) }
+    func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) {
+        if state.withLock({ $0.room.hold(host, until: instant, reason) }) { liftLater(host, at: instant) }
     }
 
     /// Ends the holds of a host whose time has come by a moment.
@@ -73,10 +73,14 @@ extension Scheduler {
 
     /// What can only be sent after its deadline is not kept waiting for it.
     func dropIfTooLate(_ operation: AnyRequestOperation) {
-        guard let deadline = operation.deadline,
-            let hold = change(operation, { state, ticket in state.room.hold(of: ticket.host) }) ?? nil, hold >= deadline
-        else { return }
-        operation.conclude(.deadlineExceeded, "not sent: its host is on hold until after its deadline")
+        guard let deadline = operation.deadline else { return }
+        let now = context.clock.now
+        let held = change(operation) { state, ticket -> (host: String, why: String)? in
+            guard let hold = state.room.hold(of: ticket.host), hold >= deadline else { return nil }
+            return (ticket.host, state.room.words(of: ticket.host, now: now).map { "; \($0)" } ?? "")
+        }
+        guard let (host, why) = held ?? nil else { return }
+        operation.conclude(.deadlineExceeded, "not sent: \(host) is on hold until after its deadline\(why)")
     }
 
     /// Learns from the end of an attempt what its host takes.

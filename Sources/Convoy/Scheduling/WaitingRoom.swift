@@ -119,11 +119,9 @@ struct WaitingRoom {
     }
 
     /// Sends nobody to a host before a moment; false when it is held for longer already.
-    mutating func hold(_ host: String, until instant: ContinuousClock.Instant) -> Bool {
-        if let held = hosts[host]?.heldUntil, held >= instant { return false }
+    mutating func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) -> Bool {
         let limits = limits
-        hosts[host, default: Host(limits)].heldUntil = instant
-        return true
+        return hosts[host, default: Host(limits)].hold(until: instant, reason)
     }
 
     /// Ends a hold whose time has come.
@@ -136,10 +134,8 @@ struct WaitingRoom {
     /// Until when a host is held; nil when it is not.
     func hold(of host: String) -> ContinuousClock.Instant? { hosts[host]?.hold }
 
-    /// What has been learned of a host that holds its requests up, for people.
-    func words(of host: String, now: ContinuousClock.Instant) -> String? {
-        hosts[host]?.breaker?.words(now: now) ?? hosts[host]?.limit?.words
-    }
+    /// What a host has asked, or what has been learned of it, that holds its requests up, for people.
+    func words(of host: String, now: ContinuousClock.Instant) -> String? { hosts[host]?.words(now: now) }
 
     /// How many of a host run and wait.
     func count(of host: String) -> (running: Int, waiting: Int) {

@@ -100,16 +100,30 @@ import Testing
 
     @Test func aHostOnHoldUntilAfterItIsNotWaitedFor() async {
         let (server, clock) = (StubServer { $0.answer(503, headerFields: ["Retry-After": "30"]) }, VirtualClock())
-        let manager = server.manager(clock: clock, configure: { $0.retries = .standard })
+        let manager = server.manager(clock: clock, configure: { $0.retries = .wholeHost })
         manager.enqueue(Request.stub("a"))
         await clock.armed.wait(count: 2)
         let late = manager.enqueue(Request.stub("b").deadline(.seconds(29)))
         let error = await error(late)
         #expect(error?.code == .deadlineExceeded)
         #expect(error?.attempts.isEmpty == true)
+        let asked = "GET http://stub/a was answered 503 with Retry-After"
+        #expect(error?.message == "not sent: http://stub:80 is on hold until after its deadline; \(asked)")
         #expect(clock.elapsed == .zero)
         manager.cancelAll()
         await manager.drain()
+    }
+
+    @Test func aRetryAfterBehindItIsNamed() async {
+        let (server, clock) = (StubServer { $0.answer(503, headerFields: ["Retry-After": "30"]) }, VirtualClock())
+        let manager = server.manager(clock: clock) { configuration in
+            configuration.retries = .standard
+            configuration.unit = { 0 }
+        }
+        let error = await error(manager.enqueue(Request.stub("a").deadline(.seconds(29))))
+        #expect(error?.code == .unacceptableStatus)
+        let words = "another attempt, in 30.0 s, as Retry-After of its 503 asked, would come after its deadline"
+        #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
     }
 
     @Test func aLinkInheritsItWhenAsked() async {

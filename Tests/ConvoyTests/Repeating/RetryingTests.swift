@@ -261,6 +261,29 @@ import Testing
 
     // MARK: Retry-After
 
+    @Test(arguments: [429, 503])
+    func whatOneRequestIsAskedToWaitIsNobodyElses(statusCode: Int) async throws {
+        let clock = VirtualClock()
+        let server = StubServer { exchange in
+            guard exchange.request.url.path == "/slow", clock.elapsed < .seconds(300) else {
+                return exchange.answer(200)
+            }
+            exchange.answer(statusCode, headerFields: ["Retry-After": "300"])
+        }
+        let manager = manager(server, clock, unit: 0)
+        let slow = manager.enqueue(Request.stub("slow"))
+        await turns(within: .seconds(180)) { manager.why(slow).contains("attempt 2 in") }
+        for index in 0..<50 {
+            try await manager.send(Request.stub("\(index)").deadline(.seconds(60)))
+        }
+        #expect(clock.elapsed == .zero)
+        #expect(server.exchanges.count == 51)
+        #expect(manager.why(slow) == "is executing, attempt 2 in 300.0 s, as Retry-After of its \(statusCode) asked")
+        clock.advance(by: .seconds(300))
+        _ = try await slow.response()
+        #expect(server.exchanges.count == 52)
+    }
+
     @Test func aHostThatAsksToBeLeftAloneIs() async throws {
         let clock = VirtualClock()
         let server = StubServer { exchange in
@@ -270,7 +293,7 @@ import Testing
             exchange.answer(503, headerFields: ["Retry-After": "30"])
         }
         let manager = server.manager(16, perHost: 6, clock: clock) { configuration in
-            configuration.retries = .standard
+            configuration.retries = .wholeHost
             configuration.retryBudget = .unlimited
             configuration.unit = { 0 }
         }
@@ -281,7 +304,10 @@ import Testing
         #expect(clock.elapsed == .zero)
         let asked = server.exchanges.events.count { $0.request.url.host() == "busy" }
         #expect((1...6).contains(asked))
-        #expect(manager.why(busy[999]) == "waits for http://busy:80: it is on hold for another 30.0 s")
+        let why = manager.why(busy[999])
+        #expect(
+            why.hasPrefix("waits for http://busy:80: it is on hold for another 30.0 s; GET http://busy/"))
+        #expect(why.hasSuffix(" was answered 503 with Retry-After"))
         clock.advance(by: .milliseconds(29_999))
         #expect(server.exchanges.events.count { $0.request.url.host() == "busy" } == asked)
         clock.advance(by: .milliseconds(1))
@@ -299,7 +325,7 @@ import Testing
         let server = Self.answering(
             [503, 200], headerFields: ["Retry-After": value, "Date": "Tue, 14 Nov 2023 22:22:20 GMT"])
         let operation = manager(server, clock, unit: 0.5).enqueue(Request.stub("a"))
-        await clock.armed.wait(count: seconds > 0 ? 2 : 1)
+        await clock.armed.wait()
         await turns(within: .seconds(180)) {
             clock.advanceToNext()
             return operation.isFinished
@@ -311,7 +337,7 @@ import Testing
     @Test func aClockThatIsSetDoesNotMoveTheWait() async throws {
         let (server, clock) = (Self.answering([503, 200], headerFields: ["Retry-After": "10"]), VirtualClock())
         let operation = manager(server, clock).enqueue(Request.stub("a"))
-        await clock.armed.wait(count: 2)
+        await clock.armed.wait()
         clock.setCalendar(forward: 3_600)
         clock.advance(by: .seconds(9))
         #expect(server.exchanges.count == 1)
@@ -349,4 +375,13 @@ import Testing
         #expect(response.value == "0123456789")
         #expect(response.attempts.map(\.failure) == [.connectionLost, nil])
     }
+}
+
+extension RetryPolicy {
+    /// For a server that counts all requests together.
+    static let wholeHost: RetryPolicy = {
+        var policy = RetryPolicy.standard
+        policy.retryAfterScope = .host
+        return policy
+    }()
 }

@@ -154,7 +154,7 @@ import Testing
     /// Who has its answer does not wait for a host that asked to be left alone after that.
     @Test func aHostOnHoldDoesNotKeepAnAnswerBack() async throws {
         let (server, clock) = (StubServer.held(), VirtualClock())
-        let manager = server.manager(clock: clock) { $0.retries = .standard }
+        let manager = server.manager(clock: clock) { $0.retries = .wholeHost }
         let rider = manager.enqueue(request())
         let shared = await server.exchanges.wait()[0]
         let other = manager.enqueue(Request.stub("other"))

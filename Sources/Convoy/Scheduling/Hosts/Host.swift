@@ -86,7 +86,9 @@ struct Host {
     /// The turn that was offered last: the same one needs no second offer.
     var offeredTurn: UInt64 = 0
     /// Nobody is sent there before this moment: it asked for that.
-    var heldUntil: ContinuousClock.Instant?
+    private var heldUntil: ContinuousClock.Instant?
+    /// How it asked.
+    private var reason: RetryAfterReason?
     /// Nor before this one: it failed again and again.
     private var brokenUntil: ContinuousClock.Instant?
     /// By the rank of a ticket, highest priority first.
@@ -105,6 +107,16 @@ struct Host {
 
     /// Until when nobody is sent there.
     var hold: ContinuousClock.Instant? { [heldUntil, brokenUntil].compactMap { $0 }.max() }
+
+    /// Holds it; false when it is held for longer already.
+    mutating func hold(until instant: ContinuousClock.Instant, _ why: RetryAfterReason) -> Bool {
+        if let heldUntil, heldUntil >= instant { return false }
+        (heldUntil, reason) = (instant, why)
+        return true
+    }
+
+    /// What it has asked, or what has been learned of it, for people.
+    func words(now: ContinuousClock.Instant) -> String? { reason?.words ?? breaker?.words(now: now) ?? limit?.words }
 
     var isIdle: Bool { running == 0 && waiting == 0 && hold == nil }
     var hasLearned: Bool { limit != nil || breaker?.isPristine == false }
@@ -158,7 +170,7 @@ struct Host {
 
     /// Ends the holds whose time has come.
     mutating func lift(_ now: ContinuousClock.Instant) {
-        if let held = heldUntil, held <= now { heldUntil = nil }
+        if let held = heldUntil, held <= now { (heldUntil, reason) = (nil, nil) }
         if let broken = brokenUntil, broken <= now { brokenUntil = nil }
     }
 
