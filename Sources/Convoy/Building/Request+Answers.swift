@@ -9,13 +9,23 @@ extension Request {
     public func decoding<NewOutput: Sendable>(
         _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> NewOutput
     ) -> Request<NewOutput> {
+        decoding(as: DecodingIdentity(), decode)
+    }
+
+    /// The same, with what tells it from other ways of decoding.
+    func decoding<NewOutput: Sendable>(
+        as identity: any AnyObject & Sendable,
+        _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> NewOutput
+    ) -> Request<NewOutput> {
         let decodable = changed { core in
             core.decodesAtOnce = false
             core.decodesRefusals = false
             if case .memory = core.destination { return }
             core.defect = core.defect ?? "decoding(_:) needs the body in memory, and it goes elsewhere; use map(_:)"
         }
-        return Request<NewOutput>(core: decodable.core) { body, head in try decode(body.data, head) }
+        return Request<NewOutput>(core: decodable.core, identity: identity) { body, head in
+            try decode(body.data, head)
+        }
     }
 
     /// The same request with its output changed by a function of yours.
@@ -23,7 +33,8 @@ extension Request {
         _ transform: @escaping @Sendable (Output) throws -> NewOutput
     ) -> Request<NewOutput> {
         let decode = self.decode
-        return Request<NewOutput>(core: changed { $0.decodesAtOnce = false }.core) { body, head in
+        let core = changed { $0.decodesAtOnce = false }.core
+        return Request<NewOutput>(core: core, identity: DecodingIdentity()) { body, head in
             try transform(decode(body, head))
         }
     }

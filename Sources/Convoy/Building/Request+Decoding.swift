@@ -15,7 +15,7 @@ extension Request where Output: Decodable {
     ///
     /// - Parameter decoder: used as it is; do not change it afterwards.
     public func decoding(with decoder: JSONDecoder) -> Self {
-        decoding { body, head in
+        decoding(as: decoder) { body, head in
             try ResponseDecoding.absent(Output.self, body)
                 ?? ResponseDecoding.json(Output.self, body, head, decoder)
         }
@@ -28,7 +28,7 @@ extension Request where Output: Decodable {
     ///
     /// - Parameter decoder: used as it is; do not change it afterwards.
     public func decoding(with decoder: PropertyListDecoder) -> Self {
-        decoding { body, _ in
+        decoding(as: decoder) { body, _ in
             try ResponseDecoding.absent(Output.self, body)
                 ?? ResponseDecoding.propertyList(Output.self, body, decoder)
         }

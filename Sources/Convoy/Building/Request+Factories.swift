@@ -9,7 +9,7 @@ extension Request where Output: Decodable {
     ///   - method: the request method.
     ///   - url: a URL or string, absolute or relative to the manager's base URL.
     public init(method: HTTPMethod, url: some RequestURL) {
-        self.init(method: method, url: url, decoding: ResponseDecoding.standard(for: Output.self))
+        self.init(method, url, DecodingIdentity.standard, ResponseDecoding.standard(for: Output.self))
         core.decodesAtOnce = Output.self == Data.self
     }
 

@@ -27,6 +27,8 @@ import Foundation
 public struct Request<Output: Sendable>: Sendable {
     var core: RequestCore
     var decode: BodyDecoder<Output>
+    /// What decodes alike has the same; nil for what is shared with no other request.
+    var decodingIdentity: (any AnyObject & Sendable)?
 
     /// Describes a request whose body is turned into the output by a function of yours.
     ///
@@ -39,8 +41,16 @@ public struct Request<Output: Sendable>: Sendable {
         method: HTTPMethod = .get, url: some RequestURL,
         decoding: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output
     ) {
+        self.init(method, url, DecodingIdentity(), decoding)
+    }
+
+    init(
+        _ method: HTTPMethod, _ url: some RequestURL, _ identity: any AnyObject & Sendable,
+        _ decoding: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output
+    ) {
         core = RequestCore(method: method, url: url.requestURL)
         decode = { body, head in try decoding(body.data, head) }
+        decodingIdentity = identity
         if core.url == nil {
             let text = String(describing: url)
             // What cannot be taken apart may have a password anywhere before an at sign.
@@ -48,9 +58,12 @@ public struct Request<Output: Sendable>: Sendable {
         }
     }
 
-    init(core: RequestCore, decode: @escaping BodyDecoder<Output>) {
+    init(
+        core: RequestCore, identity: (any AnyObject & Sendable)? = nil, decode: @escaping BodyDecoder<Output>
+    ) {
         self.core = core
         self.decode = decode
+        decodingIdentity = identity
     }
 
     /// Why this request can never be sent, or nil.
@@ -83,6 +96,14 @@ extension Request: CustomStringConvertible, CustomReflectable {
 
 /// Turns what was received into an output; throws what `.decodingFailed` will carry.
 typealias BodyDecoder<Output> = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> Output
+
+/// What tells one way of decoding from another, unless a decoder object does.
+///
+/// A request keeps its own through all changes that leave its output alone.
+final class DecodingIdentity: Sendable {
+    /// That of ``Request/init(method:url:)`` and its family, which depends on the output's type alone.
+    static let standard = DecodingIdentity()
+}
 
 /// Something a request can be addressed to: a `URL`, or a `String` that is one.
 ///
@@ -129,6 +150,19 @@ extension CharacterSet {
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:/?#[]@!$&'()*+,;=")
 }
 
+extension String {
+    /// Whether this host has in escapes what no name of a host holds: loaders decode them, and would send it as it is in the
+    /// `Host` field.
+    ///
+    /// Those are control characters, blanks, and what means something in a URL (the forbidden domain code points of the URL
+    /// standard). An address of IPv6 may name its zone behind a percent sign.
+    fileprivate var hidesDelimiters: Bool {
+        guard utf8.contains(UInt8(ascii: "%")), !utf8.contains(UInt8(ascii: ":")) else { return false }
+        guard let decoded = removingPercentEncoding else { return true }
+        return decoded.utf8.contains { $0 <= 0x20 || $0 == 0x7F || "#%/:<>?@[\\]^|".utf8.contains($0) }
+    }
+}
+
 extension UInt8 {
     fileprivate var isHexDigit: Bool { Character(Unicode.Scalar(self)).isHexDigit }
 }
@@ -150,19 +184,6 @@ struct RequestCore: Sendable {
     var acceptableStatusCodes: StatusCheck = .successful
     var acceptableContentTypes: ContentTypeCheck = .any
     /// Whether the body of an answer with an unacceptable status is kept whole, to be decoded.
-extension String {
-    /// Whether this host has in escapes what no name of a host holds: loaders decode them, and would send it as it is in the
-    /// `Host` field.
-    ///
-    /// Those are control characters, blanks, and what means something in a URL (the forbidden domain code points of the URL
-    /// standard). An address of IPv6 may name its zone behind a percent sign.
-    fileprivate var hidesDelimiters: Bool {
-        guard utf8.contains(UInt8(ascii: "%")), !utf8.contains(UInt8(ascii: ":")) else { return false }
-        guard let decoded = removingPercentEncoding else { return true }
-        return decoded.utf8.contains { $0 <= 0x20 || $0 == 0x7F || "#%/:<>?@[\\]^|".utf8.contains($0) }
-    }
-}
-
     var decodesRefusals = false
     var destination = BodyDestination.memory
     /// Boxed: a queued operation stays small.
@@ -225,6 +246,9 @@ extension URL {
         guard let host = host(percentEncoded: true)?.lowercased(), !host.isEmpty else {
             return .failure(Defect(reason: "the URL \(redactedString) has no host"))
         }
+        guard !host.hidesDelimiters else {
+            return .failure(Defect(reason: "the URL \(redactedString) has a host that is no name"))
+        }
         // A port out of range reaches some loaders as another port; one beyond Int reads as none.
         let port = port ?? (hasPortText ? -1 : scheme == "https" ? 443 : 80)
         guard (0...65_535).contains(port) else {
@@ -246,9 +270,6 @@ extension URL {
     var redactedString: String {
         guard user(percentEncoded: true) != nil || password(percentEncoded: true) != nil,
             var components = URLComponents(url: self, resolvingAgainstBaseURL: true)
-        guard !host.hidesDelimiters else {
-            return .failure(Defect(reason: "the URL \(redactedString) has a host that is no name"))
-        }
         else { return absoluteString }
         components.user = nil
         components.password = nil

@@ -55,15 +55,19 @@ extension Request {
     /// Only for GET requests whose body stays in memory; equal are those with the same URL and the same header fields.
     /// Each can be cancelled by itself, and the last one cancelled ends the transfer; the highest priority among them
     /// counts. Redirects and retries are those of the first. A request with interceptors of its own shares with nobody.
+    ///
+    /// Each is told the progress, and the body is decoded once for those that decode it alike: to the same output type, as
+    /// `get(_:)` does, by the same decoder object, or by the same function, which copies of one request have. They get the
+    /// same output: one that is a reference is shared.
     public func coalesced() -> Self { changed { $0.policies.isCoalesced = true } }
 
     /// Sets the `Idempotency-Key`, which tells the server that a repetition is one, and allows retries whatever the method.
+    ///
+    /// An empty key is none.
     public func idempotencyKey(_ key: String = UUID().uuidString) -> Self { header("Idempotency-Key", key) }
 }
 
 extension RequestCore {
-    ///
-    /// An empty key is none.
     /// What the request wants otherwise than its manager; most want nothing.
     var policies: RequestPolicies {
         get { policyBox?.policies ?? RequestPolicies() }

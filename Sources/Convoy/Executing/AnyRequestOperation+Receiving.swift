@@ -32,9 +32,18 @@ extension AnyRequestOperation {
     }
 
     private func moved(_ number: Int, _ change: (inout TransferProgress) -> Void) {
+        moved(if: { $0.accepts(attempt: number) }, change)
+    }
+
+    /// Notes and tells how far the transfer is that it shares with others.
+    func carry(_ progress: TransferProgress) {
+        moved(if: { $0.phase == .pending }) { $0 = progress }
+    }
+
+    private func moved(if isCurrent: (OperationStateMachine) -> Bool, _ change: (inout TransferProgress) -> Void) {
         let isMonitored = !context.monitors.isEmpty
         let told: (TransferProgress, observers: [Watch.ProgressObserver]?)? = state.withLock { state in
-            guard state.machine.accepts(attempt: number) else { return nil }
+            guard isCurrent(state.machine) else { return nil }
             change(&state.progress)
             guard state.watch != nil || isMonitored else { return nil }
             // Where only progress is watched, there is no order among events to keep.
@@ -60,8 +69,9 @@ extension AnyRequestOperation {
 
     /// The body is where it belongs: decode, conclude.
     ///
+    /// - Parameter shared: the answer, where others have it too.
     /// - Thread: the operation's lane, unless the request has no user code to run.
-    func attempt(_ number: Int, didComplete answer: CompleteAnswer) {
+    func attempt(_ number: Int, didComplete answer: CompleteAnswer, for shared: SharedAnswer? = nil) {
         let given: (Recipe, FinishedTransfer)? = state.withLock { state in
             guard let recipe = state.recipe, state.outcome == nil else { return nil }
             let transfer = FinishedTransfer(
@@ -70,7 +80,13 @@ extension AnyRequestOperation {
             return (recipe, transfer)
         }
         guard let (recipe, transfer) = given else { return }
-        conclude(outcome(of: answer.body, transfer, recipe), attempt: number, taskHasEnded: true)
+        guard let shared, let sharing = recipe.sharing else {
+            return conclude(outcome(of: answer.body, transfer, recipe), attempt: number, taskHasEnded: true)
+        }
+        shared.decode(sharing, by: { outcome(of: answer.body, transfer, recipe) }) { outcome in
+            // This may be the lane of another one.
+            self.onLane { self.conclude(sharing.adopt(outcome, transfer), attempt: number, taskHasEnded: true) }
+        }
     }
 
     private func outcome(of body: ReceivedBody, _ transfer: FinishedTransfer, _ recipe: Recipe) -> AnyOutcome {

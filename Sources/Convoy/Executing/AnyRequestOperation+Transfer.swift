@@ -80,7 +80,7 @@ extension AnyRequestOperation {
     /// - Thread: the operation's lane when there are interceptors.
     func launch(_ number: Int) {
         let pausesInPlace = context.transport.pausesInPlace
-        let given: (core: RequestCore, adapted: PreparedRequest?, carried: Response<Data>?)? = state.withLock { state in
+        let given: (core: RequestCore, adapted: PreparedRequest?, carried: SharedAnswer?)? = state.withLock { state in
             guard state.machine.accepts(attempt: number), !state.isLaunching, state.transfer == nil,
                 pausesInPlace || !state.isSuspended, let core = state.recipe?.core
             else { return nil }

@@ -16,7 +16,7 @@ final class Course: @unchecked Sendable {
     /// How often that was outdated when it was to be sent.
     var outdatedCount = 0
     /// An answer that a shared transfer has brought.
-    var carried: Response<Data>? { didSet { if carried != nil { isCarried = true } } }
+    var carried: SharedAnswer? { didSet { if carried != nil { isCarried = true } } }
     /// Whether a shared transfer has brought the answer; known for good.
     private(set) var isCarried = false
     /// Whether a redirect has led to another origin, now or earlier.
@@ -55,7 +55,7 @@ final class Course: @unchecked Sendable {
     }
 
     /// For the response: those of the operation that brought the answer.
-    var earlierAttempts: [AttemptRecord] { carried?.attempts ?? records }
+    var earlierAttempts: [AttemptRecord] { carried?.response.attempts ?? records }
 
     enum Wait {
         case time(ContinuousClock.Instant, asked: RetryAfterReason?)
@@ -70,7 +70,7 @@ final class Course: @unchecked Sendable {
     }
 
     /// What an operation that has finished needs no more; to be let go of outside the lock.
-    func takeRequests() -> (PreparedRequest?, PreparedRequest?, Response<Data>?) {
+    func takeRequests() -> (PreparedRequest?, PreparedRequest?, SharedAnswer?) {
         defer { (request, adapted, carried) = (nil, nil, nil) }
         return (request, adapted, carried)
     }

@@ -15,25 +15,24 @@ final class Recipe: Sendable {
     ///
     /// User code: runs on the operation's lane.
     let respond: @Sendable (_ body: ReceivedBody, _ transfer: FinishedTransfer) throws -> AnyOutcome
+    /// How that is shared with others; nil for a request that shares nothing.
+    let sharing: SharedDecoding?
 
     init<Output>(_ request: Request<Output>) {
         let decode = request.decode
         core = request.core
         build = nil
         link = nil
-        respond = { body, transfer in
-            Success(
-                Response(
-                    value: try decode(body, transfer.head), request: transfer.request, head: transfer.head,
-                    timings: transfer.timings, transfer: transfer.progress, metrics: transfer.metrics,
-                    earlierAttempts: transfer.earlierAttempts))
-        }
+        let isShared = request.core.policyBox?.policies.isCoalesced == true
+        sharing = isShared ? request.decodingIdentity.map { SharedDecoding($0, Output.self) } : nil
+        respond = { body, transfer in Success(Response(try decode(body, transfer.head), transfer)) }
     }
 
     init<Output>(link: LinkLabel, building request: @escaping @Sendable () throws -> Request<Output>) {
         core = nil
         self.link = link
         build = { Recipe(try request()) }
+        sharing = nil
         respond = { _, transfer in
             AnyOutcome(
                 error: RequestError(
@@ -73,6 +72,15 @@ struct FinishedTransfer: Sendable {
     var progress: TransferProgress
     var metrics: TransferMetrics?
     var earlierAttempts: [AttemptRecord]
+}
+
+extension Response {
+    /// - Parameter value: what the body was decoded to.
+    init(_ value: Value, _ transfer: FinishedTransfer) {
+        self.init(
+            value: value, request: transfer.request, head: transfer.head, timings: transfer.timings,
+            transfer: transfer.progress, metrics: transfer.metrics, earlierAttempts: transfer.earlierAttempts)
+    }
 }
 
 /// The one outcome of an operation: a failure, or a ``Success`` of some output.

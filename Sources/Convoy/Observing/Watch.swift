@@ -83,7 +83,12 @@ extension AnyRequestOperation {
     public final func onProgress(
         on delivery: Delivery? = nil, _ handler: @escaping @Sendable (TransferProgress) -> Void
     ) -> Self {
-        let place = CallbackPlace(delivery ?? context.callbacks)
+        watchProgress(at: CallbackPlace(delivery ?? context.callbacks), handler)
+        return self
+    }
+
+    /// The same, at a place that is known.
+    func watchProgress(at place: CallbackPlace, _ handler: @escaping @Sendable (TransferProgress) -> Void) {
         let isWaiting = Locked(false)
         // Weak, because the operation holds the closure.
         let holder = WeakOperation(operation: self)
@@ -103,7 +108,6 @@ extension AnyRequestOperation {
                 handler(progress)
             }
         }
-        return self
     }
 
     /// Tells the library's own observers of every change, on the thread that reports it.

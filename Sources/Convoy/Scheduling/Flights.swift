@@ -91,6 +91,10 @@ struct Flights {
         return flights.removeValue(forKey: key).map { $0.riders.values.map(\.operation) } ?? []
     }
 
+    func riders(_ key: FlightKey) -> [AnyRequestOperation] {
+        flights[key].map { $0.riders.values.map(\.operation) } ?? []
+    }
+
     func carrier(_ key: FlightKey) -> RequestOperation<Data>? { flights[key]?.carrier }
 
     /// The highest priority among the riders.
@@ -127,9 +131,18 @@ extension Scheduler {
         if isNew {
             // There may be many riders, and the end of a transfer is told on the transport's thread.
             carrier.whenFinished(FinishHandler(place: .lane) { [unowned carrier] _ in self.land(carrier, key) })
+            // Before its end, on the same lane; one telling at a time, however fast the bytes come.
+            carrier.watchProgress(at: .lane) { progress in
+                for rider in self.flights.withLock({ $0.riders(key) }) { rider.carry(progress) }
+            }
             enqueue(carrier, isCarrier: true)
         } else {
             setPriority(ofCarrier: key)
+            // On the lane on which it is told of what follows.
+            carrier.onLane {
+                let progress = carrier.progress
+                if progress != TransferProgress() { operation.carry(progress) }
+            }
         }
         // It may have ended while it boarded.
         if operation.state.withLock({ $0.outcome != nil }) { leaveFlight(operation, key) }
@@ -165,19 +178,23 @@ extension Scheduler {
     private func land(_ carrier: RequestOperation<Data>, _ key: FlightKey) {
         guard let result = carrier.result else { return }
         let progress = carrier.progress
+        let answer = result.map { SharedAnswer($0) }
         for rider in flights.withLock({ $0.land(carrier, key) }) {
-            rider.onLane { self.land(rider, result, progress) }
+            rider.onLane { self.land(rider, answer, progress) }
         }
     }
 
     private func land(
-        _ rider: AnyRequestOperation, _ result: RequestOperation<Data>.Result, _ progress: TransferProgress
+        _ rider: AnyRequestOperation, _ result: Result<SharedAnswer, RequestError>, _ progress: TransferProgress
     ) {
-        guard case .success(let response) = result else {
-            return rider.conclude(AnyOutcome(error: rider.error(from: result)), onlyBeforeStart: true)
+        let answer: SharedAnswer
+        switch result {
+        case .success(let shared): answer = shared
+        case .failure(let error):
+            return rider.conclude(AnyOutcome(error: rider.error(from: error)), onlyBeforeStart: true)
         }
         rider.state.withLock { state in
-            state.makeCourse().carried = response
+            state.makeCourse().carried = answer
             state.progress = progress
         }
         let isSuspended = rider.isSuspended
@@ -194,19 +211,10 @@ extension Scheduler {
 
 extension AnyRequestOperation {
     /// The carrier's failure, as this operation's own.
-    fileprivate func error(from result: RequestOperation<Data>.Result) -> RequestError {
-        if case .failure(let error) = result, error.code != .cancelled { return error }
+    fileprivate func error(from error: RequestError) -> RequestError {
+        guard error.code == .cancelled else { return error }
         return RequestError(
             .cancelled, "the transfer it shared was cancelled", summary: request?.summary ?? RequestSummary(text: label)
         )
-    }
-
-    /// An answer that another operation has fetched, as the answer to this attempt.
-    func takeCarried(_ response: Response<Data>, attempt number: Int) {
-        guard attempt(number, hasWholeBodyCommitting: false) else { return }
-        let answer = CompleteAnswer(
-            body: ReceivedBody(storedData: response.value), head: response.head, request: response.request,
-            metrics: response.metrics)
-        onLane { self.attempt(number, didComplete: answer) }
     }
 }

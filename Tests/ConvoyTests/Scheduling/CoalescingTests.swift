@@ -55,6 +55,79 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
+    /// However many ask, and whether they built the request together or each by itself.
+    @Test func whatDecodesAlikeIsDecodedOnce() async throws {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let decoded = EventLog<String>()
+        let counted = request().decoding { body, _ in
+            decoded.record("counted")
+            return body.count
+        }
+        let mapped = counted.map { count in
+            decoded.record("mapped")
+            return count + 1
+        }
+        let sizes = (0..<50).map { _ in manager.enqueue(counted) }
+        let more = (0..<50).map { _ in manager.enqueue(mapped) }
+        let values = (0..<50).map { _ in manager.enqueue(Request<CountedValue>.get("http://stub/a").coalesced()) }
+        await server.exchanges.wait()
+        server.exchanges.events.first?.answer(200, body: Data("42".utf8))
+        for operation in sizes { #expect(try await operation.response().value == 2) }
+        for operation in more { #expect(try await operation.response().value == 3) }
+        for operation in values { #expect(try await operation.response().value.number == 42) }
+        #expect(server.exchanges.count == 1)
+        #expect(decoded.events.sorted() == ["counted", "counted", "mapped"])
+        #expect(CountedValue.decoded.count == 1)
+    }
+
+    @Test func whatCannotBeDecodedIsDecodedOnceToo() async {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let decoded = EventLog<Void>()
+        let failing = request().decoding { _, _ -> Int in
+            decoded.record(())
+            throw URLError(.cannotParseResponse)
+        }
+        let operations = (0..<20).map { _ in manager.enqueue(failing) }
+        await server.exchanges.wait()
+        server.exchanges.events.first?.answer(200, body: Data("x".utf8))
+        for operation in operations {
+            let error = await #expect(throws: RequestError.self) { try await operation.response() }
+            #expect(error?.code == .decodingFailed)
+            #expect(error?.body == Data("x".utf8))
+        }
+        #expect(decoded.count == 1)
+    }
+
+    @Test func eachIsToldTheProgress() async throws {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let operations = (0..<5).map { _ in manager.operation(request()) }
+        let logs = operations.map { operation in
+            let log = EventLog<TransferProgress>()
+            operation.onProgress { log.record($0) }
+            return log
+        }
+        manager.enqueue(operations)
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 100))
+        exchange.send(Data(count: 60))
+        for (operation, log) in zip(operations, logs) {
+            #expect(await log.wait().first?.fractionCompleted == 0.6)
+            #expect(operation.progress.receivedBytes == 60)
+        }
+        operations[0].cancel()
+        exchange.send(Data(count: 40))
+        exchange.finish()
+        for operation in operations.dropFirst() {
+            #expect(try await operation.response().transfer.receivedBytes == 100)
+        }
+        await manager.drain()
+        #expect(logs[0].events.allSatisfy { $0.receivedBytes == 60 })
+        for log in logs { #expect(log.events.map(\.receivedBytes) == log.events.map(\.receivedBytes).sorted()) }
+    }
+
     @Test func aFailureIsEverybodysWithItsResponse() async {
         let server = StubServer.held()
         let manager = server.manager()
@@ -203,5 +276,16 @@ import Testing
         for _ in 0..<20 { _ = leaks.watch(manager.enqueue(request())) }
         await manager.drain()
         await leaks.expectAllGone()
+    }
+}
+
+/// A value that counts how often it is decoded.
+private struct CountedValue: Decodable, Sendable {
+    static let decoded = EventLog<Void>()
+    let number: Int
+
+    init(from decoder: any Decoder) throws {
+        number = try decoder.singleValueContainer().decode(Int.self)
+        Self.decoded.record(())
     }
 }
