@@ -98,7 +98,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                     }
                 } catch { failure = error }
                 guard let delay = try delay(after: connection.operation, failure) else { return nil }
-                try await events.manager.scheduler.context.clock.wait(for: delay, isolation: actor)
+                try await events.manager.scheduler.pause(for: delay, isolation: actor)
                 connection = connect()
             }
         }
@@ -132,15 +132,34 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     }
 }
 
-extension RequestClock {
+/// The wait for the next connection, in which there is no operation to be cancelled.
+private final class Pause: Undertaking {
+    private let end: AsyncStream<Never>.Continuation
+    private let cancelled = Locked(false)
+
+    init(_ end: AsyncStream<Never>.Continuation) { self.end = end }
+
+    var isCancelled: Bool { cancelled.withLock { $0 } }
+
+    func cancel() {
+        cancelled.withLock { $0 = true }
+        end.finish()
+    }
+}
+
+extension Scheduler {
     /// Waits for a time.
     ///
-    /// - Throws: `.cancelled` as soon as the task is.
-    fileprivate func wait(for delay: Duration, isolation _: isolated (any Actor)?) async throws(RequestError) {
+    /// - Throws: `.cancelled` as soon as the task is, or everything.
+    fileprivate func pause(for delay: Duration, isolation _: isolated (any Actor)?) async throws(RequestError) {
         let (stream, continuation) = AsyncStream<Never>.makeStream()
-        let alarm = wake(at: now + delay) { continuation.finish() }
+        let pause = Pause(continuation)
+        begin(pause)
+        defer { end(pause) }
+        let alarm = context.clock.wake(at: context.clock.now + delay) { continuation.finish() }
         for await _ in stream {}
         alarm.cancel()
-        if Task.isCancelled { throw RequestError(.cancelled, "it was cancelled while it waited to connect again") }
+        guard Task.isCancelled || pause.isCancelled else { return }
+        throw RequestError(.cancelled, "it was cancelled while it waited to connect again")
     }
 }

@@ -30,7 +30,7 @@ extension ResponseHead {
     private static let longestRetryAfter: Int64 = 365 * 86_400
 }
 
-/// Why there is a wait that no policy made, for people: put into words only when somebody reads it.
+/// Why there is a wait that no policy made, for people: put into words only when it is read.
 struct RetryAfterReason: Sendable {
     /// What was answered.
     let request: RequestSummary

@@ -37,7 +37,8 @@ struct BatchState<Output: Sendable> {
     var isTelling = false
 
     init(announced: Int?, keepsResults: Bool) {
-        self.announced = announced
+        // A lazy collection may announce as many as there are numbers: no sum with it overflows.
+        self.announced = announced.map { min($0, .max / 2) }
         self.keepsResults = keepsResults
         expect()
     }

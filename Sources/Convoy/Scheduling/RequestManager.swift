@@ -103,7 +103,8 @@ public final class RequestManager: Sendable {
     /// - Complexity: O(*n* log *n*).
     public var operations: [AnyRequestOperation] { scheduler.operations }
 
-    /// Cancels every operation, every batch and every download in segments; later ones are not affected.
+    /// Cancels every operation, every batch and every download in segments, and ends reading events that waits to connect
+    /// again; later ones are not affected.
     ///
     /// A batch takes no more from its source: what it has not taken ends as `.cancelled`, unsent.
     ///

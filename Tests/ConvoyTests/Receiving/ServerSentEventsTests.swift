@@ -137,6 +137,18 @@ import Testing
         #expect(ids == [nil, "1", "1", nil])
     }
 
+    /// When there is no operation to be cancelled.
+    @Test func cancellingAllOfAManagerEndsTheWait() async throws {
+        let clock = VirtualClock()
+        let server = Self.server([Script(text: "data: a\n\n"), Script(statusCode: 204)])
+        let manager = manager(server, clock)
+        let reader = read(manager.events(of: .stub("a"), reconnecting: .standard))
+        await clock.armed.wait()
+        manager.cancelAll()
+        #expect(await reader.value == (["a"], .cancelled))
+        #expect(server.exchanges.count == 1)
+    }
+
     @Test func theServersTimeIsKeptTo() async throws {
         let clock = VirtualClock()
         let server = Self.server([
