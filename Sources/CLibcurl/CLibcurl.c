@@ -18,8 +18,8 @@ CURLMcode curl_multi_poll(CURLM *multi, void *extra, unsigned int count, int tim
 CURLMcode curl_multi_wakeup(CURLM *multi) __attribute__((weak));
 
 int convoy_has_poll_and_wakeup(void) { return curl_multi_poll != NULL && curl_multi_wakeup != NULL; }
-CURLMcode convoy_multi_poll(CURLM *multi, int timeout_ms) {
-    return curl_multi_poll(multi, NULL, 0, timeout_ms, NULL);
+CURLMcode convoy_multi_poll(CURLM *multi, int timeout_ms, int *ready) {
+    return curl_multi_poll(multi, NULL, 0, timeout_ms, ready);
 }
 CURLMcode convoy_multi_wakeup(CURLM *multi) { return curl_multi_wakeup(multi); }
 
@@ -40,6 +40,12 @@ CURLcode convoy_set_seek_callback(CURL *handle, convoy_seek_callback value) {
 }
 CURLcode convoy_set_prereq_callback(CURL *handle, convoy_prereq_callback value) {
     return curl_easy_setopt(handle, 20312, value);
+}
+CURLcode convoy_set_open_callback(CURL *handle, convoy_open_callback value) {
+    return curl_easy_setopt(handle, 20163, value);
+}
+CURLcode convoy_set_debug_callback(CURL *handle, convoy_debug_callback value) {
+    return curl_easy_setopt(handle, 20094, value);
 }
 
 CURLcode convoy_get_long(CURL *handle, int info, long *value) { return curl_easy_getinfo(handle, info, value); }

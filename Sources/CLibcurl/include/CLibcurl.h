@@ -62,7 +62,8 @@ struct curl_slist *curl_slist_append(struct curl_slist *list, const char *string
 void curl_slist_free_all(struct curl_slist *list);
 
 // In every libcurl that is new enough; checked before they are called, so that an older one can be told about.
-CURLMcode convoy_multi_poll(CURLM *multi, int timeout_ms);
+/// `ready` becomes the number of sockets on which something has happened.
+CURLMcode convoy_multi_poll(CURLM *multi, int timeout_ms, int *ready);
 CURLMcode convoy_multi_wakeup(CURLM *multi);
 /// Whether this libcurl has the two above.
 int convoy_has_poll_and_wakeup(void);
@@ -75,6 +76,17 @@ typedef int (*convoy_seek_callback)(void *context, int64_t offset, int origin);
 typedef int (*convoy_prereq_callback)(
     void *context, char *remote_ip, char *local_ip, int remote_port, int local_port);
 
+/// The beginning of an address that is about to be connected to.
+struct convoy_address {
+    int family;
+    int type;
+    int protocol;
+};
+/// Makes a socket; -1 refuses.
+typedef int (*convoy_open_callback)(void *context, int purpose, struct convoy_address *address);
+/// Hears what libcurl says in passing, `kind` 0, and what it sends and receives.
+typedef int (*convoy_debug_callback)(CURL *handle, int kind, char *text, size_t count, void *context);
+
 CURLcode convoy_set_long(CURL *handle, int option, long value);
 CURLcode convoy_set_int64(CURL *handle, int option, int64_t value);
 CURLcode convoy_set_string(CURL *handle, int option, const char *value);
@@ -83,6 +95,8 @@ CURLcode convoy_set_list(CURL *handle, int option, struct curl_slist *value);
 CURLcode convoy_set_data_callback(CURL *handle, int option, convoy_data_callback value);
 CURLcode convoy_set_seek_callback(CURL *handle, convoy_seek_callback value);
 CURLcode convoy_set_prereq_callback(CURL *handle, convoy_prereq_callback value);
+CURLcode convoy_set_open_callback(CURL *handle, convoy_open_callback value);
+CURLcode convoy_set_debug_callback(CURL *handle, convoy_debug_callback value);
 
 CURLcode convoy_get_long(CURL *handle, int info, long *value);
 CURLcode convoy_get_int64(CURL *handle, int info, int64_t *value);

@@ -1,4 +1,4 @@
-// Ways to a server other than straight ahead over IPv4: proxies, IPv6, HTTP/2.
+// Ways to a server other than straight ahead over IPv4: proxies, IPv6.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -45,6 +45,51 @@ import Testing
             #expect(recorded.value(of: "X-Own") == "1")
             #expect(recorded.value(of: "Via") == "1.1 test")
             #expect(response.metrics?.remotePort == proxy.port)
+        }
+
+        /// Over one connection to the proxy, where libcurl keeps some of what it knows of the host before.
+        @Test(arguments: [
+            "http://[::1]:8080/", "http://good.test/x?", "http://[::1]/y?#z", "http://good.test:81/x?a",
+            "http://127.0.0.1/",
+        ])
+        func proxyIsToldHostAndTargetOfEachRequest(_ first: String) async throws {
+            let heads = EventLog<String>()
+            let proxy = try LoopbackListener { connection in
+                while let head = connection.readHead() {
+                    heads.record(head)
+                    connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                }
+            }
+            defer { proxy.shutDown() }
+            var options = ConnectionOptions()
+            options.proxy = .server(try #require(URL(string: "http://127.0.0.1:\(proxy.port)")))
+            options.engineCount = 1
+            let transport = try CurlTransport(options)
+            let urls = [
+                first, "http://[::1]:8080/", "http://good.test/x?", "http://[2001:db8::1]/", "http://good.test:80/",
+            ]
+            for url in urls { _ = try await Sending(Request<Data>.get(url), over: transport).response() }
+            let expected = try urls.map { text in
+                let url = try #require(URL(string: text))
+                let host = try #require(url.host(percentEncoded: true))
+                let name = host.contains(":") ? "[\(host.filter { $0 != "[" && $0 != "]" })]" : host
+                let port = url.port.map { $0 == 80 ? "" : ":\($0)" } ?? ""
+                return "\(name)\(port) \(text.prefix { $0 != "#" }.replacing(":80/", with: "/"))"
+            }
+            let seen = heads.events.map { head in
+                let target = head.prefix { !$0.isNewline }.split(separator: " ").dropFirst().first ?? ""
+                return "\(head.fieldValue("Host") ?? "") \(target.replacing(":80/", with: "/"))"
+            }
+            #expect(seen == expected)
+            #expect(proxy.connectionCount == 1)
+        }
+
+        @Test func emptyQueryReachesAProxyOfTheEnvironment() async {
+            await #expect(processExitsWith: .success) {
+                let (origin, proxy) = try serversInAnEnvironment()
+                _ = try await Sending(Request<Data>.get(origin.url("/x?")), over: CurlTransport(.init())).response()
+                #expect(proxy.heads.map { $0.hasPrefix("GET \(origin.url("/x?")) HTTP/1.1\r\n") } == [true])
+            }
         }
 
         @Test func secureRequestGoesThroughATunnel() async throws {
@@ -288,7 +333,7 @@ import Testing
         return try await Sending(Request<String>.get(origin.url()), over: CurlTransport(options)).response().value
     }
 
-    /// ``CurlTransport`` over IPv6 and HTTP/2.
+    /// ``CurlTransport`` over IPv6.
     @Suite struct CurlProtocolTests {
         @Test(.enabled(if: LoopbackListener.canUseIPv6, "no IPv6 loopback address"))
         func literalIPv6AddressIsReached() async throws {
@@ -306,36 +351,6 @@ import Testing
             #expect(heads.events.map { $0.fieldValue("Host") } == ["[::1]:\(server.port)"])
             #expect(response.metrics?.remoteAddress == "::1")
             #expect(response.metrics?.remotePort == server.port)
-        }
-
-        @Test(.enabled(if: Nginx.isInstalled, "nginx is not installed"))
-        func concurrentRequestsShareAnHTTP2Connection() async throws {
-            let server = try await Nginx()
-            defer { server.shutDown() }
-            let transport = try CurlTransport(ConnectionOptions.trustingTestAuthority())
-            let responses = try await responses(of: server, over: transport)
-            #expect(responses.map(\.metrics?.httpVersion) == Array(repeating: "2", count: 20))
-            // The body is nginx's number of the connection. A few may be under way before the first one says h2.
-            #expect(Set(responses.map(\.value)).count <= 3)
-            #expect(responses.count { $0.metrics?.isReusedConnection == true } >= 17)
-        }
-
-        @Test(.enabled(if: Nginx.isInstalled, "nginx is not installed"))
-        func versionOneIsSpokenWhereAskedFor() async throws {
-            let server = try await Nginx()
-            defer { server.shutDown() }
-            var options = try ConnectionOptions.trustingTestAuthority()
-            options.httpVersion = .http1
-            let responses = try await responses(of: server, over: CurlTransport(options))
-            #expect(responses.map(\.metrics?.httpVersion) == Array(repeating: "1.1", count: 20))
-        }
-
-        private func responses(of server: Nginx, over transport: CurlTransport) async throws -> [Response<String>] {
-            let request = Request<String>.get("https://127.0.0.1:\(server.port)/")
-            let sendings = (1...20).map { _ in Sending(request, over: transport) }
-            var responses: [Response<String>] = []
-            for sending in sendings { responses.append(try await sending.response()) }
-            return responses
         }
     }
 #endif

@@ -25,6 +25,8 @@
         var goesThroughProxy = false
         /// Whether the time for the whole transfer was over; else a timer is that of connecting.
         var isTimeOver = false
+        /// The connection ended in the middle of the TLS handshake, and neither side had said why.
+        var isHandshakeCut = false
         /// Of the proxy's answer to the request for a tunnel; 0 without one.
         var proxyStatusCode = 0
         /// The system's last error, or 0.
@@ -73,7 +75,7 @@
 
         /// For an https URL, what fails before the request and is neither a name nor a connection.
         private var securingFailed: (RequestError.Code, String) {
-            code == 35 && isLost
+            code == 35 && (isLost || isHandshakeCut)
                 ? (.connectionLost, "the connection was lost in the TLS handshake")
                 : (.tlsFailed, "no trusted connection could be made")
         }
@@ -111,6 +113,7 @@
             let failure = CurlFailure(
                 code: code, stage: hasHead ? .receiving : wasSent ? .waiting : .connecting, isHTTPS: request.isHTTPS,
                 goesThroughProxy: handle.goesThroughProxy, isTimeOver: isTimeOver,
+                isHandshakeCut: place.handshake.isCut,
                 proxyStatusCode: handle.long(CurlInfo.httpConnectCode), systemError: system)
             let (kind, what) = failure.meaning
             let said = handle.message(of: request)

@@ -23,6 +23,8 @@
         private let options: ConnectionOptions
         /// Whether libcurl asks before it sends a request.
         private(set) var asksBeforeSending = true
+        /// libcurl has sent again with it by itself, which some versions count over all its requests.
+        var isWorn = false
 
         /// Makes a handle.
         ///
@@ -63,7 +65,7 @@
             let context = Unmanaged.passUnretained(self).toOpaque()
             for option in [
                 CurlOption.writeData, CurlOption.headerData, CurlOption.readData, CurlOption.seekData,
-                CurlOption.prereqData, CurlOption.privatePointer,
+                CurlOption.prereqData, CurlOption.openSocketData, CurlOption.debugData, CurlOption.privatePointer,
             ] { convoy_set_pointer(easy, option, context) }
             convoy_set_pointer(easy, CurlOption.errorBuffer, errorText)
             convoy_set_data_callback(easy, CurlOption.headerFunction) { bytes, size, count, context in
@@ -88,6 +90,14 @@
             }
             // libcurl before 7.80: nobody could look at a kept connection, or keep it from sending a POST twice.
             asksBeforeSending = code == 0
+            convoy_set_open_callback(easy) { context, _, address in
+                guard let address else { return -1 }
+                return CurlHandle.transfer(of: context)?.openSocket(for: address.pointee) ?? -1
+            }
+            convoy_set_debug_callback(easy) { _, kind, text, count, context in
+                CurlHandle.transfer(of: context)?.hear(kind, .init(start: text, count: count))
+                return 0
+            }
         }
 
         /// Whether the environment of the process names a proxy, when the first request is sent.
@@ -97,6 +107,24 @@
                 environment[$0]?.isEmpty == false
             }
         }()
+
+        private var mayUseProxy: Bool {
+            switch options.proxy {
+            case .none: false
+            case .server: true
+            case .environment: Self.environmentHasProxy
+            }
+        }
+
+        /// Whether plain requests go to an HTTP proxy, whatever their host: exceptions are libcurl's to read.
+        private var sendsToProxy: Bool {
+            guard case .environment = options.proxy else { return mayUseProxy }
+            let environment = ProcessInfo.processInfo.environment
+            func isSet(_ name: String) -> Bool { environment[name]?.isEmpty == false }
+            guard mayUseProxy, !isSet("no_proxy"), !isSet("NO_PROXY") else { return false }
+            let name = ["http_proxy", "all_proxy", "ALL_PROXY"].first(where: isSet)
+            return name.flatMap { environment[$0] }.map { !$0.lowercased().hasPrefix("socks") } ?? false
+        }
 
         private static func transfer(of context: UnsafeMutableRawPointer?) -> CurlTransfer? {
             context.flatMap { Unmanaged<CurlHandle>.fromOpaque($0).takeUnretainedValue().transfer }
@@ -201,10 +229,15 @@
             }
             let isImplied = request.method == .head || (request.method == .get && !transfer.sendsBody)
             codes.append(convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : request.method.rawValue))
-            convoy_set_long(easy, CurlOption.pipeWait, request.isHTTPS ? 1 : 0)
-            let timeout = request.transferTimeout.map(\.wholeMilliseconds) ?? 0
+            // The first connection tells whether requests share it.
+            convoy_set_long(easy, CurlOption.pipeWait, transfer.isShareable ? 1 : 0)
+            convoy_set_long(easy, CurlOption.verbose, request.isHTTPS ? 1 : 0)
+            let timeout = transfer.timeLeft.map(\.wholeMilliseconds) ?? 0
             codes.append(convoy_set_long(easy, CurlOption.timeoutMilliseconds, timeout))
-            return setHeaderLines(transfer.headerLines) && codes.allSatisfy { $0 == 0 }
+            let target = request.targetWithEmptyQuery.flatMap { sendsToProxy ? $0 : nil }
+            codes.append(convoy_set_string(easy, CurlOption.requestTarget, target))
+            let host = mayUseProxy ? request.hostField.map { ["Host: \($0)"] } ?? [] : []
+            return setHeaderLines(host + transfer.headerLines) && codes.allSatisfy { $0 == 0 }
         }
 
         private func setHeaderLines(_ lines: [String]) -> Bool {

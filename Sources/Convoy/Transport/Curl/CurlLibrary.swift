@@ -51,6 +51,10 @@
     /// Options of an easy handle, by libcurl's numbers.
     enum CurlOption {
         static let userAgent: Int32 = 10_018
+        static let verbose: Int32 = 41
+        static let requestTarget: Int32 = 10_266
+        static let debugData: Int32 = 10_095
+        static let openSocketData: Int32 = 10_164
         static let writeData: Int32 = 10_001
         static let url: Int32 = 10_002
         static let proxy: Int32 = 10_004

@@ -16,10 +16,26 @@
         /// Those that decode on in the next turn.
         private var shares: [CurlTransfer] = []
         private var nextIdleCheck: ContinuousClock.Instant?
+        /// The connections that requests share.
+        var sharing = SharedConnections()
+        /// Those that may try again to get a connection.
+        private var released: [CurlTransfer] = []
+        /// How many of the active ones may share a connection.
+        private var shareableCount = 0
+        /// How often nothing was there since something was.
+        private var quietLooks = 0
         /// Whether the next turn begins without sleeping.
         private(set) var looksAgain = false
         /// The time of this turn.
         private(set) var now = ContinuousClock.now
+
+        /// How many milliseconds to sleep at most, after each look that finds nothing, while requests may share connections.
+        ///
+        /// A stream that reads from a connection takes the bytes of others too. libcurl then sets a timer for each of them,
+        /// and up to 8.14 it drops the timer when another request begins in the same turn: the bytes wait until any other
+        /// timer, 30 seconds. 8.15 has a list of such streams (its commit 779937f840); of what else may be forgotten
+        /// nothing is known. Such bytes have come a moment before: so one looks soon, and then ever later.
+        private static let looks: [Int32] = [1, 4, 16, 64, 256, 1_000]
 
         /// Handles that are kept for the next requests.
         private static let idleHandleLimit = 64
@@ -49,7 +65,11 @@
         func turn(_ transfers: [CurlTransfer]) {
             looksAgain = false
             now = .now
+            if !transfers.isEmpty || !released.isEmpty { quietLooks = 0 }
             for transfer in transfers { transfer.update(in: self) }
+            let released = released
+            self.released = []
+            for transfer in released { transfer.tryAgain() }
             let shares = shares
             self.shares = []
             for transfer in shares { transfer.takeNextShare() }
@@ -65,11 +85,16 @@
             // At most a day: an idle timeout may be as long as a number can say.
             let idleTime = min(options.idleConnectionTime, .seconds(86_400))
             let time = isIdle ? idleTime : min(nextIdleCheck.map { $0 - .now } ?? .seconds(60), .seconds(86_400))
-            let milliseconds = Int32(
+            var milliseconds = Int32(
                 clamping: Int64((max(.zero, time) / .milliseconds(1)).rounded(.up)))
+            if shareableCount > 0 {
+                milliseconds = min(milliseconds, Self.looks[min(quietLooks, Self.looks.count - 1)])
+            }
             let start = ContinuousClock.now
             // What cannot wait must not spin.
-            if convoy_multi_poll(multi, milliseconds) != 0 { Thread.sleep(forTimeInterval: 0.01) }
+            var ready: Int32 = 0
+            if convoy_multi_poll(multi, milliseconds, &ready) != 0 { Thread.sleep(forTimeInterval: 0.01) }
+            quietLooks = ready > 0 ? 0 : quietLooks + 1
             return isIdle && ContinuousClock.now - start >= time
         }
 
@@ -82,6 +107,7 @@
                 var context: UnsafeMutableRawPointer?
                 convoy_get_pointer(easy, CurlInfo.privatePointer, &context)
                 guard let context else { continue }
+                quietLooks = 0
                 Unmanaged<CurlHandle>.fromOpaque(context).takeUnretainedValue().transfer?.end(code)
             }
         }
@@ -106,6 +132,7 @@
         func add(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
             transfer.index = active.count
             active.append(transfer)
+            if transfer.isShareable { shareableCount += 1 }
             let time = now + transfer.request.idleTimeout
             nextIdleCheck = nextIdleCheck.map { min($0, time) } ?? time
             return curl_multi_add_handle(multi, handle.easy) == 0
@@ -114,19 +141,35 @@
         /// Takes the handle back; a connection in the middle of a transfer is closed by that.
         func remove(_ transfer: CurlTransfer, _ handle: CurlHandle) {
             curl_multi_remove_handle(multi, handle.easy)
+            transfer.leaveConnection()
             handle.transfer = nil
             // libcurl keeps the system's last error in the handle, where the next failure would find it.
-            if CurlLibrary.reusesHandles, idleHandles.count < Self.idleHandleLimit,
+            if CurlLibrary.reusesHandles, !handle.isWorn, idleHandles.count < Self.idleHandleLimit,
                 handle.long(CurlInfo.osErrno) == 0
             {
                 idleHandles.append(handle)
             }
             guard let index = transfer.index else { return }
             transfer.index = nil
+            if transfer.isShareable { shareableCount -= 1 }
             let last = active.removeLast()
             guard index < active.count else { return }
             active[index] = last
             last.index = index
+        }
+
+        /// Keeps a transfer that waits for another's connection; false when there is none to wait for.
+        func park(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
+            guard sharing.wait(transfer) else { return false }
+            curl_multi_remove_handle(multi, handle.easy)
+            return true
+        }
+
+        /// Has transfers try again in the next turn.
+        func release(_ transfers: [CurlTransfer]) {
+            guard !transfers.isEmpty else { return }
+            released += transfers
+            looksAgain = true
         }
 
         func noteConnection(of handle: CurlHandle) {

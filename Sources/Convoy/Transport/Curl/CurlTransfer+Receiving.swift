@@ -22,8 +22,12 @@
         private func begin(_ head: ResponseHead) throws(CurlHeaderParser.Defect) {
             hasHead = true
             expectedBytes = head.expectedBytes
-            // The rest of the body would be read as the next request.
-            if hasMoreToSend { handle?.forbidReuse() }
+            if let handle, handle.long(CurlInfo.httpVersion) < 3 {
+                // The rest of the body would be read as the next request. Over HTTP/2 it is the rest of a stream.
+                if hasMoreToSend { handle.forbidReuse() }
+                // The next request may go out before this one is known to be over: that is not sharing.
+                leaveConnection()
+            }
             guard request.method != .head, head.statusCode != 204, head.statusCode != 304,
                 let coding = head.headerFields["Content-Encoding"]
             else { return }

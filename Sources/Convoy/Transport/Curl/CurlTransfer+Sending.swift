@@ -41,7 +41,7 @@
 
         func rewindBody(to offset: Int64) -> Bool {
             guard offset == 0, source?.rewind() != false else {
-                failure = repetitionDefect ?? .bodyNotReplayable
+                failure = wasUnprocessed ? .unprocessedBody : repetitionDefect ?? .bodyNotReplayable
                 return false
             }
             (sentBytes, hasSentAll) = (0, false)
@@ -57,23 +57,27 @@
                 return false
             }
             timesSent += 1
-            guard timesSent > 1 else { return true }
-            if let repetitionDefect {
+            if timesSent > 1, let repetitionDefect {
                 failure = repetitionDefect
                 return false
             }
+            wasUnprocessed = wasUnprocessed || isUnprocessed
+            arrive(on: connection)
+            guard timesSent > 1 else { return true }
             beginAgain()
             // libcurl does so itself only when bytes of the body have left it; those it has taken and not sent are lost.
-            return rewindBody(to: 0)
+            guard rewindBody(to: 0) else { return false }
+            (wasUnprocessed, place.isRefused) = (false, false)
+            return true
         }
 
         /// Why the request must not go out a second time, or nil.
-        private var repetitionDefect: RequestError? {
+        var repetitionDefect: RequestError? {
+            let isUnprocessed = wasUnprocessed || isUnprocessed
+            if timesSent >= Self.mostTimesSent { return isUnprocessed ? .unprocessed : .lostBeforeAnswer }
+            if isUnprocessed { return nil }
             let wasRefused = parser.lastStatusCode == 417
-            if wasRefused || request.isIdempotent { return nil }
-            return RequestError(
-                .connectionLost,
-                "the connection was lost before an answer, and the server may have acted on the request already")
+            return wasRefused || request.isIdempotent ? nil : .lostBeforeAnswer
         }
 
         /// The header lines libcurl does not make by itself.
@@ -95,5 +99,19 @@
             if sendsBody, !fields.contains("Expect") { lines.append("Expect:") }
             return lines
         }
+    }
+
+    extension RequestError {
+        fileprivate static let lostBeforeAnswer = RequestError(
+            .connectionLost,
+            "the connection was lost before an answer, and the server may have acted on the request already")
+
+        fileprivate static let unprocessedBody = RequestError(
+            .bodyNotReplayable,
+            "the server ended the connection and has not processed the request, whose body cannot be sent again")
+
+        fileprivate static let unprocessed = RequestError(
+            .connectionLost,
+            "the server has not processed the request: again and again it ended the connection before that")
     }
 #endif

@@ -84,6 +84,11 @@
         var timesSent = 0
         /// The request was not sent, because bytes that nobody had asked for were waiting on its connection.
         var isOnBadConnection = false
+        /// Whether others may share its connection.
+        let isShareable: Bool
+        var place = ConnectionPlace()
+        /// The server has said that it has not processed the request, which has not been sent again since.
+        var wasUnprocessed = false
         /// How far sending was at the last look for idleness.
         private var lastSendingMark: CurlHandle.SendingMark?
 
@@ -100,6 +105,7 @@
             let limits = (options.maximumHeaderBytes, options.maximumHeaderFieldCount)
             makeParser = { CurlHeaderParser(maximumBytes: limits.0, maximumFieldCount: limits.1) }
             parser = makeParser()
+            isShareable = request.isHTTPS && options.httpVersion == .automatic
             engine.countTask(1)
         }
 
@@ -133,6 +139,7 @@
             self.loop = loop
             source = makeSource()
             phase = .running
+            sendingBegan = .now
             send(in: loop)
         }
 
@@ -141,11 +148,25 @@
             guard let handle = loop.takeHandle() else { return refuse() }
             self.handle = handle
             lastActivity = loop.now
-            sendingBegan = .now
+            (place, isPaused) = (ConnectionPlace(), false)
             if !handle.prepare(for: self) || !loop.add(self, handle) {
                 finish(RequestError(.transportFailed, "nothing was sent: libcurl did not take the request"))
             }
         }
+
+        /// Gives the request to libcurl again, with another handle.
+        func sendAgain() {
+            guard let loop, case .running = phase else { return }
+            leaveLoop()
+            send(in: loop)
+            loop.lookAgain()
+        }
+
+        /// There may be a connection now.
+        func tryAgain() { if handle != nil { sendAgain() } }
+
+        /// What is left of the time for the transfer; nil for no end.
+        var timeLeft: Duration? { request.transferTimeout.map { $0 - (ContinuousClock.now - sendingBegan) } }
 
         private func makeSource() -> (any UploadSource)? {
             switch request.body {
@@ -195,11 +216,10 @@
                 isOnBadConnection = false
                 // That connection has been closed; nothing was sent.
                 timesSent -= 1
-                guard let loop else { return }
-                leaveLoop()
-                send(in: loop)
-                return loop.lookAgain()
+                return sendAgain()
             }
+            if goesOn(after: code, handle) { return }
+            leaveConnection(hasFailed: code != 0)
             loop?.noteConnection(of: handle)
             client?.didCollect(handle.metrics)
             var error = failure

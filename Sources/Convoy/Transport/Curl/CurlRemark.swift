@@ -1,0 +1,59 @@
+// What libcurl says in passing, and nowhere else.
+#if canImport(CLibcurl)
+    import Foundation
+
+    /// A remark of libcurl's, made for people, that tells what no code does: which requests a server has not processed.
+    ///
+    /// Since 7.88 the words have been these. Where a version has others, nothing is known, and such a request is an error:
+    /// a remark only ever adds permission to send again. A pure value.
+    enum CurlRemark: Equatable {
+        /// The request is this stream of its connection.
+        case stream(Int)
+        /// The server ends the connection, and processes no stream above this one (RFC 9113, section 6.8).
+        case goAway(lastStream: Int)
+        /// The server has not processed the request (RFC 9113, section 8.7).
+        case refused
+        /// libcurl looks for another connection.
+        case retry
+
+        init?(_ text: UnsafeRawBufferPointer) {
+            // Most remarks are none of these, and there are many.
+            switch text.first {
+            case UInt8(ascii: "U"):
+                guard let number = Self.number(in: text, after: "Using Stream ID: ") else { return nil }
+                self = .stream(number)
+            case UInt8(ascii: "["):
+                let words = String(decoding: text.prefix(64), as: UTF8.self)
+                guard words.hasPrefix("[HTTP/2] ["), words.contains("] OPENED stream"),
+                    let number = Self.number(in: text, after: "[HTTP/2] [")
+                else { return nil }
+                self = .stream(number)
+            case UInt8(ascii: "r"):
+                // Once "recveived".
+                let words = String(decoding: text.prefix(128), as: UTF8.self)
+                guard words.contains("ved GOAWAY, "), let range = words.range(of: "last_stream="),
+                    let number = Int(words[range.upperBound...].prefix { $0.isASCII && $0.isNumber })
+                else { return nil }
+                self = .goAway(lastStream: number)
+            case UInt8(ascii: "R"):
+                guard Self.hasPrefix(text, "REFUSED_STREAM, retrying") else { return nil }
+                self = .refused
+            case UInt8(ascii: "C"):
+                guard Self.hasPrefix(text, "Connection died, retrying") else { return nil }
+                self = .retry
+            default: return nil
+            }
+        }
+
+        private static func hasPrefix(_ text: UnsafeRawBufferPointer, _ prefix: StaticString) -> Bool {
+            guard let start = text.baseAddress, text.count >= prefix.utf8CodeUnitCount else { return false }
+            return memcmp(start, prefix.utf8Start, prefix.utf8CodeUnitCount) == 0
+        }
+
+        private static func number(in text: UnsafeRawBufferPointer, after prefix: StaticString) -> Int? {
+            guard hasPrefix(text, prefix) else { return nil }
+            let digits = text.dropFirst(prefix.utf8CodeUnitCount).prefix { (0x30...0x39).contains($0) }
+            return Int(String(decoding: digits, as: UTF8.self))
+        }
+    }
+#endif

@@ -1,0 +1,162 @@
+// A request among others on one connection: whether it may open another, and when it is sent again.
+#if canImport(CLibcurl)
+    import CLibcurl
+    import Foundation
+
+    /// Where a request is, and what is known of it there.
+    struct ConnectionPlace {
+        /// Why libcurl was not let open a connection.
+        enum Veto {
+            /// Another transfer is opening one to the same server.
+            case isOpening
+            /// The request had been sent before: another handle sends it again, whose count of tries is its own.
+            case wasSent
+        }
+
+        var connection: KeptConnections.Key?
+        /// The request's number on it, once it has one.
+        var stream: Int?
+        /// Whether what libcurl says is about that connection.
+        var isHeard = false
+        /// Whether the server has said that it has not processed the request.
+        var isRefused = false
+        /// How often the present handle has sent the request.
+        var timesSent = 0
+        var veto: Veto?
+        var handshake = Handshake()
+    }
+
+    /// What is seen of a TLS handshake.
+    ///
+    /// For a connection that ends in the middle of it libcurl has the same code as for a refusal.
+    struct Handshake {
+        /// Those that were opened, in order.
+        var sockets: [Int32] = []
+        var hasBegun = false
+        /// One side has said why it ends it.
+        var hasAlert = false
+        /// Nothing more will come.
+        var isAtEnd = false
+
+        var isCut: Bool { hasBegun && !hasAlert && isAtEnd }
+
+        /// Looks whether a connection has ended; only until the request has been sent.
+        mutating func look() {
+            var byte: UInt8 = 0
+            isAtEnd = isAtEnd || sockets.contains { recv($0, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0 }
+        }
+    }
+
+    /// - Thread: the engine's; partly called back by libcurl.
+    extension CurlTransfer {
+        /// So often a request goes out while the server does not process it.
+        static let mostTimesSent = 64
+
+        private var shares: Bool { isShareable && handle?.asksBeforeSending == true }
+
+        /// A socket for a new connection; -1 when none may be opened.
+        func openSocket(for address: convoy_address) -> Int32 {
+            guard mayOpenConnection() else { return -1 }
+            let number = socket(address.family, address.type | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
+            if number >= 0 { place.handshake.sockets.append(number) }
+            return number
+        }
+
+        private func mayOpenConnection() -> Bool {
+            // After a 417 libcurl sends again without "Expect", which another handle would not.
+            guard shares, let loop, parser.lastStatusCode != 417 else { return true }
+            guard place.timesSent == 0 else {
+                handle?.isWorn = true
+                failure = repetitionDefect
+                if failure == nil { place.veto = .wasSent }
+                return false
+            }
+            guard loop.sharing.mayOpen(self) else {
+                place.veto = .isOpening
+                return false
+            }
+            return true
+        }
+
+        /// The request is about to go out on a connection.
+        func arrive(on connection: KeptConnections.Key) {
+            guard shares, let loop else { return }
+            leaveConnection()
+            place.connection = connection
+            place.stream = nil
+            place.isHeard = true
+            place.timesSent += 1
+            if place.timesSent > 1 { handle?.isWorn = true }
+            loop.release(loop.sharing.arrive(self, on: connection))
+        }
+
+        /// Gives its room on a connection to others.
+        func leaveConnection(hasFailed: Bool = false) {
+            guard isShareable, let loop else { return }
+            let connection = place.connection
+            place.connection = nil
+            loop.release(loop.sharing.leave(self, connection, hasFailed: hasFailed))
+        }
+
+        /// Hears a remark of libcurl's, kind 0, or a message of the handshake: received, 5, or sent, 6.
+        func hear(_ kind: Int32, _ bytes: UnsafeRawBufferPointer) {
+            switch kind {
+            case 0:
+                if timesSent == 0, place.handshake.hasBegun { place.handshake.look() }
+                hear(bytes)
+            case 5, 6:
+                if kind == 6 { place.handshake.hasBegun = true }
+                // A level, 1 or 2, and a reason; no other message is as short.
+                if bytes.count == 2, bytes[0] <= 2 { place.handshake.hasAlert = true }
+            default: break
+            }
+        }
+
+        private func hear(_ text: UnsafeRawBufferPointer) {
+            guard let loop, let connection = place.connection, let remark = CurlRemark(text) else { return }
+            switch remark {
+            case .stream(let number):
+                place.stream = number
+                loop.sharing.begin(number, on: connection)
+            case .goAway(let last): if place.isHeard { loop.sharing.giveUp(connection, after: last) }
+            case .refused: (place.isRefused, place.isHeard) = (true, false)
+            case .retry: place.isHeard = false
+            }
+        }
+
+        /// Whether the server has said that it has not processed the request.
+        var isUnprocessed: Bool {
+            if place.isRefused { return true }
+            guard let loop, let stream = place.stream, let connection = place.connection else { return false }
+            return loop.sharing.isRefused(stream, on: connection)
+        }
+
+        /// Sends the request again, or has it wait for a connection, where that is what became of an attempt of libcurl's;
+        /// else false.
+        func goesOn(after code: CURLcode, _ handle: CurlHandle) -> Bool {
+            guard let loop, failure == nil else { return false }
+            let veto = place.veto
+            place.veto = nil
+            if veto == .isOpening {
+                // Taken from libcurl, but not off the list: its time to wait goes on.
+                if loop.park(self, handle) { return true }
+            } else if veto == nil {
+                guard code != 0, isShareable, !hasHead, place.stream != nil, isLoss(code) else { return false }
+                if let repetitionDefect {
+                    if isUnprocessed { failure = repetitionDefect }
+                    return false
+                }
+            }
+            wasUnprocessed = wasUnprocessed || isUnprocessed
+            sendAgain()
+            return true
+        }
+
+        /// Whether a code can mean that a connection takes no more requests: what has another cause is for the caller's
+        /// retries, unless the server says that it has not processed the request.
+        private func isLoss(_ code: CURLcode) -> Bool {
+            // CURLE_HTTP2, CURLE_SEND_ERROR
+            isUnprocessed ? code != 28 && code != 42 : [16, 55].contains(code)
+        }
+    }
+#endif

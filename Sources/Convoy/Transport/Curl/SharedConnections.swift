@@ -1,0 +1,114 @@
+// Connections that many requests share: how many of them are opened, and what the server has not taken.
+#if canImport(CLibcurl)
+    import Foundation
+
+    /// The connections of HTTP/2 that have requests under way, by server.
+    ///
+    /// libcurl opens a connection for each request that finds no room on another, all at once: a hundred, where the second
+    /// one would hold them. Here one is opened at a time where requests have been seen to share; the others wait until it is
+    /// there. Where each connection carries one request none waits.
+    ///
+    /// It also keeps what a server has said with a GOAWAY: up to which stream it has taken the requests of a connection
+    /// (RFC 9113, section 6.8).
+    struct SharedConnections {
+        private struct Origin {
+            /// Whether two requests have been on one connection.
+            var isShared = false
+            /// The transfer that opens a connection.
+            var opener: ObjectIdentifier?
+            var waiting: [CurlTransfer] = []
+            /// How many requests are under way on each connection; over HTTP/1.1, until the head of the answer.
+            var requestCounts: [KeptConnections.Key: Int] = [:]
+
+            var isForgettable: Bool { opener == nil && waiting.isEmpty && requestCounts.isEmpty }
+        }
+
+        private var origins: [String: Origin] = [:]
+        /// The last stream the server takes, for connections it is giving up.
+        private var lastStreams: [KeptConnections.Key: Int] = [:]
+
+        private static let rememberedOrigins = 1_024
+        private static let rememberedConnections = 4_096
+
+        // MARK: Opening
+
+        /// Whether a transfer that finds no room may open a connection, rather than wait.
+        mutating func mayOpen(_ transfer: CurlTransfer) -> Bool {
+            guard var origin = origins[transfer.request.hostKey], origin.isShared else { return true }
+            let identity = ObjectIdentifier(transfer)
+            guard origin.opener == nil || origin.opener == identity else { return false }
+            origin.opener = identity
+            origins[transfer.request.hostKey] = origin
+            return true
+        }
+
+        /// Keeps a transfer until it may try again.
+        ///
+        /// - Returns: false when there is nothing to wait for any more.
+        mutating func wait(_ transfer: CurlTransfer) -> Bool {
+            guard origins[transfer.request.hostKey]?.opener != nil else { return false }
+            origins[transfer.request.hostKey]?.waiting.append(transfer)
+            return true
+        }
+
+        /// A request is about to go out on a connection.
+        ///
+        /// - Returns: those that may try again.
+        mutating func arrive(_ transfer: CurlTransfer, on connection: KeptConnections.Key) -> [CurlTransfer] {
+            if origins.count > Self.rememberedOrigins { origins = origins.filter { !$0.value.isForgettable } }
+            var origin = origins[transfer.request.hostKey] ?? Origin()
+            defer { origins[transfer.request.hostKey] = origin }
+            origin.requestCounts[connection, default: 0] += 1
+            let isAlone = !origin.requestCounts.values.contains { $0 > 1 }
+            if !isAlone { origin.isShared = true }
+            guard origin.opener == ObjectIdentifier(transfer) else { return [] }
+            origin.opener = nil
+            // The server may have lost HTTP/2 since: then each needs a connection of its own.
+            if isAlone, origin.requestCounts.count > 1 { origin.isShared = false }
+            defer { origin.waiting = [] }
+            return origin.waiting
+        }
+
+        /// A transfer has ended, or left its connection.
+        ///
+        /// - Parameter hasFailed: whether it is an error that ended it: what could not be opened once is not waited for.
+        /// - Returns: those that may try again.
+        mutating func leave(
+            _ transfer: CurlTransfer, _ connection: KeptConnections.Key?, hasFailed: Bool
+        ) -> [CurlTransfer] {
+            guard var origin = origins[transfer.request.hostKey] else { return [] }
+            defer { origins[transfer.request.hostKey] = origin }
+            if let connection, let count = origin.requestCounts[connection] {
+                origin.requestCounts[connection] = count > 1 ? count - 1 : nil
+            }
+            origin.waiting.removeAll { $0 === transfer }
+            if origin.opener == ObjectIdentifier(transfer) {
+                origin.opener = nil
+                if hasFailed { origin.isShared = false }
+                defer { origin.waiting = [] }
+                return origin.waiting
+            }
+            // There is room for one.
+            return connection == nil || origin.waiting.isEmpty ? [] : [origin.waiting.removeFirst()]
+        }
+
+        // MARK: What is not taken
+
+        /// A stream has been opened on a connection.
+        mutating func begin(_ stream: Int, on connection: KeptConnections.Key) {
+            // The first one of a new connection, which may have the port of an old one.
+            if stream == 1 { lastStreams[connection] = nil }
+        }
+
+        /// The server has said which stream of a connection is the last that it takes.
+        mutating func giveUp(_ connection: KeptConnections.Key, after stream: Int) {
+            if lastStreams.count > Self.rememberedConnections { lastStreams = [:] }
+            lastStreams[connection] = min(stream, lastStreams[connection] ?? .max)
+        }
+
+        /// Whether the server has said that it does not take a stream.
+        func isRefused(_ stream: Int, on connection: KeptConnections.Key) -> Bool {
+            lastStreams[connection].map { stream > $0 } ?? false
+        }
+    }
+#endif

@@ -1,0 +1,115 @@
+// An HTTP/2 server whose every frame a test decides.
+import Foundation
+import Testing
+
+#if os(Linux)
+    /// HTTP/2 over TLS on 127.0.0.1, a connection at a time: `openssl s_server` does the TLS.
+    final class HTTP2Server: Sendable {
+        /// A request: its stream, and the number of its connection, from 1.
+        struct Stream: Sendable, Hashable {
+            let connection: Int
+            let number: Int
+        }
+
+        private let process: SpawnedProcess
+        private let reader: Reader
+        let port: Int
+
+        /// The requests that came, oldest first.
+        var streams: EventLog<Stream> { reader.streams }
+
+        /// Starts a server and waits until it accepts.
+        ///
+        /// - Parameter answer: called for each request, in order; what it returns is written.
+        init(answer: @escaping @Sendable (Stream) -> [Data]) async throws {
+            let identity = try Certificates.shared.server
+            for _ in 1...4 {
+                // Without a word: a port has to be chosen, and whether it accepts has to be tried.
+                let port = try ClosedPort().port
+                let reader = Reader(answer)
+                let files = ["-cert", identity.certificate.path, "-key", identity.privateKey.path]
+                let process = try SpawnedProcess(
+                    ["openssl", "s_server", "-quiet", "-alpn", "h2", "-accept", "127.0.0.1:\(port)"] + files,
+                    in: identity.certificate.deletingLastPathComponent()
+                ) { reader.append($0) }
+                reader.write = { [weak process] in process?.write($0) }
+                var isListening = false
+                await turns(within: .seconds(60)) {
+                    isListening = LoopbackConnection(port: UInt16(clamping: port)) != nil
+                    return isListening
+                }
+                if isListening {
+                    (self.process, self.reader, self.port) = (process, reader, port)
+                    return
+                }
+                process.kill()
+            }
+            throw POSIXError(.EADDRINUSE)
+        }
+
+        deinit { shutDown() }
+
+        func url(_ path: String = "/") -> String { "https://127.0.0.1:\(port)\(path)" }
+
+        /// Kills the program, and with it the connection; safe to call again.
+        func shutDown() { process.kill() }
+
+        // MARK: Frames
+
+        /// Status 200 and no body.
+        static func ok(_ stream: Int) -> Data { frame(type: 1, flags: 5, stream, [0x88]) }
+
+        /// The server takes no more streams, and will not answer those above one.
+        static func goAway(after last: Int) -> Data { frame(type: 7, 0, bigEndian(last) + bigEndian(0)) }
+
+        fileprivate static let settings = frame(type: 4, 0, []) + frame(type: 4, flags: 1, 0, [])
+
+        private static func frame(type: UInt8, flags: UInt8 = 0, _ stream: Int, _ payload: [UInt8]) -> Data {
+            Data(bigEndian(payload.count).dropFirst() + [type, flags] + bigEndian(stream) + payload)
+        }
+
+        private static func bigEndian(_ number: Int) -> [UInt8] {
+            [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) }
+        }
+
+        /// Takes what clients send apart.
+        private final class Reader: @unchecked Sendable {
+            // @unchecked: used by the one thread that reads the output, once `write` has been set; `lock` guards that.
+            private static let preface = Data("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
+            private let lock = NSLock()
+            private let answer: @Sendable (Stream) -> [Data]
+            private var writer: @Sendable (Data) -> Void = { _ in }
+            private var rest = Data()
+            private var connection = 0
+            let streams = EventLog<Stream>()
+
+            init(_ answer: @escaping @Sendable (Stream) -> [Data]) { self.answer = answer }
+
+            var write: @Sendable (Data) -> Void {
+                get { lock.withLock { writer } }
+                set { lock.withLock { writer = newValue } }
+            }
+
+            func append(_ data: Data) {
+                rest.append(data)
+                // A connection that ended may have left a frame cut short.
+                if let start = rest.range(of: Self.preface) {
+                    connection += 1
+                    rest = Data(rest[start.upperBound...])
+                    write(HTTP2Server.settings)
+                }
+                while rest.count >= 9 {
+                    let bytes = [UInt8](rest.prefix(9))
+                    let size = 9 + bytes[..<3].reduce(0) { $0 << 8 | Int($1) }
+                    guard rest.count >= size else { return }
+                    rest = Data(rest.dropFirst(size))
+                    // HEADERS
+                    guard bytes[3] == 1 else { continue }
+                    let stream = Stream(connection: connection, number: bytes[5...].reduce(0) { $0 << 8 | Int($1) })
+                    for frame in answer(stream) { write(frame) }
+                    streams.record(stream)
+                }
+            }
+        }
+    }
+#endif

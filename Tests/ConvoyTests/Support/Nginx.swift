@@ -1,0 +1,124 @@
+// A web server that the project did not write.
+import Foundation
+import Testing
+
+#if os(Linux)
+    /// nginx on 127.0.0.1 over TLS; the body of each answer is nginx's number of the connection.
+    final class Nginx: Sendable {
+        static let isInstalled = FileManager.default.isExecutableFile(atPath: program)
+
+        /// A request that has been answered, as the server's log has it.
+        struct Answer: Sendable, Hashable {
+            let method: String
+            let target: String
+            let connection: String
+            /// Seconds since 1970.
+            let time: Double
+        }
+
+        /// What differs from one test to another.
+        struct Options: Sendable {
+            var speaksHTTP2 = true
+            /// After so many requests a connection is ended, with a GOAWAY.
+            var requestsPerConnection = 100_000
+            /// A port of 127.0.0.1 that answers what begins with `/behind`.
+            var backendPort: Int?
+            /// Further directives of the server.
+            var directives = ""
+        }
+
+        private static let program = "/usr/sbin/nginx"
+
+        private let process: SpawnedProcess
+        private let directory: TemporaryDirectory
+        private let log: Log
+        let port: Int
+
+        /// What has been answered, in the order of the server's log.
+        var answers: EventLog<Answer> { log.answers }
+
+        /// Starts it and waits until it accepts.
+        init(_ options: Options = Options()) async throws {
+            for _ in 1...4 {
+                // nginx has to be told a port. Another program may get this one first: then another is tried.
+                let port = try ClosedPort().port
+                let directory = try TemporaryDirectory()
+                try Self.configuration(port, options, in: directory).write(
+                    to: directory.file("configuration"), atomically: true, encoding: .utf8)
+                let log = Log()
+                let command = [Self.program, "-p", directory.url.path, "-c", "configuration", "-e", "stderr"]
+                let process = try SpawnedProcess(command, in: directory.url) { log.append($0) }
+                if await log.starts.wait(within: .seconds(120)).first == true {
+                    (self.process, self.directory, self.log, self.port) = (process, directory, log, port)
+                    return
+                }
+                process.kill()
+            }
+            throw POSIXError(.EADDRINUSE)
+        }
+
+        deinit { shutDown() }
+
+        func url(_ path: String = "/") -> String { "https://127.0.0.1:\(port)\(path)" }
+
+        /// Kills it; safe to call again.
+        func shutDown() { process.kill() }
+
+        private static func configuration(
+            _ port: Int, _ options: Options, in directory: TemporaryDirectory
+        ) throws -> String {
+            let identity = try Certificates.shared.server
+            let places = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map {
+                "\($0)_temp_path \(directory.file($0).path);"
+            }
+            let backend = options.backendPort.map { "location /behind { proxy_pass http://127.0.0.1:\($0); }" } ?? ""
+            return """
+                daemon off;
+                master_process off;
+                pid nginx.pid;
+                error_log stderr notice;
+                events { worker_connections 2048; }
+                http {
+                    log_format answers 'answered $request_method $request_uri $connection $msec';
+                    access_log /dev/stdout answers;
+                    \(places.joined(separator: "\n"))
+                    server {
+                        listen 127.0.0.1:\(port) ssl \(options.speaksHTTP2 ? "http2" : "");
+                        ssl_certificate \(identity.certificate.path);
+                        ssl_certificate_key \(identity.privateKey.path);
+                        keepalive_requests \(options.requestsPerConnection);
+                        \(options.directives)
+                        \(backend)
+                        location / { return 200 "$connection"; }
+                    }
+                }
+                """
+        }
+
+        /// Takes the program's output apart.
+        private final class Log: @unchecked Sendable {
+            // @unchecked: `rest` is used by the one thread that reads the output.
+            private var rest = Data()
+            let starts = EventLog<Bool>()
+            let answers = EventLog<Answer>()
+
+            func append(_ output: Data) {
+                rest.append(output)
+                while let end = rest.firstIndex(of: 0x0A) {
+                    take(String(decoding: rest[..<end], as: UTF8.self))
+                    rest = Data(rest[(end + 1)...])
+                }
+            }
+
+            private func take(_ line: String) {
+                let words = line.split(separator: " ").map(String.init)
+                if words.first == "answered", words.count == 5, let time = Double(words[4]) {
+                    answers.record(Answer(method: words[1], target: words[2], connection: words[3], time: time))
+                }
+                // It names the system as soon as it listens.
+                if line.contains("OS: ") { starts.record(true) }
+                if line.contains("[emerg]") { starts.record(false) }
+            }
+        }
+    }
+#endif

@@ -1,0 +1,256 @@
+// Many requests on one connection: who waits, who is sent again, how many connections there are.
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+#if canImport(CLibcurl)
+    /// ``CurlTransport`` and HTTP/2 against nginx.
+    @Suite(.enabled(if: Nginx.isInstalled, "nginx is not installed"))
+    struct HTTP2Tests {
+        private var options: ConnectionOptions {
+            get throws { try .trustingTestAuthority() }
+        }
+
+        @Test func concurrentRequestsShareAConnection() async throws {
+            let server = try await Nginx()
+            defer { server.shutDown() }
+            let responses = try await responses(20, of: server, options)
+            #expect(responses.allSatisfy { $0.metrics?.httpVersion == "2" })
+            // The body is nginx's number of the connection.
+            #expect(Set(responses.map(\.value)).count == 1)
+        }
+
+        @Test func versionOneIsSpokenWhereAskedFor() async throws {
+            let server = try await Nginx()
+            defer { server.shutDown() }
+            var options = try options
+            options.httpVersion = .http1
+            let responses = try await responses(20, of: server, options)
+            #expect(responses.allSatisfy { $0.metrics?.httpVersion == "1.1" })
+        }
+
+        // MARK: Connections
+
+        /// The server allows 128 streams a connection, libcurl 100.
+        @Test func coldRequestsOpenAsFewConnectionsAsHoldThem() async throws {
+            let server = try await Nginx()
+            defer { server.shutDown() }
+            let responses = try await responses(200, of: server, options)
+            #expect(Set(responses.map(\.value)).count <= 3)
+        }
+
+        @Test func fewStreamsAConnectionAreEnough() async throws {
+            let server = try await Nginx(.init(directives: "http2_max_concurrent_streams 8;"))
+            defer { server.shutDown() }
+            let transport = try CurlTransport(options)
+            for count in [3, 60, 60] { _ = try await responses(count, of: server, transport) }
+            #expect(server.answers.count == 123)
+        }
+
+        /// What speaks HTTP/1.1 needs a connection a request: none waits for another's answer.
+        @Test func requestsOverVersionOneRunSideBySide() async throws {
+            let count = 30
+            let (arrivals, gate) = (EventLog<Void>(), DispatchSemaphore(value: 0))
+            let backend = try LoopbackListener { connection in
+                guard connection.readHead() != nil else { return }
+                arrivals.record(())
+                gate.wait()
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            }
+            defer { backend.shutDown() }
+            let server = try await Nginx(.init(speaksHTTP2: false, backendPort: backend.port))
+            defer { server.shutDown() }
+            let transport = try CurlTransport(options)
+            let request = Request<String>.get(server.url("/behind"))
+            let sendings = (1...count).map { _ in Sending(request, over: transport) }
+            await arrivals.wait(count: count)
+            for _ in 1...count { gate.signal() }
+            for sending in sendings { #expect(try await sending.response().value == "ok") }
+        }
+
+        // MARK: Answers that have come
+
+        /// libcurl up to 8.14 forgets that a stream has bytes which another one read from their connection, when a
+        /// third begins before it comes back to the first: until another timer, 5 minutes here.
+        @Test func answerThatAnotherStreamReadIsDelivered() async throws {
+            let backend = try LoopbackListener { $0.readToEnd() }
+            defer { backend.shutDown() }
+            let server = try await Nginx(.init(backendPort: backend.port))
+            defer { server.shutDown() }
+            var options = try options
+            options.connectTimeout = .seconds(300)
+            options.engineCount = 1
+            let transport = try CurlTransport(options)
+            func task(_ request: Request<Data>, _ client: any TransportClient) throws -> URLSessionTask {
+                var prepared = try PreparedRequest(request.core, baseURL: nil)
+                prepared.idleTimeout = .seconds(300)
+                return try transport.makeTask(for: prepared, client: client)
+            }
+            // Holds the thread until the others can begin in one turn of it.
+            let (hasBegun, first, answered) = (DispatchSemaphore(value: 0), HoldingClient(), RecordingClient())
+            first.onEnd = { hasBegun.wait() }
+            try task(.get(server.url("/first")), first).resume()
+            await first.ends.wait()
+            // Holds it again, while its request is sent, until the first answer is there to be read by it.
+            let reading = HoldingClient()
+            reading.onSent = {
+                waitUntilTrue { server.answers.events.contains { $0.target == "/answered" } }
+            }
+            let tasks = [
+                try task(.get(server.url("/answered")), answered),
+                try task(Request<Data>.post(server.url("/behind/1")).body("12"), reading),
+                try task(.get(server.url("/behind/2")), RecordingClient()),
+                try task(.get(server.url("/behind/3")), RecordingClient()),
+            ]
+            for task in tasks { task.resume() }
+            hasBegun.signal()
+            // Nothing else comes that would wake libcurl.
+            let calls = await answered.calls.wait(count: 3, within: .seconds(20))
+            #expect(calls.last == .end(nil))
+            for task in tasks { task.cancel() }
+        }
+
+        // MARK: Connections that end
+
+        @Test(arguments: [1, 10])
+        func requestsTheServerDidNotTakeAreSentAgain(_ perConnection: Int) async throws {
+            let server = try await Nginx(.init(requestsPerConnection: perConnection))
+            defer { server.shutDown() }
+            let load = HTTP2Load(server)
+            try await load.run(requests: 50 * perConnection, atOnce: 20)
+            #expect(load.failures.events.isEmpty)
+            await load.expectEachAnsweredOnce()
+        }
+
+        private func responses(
+            _ count: Int, of server: Nginx, _ options: ConnectionOptions
+        ) async throws -> [Response<String>] {
+            try await responses(count, of: server, CurlTransport(options))
+        }
+
+        private func responses(
+            _ count: Int, of server: Nginx, _ transport: CurlTransport
+        ) async throws -> [Response<String>] {
+            let request = Request<String>.get(server.url())
+            let sendings = (1...count).map { _ in Sending(request, over: transport) }
+            var responses: [Response<String>] = []
+            for sending in sendings { responses.append(try await sending.response()) }
+            return responses
+        }
+    }
+
+    /// ``CurlTransport`` and the frames with which a server gives a connection up.
+    @Suite struct GoAwayTests {
+        private func transport() throws -> CurlTransport {
+            try CurlTransport(ConnectionOptions.trustingTestAuthority())
+        }
+
+        /// Streams 1 and 3 are answered, 5 is not: it comes again on another connection.
+        private func refusingServer() async throws -> HTTP2Server {
+            try await HTTP2Server { stream in
+                switch (stream.connection, stream.number) {
+                case (1, 3): []
+                case (1, 5): [HTTP2Server.goAway(after: 3), HTTP2Server.ok(3)]
+                default: [HTTP2Server.ok(stream.number)]
+                }
+            }
+        }
+
+        /// Sends the request that the server does not take, beside one that it does.
+        private func result(
+            of refused: Request<Data>, from server: HTTP2Server
+        ) async throws -> RequestOperation<Data>.Result {
+            let transport = try transport()
+            _ = try await Sending(Request<Data>.get(server.url()), over: transport).response()
+            let taken = Sending(Request<Data>.post(server.url()).body("taken"), over: transport)
+            await server.streams.wait(count: 2)
+            let sending = Sending(refused, over: transport)
+            #expect(try await taken.response().statusCode == 200)
+            return try await sending.result()
+        }
+
+        @Test(arguments: [HTTPMethod.get, .post])
+        func whatTheServerDidNotTakeIsSentAgain(_ method: HTTPMethod) async throws {
+            let server = try await refusingServer()
+            defer { server.shutDown() }
+            var request = method == .post ? Request<Data>.post(server.url()) : .get(server.url())
+            if method == .post { request = request.body("refused") }
+            #expect(try await result(of: request, from: server).get().statusCode == 200)
+            let streams = server.streams.events.map { [$0.connection, $0.number] }
+            #expect(streams == [[1, 1], [1, 3], [1, 5], [2, 1]])
+        }
+
+        @Test func bodyThatCannotBeSentAgainIsAnErrorThatSaysSo() async throws {
+            let server = try await refusingServer()
+            defer { server.shutDown() }
+            let chunks = AsyncStream<Data> { continuation in
+                continuation.yield(Data("once".utf8))
+                continuation.finish()
+            }
+            let request = Request<Data>.post(server.url()).body(chunks)
+            let error = try #require(try await result(of: request, from: server).failure as? RequestError)
+            #expect(error.code == .bodyNotReplayable, "\(error)")
+            #expect(error.message.contains("not processed"), "\(error)")
+            #expect(server.streams.count == 3)
+        }
+
+        /// Without a word of the server's a POST may have been processed.
+        @Test func postOnAConnectionThatIsLostIsNotSentAgain() async throws {
+            let isOver = EventLog<Void>()
+            let server = try await HTTP2Server { stream in
+                if stream.number == 1 { return [HTTP2Server.ok(1)] }
+                isOver.record(())
+                return []
+            }
+            defer { server.shutDown() }
+            let transport = try transport()
+            _ = try await Sending(Request<Data>.get(server.url()), over: transport).response()
+            let sending = Sending(Request<Data>.post(server.url()).body("1"), over: transport)
+            await isOver.wait()
+            server.shutDown()
+            let error = try await sending.error()
+            #expect(error.code == .connectionLost, "\(error)")
+            #expect(!error.message.contains("not processed"), "\(error)")
+            #expect(server.streams.count == 2)
+        }
+
+        /// A server that takes nothing is given up after a while.
+        @Test func serverThatTakesNothingIsAnError() async throws {
+            let server = try await HTTP2Server { _ in [HTTP2Server.goAway(after: 0)] }
+            defer { server.shutDown() }
+            let error = try await Sending(Request<Data>.post(server.url()).body("1"), over: transport()).error()
+            #expect(error.code == .connectionLost, "\(error)")
+            #expect(error.message.contains("not processed"), "\(error)")
+            #expect(error.isRetryable)
+        }
+    }
+
+    /// A listener that holds the transport's thread.
+    private final class HoldingClient: TransportClient, @unchecked Sendable {
+        // @unchecked: the closures are set before the task is resumed.
+        var onSent: @Sendable () -> Void = {}
+        var onEnd: @Sendable () -> Void = {}
+        let ends = EventLog<Void>()
+
+        func didReceive(_ head: ResponseHead) {}
+        func didReceive(_ data: Data) -> Bool { true }
+        func didHold() {}
+        func didSend(totalBytes: Int64) { onSent() }
+        func didFinish(_ error: RequestError?) {
+            ends.record(())
+            onEnd()
+        }
+    }
+
+    /// Waits on the calling thread, without a bound of its own.
+    private func waitUntilTrue(_ isTrue: () -> Bool) {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !isTrue(), ContinuousClock.now < deadline { sched_yield() }
+    }
+#endif
