@@ -62,13 +62,13 @@ public final class TestServer: Sendable {
         answersContinue: Bool = true
     ) throws(TestServerError) {
         let (listener, boundPort) = try Descriptor.listening(on: port)
-        guard let pipe = Descriptor.pipe() else { throw .cannotListen(call: "pipe", code: errno) }
+        guard let pair = Descriptor.wakePair() else { throw .cannotListen(call: "socketpair", code: errno) }
         self.port = Int(boundPort)
-        wake = pipe.writing
+        wake = pair.writing
         core = ServerCore(
             options: ServerCore.Options(
                 recording: recording, bodyLimitBytes: bodyLimitBytes, answersContinue: answersContinue))
-        core.startAccepting(on: listener, until: pipe.reading)
+        core.startAccepting(on: listener, until: pair.reading)
     }
 
     deinit {

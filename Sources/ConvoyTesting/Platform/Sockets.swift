@@ -40,17 +40,19 @@ extension Descriptor {
         return (listener, UInt16(bigEndian: address.sin_port))
     }
 
-    /// Both ends of a pipe, neither of which ever blocks.
-    static func pipe() -> (reading: Descriptor, writing: Descriptor)? {
+    /// Two connected sockets, neither of which ever blocks: what is signalled at one wakes a wait for the other.
+    ///
+    /// Not a pipe: the thread that waits may close its end while another thread signals, and a write to a pipe without a
+    /// reader sends SIGPIPE, which ends the process.
+    static func wakePair() -> (reading: Descriptor, writing: Descriptor)? {
         var ends: [Int32] = [-1, -1]
-        #if canImport(Darwin)
-            guard Darwin.pipe(&ends) == 0 else { return nil }
-        #else
-            guard Glibc.pipe(&ends) == 0 else { return nil }
-        #endif
+        guard socketpair(AF_UNIX, streamType, 0, &ends) == 0 else { return nil }
         let pair = (reading: Descriptor(ends[0]), writing: Descriptor(ends[1]))
         pair.reading.setFlags(nonBlocking: true)
         pair.writing.setFlags(nonBlocking: true)
+        #if canImport(Darwin)
+            pair.writing.setOption(SOL_SOCKET, SO_NOSIGPIPE)
+        #endif
         return pair
     }
 
@@ -134,11 +136,11 @@ extension Descriptor {
         return entries.dropFirst().contains { $0.revents != 0 } ? .stopped : .woken
     }
 
-    /// Makes the reading end of a pipe readable.
+    /// Makes the other end of a pair from ``wakePair()`` readable; without effect when that has been closed.
     func signal() {
         use { number in
             var byte: UInt8 = 1
-            _ = write(number, &byte, 1)
+            _ = send(number, &byte, 1, sendFlags)
         }
     }
 

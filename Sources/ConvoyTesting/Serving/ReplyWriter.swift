@@ -130,8 +130,8 @@ struct ReplyWriter {
     }
 
     private func stand(at gate: Gate) -> Bool {
-        let wake = Descriptor.pipe()
-        // Without a descriptor left for the pipe the gate is looked at every 20 ms.
+        let wake = Descriptor.wakePair()
+        // Without descriptors left for the pair the gate is looked at every 20 ms.
         let slice: Duration = wake == nil ? .milliseconds(20) : Self.gateBound
         guard let ticket = gate.arrive(waking: wake?.writing) else { return true }
         defer { gate.leave(ticket) }
