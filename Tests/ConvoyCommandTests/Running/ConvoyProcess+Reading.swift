@@ -3,14 +3,14 @@ import Foundation
 extension ConvoyProcess {
     /// Reads off the task's thread, until a text has been written or nobody can write any more.
     ///
-    /// Gives up where nothing comes for half a minute.
+    /// Gives up where nothing comes for two minutes.
     static func text(from descriptor: Int32, until text: String? = nil) async -> String {
         await withCheckedContinuation { continuation in
             DispatchQueue(label: "reading").async {
                 var (seen, block) = ([UInt8](), [UInt8](repeating: 0, count: 4_096))
                 while true {
                     var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-                    guard poll(&request, 1, 30_000) > 0 else { break }
+                    guard poll(&request, 1, 120_000) > 0 else { break }
                     let count = read(descriptor, &block, block.count)
                     guard count > 0 else { break }
                     seen += block.prefix(count)

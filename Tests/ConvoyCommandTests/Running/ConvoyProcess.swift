@@ -19,7 +19,7 @@ final class ConvoyProcess {
         func events(named name: String) -> [[String: Any]] { events.filter { $0["event"] as? String == name } }
     }
 
-    private static let boundSeconds = 30.0
+    private static let boundSeconds = 120.0
 
     let files: TestDirectory
     private let process = Process()

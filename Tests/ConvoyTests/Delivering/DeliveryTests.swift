@@ -70,7 +70,7 @@ import Testing
                 while loop.run(mode: mode, before: .distantFuture), anchor.isValid {}
                 over.record(())
             }.start()
-            _ = ready.wait(timeout: .now() + 10)
+            ready.wait()
         }
 
         func stop() async {
@@ -84,7 +84,7 @@ import Testing
         let seen = EventLog<Bool>()
         let loop = Locked(thread.loop)
         let manager = StubServer().manager(callbacks: .runLoop(thread.loop))
-        // Within the ten seconds of the wait; asleep, the loop would wake in an hour.
+        // Within the bound of the wait; asleep, the loop would wake in an hour.
         for _ in 0..<20 {
             manager.enqueue(.stub("a")) { _ in seen.record(loop.withLock { $0 === RunLoop.current }) }
         }
@@ -144,7 +144,8 @@ import Testing
             } catch { return error.code }
         }
         #expect(code == .timedOut)
-        #expect(server.exchanges.count == 1)
+        // None where the time was over before the operation had its turn.
+        #expect(server.exchanges.count <= 1)
     }
 
     @Test func startAndWaitWorksOnAQueuesThreadAndForQueuedOperations() async {
@@ -154,7 +155,7 @@ import Testing
         for index in 0..<4 {
             let operation = manager.enqueue(.stub("\(index)"))
             DispatchQueue.global().async {
-                if (try? operation.startAndWait(timeout: .seconds(10))) != nil { done.record(index) }
+                if (try? operation.startAndWait(timeout: .seconds(120))) != nil { done.record(index) }
             }
         }
         await done.wait(count: 4)

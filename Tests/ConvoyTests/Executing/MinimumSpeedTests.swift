@@ -72,6 +72,7 @@ import Testing
         let response = try await operation.response()
         #expect(response.value == Data("fast".utf8))
         #expect(response.attempts.map(\.failure) == [.timedOut, nil])
+        await manager.tasksAreAdjusted()
         #expect(first.isCancelled && !second.isCancelled)
         #expect(!clock.advanceToNext())
     }

@@ -117,6 +117,7 @@ import Testing
         exchange.send(Data("data: 1\n\ndata: 2\n\n".utf8))
         #expect(try await reader.value == "1")
         await manager.drain()
+        await manager.tasksAreAdjusted()
         #expect(exchange.isCancelled)
     }
 

@@ -93,6 +93,8 @@ import Testing
         let first = manager.enqueue(Request.stub("a"))
         await clock.armed.wait()
         _ = try await manager.enqueue(Request.stub("b")).response()
+        // The alarm is set a moment before the operation notes what it is for.
+        await turns(within: .seconds(180)) { manager.why(first) == "is executing, attempt 2 in 250 ms" }
         #expect(manager.why(first) == "is executing, attempt 2 in 250 ms")
         clock.advanceToNext()
         _ = try await first.response()

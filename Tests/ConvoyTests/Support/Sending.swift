@@ -50,6 +50,8 @@ extension AnyRequestOperation {
     func received(bytes: Int64) -> EventLog<Int64> {
         let log = EventLog<Int64>()
         onProgress { if $0.receivedBytes >= bytes { log.record($0.receivedBytes) } }
+        // A transfer that is held, or stands at a gate, may have told of its last byte before.
+        if progress.receivedBytes >= bytes { log.record(progress.receivedBytes) }
         return log
     }
 }

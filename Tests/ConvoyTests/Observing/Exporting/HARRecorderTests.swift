@@ -64,6 +64,10 @@ import Testing
             baseURL: server.url("/"), monitors: [recorder, EndMonitor(done: done)])
         configuration.retries = .standard
         configuration.unit = { 0 }
+        #if os(Linux)
+            // The shared transport keeps few connections, and the other tests' may take the place of this one's.
+            configuration.transport = .custom(try CurlTransport.alone())
+        #endif
         let manager = RequestManager(configuration: configuration)
         let redirect = Reply.status(
             302,

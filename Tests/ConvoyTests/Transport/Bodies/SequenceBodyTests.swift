@@ -79,9 +79,24 @@
             let (chunks, source) = AsyncStream.makeStream(of: Data.self)
             let ended = EventLog<String>()
             source.onTermination = { ended.record("\($0) on \(currentThreadName())") }
-            source.yield(Data("abc".utf8))
-            let sending = Sending(Request<Data>.put(server.url()).body(chunks))
+            let waits = EventLog<Void>()
+            let body = Chunks {
+                let isFirst = Locked(true)
+                return {
+                    let isFirst = isFirst.withLock { isFirst in
+                        defer { isFirst = false }
+                        return isFirst
+                    }
+                    if isFirst { return Data("abc".utf8) }
+                    waits.record(())
+                    for await chunk in chunks { return chunk }
+                    return nil
+                }
+            }
+            let sending = Sending(Request<Data>.put(server.url()).body(body))
             try await gate.reached()
+            // A stream that has not been asked again hears of no end.
+            await waits.wait()
             if isCancelledByTheCaller { sending.operation.cancel() } else { gate.open() }
             let code = try await sending.error().code
             #expect(code == (isCancelledByTheCaller ? .cancelled : .connectionLost))
