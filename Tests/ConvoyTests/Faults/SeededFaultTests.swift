@@ -15,9 +15,11 @@
                 server.respond { SeededExchange(path: $0.path).reply }
                 let transport = try CurlTransport.alone()
                 // Until the pools of dispatch and malloc, and the connections that are kept, are as many as this takes.
-                await Self.send(0..<400, seed: 1, to: server, over: transport)
+                await Self.send(0..<200, seed: 1, to: server, over: transport)
                 let before = (descriptors: Self.count("/proc/self/fd"), threads: Self.count("/proc/self/task"))
-                for seed in [1, 2] as [UInt64] { await Self.send(400..<2_400, seed: seed, to: server, over: transport) }
+                for seed in 1...2 as ClosedRange<UInt64> {
+                    await Self.send(400..<LongRuns.count(700, long: 2_400), seed: seed, to: server, over: transport)
+                }
                 let after = (descriptors: Self.count("/proc/self/fd"), threads: Self.count("/proc/self/task"))
                 // Sixteen connections are kept at most, each with two ends in this process and a thread of the server's.
                 #expect(after.descriptors <= before.descriptors + 40, "\(before) \(after)")

@@ -112,7 +112,7 @@ import Testing
         return (sentAt, nil, nil)
     }
 
-    @Test(arguments: 0..<20)
+    @Test(arguments: 0..<LongRuns.count(6, long: 20))
     func theServerSeesExactlyWhatTheTableSays(block: Int) async {
         for seed in (block * 50)..<(block * 50 + 50) {
             let schedule = Schedule(seed: UInt64(seed))

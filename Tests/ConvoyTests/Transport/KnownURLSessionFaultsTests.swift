@@ -36,7 +36,7 @@ import Testing
                 "libcurl: a transfer that is never waited for starves all others", isIntermittent: true
             ) {
                 await #expect(processExitsWith: .success) {
-                    endProcessIfStuck(after: 5)
+                    endProcessIfStuck(after: 2)
                     let server = try TestServer()
                     defer { server.shutDown() }
                     let chunk = Data("4\r\naaaa\r\n".utf8)
@@ -69,7 +69,7 @@ import Testing
                 endProcessIfStuck()
                 let server = try TestServer(recording: .none)
                 server.respond { _ in .redirect(to: "/") }
-                for round in 0..<1_000 {
+                for round in 0..<LongRuns.count(200, long: 1_000) {
                     let sending = Sending(Request<Data>.get(server.url()), over: URLSessionTransport.shared)
                     // A moment later each time.
                     for _ in 0..<round { await Task.yield() }

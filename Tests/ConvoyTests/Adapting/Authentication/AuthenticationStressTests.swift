@@ -45,7 +45,7 @@ import Testing
     }
 
     /// The token is taken back again and again; no two refreshes run at once, and there are no more than tokens.
-    @Test(arguments: ConformingTransport.all, 1...3)
+    @Test(arguments: ConformingTransport.all, 1...LongRuns.count(1, long: 3))
     func tokensThatComeAndGoUnderCancellation(_ subject: ConformingTransport, seed: Int) async throws {
         let server = try TestServer()
         let canceller = Canceller(seed: seed)

@@ -125,11 +125,11 @@ import Testing
         "; filename*=UTF-8''%",
     ])
     func longFieldsCostTimeInProportion(piece: String) {
-        let long = String(repeating: piece, count: 100_000 / piece.utf8.count)
+        let long = String(repeating: piece, count: 30_000 / piece.utf8.count)
         for value in [
             long, "a; filename=\(long)", "a; filename=\"\(long)", "a; filename*=UTF-8''\(long)", "a; \(long)=b",
         ] {
-            #expect(name(value)?.utf8.count ?? 0 <= 100_000)
+            #expect(name(value)?.utf8.count ?? 0 <= 30_000)
         }
     }
 
@@ -141,7 +141,7 @@ import Testing
             "\u{0}", "é", "\u{C3}", "\u{A9}", "\u{301}", "/", ",",
         ]
         var count = 0
-        for _ in 0..<10_000 {
+        for _ in 0..<LongRuns.count(3_000, long: 10_000) {
             let value = (0..<Int.random(in: 0...14, using: &generator)).compactMap { _ in
                 pieces.randomElement(using: &generator)
             }.joined()
@@ -151,6 +151,6 @@ import Testing
                 #expect(!name.isEmpty)
             }
         }
-        #expect(count > 1_000)
+        #expect(count > 300)
     }
 }

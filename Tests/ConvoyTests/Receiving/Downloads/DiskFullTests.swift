@@ -33,7 +33,7 @@
     @Suite(.serialized, .enabled(if: SmallDisk.isPossible, "file systems cannot be mounted here"))
     struct DiskFullTests {
         @Test func fullDiskIsToldKeepsThePartAndLetsOthersGoOn() async throws {
-            for seed in 0..<100 as Range<UInt64> {
+            for seed in 0..<UInt64(LongRuns.count(15, long: 100)) {
                 var random = SeededGenerator(seed: seed)
                 let disk = try #require(SmallDisk(byteCount: 4 << 20))
                 let version = FileVersion(

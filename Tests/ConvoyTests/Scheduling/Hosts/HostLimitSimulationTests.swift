@@ -43,14 +43,16 @@ import Testing
         return (best, frugal)
     }
 
-    @Test(arguments: [
+    private static let cases = [
+        Case(workers: 8...16, step: 250_000, work: 2000, seed: 5),
+        Case(workers: 4...8, step: 500_000, work: 2000, seed: 6),
         Case(workers: 16...32, step: 250_000, seed: 1), Case(workers: 16...32, step: 1_000_000, seed: 2),
         Case(workers: 16...32, step: 250_000, work: 2000, seed: 3),
         Case(workers: 16...32, step: 100_000, work: 2000, seed: 4),
-        Case(workers: 8...16, step: 250_000, work: 2000, seed: 5),
-        Case(workers: 4...8, step: 500_000, work: 2000, seed: 6),
         Case(workers: 32...60, step: 500_000, work: 2000, seed: 7),
-    ])
+    ]
+
+    @Test(arguments: LongRuns.some(3, of: cases))
     func isAsFastAsTheBestFixedLimitWithAFractionOfItsRefusals(_ example: Case) throws {
         let host = example.host(.isRefused(work: example.work))
         let fixed = try #require(bestFixed(host, example))
@@ -63,7 +65,8 @@ import Testing
     }
 
     /// As far away as that a refusal takes as long as an answer; nearer; and slow.
-    @Test(arguments: [(50_000, 50_000), (10_000, 2000), (300_000, 30_000)], UInt64(21)...22)
+    @Test(
+        arguments: [(50_000, 50_000), (10_000, 2000), (300_000, 30_000)], LongRuns.some(1, of: [21, 22] as [UInt64]))
     func distanceAndSlownessOfTheHostDoNotMatter(_ times: (Int, Int), _ seed: UInt64) {
         // The walk is as slow as the host: nobody follows what is over before an answer is there.
         let host = SimulatedHost(
@@ -77,7 +80,7 @@ import Testing
     }
 
     /// With refusals that cost nothing no limit is better than all workers busy, which needs no search.
-    @Test(arguments: [16...32, 8...16, 32...60], UInt64(11)...13)
+    @Test(arguments: [8...16, 16...32, 32...60], LongRuns.some(1, of: [11, 12, 13] as [UInt64]))
     func keepsNineTenthsOfAllWorkersBusy(_ workers: ClosedRange<Int>, _ seed: UInt64) {
         let host = Case(workers: workers, step: 250_000, seed: seed).host(.isRefused(work: 0))
         let capacity = (0..<Self.duration / 250_000).map { Double(host.workers($0 * 250_000)) * 0.25 / 0.05 }
@@ -105,7 +108,7 @@ import Testing
         #expect(learned.limits.suffix(100).allSatisfy { (workers...2 * workers + 4).contains($0) })
     }
 
-    @Test(arguments: [24, 100], UInt64(1)...3)
+    @Test(arguments: [24, 100], LongRuns.some(1, of: [1, 2, 3] as [UInt64]))
     func doublingEndsWhenALineBeginsToFormAndTheLineIsGoneInTwoSeconds(_ workers: Int, _ seed: UInt64) {
         let host = SimulatedHost(workers: .fixed(workers), excess: .waits)
         let learned = Simulation.run(host, learning: AdaptiveLimits(maximum: 2000), for: 10_000_000, seed: seed)
@@ -113,7 +116,7 @@ import Testing
         #expect(learned.limits[20...].allSatisfy { (workers...2 * workers + 4).contains($0) })
     }
 
-    @Test(arguments: UInt64(1)...2)
+    @Test(arguments: LongRuns.some(1, of: [1, 2] as [UInt64]))
     func lineThatStandsIsNeverTakenForNormal(_ seed: UInt64) {
         var limits = AdaptiveLimits()
         limits.latencyMemory = .seconds(3)
@@ -124,7 +127,7 @@ import Testing
         #expect(learned.meanLatency < 110)
     }
 
-    @Test(arguments: [(8, 16), (16, 32), (24, 48)], UInt64(1)...3)
+    @Test(arguments: [(8, 16), (16, 32), (24, 48)], LongRuns.some(1, of: [1, 2, 3] as [UInt64]))
     func hostThatGrowsToItsDoubleIsUsedWithinTwoSeconds(_ workers: (Int, Int), _ seed: UInt64) {
         let timeline = Timeline.changing([workers.0, workers.1], every: 10_000_000)
         let host = SimulatedHost(workers: timeline, excess: .isRefused(work: 0))

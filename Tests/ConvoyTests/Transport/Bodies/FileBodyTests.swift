@@ -119,7 +119,7 @@ import Testing
 
     // MARK: Files that change
 
-    private static let byteCount: Int64 = 48 << 20
+    private static let byteCount: Int64 = 24 << 20
 
     /// Sends a file of which more is left than fits on the way, and changes it when the first byte has come.
     private func send(

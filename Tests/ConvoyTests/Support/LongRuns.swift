@@ -1,0 +1,13 @@
+// How much of a long test runs.
+import Foundation
+
+/// Tests over many seeds run a small part of them, and all with `CONVOY_LONG=1` in the environment.
+enum LongRuns {
+    static let areWanted = ProcessInfo.processInfo.environment["CONVOY_LONG"] == "1"
+
+    /// As many as a run by default takes, or as a long one does.
+    static func count(_ usual: Int, long: Int) -> Int { areWanted ? long : usual }
+
+    /// The first few of some cases, or all of them in a long run.
+    static func some<Case>(_ usual: Int, of cases: [Case]) -> [Case] { areWanted ? cases : Array(cases.prefix(usual)) }
+}
