@@ -46,8 +46,7 @@ final class SharedAnswer: Sendable {
     ///   - decode: makes it; called on this thread, with no lock held, or not at all.
     ///   - completion: is told, on this thread or on that of the first.
     func decode(
-        _ way: SharedDecoding, by decode: () -> AnyOutcome,
-        _ completion: @escaping @Sendable (AnyOutcome) -> Void
+        _ way: SharedDecoding, by decode: () -> AnyOutcome, _ completion: @escaping @Sendable (AnyOutcome) -> Void
     ) {
         enum Turn {
             case first, waits
@@ -58,8 +57,11 @@ final class SharedAnswer: Sendable {
             case nil:
                 states[way.key] = (.decoding([completion]), way)
                 return .first
-            case (.decoding(let others), let first)?:
-                states[way.key] = (.decoding(others + [completion]), first)
+            case (.decoding(var others), let first)?:
+                // The only reference then: adding copies nothing, however many wait.
+                states[way.key] = nil
+                others.append(completion)
+                states[way.key] = (.decoding(others), first)
                 return .waits
             case (.done(let outcome), _)?: return .isDone(outcome)
             }
@@ -85,8 +87,7 @@ extension AnyRequestOperation {
         guard attempt(number, hasWholeBodyCommitting: false) else { return }
         let response = shared.response
         let answer = CompleteAnswer(
-            body: ReceivedBody(storedData: response.value), head: response.head,
-            request: response.request,
+            body: ReceivedBody(storedData: response.value), head: response.head, request: response.request,
             metrics: response.metrics)
         onLane { self.attempt(number, didComplete: answer, for: shared) }
     }

@@ -46,18 +46,19 @@ struct BatchState<Output: Sendable> {
     /// The results of the source in its order, then those of what was added in its own.
     var results: [Result] {
         guard keepsResults else { return [] }
-        let ends = [(sourceResults, sourceCount), (addedResults, addedCount)]
-        return ends.flatMap { results, count in (0..<count).map { result(at: $0, of: results) } }
+        return filled(sourceResults, sourceCount) + filled(addedResults, addedCount)
     }
 
     /// The result of something that was added; nil when there is no such thing, or none is kept.
     func result(ofAdded number: Int) -> Result? {
-        keepsResults && (0..<addedCount).contains(number) ? result(at: number, of: addedResults) : nil
+        addedResults.indices.contains(number) ? addedResults[number] : nil
     }
 
-    private func result(at index: Int, of results: [Result?]) -> Result {
-        (index < results.count ? results[index] : nil)
-            ?? .failure(RequestError(.cancelled, "its batch was stopped before it was its turn"))
+    /// Each place has a result, also that of a member that was never made.
+    private func filled(_ results: [Result?], _ count: Int) -> [Result] {
+        // One for all: there may be a million.
+        let stopped = Result.failure(RequestError(.cancelled, "its batch was stopped before it was its turn"))
+        return (0..<count).map { (results.indices.contains($0) ? results[$0] : nil) ?? stopped }
     }
 
     /// Takes a request; nil when no more are wanted.
