@@ -13,7 +13,9 @@ import Foundation
 /// let response = try await manager.send(Request<Data>.post(url).multipart(form))
 /// ```
 ///
-/// Names and file names are sent in UTF-8 with `"` as `%22`. One with CR, LF or NUL makes the request invalid.
+/// Names and file names are sent in UTF-8 with `"` as `%22`. One with CR, LF or NUL makes the request invalid, and so does one
+/// with a backslash at its end or before another backslash: browsers send it as it is, and most servers then take the
+/// quotation mark behind it for a part of the name, or read one backslash where there were two.
 public struct MultipartForm: Sendable, Hashable {
     private enum Content: Hashable {
         case data(Data)
@@ -102,6 +104,10 @@ public struct MultipartForm: Sendable, Hashable {
             where text.unicodeScalars.contains(where: { $0 == "\r" || $0 == "\n" || $0 == "\0" }) {
                 return "a part of the form has CR, LF or NUL in its name or type: \(text.debugDescription.prefix(80))"
             }
+            for name in [part.name, part.fileName].compactMap({ $0 }) where name.hasAmbiguousBackslash {
+                return "a part of the form has a backslash at the end of its name or file name, or two together, which "
+                    + "servers read differently: \(name.debugDescription.prefix(80))"
+            }
         }
         return nil
     }
@@ -159,6 +165,13 @@ extension String {
             if scalar == "\"" { escaped.append(contentsOf: "%22".unicodeScalars) } else { escaped.append(scalar) }
         }
         return String(escaped)
+    }
+
+    /// Whether a backslash stands before the quotation mark that ends the text, or before another backslash.
+    fileprivate var hasAmbiguousBackslash: Bool {
+        let bytes = utf8
+        return bytes.last == UInt8(ascii: "\\")
+            || zip(bytes, bytes.dropFirst()).contains { $0 == UInt8(ascii: "\\") && $0 == $1 }
     }
 
     /// RFC 9110, section 5.6.2; of the characters a boundary may have.

@@ -91,7 +91,7 @@
             quoted.append("--a b:", name: "two")
             var hostile = MultipartForm()
             for name in [
-                "\"", "\"; filename=\"evil", "a;b", "ü", "日本", "'", "%0D%0A", "a b", "🏴‍☠️",
+                "\"", "\"; filename=\"evil", "a;b", "ü", "日本", "'", "%0D%0A", "a b", "🏴‍☠️", #"C:\dir\a.txt"#,
                 String(repeating: "n", count: 10_000),
                 String(repeating: "\"", count: 10_000),
             ] {

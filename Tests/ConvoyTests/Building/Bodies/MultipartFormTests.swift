@@ -32,6 +32,32 @@ import Testing
         #expect(MultipartForm().defect == nil)
     }
 
+    /// Servers do not agree on what a backslash before a quotation mark, or before another, stands for: most take the mark
+    /// for a part of the name, and what follows it with it.
+    @Test(arguments: [#"a\"#, #"a\\"#, #"\"#, #"\\server\share"#, #"a\\b"#])
+    func nameThatServersReadDifferentlyIsRefused(name: String) {
+        var named = MultipartForm()
+        named.append("x", name: name)
+        var file = MultipartForm()
+        file.append(Data("x".utf8), name: "file", fileName: name)
+        var onDisk = MultipartForm()
+        onDisk.append(file: URL(filePath: "/tmp/" + name), name: "file")
+        for form in [named, file, onDisk] {
+            #expect(form.defect?.contains("backslash") == true, "\(form.defect ?? "none")")
+            #expect(Request<Data>.post("http://stub/").multipart(form).defect != nil)
+        }
+    }
+
+    @Test(arguments: [#"C:\dir\a.txt"#, #"a\b"#, #"\a"#])
+    func loneBackslashInsideIsSentAsItIs(name: String) throws {
+        var form = MultipartForm()
+        form.append(Data("x".utf8), name: name, fileName: name)
+        #expect(form.defect == nil)
+        let part = try #require(try form.received().first)
+        #expect(part.name == name)
+        #expect(part.fileName == name)
+    }
+
     /// Small parts are copied, large ones are not: where one becomes the other nothing is lost.
     @Test(arguments: [0, 1, 65_535, 65_536, 65_537, 400_000], [1, 7, 4_096, 1 << 20])
     func partsOfAllSizesAreSeenAsTheyAre(_ byteCount: Int, _ bufferSize: Int) throws {
@@ -93,7 +119,7 @@ import Testing
 
     @Test(arguments: [
         "\"", "a\"\u{301}; name=\"admin", "\"; filename=\"evil.sh", "a\"b\"c", "ü", "日本", "\u{2028}", "\u{85}",
-        "a\u{0b}b", "\u{202e}gpj.exe", "\\",
+        "a\u{0b}b", "\u{202e}gpj.exe", "\\a",
         "a\\\"",
         "'", "%0D%0A", "=?utf-8?q?x?=", "../../etc/passwd", "", " ", "\u{feff}", "e\u{301}", "🏴‍☠️",
         String(repeating: "n", count: 10_000), String(repeating: "\"", count: 10_000),
