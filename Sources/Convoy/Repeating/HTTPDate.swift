@@ -1,8 +1,10 @@
 // Dates in header fields: RFC 9110, section 5.6.7.
 import Foundation
 
-/// A moment as HTTP writes it, in any of the three forms; they are case-sensitive, and always in GMT.
+/// A moment as HTTP writes it, in any of the three forms.
 ///
+/// As the standard asks of recipients it is robust: letters may be of either case, a day may have one digit, and GMT may
+/// be called `UTC`, `UT` or `+0000`. What could mean another moment is no date: other zones, other orders, missing parts.
 /// The name of the day has to be one, and is not compared with the date: neither says which of the two is wrong.
 struct HTTPDate: Hashable {
     let secondsSince1970: Int64
@@ -95,17 +97,16 @@ private struct HTTPDateScanner {
 
     /// Reads `Sun, 06 Nov 1994 08:49:37 GMT`.
     mutating func fixdate() -> Moment? {
-        guard one(of: Self.days) != nil, skip(", "), let day = number(2), skip(" "), let month = one(of: Self.months),
-            skip(" "), let year = number(4), skip(" "), let time = time(), skip(" GMT")
+        guard one(of: Self.days) != nil, skip(", "), let day = day(), skip(" "), let month = one(of: Self.months),
+            skip(" "), let year = number(4), skip(" "), let time = time(), zone()
         else { return nil }
         return Moment(year: year, month: month + 1, day: day, time: time)
     }
 
     /// Reads `Sunday, 06-Nov-94 08:49:37 GMT`.
     mutating func rfc850Date(currentYear: Int) -> Moment? {
-        guard one(of: Self.longDays) != nil, skip(", "), let day = number(2), skip("-"),
-            let month = one(of: Self.months), skip("-"), let digits = number(2), skip(" "), let time = time(),
-            skip(" GMT")
+        guard one(of: Self.longDays) != nil, skip(", "), let day = day(), skip("-"),
+            let month = one(of: Self.months), skip("-"), let digits = number(2), skip(" "), let time = time(), zone()
         else { return nil }
         // More than 50 years from now is meant to be in the past; the same distance back decides for the other side.
         var year = currentYear - currentYear % 100 + digits
@@ -116,7 +117,7 @@ private struct HTTPDateScanner {
     /// Reads `Sun Nov  6 08:49:37 1994`.
     mutating func asctimeDate() -> Moment? {
         guard one(of: Self.days) != nil, skip(" "), let month = one(of: Self.months), skip(" "),
-            let day = skip(" ") ? number(1) : number(2), skip(" "), let time = time(), skip(" "), let year = number(4)
+            let day = skip(" ") ? number(1) : day(), skip(" "), let time = time(), skip(" "), let year = number(4)
         else { return nil }
         return Moment(year: year, month: month + 1, day: day, time: time)
     }
@@ -127,6 +128,11 @@ private struct HTTPDateScanner {
         }
         return (hour, minute, second)
     }
+
+    /// One digit or two.
+    private mutating func day() -> Int? { number(2) ?? number(1) }
+
+    private mutating func zone() -> Bool { one(of: [" GMT", " UTC", " UT", " +0000", " -0000"]) != nil }
 
     /// Exactly so many digits.
     private mutating func number(_ count: Int) -> Int? {
@@ -147,8 +153,14 @@ private struct HTTPDateScanner {
     }
 
     private mutating func skip(_ text: String) -> Bool {
-        guard bytes[index...].starts(with: text.utf8) else { return false }
+        guard bytes[index...].starts(with: text.utf8, by: { $0.lowercasedASCII == $1.lowercasedASCII }) else {
+            return false
+        }
         index += text.utf8.count
         return true
     }
+}
+
+extension UInt8 {
+    fileprivate var lowercasedASCII: UInt8 { (0x41...0x5A).contains(self) ? self | 0x20 : self }
 }

@@ -29,7 +29,8 @@ extension RequestManager {
     public func events(
         of request: Request<Data>, reconnecting policy: RetryPolicy = .none, maximumEventBytes: Int64 = 1 << 20
     ) -> ServerSentEvents {
-        var request = request.accepting(contentTypes: "text/event-stream")
+        // Any other status fails; 204 ends the reading for good (HTML standard, section 9.2.3).
+        var request = request.accepting(.codes([200, 204])).accepting(contentTypes: "text/event-stream")
         for (name, value) in [("Accept", "text/event-stream"), ("Cache-Control", "no-store")]
         where !request.headerFields.contains(name) {
             request = request.header(name, value)

@@ -95,6 +95,15 @@ import Testing
         #expect(ended.exchanges.count == 1)
     }
 
+    /// The HTML standard, section 9.2.3: 200, and nothing else, announces events.
+    @Test(arguments: [201, 205, 206, 299])
+    func otherSuccessfulStatusAnnouncesNoEvents(statusCode: Int) async throws {
+        let server = Self.server([Script(text: "data: 1\n\n", statusCode: statusCode)])
+        let result = await read(server.manager().events(of: .stub("a"), reconnecting: .standard)).value
+        #expect(result == ([], .unacceptableStatus))
+        #expect(server.exchanges.count == 1)
+    }
+
     @Test func eventOverTheLimitEndsTheRequest() async throws {
         let server = StubServer.held()
         let reader = read(server.manager().events(of: .stub("a"), reconnecting: .standard, maximumEventBytes: 10))

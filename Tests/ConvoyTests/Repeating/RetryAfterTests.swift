@@ -29,7 +29,8 @@ import Testing
     @Test(
         arguments: [
             ("Sun, 06 Nov 1994 08:49:37 GMT", 0), ("Sun, 06 Nov 1994 08:50:37 GMT", 60),
-            ("Sunday, 06-Nov-94 08:50:37 GMT", 60), ("Sun Nov  6 08:50:37 1994", 60),
+            ("Sunday, 06-Nov-94 08:50:37 GMT", 60), ("Sun, 06 Nov 1994 08:50:37 UTC", 60),
+            ("Sun, 6 Nov 1994 08:50:37 GMT", 60), ("Sun Nov  6 08:50:37 1994", 60),
             ("Mon, 06 Nov 1995 08:49:37 GMT", 31_536_000), ("Mon, 06 Nov 1995 08:49:38 GMT", nil),
             ("Sun, 06 Nov 1994 08:49:36 GMT", nil), ("Thu, 01 Jan 1970 00:00:00 GMT", nil),
             ("Fri, 31 Dec 9999 23:59:59 GMT", nil), ("Sun, 06 Nov 1994 08:50:37 CET", nil),

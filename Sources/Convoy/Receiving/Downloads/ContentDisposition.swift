@@ -75,7 +75,10 @@ private struct DispositionParser {
         let parts = bytes.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, let value = percentDecoded(parts[2]) else { return nil }
         let charset = String(decoding: parts[0], as: UTF8.self)
-        if charset.equalsIgnoringCase("UTF-8") { return String(validating: value, as: UTF8.self) }
+        // The second name is no registered one, and is met.
+        if charset.equalsIgnoringCase("UTF-8") || charset.equalsIgnoringCase("UTF8") {
+            return String(validating: value, as: UTF8.self)
+        }
         // What is not escaped here has to be ASCII: it may be in any character set.
         guard charset.equalsIgnoringCase("ISO-8859-1"), parts[2].allSatisfy({ $0 < 0x80 }) else { return nil }
         return String(String.UnicodeScalarView(value.map { Unicode.Scalar($0) }))

@@ -32,7 +32,9 @@ import Testing
         ("attachment; FILENAME*=UTF-8''a.txt", "a.txt"), ("attachment; filename*=UTF-8''it's", "it's"),
         ("attachment; filename*=UTF-8''a+b%2Fc%00", "a+b/c\u{0}"), (#"attachment; filename*="UTF-8''a%20b""#, "a b"),
         ("attachment; filename*=UTF-8''a b.txt ; x=y", "a b.txt"), ("attachment; filename* = UTF-8''a", "a"),
-        ("attachment; filename*=UTF-8''%F0%9F%9A%9A", "🚚"), ("attachment; filename*=UTF-8''na\u{EF}ve", "na\u{EF}ve"),
+        ("attachment; filename*=UTF-8''%F0%9F%9A%9A", "🚚"), ("attachment; filename*=utf8''%C3%A9", "é"),
+        ("attachment; filename=a; filename*=UTF8'en'%C3%A9", "é"),
+        ("attachment; filename*=UTF-8''na\u{EF}ve", "na\u{EF}ve"),
     ])
     func extendedNameIsDecoded(value: String, expected: String) {
         #expect(name(value) == expected)
