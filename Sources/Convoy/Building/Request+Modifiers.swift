@@ -76,11 +76,16 @@ extension Request {
         changed { $0.transferTimeout = timeout }
     }
 
-    /// Sets how many bytes of body are accepted in memory, or may wait to be read; 64 MiB by default.
+    /// Sets how many bytes of body are accepted, wherever they go: memory, a file, a stream, chunks, lines, events, nowhere.
     ///
-    /// One byte more ends the request with `.bodyTooLarge`. A file has no such limit.
+    /// One byte more ends the request with `.bodyTooLarge`, before anything is received where the server announces it, and
+    /// none of the bytes beyond are delivered. Counted is what comes out of the content coding; of a file the whole, what
+    /// an earlier download left included. An answer that is not acceptable is no such body.
+    ///
+    /// Without it, 64 MiB are accepted in memory, or may wait to be read by a stream or by the reader of chunks; a body
+    /// that is read in time, one that is dropped, and a file have no limit then.
     public func maximumBodyBytes(_ limit: Int64) -> Self {
-        changed { $0.maximumBodyBytes = limit }
+        changed { $0.bodyLimit = limit }
     }
 
     /// Sets which status codes are accepted; 200 to 299 by default.

@@ -180,7 +180,10 @@ struct RequestCore: Sendable {
     var priority = Operation.QueuePriority.normal
     var idleTimeout = Duration.seconds(60)
     var transferTimeout: Duration?
-    var maximumBodyBytes: Int64 = 64 << 20
+    /// How many bytes of body are accepted, wherever they go; nil where the caller has not said.
+    var bodyLimit: Int64?
+    /// How many bytes of body may be in memory at once.
+    var maximumBodyBytes: Int64 { bodyLimit ?? 64 << 20 }
     var acceptableStatusCodes: StatusCheck = .successful
     var acceptableContentTypes: ContentTypeCheck = .any
     /// Whether the body of an answer with an unacceptable status is kept whole, to be decoded.

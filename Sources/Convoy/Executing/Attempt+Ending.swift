@@ -87,7 +87,8 @@ extension Attempt {
                 throw RequestError(
                     .bodyTooLarge, "only \(Self.asideBytes) bytes are kept of an answer that asks for another request")
             }
-            let sink = try makeSink(for: head, received.answer)
+            guard Int64(body.count) + (received.answer?.offset ?? 0) <= core.bodyLimit ?? .max else { throw tooLarge }
+            let sink = try makeLimitedSink(for: head, received.answer)
             let isOver = receiving.withLock { receiving in
                 receiving.sink = sink
                 return receiving.isOver

@@ -53,6 +53,8 @@ final class Attempt: TransportClient {
         /// Why the answer is not acceptable; nil for one that is.
         var refusal: RequestError?
         var keeping = Keeping.inDestination
+        /// How much of the body is there; of a file, what it continues included.
+        var bodyCount: Int64 = 0
         /// What the answer is for a download; nil for another destination.
         var answer: DownloadAnswer?
         /// Whether the whole may be asked for where a part was to be continued.
@@ -152,7 +154,7 @@ final class Attempt: TransportClient {
         do throws(RequestError) {
             sink =
                 switch keeping {
-                case .inDestination: try makeSink(for: head, answer)
+                case .inDestination: try makeLimitedSink(for: head, answer)
                 case .aside: MemorySink(limit: asideLimit, truncates: true)
                 }
         } catch {
@@ -165,6 +167,7 @@ final class Attempt: TransportClient {
             receiving.canStartOver = resumePoint != nil && answer?.canStartOver == true
             receiving.asideLimit = asideLimit
             receiving.keeping = keeping
+            receiving.bodyCount = answer?.offset ?? 0
             receiving.asideCount = 0
         }
         guard isCurrent else { return }
@@ -209,14 +212,16 @@ final class Attempt: TransportClient {
     }
 
     func didReceive(_ data: Data) -> Bool {
-        let sink = receiving.withLock { receiving in
-            guard receiving.accepts, let sink = receiving.sink else { return (any BodySink)?.none }
+        let (sink, isTooMuch) = receiving.withLock { receiving -> ((any BodySink)?, Bool) in
+            guard receiving.accepts, let sink = receiving.sink else { return (nil, false) }
             receiving.isBusy = true
-            return sink
+            guard case .inDestination = receiving.keeping, sink.counts else { return (sink, false) }
+            receiving.bodyCount += Int64(data.count)
+            return (sink, receiving.bodyCount > core.bodyLimit ?? .max)
         }
         guard let sink else { return false }
-        var failure: RequestError?
-        do throws(RequestError) { try sink.write(data) } catch { failure = error }
+        var failure = isTooMuch ? tooLarge : nil
+        do throws(RequestError) { if failure == nil { try sink.write(data) } } catch { failure = error }
         var isEnough = false
         let isCurrent = leave(sink) { receiving in
             guard case .aside = receiving.keeping else { return }

@@ -4,8 +4,9 @@ import Foundation
 /// The body of one response, chunk by chunk, for one reader.
 ///
 /// The chunks are as the transport delivers them. A reader that is behind makes a transport that can pause do so; with
-/// one that cannot (URLSession on Linux) at most the request's body limit waits in memory, then the request ends with
-/// `.bodyTooLarge`. Leaving the loop early, or cancelling its task, cancels the request.
+/// one that cannot (URLSession on Linux) at most 64 MiB wait in memory, then the request ends with `.bodyTooLarge`; so does
+/// one whose whole body is larger than its ``Request/maximumBodyBytes(_:)``. Leaving the loop early, or cancelling its
+/// task, cancels the request.
 ///
 /// ```swift
 /// for try await chunk in manager.chunks(of: .get(url)) { hasher.update(data: chunk) }

@@ -294,11 +294,10 @@ private final class StreamBox: @unchecked Sendable {
         defer { gate.signal() }
         let box = StreamBox([.max], gate: gate)
         let server = StubServer.held(pausesInPlace: false)
-        let sending = Sending(
-            Request.stub("a").maximumBodyBytes(10).written(to: { box.make() }), over: server.transport)
+        let sending = Sending(Request.stub("a").written(to: { box.make() }), over: server.transport)
         let exchange = await server.exchanges.wait()[0]
         exchange.respond(ResponseHead(statusCode: 200))
-        for _ in 0..<2 { exchange.send(Data(count: 5)) }
+        for _ in 0..<2 { exchange.send(Data(count: 32 << 20)) }
         #expect(sending.outcomes.count == 0)
         exchange.send(Data(count: 1))
         let error = try await sending.error()
@@ -310,8 +309,7 @@ private final class StreamBox: @unchecked Sendable {
     @Test func streamThatKeepsUpHasNoLimit() async throws {
         let box = StreamBox([.max])
         let server = StubServer.held()
-        let sending = Sending(
-            Request.stub("a").maximumBodyBytes(10).written(to: { box.make() }), over: server.transport)
+        let sending = Sending(Request.stub("a").written(to: { box.make() }), over: server.transport)
         let exchange = await server.exchanges.wait()[0]
         exchange.respond(ResponseHead(statusCode: 200))
         for count in 1...5 {

@@ -113,7 +113,7 @@ import Testing
             (.patch("http://stub/", json: [1]), .patch, Data("[1]".utf8)),
         ]
         for (request, method, body) in requests {
-            let response = try await Sending(request.maximumBodyBytes(1), over: server.transport).response()
+            let response = try await Sending(request, over: server.transport).response()
             #expect(response.request.method == method)
             #expect(response.request.body?.data == body)
             #expect(response.transfer.receivedBytes == 100)

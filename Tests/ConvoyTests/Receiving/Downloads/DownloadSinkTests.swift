@@ -60,13 +60,13 @@ import Testing
         #expect(try content() == Data("ok".utf8))
     }
 
-    @Test func fileHasNoLimit() async throws {
+    @Test func fileHasNoLimitOfItsOwn() async throws {
         let server = StubServer { exchange in
             exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 1_000))
             for _ in 0..<10 { exchange.send(Data(count: 100)) }
             exchange.finish()
         }
-        let request = Request.stub("a").maximumBodyBytes(10).saved(to: target)
+        let request = Request.stub("a").saved(to: target)
         _ = try await Sending(request, over: server.transport).response()
         #expect(try content().count == 1_000)
     }

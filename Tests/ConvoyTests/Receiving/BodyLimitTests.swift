@@ -1,0 +1,129 @@
+// `maximumBodyBytes(_:)`, wherever the body goes.
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite(.timeLimit(.minutes(5))) struct BodyLimitTests {
+    /// Where a body can go.
+    enum Place: CaseIterable, Sendable {
+        case memory, nowhere, stream, chunks, lines, file
+    }
+
+    /// Sends a GET whose body goes to a place, and reads all of it there.
+    ///
+    /// - Returns: the failure, and how many bytes came out at the other end, where that can be told.
+    private func send(
+        _ request: Request<Data>, to place: Place, over transport: any Transport
+    ) async throws -> (code: RequestError.Code?, byteCount: Int?) {
+        switch place {
+        case .memory:
+            let result = try await Sending(request, over: transport).result()
+            return (result.code, try? result.get().value.count)
+        case .nowhere:
+            let result = try await Sending(request.ignoringBody(), over: transport).result()
+            return (result.code, nil)
+        case .stream:
+            let sending = Sending(request.written { OutputStream(toMemory: ()) }, over: transport)
+            let result = try await sending.result()
+            return (result.code, try? result.get().value?.count)
+        case .chunks, .lines:
+            let manager = RequestManager(configuration: .init(transport: .custom(transport)))
+            var count = 0
+            do {
+                if case .chunks = place {
+                    for try await chunk in manager.chunks(of: request) { count += chunk.count }
+                } else {
+                    for try await line in manager.lines(of: request) { count += line.utf8.count + 1 }
+                }
+                return (nil, count)
+            } catch { return (error.code, count) }
+        case .file:
+            let directory = try TemporaryDirectory()
+            let file = directory.file("target")
+            let result = try await Sending(request.saved(to: file), over: transport).result()
+            let content = try? Data(contentsOf: file)
+            if result.code != nil { #expect(content == nil) }
+            return (result.code, content?.count)
+        }
+    }
+
+    private static let body = Data(String(repeating: "123456789\n", count: 10).utf8)
+
+    @Test(arguments: Place.allCases, [true, false])
+    func oneByteMoreIsTooLarge(place: Place, isAnnounced: Bool) async throws {
+        let server = StubServer { exchange in
+            let body = Self.body
+            exchange.respond(ResponseHead(statusCode: 200, expectedBytes: isAnnounced ? Int64(body.count) : nil))
+            for piece in body.pieces(of: 10) { exchange.send(piece) }
+            exchange.finish()
+        }
+        let (code, byteCount) = try await send(.stub("a").maximumBodyBytes(99), to: place, over: server.transport)
+        #expect(code == .bodyTooLarge)
+        #expect(byteCount ?? 0 <= (isAnnounced ? 0 : 99))
+        let exact = try await send(.stub("a").maximumBodyBytes(100), to: place, over: server.transport)
+        #expect(exact.code == nil)
+        if place != .nowhere { #expect(exact.byteCount == 100) }
+    }
+
+    /// Without a limit of the caller's, only what stays in memory has one.
+    @Test(arguments: Place.allCases)
+    func withoutALimitOnlyMemoryHasOne(place: Place) async throws {
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 65 << 20))
+            exchange.send(Data("hello\n".utf8))
+            exchange.finish()
+        }
+        let (code, _) = try await send(.stub("a"), to: place, over: server.transport)
+        // The file has to be as long as announced, which is another fault.
+        #expect(code == (place == .memory ? .bodyTooLarge : place == .file ? .connectionLost : nil))
+    }
+
+    @Test(arguments: ConformingTransport.all, Place.allCases)
+    func limitHoldsOverTransports(_ subject: ConformingTransport, place: Place) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.respond { $0.path == "/chunked" ? .chunked(Self.body.pieces(of: 10)) : .status(200, body: Self.body) }
+        for path in ["/chunked", "/plain"] {
+            let request = Request<Data>.get(server.url(path))
+            let over = try await send(request.maximumBodyBytes(99), to: place, over: subject.transport)
+            #expect(over.code == .bodyTooLarge, "\(path)")
+            let exact = try await send(request.maximumBodyBytes(100), to: place, over: subject.transport)
+            #expect(exact.code == nil, "\(path)")
+        }
+    }
+
+    /// What an answer continues counts too.
+    @Test func limitOfAFileIsForTheWhole() async throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.file("target")
+        let version = FileVersion(FileVersion.seeded(3, byteCount: 300_000))
+        let cut = StubServer { version.answer($0, sending: 200_000, thenFailing: .cut) }
+        _ = try await Sending(Request.stub("file").saved(to: file), over: cut.transport).error()
+        let whole = StubServer { version.answer($0) }
+        let request = Request.stub("file").maximumBodyBytes(299_999).saved(to: file)
+        #expect(try await Sending(request, over: whole.transport).error().code == .bodyTooLarge)
+        #expect(whole.exchanges.events.first?.request.headerFields["Range"] == "bytes=200000-")
+        // What is there stays, for a request that allows more.
+        let more = Request.stub("file").maximumBodyBytes(300_000).saved(to: file)
+        _ = try await Sending(more, over: whole.transport).response()
+        #expect(try Data(contentsOf: file) == version.content)
+    }
+
+    @Test func limitOfSegmentsIsForTheWhole() async throws {
+        let directory = try TemporaryDirectory()
+        let version = FileVersion(FileVersion.seeded(4, byteCount: 4_000_000))
+        let server = StubServer { version.answer($0) }
+        func fetch(_ limit: Int64) async -> RequestError.Code? {
+            let request = Request.stub("file").maximumBodyBytes(limit)
+            let download = server.manager().downloadInSegments(request, to: directory.file("\(limit)"), segments: 2)
+            do throws(RequestError) { _ = try await download.file() } catch { return error.code }
+            return nil
+        }
+        #expect(await fetch(3_999_999) == .bodyTooLarge)
+        #expect(server.exchanges.count == 1)
+        #expect(await fetch(4_000_000) == nil)
+        #expect(try directory.entries == ["4000000"])
+    }
+}
