@@ -1,7 +1,12 @@
 // For Linux only: elsewhere the target is empty, because packages build every target of theirs.
 #ifdef __linux__
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE  // dladdr
+#endif
 #include "CLibcurl.h"
+#include "Zlib.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -47,6 +52,9 @@ CURLcode convoy_set_open_callback(CURL *handle, convoy_open_callback value) {
 CURLcode convoy_set_debug_callback(CURL *handle, convoy_debug_callback value) {
     return curl_easy_setopt(handle, 20094, value);
 }
+CURLcode convoy_set_progress_callback(CURL *handle, convoy_progress_callback value) {
+    return curl_easy_setopt(handle, 20219, value);
+}
 
 CURLcode convoy_get_long(CURL *handle, int info, long *value) { return curl_easy_getinfo(handle, info, value); }
 CURLcode convoy_get_int64(CURL *handle, int info, int64_t *value) { return curl_easy_getinfo(handle, info, value); }
@@ -55,6 +63,33 @@ CURLcode convoy_get_string(CURL *handle, int info, const char **value) {
 }
 CURLcode convoy_get_socket(CURL *handle, int info, int *value) { return curl_easy_getinfo(handle, info, value); }
 CURLcode convoy_get_pointer(CURL *handle, int info, void **value) { return curl_easy_getinfo(handle, info, value); }
+
+/// libcurl's own `struct curl_tlssessioninfo`.
+typedef struct {
+    int backend;
+    void *internals;
+} tls_session;
+
+enum { INFO_TLS_SSL_PTR = 0x400000 + 45, BACKEND_OPENSSL = 1, SSL_RECEIVED_SHUTDOWN = 2 };
+
+static int (*ssl_get_shutdown)(const void *ssl);
+static pthread_once_t ssl_search = PTHREAD_ONCE_INIT;
+/// Looks among the libraries that libcurl itself needs: the process may have another OpenSSL, with other structures.
+static void find_ssl(void) {
+    Dl_info info;
+    void *address = dlsym(RTLD_DEFAULT, "curl_easy_init");
+    if (address == NULL || dladdr(address, &info) == 0 || info.dli_fname == NULL) return;
+    void *library = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+    if (library != NULL) convoy_find_function(library, "SSL_get_shutdown", &ssl_get_shutdown);
+}
+
+int convoy_has_close_notify(CURL *handle) {
+    pthread_once(&ssl_search, find_ssl);
+    tls_session *session = NULL;
+    if (ssl_get_shutdown == NULL || curl_easy_getinfo(handle, INFO_TLS_SSL_PTR, &session) != 0) return -1;
+    if (session == NULL || session->backend != BACKEND_OPENSSL || session->internals == NULL) return -1;
+    return (ssl_get_shutdown(session->internals) & SSL_RECEIVED_SHUTDOWN) != 0;
+}
 
 CURLMcode convoy_multi_set_long(CURLM *multi, int option, long value) {
     return curl_multi_setopt(multi, option, value);

@@ -75,6 +75,9 @@ typedef int (*convoy_seek_callback)(void *context, int64_t offset, int origin);
 /// Asked before a request is sent: 0 go on, 1 abort.
 typedef int (*convoy_prereq_callback)(
     void *context, char *remote_ip, char *local_ip, int remote_port, int local_port);
+/// Told now and then how many bytes have moved, and once more at the end: 0 go on.
+typedef int (*convoy_progress_callback)(
+    void *context, int64_t down_total, int64_t down_now, int64_t up_total, int64_t up_now);
 
 /// The beginning of an address that is about to be connected to.
 struct convoy_address {
@@ -97,12 +100,17 @@ CURLcode convoy_set_seek_callback(CURL *handle, convoy_seek_callback value);
 CURLcode convoy_set_prereq_callback(CURL *handle, convoy_prereq_callback value);
 CURLcode convoy_set_open_callback(CURL *handle, convoy_open_callback value);
 CURLcode convoy_set_debug_callback(CURL *handle, convoy_debug_callback value);
+CURLcode convoy_set_progress_callback(CURL *handle, convoy_progress_callback value);
 
 CURLcode convoy_get_long(CURL *handle, int info, long *value);
 CURLcode convoy_get_int64(CURL *handle, int info, int64_t *value);
 CURLcode convoy_get_string(CURL *handle, int info, const char **value);
 CURLcode convoy_get_socket(CURL *handle, int info, int *value);
 CURLcode convoy_get_pointer(CURL *handle, int info, void **value);
+
+/// Whether the peer of the handle's TLS connection has said that nothing follows: 1 yes, 0 no, -1 cannot be told, because
+/// there is no connection now, or libcurl's TLS library is not OpenSSL's kind.
+int convoy_has_close_notify(CURL *handle);
 
 CURLMcode convoy_multi_set_long(CURLM *multi, int option, long value);
 

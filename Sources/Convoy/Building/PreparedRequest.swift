@@ -18,6 +18,8 @@ public struct PreparedRequest: Sendable, Hashable {
     public var idleTimeout: Duration
     /// How long the transfer may take; nil for as long as it wants.
     public var transferTimeout: Duration?
+    /// Whether a file is to have the bytes behind the content coding; else it gets them as they are sent.
+    let decodesFile: Bool
     /// Scheme, host and port, in one spelling: what per-host limits count by.
     private(set) var hostKey: String
 
@@ -54,6 +56,7 @@ public struct PreparedRequest: Sendable, Hashable {
         do { body = try core.body?.prepared().get() } catch { throw error.with(core.summary) }
         idleTimeout = core.idleTimeout
         transferTimeout = core.transferTimeout
+        decodesFile = core.policies.decodesFile
         if let framingDefect { throw Self.refusal(framingDefect, core.summary) }
     }
 

@@ -13,8 +13,12 @@ extension Request {
     /// that cannot do this, or whose file has changed, it begins anew; where the answer has no such validator, a failure
     /// leaves nothing behind. Of less than 1 MiB a kill keeps nothing. Nothing is kept that shows the URL. A part that is never asked for again stays until you remove it.
     ///
-    /// The server is asked for no content coding, unless the request asks for one; such a download, one with a `Range` or
-    /// a condition of its own, and any but a GET without a body begin anew each time.
+    /// The server is asked for no content coding (`Accept-Encoding: identity`), and one that it puts on the file all the
+    /// same is the label of a file that is stored so, a `.gz` for example: the bytes are kept as they are sent, and so are
+    /// digests. ``decodingFile()`` asks for codings and undoes them; such a download, one with an `Accept-Encoding`, a
+    /// `Range` or a condition of its own, and any but a GET without a body begin anew each time. A coding that is not known
+    /// ends it with `.badResponse`, unless the request names it in `Accept-Encoding`. URLSession decodes without being
+    /// asked: over it an answer with a coding ends with `.badResponse`.
     ///
     /// - Parameters:
     ///   - file: a file URL; its directory must exist.
@@ -54,6 +58,12 @@ extension Request {
                 target: .directory(directory), digest: digest, existing: existing,
                 permissions: mode_t(permissions & 0o7777)))
     }
+
+    /// The same request, asking for a coded body and decoding it on its way into a file; without effect for bodies that go
+    /// elsewhere, which are decoded in any case.
+    ///
+    /// What is kept of such a download cannot be continued, and it comes in one piece where segments are asked for.
+    public func decodingFile() -> Self { changed { $0.policies.decodesFile = true } }
 
     func saved(_ plan: DownloadPlan) -> Request<URL> {
         var core = to(.file(plan))

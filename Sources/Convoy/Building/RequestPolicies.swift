@@ -16,6 +16,7 @@ struct RequestPolicies: Sendable {
     /// In place of a limit for each operation: one for all that are made from the request.
     var sharedRateLimit: RateLimit?
     var minimumSpeed: MinimumSpeed?
+    var decodesFile = false
 }
 
 extension Request {

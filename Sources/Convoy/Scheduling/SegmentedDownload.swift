@@ -111,7 +111,11 @@ public final class SegmentedDownload: Sendable {
             if case .isThere(let file) = try await begin(prepared) {
                 return .success(response(file, ResponseHead(statusCode: 304, url: prepared.url), prepared))
             }
-            guard let (head, server) = try await probe() else { return await inOnePiece() }
+            guard !prepared.decodesFile, let (head, server) = try await probe() else { return await inOnePiece() }
+            let total = head.headerFields["Content-Range"].flatMap { ContentRange($0)?.totalBytes }
+            if let total, let limit = request.core.bodyLimit, total > limit {
+                throw .tooLarge("the file has \(total) bytes", limit: limit)
+            }
             let segments = try await onQueue { download throws(RequestError) in
                 try download.beginSegments(head, count: self.count, hasMirrors: !self.mirrors.isEmpty)
             }
@@ -166,6 +170,8 @@ public final class SegmentedDownload: Sendable {
                 core.headerFields.removeAll { $0.isSecret || $0.name.equalsIgnoringCase("Host") }
             }
         }
+        // It is for the whole.
+        core.bodyLimit = nil
         core.decodesAtOnce = true
         return core
     }
@@ -182,7 +188,7 @@ public final class SegmentedDownload: Sendable {
             core.acceptableStatusCodes = .successful
             core.acceptableContentTypes = .any
             // Who sends the whole is not listened to.
-            (core.destination, core.maximumBodyBytes) = (.memory, 1)
+            (core.destination, core.bodyLimit) = (.memory, 1)
             do throws(RequestError) {
                 return (try await send(Request<Void>(core: core) { _, _ in }).head, index)
             } catch {

@@ -19,6 +19,7 @@ import Foundation
 /// - ``clientCertificate-swift.property``
 /// - ``proxy-swift.property``
 /// - ``connectTimeout``
+/// - ``acceptsMissingCloseNotify``
 public struct ConnectionOptions: Sendable, Hashable {
     /// Whose certificates are good.
     public enum Trust: Sendable, Hashable {
@@ -78,6 +79,15 @@ public struct ConnectionOptions: Sendable, Hashable {
     public var proxy = Proxy.environment
     /// Which versions of HTTP may be spoken.
     public var httpVersion = HTTPVersion.automatic
+    /// Whether a body without a length is taken for complete when its TLS connection is closed without TLS's
+    /// `close_notify`; false by default, for old servers.
+    ///
+    /// Anybody between the two can cut such a body where he likes (RFC 9112, section 9.8), so it ends with
+    /// `.connectionLost` otherwise. A body whose length is told, or that comes in chunks or over HTTP/2, ends by itself.
+    ///
+    /// libcurl tells it with OpenSSL, LibreSSL, BoringSSL and GnuTLS. It cannot be told over URLSession on Linux, nor with
+    /// a libcurl on another TLS library: there such a body always counts as complete.
+    public var acceptsMissingCloseNotify = false
     /// How many bytes of header an answer may have, interim responses included; 300 KiB by default and at most.
     public var maximumHeaderBytes: Int64 = 300 << 10
     /// How many fields the header of an answer may have; 5,000 by default and at most.
@@ -105,6 +115,7 @@ public struct ConnectionOptions: Sendable, Hashable {
             ("clientCertificate", clientCertificate != standard.clientCertificate),
             ("proxy", proxy != standard.proxy),
             ("httpVersion", httpVersion != standard.httpVersion),
+            ("acceptsMissingCloseNotify", acceptsMissingCloseNotify != standard.acceptsMissingCloseNotify),
             ("maximumHeaderBytes", maximumHeaderBytes != standard.maximumHeaderBytes),
             ("maximumHeaderFieldCount", maximumHeaderFieldCount != standard.maximumHeaderFieldCount),
             ("idleConnectionTime", idleConnectionTime != standard.idleConnectionTime),

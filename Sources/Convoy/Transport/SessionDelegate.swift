@@ -9,6 +9,7 @@ import Foundation
 final class SessionDelegate: NSObject, URLSessionDataDelegate {
     fileprivate struct Entry {
         let client: any TransportClient
+        let request: PreparedRequest
         let body: LoaderBody?
         var isChallenged = false
         var hasHead = false
@@ -19,8 +20,10 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     /// By task identifier, which is unique within the one session.
     private let entries = Locked<[Int: Entry]>([:])
 
-    func register(_ client: any TransportClient, for task: URLSessionTask, body: LoaderBody?) {
-        entries.withLock { $0[task.taskIdentifier] = Entry(client: client, body: body) }
+    func register(
+        _ client: any TransportClient, for task: URLSessionTask, _ request: PreparedRequest, body: LoaderBody?
+    ) {
+        entries.withLock { $0[task.taskIdentifier] = Entry(client: client, request: request, body: body) }
     }
 
     func urlSession(
@@ -29,13 +32,25 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     ) {
         if let response = response as? HTTPURLResponse {
             let head = ResponseHead(response)
-            let client = entries.withLock { entries in
+            let entry = entries.withLock { entries in
                 if !head.isInformational { entries[dataTask.taskIdentifier]?.begin(head) }
-                return entries[dataTask.taskIdentifier]?.client
+                return entries[dataTask.taskIdentifier]
             }
-            client?.didReceive(head)
+            if let defect = entry?.defect(of: head) {
+                end(dataTask, with: defect.with(response: head))
+            } else {
+                entry?.client.didReceive(head)
+            }
         }
         completionHandler(.allow)
+    }
+
+    /// Ends a task whose answer cannot be used; what it still brings is nobody's.
+    private func end(_ task: URLSessionTask, with defect: RequestError) {
+        let entry = entries.withLock { $0.removeValue(forKey: task.taskIdentifier) }
+        // SCF waits in `cancel()` for the queue that this runs on.
+        DispatchQueue.global().async { task.cancel() }
+        entry?.client.didFinish(defect)
     }
 
     func urlSession(_: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
@@ -113,6 +128,21 @@ extension SessionDelegate.Entry {
         hasHead = true
         expectedBytes = head.expectedBytes
         receivedBytes = 0
+    }
+
+    /// Why an answer cannot be used, as far as the loader lets it be seen.
+    func defect(of head: ResponseHead) -> RequestError? {
+        guard head.hasBody(for: request.method) else { return nil }
+        // Apple's loader writes a coding of its own into the field once it has read the chunks.
+        #if canImport(FoundationNetworking)
+            if let defect = head.transferCodingDefect { return RequestError(.badResponse, defect) }
+        #endif
+        do throws(RequestError) { _ = try ContentCodings.toUndo(head, of: request) } catch { return error }
+        guard request.asksForIdentity, head.coding != nil else { return nil }
+        return RequestError(
+            .badResponse,
+            "the answer has a content coding that was not asked for, and URLSession decodes it unasked; ask for it with decodingFile() or Accept-Encoding, or use another transport"
+        )
     }
 
     /// What the loader's error means; nil when the answer is complete all the same.

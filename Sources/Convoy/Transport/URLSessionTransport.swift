@@ -66,7 +66,7 @@ public final class URLSessionTransport: Transport {
         #endif
         let body = request.body.map { LoaderBody($0) }
         let task = makeTask(for: request, body)
-        delegate.register(client, for: task, body: body)
+        delegate.register(client, for: task, request, body: body)
         return task
     }
 

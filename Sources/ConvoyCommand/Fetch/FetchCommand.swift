@@ -47,6 +47,7 @@ extension FetchOptions {
     /// The request with its body written to the file of the item.
     fileprivate func saving(_ request: Request<Data>, _ item: FetchItem) -> Request<URL> {
         let existing = existing(for: item)
+        let request = isCompressed ? request.decodingFile() : request
         guard takesProposedNames, !item.isNamed else {
             return request.saved(to: file(of: item), verifying: item.digest, existing: existing)
         }

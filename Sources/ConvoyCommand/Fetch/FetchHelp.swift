@@ -34,6 +34,8 @@ extension HelpText {
                                 bytes per second, written like --rate: an attempt that is slower over 30 seconds has
                                 failed (default: none)
               --header 'K: V'   send this header field with every request; may be repeated; see "Retries and redirects"
+              --compressed      ask for compressed bodies and store them decompressed; such a file cannot be continued.
+                                Without it a file is stored as its server sends it, a .gz that is labelled so too
               --transport NAME  curl or urlsession; the default is curl on Linux, urlsession elsewhere
               --quiet           print errors only
               --json            print one JSON object a line on standard output, and nothing else anywhere

@@ -22,6 +22,7 @@ extension Option {
     static let minSpeed = Option(
         "min-speed", value: .text("BYTES"), summary: "bytes per second that are too slow below")
     static let header = Option("header", value: .text("'K: V'"), summary: "a header field for every request")
+    static let compressed = Option("compressed", summary: "ask for compressed bodies, and store them decompressed")
     static let transport = Option(
         "transport", value: .choice("NAME", among: ["curl", "urlsession"]), summary: "what sends the requests")
     static let quiet = Option("quiet", summary: "print errors only")
@@ -32,6 +33,6 @@ extension FetchOptions {
     /// All of them, in the order of the help.
     static let table: [Option] = [
         .input, .outputDirectory, .contentDisposition, .existing, .sha256, .sha512, .discard, .jobs, .perHost,
-        .segments, .retries, .deadline, .rate, .minSpeed, .header, .transport, .quiet, .json, .help,
+        .segments, .retries, .deadline, .rate, .minSpeed, .header, .compressed, .transport, .quiet, .json, .help,
     ]
 }

@@ -46,6 +46,8 @@ struct FetchOptions: Sendable {
     var headerFields = HeaderFields()
     var isQuiet = false
     var isJSON = false
+    /// Whether codings are asked for and undone; else files are stored as they are sent.
+    var isCompressed = false
     var transport = TransportChoice.automatic
 }
 
@@ -69,6 +71,7 @@ extension FetchOptions {
         takesProposedNames = scanned.has(.contentDisposition)
         existing = try scanned.choice(.existing).flatMap(ExistingFile.init)
         discards = scanned.has(.discard)
+        isCompressed = scanned.has(.compressed)
         jobs = try scanned.number(.jobs, in: Self.jobsRange) ?? jobs
         perHost = try scanned.number(.perHost, in: Self.jobsRange) ?? perHost
         segments = try scanned.number(.segments, in: Self.segmentsRange) ?? segments
@@ -93,6 +96,9 @@ extension FetchOptions {
         }
         if urls.isEmpty, input == nil { throw Self.error("there is no URL, and no list of them (--input)") }
         digest = try FileDigest(scanned, fileCount: input == nil ? urls.count : nil)
+        if segments > 1, isCompressed {
+            throw Self.error("--segments and --compressed exclude each other: parts of a coded body cannot be decoded")
+        }
         if segments > 1, discards || takesProposedNames {
             let other = discards ? "--discard" : "--content-disposition"
             throw Self.error("--segments writes into files whose names are known before: leave out \(other)")

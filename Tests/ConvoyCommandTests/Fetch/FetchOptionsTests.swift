@@ -99,6 +99,12 @@ import Testing
         #expect(try #require(message(["--segments=2", option, "http://a/"])).hasSuffix("leave out \(option)"))
     }
 
+    @Test func codedBodiesComeInOnePiece() throws {
+        let options = try #require(try FetchOptions(parsing: ["--compressed", "http://a/"]))
+        #expect(options.isCompressed)
+        #expect(try #require(message(["--segments=2", "--compressed", "http://a/"])).contains("exclude each other"))
+    }
+
     @Test func aDigestIsOfTheOnlyURL() throws {
         let digits = String(repeating: "aB", count: 32)
         let options = try #require(try FetchOptions(parsing: ["--sha256", digits, "http://a/"]))

@@ -126,7 +126,7 @@
             let directory = try TemporaryDirectory()
             let file = directory.file("target")
             let error = try await Fault.error(of: Self.reply("gzip", Fixtures.gzip.dropLast(9)), closes: false) {
-                $0.saved(to: file)
+                $0.decodingFile().saved(to: file)
             }
             #expect(error.code == .badResponse, "\(error)")
             #expect(!FileManager.default.fileExists(atPath: file.path))

@@ -13,12 +13,18 @@ import Testing
 
         /// Starts a server and waits until it accepts.
         ///
-        /// - Parameter arguments: what else to tell `openssl s_server`.
-        init(_ identity: Certificates.Identity, _ arguments: [String] = [], body: String = "hello") async throws {
+        /// - Parameters:
+        ///   - arguments: what else to tell `openssl s_server`.
+        ///   - answer: another answer, as it is on the wire.
+        init(
+            _ identity: Certificates.Identity, _ arguments: [String] = [], body: String = "hello",
+            answer: String? = nil
+        ) async throws {
             let files = ["-cert", identity.certificate.path, "-key", identity.privateKey.path]
             let command = ["openssl", "s_server", "-accept", "127.0.0.1:0"] + files + arguments
             // Never a command of s_server's, which begin with one of a few letters: H is none of them.
-            let answer = "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n\(body)"
+            let answer =
+                answer ?? "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n\(body)"
             let log = Log()
             self.log = log
             process = try SpawnedProcess(command, in: identity.certificate.deletingLastPathComponent()) {

@@ -24,12 +24,13 @@
             ("httpVersion", { $0.httpVersion = .http1 }),
             ("maximumHeaderBytes", { $0.maximumHeaderBytes = 1 }),
             ("maximumHeaderFieldCount", { $0.maximumHeaderFieldCount = 1 }),
+            ("acceptsMissingCloseNotify", { $0.acceptsMissingCloseNotify = true }),
             ("idleConnectionTime", { $0.idleConnectionTime = .seconds(1) }),
             ("engineCount", { $0.engineCount = 3 }),
         ]
 
         /// Never ignored: whatever differs from the default is refused by name.
-        @Test(arguments: 0..<10)
+        @Test(arguments: 0..<11)
         func urlSessionRefusesByNameWhatItCannotHonour(index: Int) throws {
             let (name, change) = Self.changes[index]
             var options = ConnectionOptions()

@@ -59,7 +59,7 @@ import Testing
         let url = try #require(URL(string: report.url))
         // Never resumed: it only has an identifier and a request.
         let task = session.dataTask(with: url)
-        delegate.register(client, for: task, body: nil)
+        delegate.register(client, for: task, try PreparedRequest(Request<Data>.get(url).core, baseURL: nil), body: nil)
         if let status = report.status {
             let response = try #require(
                 HTTPURLResponse(
@@ -82,8 +82,9 @@ import Testing
         let client = RecordingClient()
         let delegate = SessionDelegate()
         let session = URLSession(configuration: .ephemeral)
-        let task = session.dataTask(with: try #require(URL(string: "http://stub/")))
-        delegate.register(client, for: task, body: nil)
+        let url = try #require(URL(string: "http://stub/"))
+        let task = session.dataTask(with: url)
+        delegate.register(client, for: task, try PreparedRequest(Request<Data>.get(url).core, baseURL: nil), body: nil)
         delegate.urlSession(session, task: task, didCompleteWithError: nil)
         #expect(client.calls.events == [.end(nil)])
     }

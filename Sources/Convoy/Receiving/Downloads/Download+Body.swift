@@ -37,8 +37,8 @@ extension Download {
         case .lie, .refused: break
         }
         expected = plan.digest
-        // A 416 tells the digest of its own body.
-        if expected == nil, !head.isEncoded, head.statusCode != 416 {
+        // A 416 tells the digest of its own body, and every other answer that of its bytes before they are decoded.
+        if expected == nil, request.asksForIdentity || head.coding == nil, head.statusCode != 416 {
             expected = head.headerFields.representationDigest
         }
         // What was promised for the whole holds for what is put together of it.
@@ -49,10 +49,11 @@ extension Download {
     private func makeRecord(
         _ head: ResponseHead, of request: PreparedRequest, totalBytes: Int64?
     ) -> ResumeRecord? {
-        guard head.statusCode == 200, !head.isEncoded,
+        guard head.statusCode == 200,
             head.headerFields["Accept-Ranges"]?.lowercased() != "none", let validator = Validator(of: head, now: Date())
         else { return nil }
         var record = ResumeRecord(key: key, validator: validator, totalBytes: totalBytes, boot: Boot.name)
+        record.coding = head.coding
         record.promised = head.headerFields.representationDigest?.description
         // The answer that says that nothing is missing proposes no name.
         if case .directory = plan.target { record.name = plan.fileName(head, of: request) }

@@ -16,14 +16,17 @@ extension Download {
     func beginSegments(
         _ head: ResponseHead, count: Int, hasMirrors: Bool
     ) throws(RequestError) -> [FileSegment]? {
-        guard let part, head.statusCode == 206, !head.isEncoded,
+        guard let part, head.statusCode == 206,
             let field = head.headerFields["Content-Range"], let content = ContentRange(field),
             content.range?.lowerBound == 0, let total = content.totalBytes, total >= 2 * Self.smallBytes,
             let validator = Validator(of: head, now: Date())
         else { return nil }
-        if record?.validator != validator || record?.totalBytes != total || part.byteCount > total {
+        if record?.validator != validator || record?.totalBytes != total || part.byteCount > total
+            || record?.coding != head.coding
+        {
             try clear()
             record = ResumeRecord(key: key, validator: validator, totalBytes: total, boot: Boot.name)
+            record?.coding = head.coding
         }
         if hasMirrors { record?.needsDigest = true }
         hasBegunBody = true
@@ -38,7 +41,7 @@ extension Download {
         noteProgress()
         progress.withLock { $0.resumedBytes = $0.receivedBytes }
         return segments.segments.indices.map {
-            FileSegment(self, index: $0, range: segments.segments[$0].range, validator, total)
+            FileSegment(self, index: $0, range: segments.segments[$0].range, validator, total, head.coding)
         }
     }
 
@@ -87,17 +90,22 @@ final class FileSegment: DownloadTarget, Sendable {
     /// Which version is asked for; nil where versions have other names.
     private let validator: Validator?
     private let totalBytes: Int64
+    private let coding: String?
 
-    init(_ download: Download, index: Int, range: Range<Int64>, _ validator: Validator?, _ totalBytes: Int64) {
+    init(
+        _ download: Download, index: Int, range: Range<Int64>, _ validator: Validator?, _ totalBytes: Int64,
+        _ coding: String?
+    ) {
         self.download = download
         self.index = index
         self.range = range
         self.validator = validator
         self.totalBytes = totalBytes
+        self.coding = coding
     }
 
     /// The same segment, of a mirror.
-    var withoutVersion: FileSegment { FileSegment(download, index: index, range: range, nil, totalBytes) }
+    var withoutVersion: FileSegment { FileSegment(download, index: index, range: range, nil, totalBytes, coding) }
 
     var queue: DispatchQueue { download.queue }
     var keepsPart: Bool { true }
@@ -121,7 +129,8 @@ final class FileSegment: DownloadTarget, Sendable {
             request.headerFields["Accept-Encoding"] = "identity"
             request.headerFields["Range"] = "bytes=\(position)-\(self.range.upperBound - 1)"
             request.headerFields["If-Range"] = self.validator?.fieldValue
-            let point = ResumePoint(byteCount: position, validator: self.validator, totalBytes: self.totalBytes)
+            let point = ResumePoint(
+                byteCount: position, validator: self.validator, totalBytes: self.totalBytes, coding: self.coding)
             completion(.success(.send(request, continuing: point)))
         }
     }

@@ -98,12 +98,13 @@ final class Download: DownloadTarget, @unchecked Sendable {
             try openPart(request)
         }
         isContinuable = request.canBeContinued
-        guard let part, isContinuable else { return .send(request, continuing: nil) }
         var request = request
-        request.headerFields["Accept-Encoding"] = "identity"
+        if request.keepsCoding { request.headerFields["Accept-Encoding"] = "identity" }
+        guard let part, isContinuable else { return .send(request, continuing: nil) }
         let usable = hasBegunBody ? part.byteCount : foundBytes
         guard let record, usable > 0, !asksForWhole else { return .send(request, continuing: nil) }
-        let point = ResumePoint(byteCount: usable, validator: record.validator, totalBytes: record.totalBytes)
+        let point = ResumePoint(
+            byteCount: usable, validator: record.validator, totalBytes: record.totalBytes, coding: record.coding)
         point.add(to: &request.headerFields)
         return .send(request, continuing: point)
     }

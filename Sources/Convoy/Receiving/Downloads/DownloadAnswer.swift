@@ -9,6 +9,8 @@ struct ResumePoint: Hashable, Sendable {
     let validator: Validator?
     /// The length of the whole, where it is known.
     let totalBytes: Int64?
+    /// The content coding of the whole.
+    let coding: String?
 
     /// What the request says so that only the rest is sent, and only of the same representation.
     func add(to headerFields: inout HeaderFields) {
@@ -43,14 +45,16 @@ enum DownloadAnswer: Hashable, Sendable {
         case (206, nil) where !asksForRange && !isRefused:
             self = .lie(reason: "the server sent a range (206) where the whole was asked for", canStartOver: false)
         default:
-            let isPlain = head.statusCode == 200 && !head.isEncoded
-            self = isRefused ? .refused : .body(from: 0, totalBytes: isPlain ? head.expectedBytes : nil)
+            self = isRefused ? .refused : .body(from: 0, totalBytes: head.statusCode == 200 ? head.expectedBytes : nil)
         }
     }
 
     private static func partial(_ head: ResponseHead, continuing point: ResumePoint) -> DownloadAnswer {
         func lie(_ reason: String) -> DownloadAnswer { .lie(reason: reason, canStartOver: true) }
-        guard !head.isEncoded else { return lie("the server sent the range in a content coding") }
+        // One that is asked for by `If-Range` may leave the coding out (RFC 9110, section 15.3.7).
+        if let coding = head.coding, coding != point.coding {
+            return lie("the server sent the range in another content coding")
+        }
         let fields = head.headerFields.values(of: "Content-Range")
         guard let field = fields.first, fields.count == 1 else {
             return lie("the server sent a range (206) without saying which")
@@ -100,13 +104,6 @@ extension TransferProgress {
         case .lie, .refused, nil: (resumedBytes, expectedBytes) = (0, head.expectedBytes)
         }
         receivedBytes = resumedBytes
-    }
-}
-
-extension ResponseHead {
-    /// Whether the body is in a content coding (RFC 9110, section 8.4): its bytes are not those of the file.
-    var isEncoded: Bool {
-        headerFields.values(of: "Content-Encoding").contains { !$0.isEmpty && $0.lowercased() != "identity" }
     }
 }
 

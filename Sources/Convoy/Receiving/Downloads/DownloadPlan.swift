@@ -104,11 +104,14 @@ extension PreparedRequest {
         return SHA256.digest(of: Data((components?.string ?? url.absoluteString).utf8)).hexadecimal
     }
 
+    /// Whether its file is asked for as it is stored, coded or not; not where codings are asked for.
+    var keepsCoding: Bool { !decodesFile && !headerFields.contains("Accept-Encoding") }
+
     /// Whether its answer is a file whose parts can be asked for.
     ///
     /// Not when the caller asks for ranges or codings himself: what he gets is not the representation from its start.
     var canBeContinued: Bool {
-        method == .get && body == nil
+        method == .get && body == nil && !decodesFile
             && ![
                 "Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
                 "Accept-Encoding",

@@ -24,6 +24,8 @@ struct ResumeRecord: Codable, Hashable, Sendable {
     var digest: SavedDigest?
     /// The digest that the server has promised, as ``FileDigest/description``.
     var promised: String?
+    /// The content coding that the server puts on the file, whose bytes are kept as they are sent.
+    var coding: String?
     /// What the file is to be called, where the server has a say in it.
     var name: String?
     /// Whether there are bytes of servers whose version is not known: only a digest can tell whether they fit.

@@ -43,7 +43,7 @@
             .filter { contentCoding(named: $0).map { convoy_decoder_is_available($0) != 0 } ?? false }
             .joined(separator: ", ")
         /// More than anybody needs; each costs memory.
-        static let maxCodingCount = 5
+        static let maxCodingCount = ContentCodings.maximumCount
 
         /// In the order of decoding: the coding that was applied last comes first.
         private let stages: [DecodingStage]

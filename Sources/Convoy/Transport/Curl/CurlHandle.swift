@@ -25,6 +25,8 @@
         private(set) var asksBeforeSending = true
         /// libcurl has sent again with it by itself, which some versions count over all its requests.
         var isWorn = false
+        /// How the connection of this transfer ends; nil where nobody asks.
+        var connectionEnd: ConnectionEnd?
 
         /// Makes a handle.
         ///
@@ -66,6 +68,7 @@
             for option in [
                 CurlOption.writeData, CurlOption.headerData, CurlOption.readData, CurlOption.seekData,
                 CurlOption.prereqData, CurlOption.openSocketData, CurlOption.debugData, CurlOption.privatePointer,
+                CurlOption.progressData,
             ] { convoy_set_pointer(easy, option, context) }
             convoy_set_pointer(easy, CurlOption.errorBuffer, errorText)
             convoy_set_data_callback(easy, CurlOption.headerFunction) { bytes, size, count, context in
@@ -81,6 +84,10 @@
             convoy_set_seek_callback(easy) { context, offset, origin in
                 guard origin == 0, let transfer = CurlHandle.transfer(of: context) else { return 1 }
                 return transfer.rewindBody(to: offset) ? 0 : 1
+            }
+            convoy_set_progress_callback(easy) { context, _, _, _, _ in
+                CurlHandle.handle(of: context)?.noteEnd()
+                return 0
             }
             let code = convoy_set_prereq_callback(easy) { context, remoteAddress, _, remotePort, localPort in
                 let address = remoteAddress.flatMap { String(validatingCString: $0) } ?? ""
@@ -126,8 +133,12 @@
             return name.flatMap { environment[$0] }.map { !$0.lowercased().hasPrefix("socks") } ?? false
         }
 
+        private static func handle(of context: UnsafeMutableRawPointer?) -> CurlHandle? {
+            context.map { Unmanaged<CurlHandle>.fromOpaque($0).takeUnretainedValue() }
+        }
+
         private static func transfer(of context: UnsafeMutableRawPointer?) -> CurlTransfer? {
-            context.flatMap { Unmanaged<CurlHandle>.fromOpaque($0).takeUnretainedValue().transfer }
+            handle(of: context)?.transfer
         }
 
         /// What is the same for everybody.
@@ -215,6 +226,7 @@
             self.transfer = transfer
             errorText.pointee = 0
             convoy_set_long(easy, CurlOption.forbidReuse, asksBeforeSending ? 0 : 1)
+            stopWatchingEnd()
             // Puts method, body and "no body" back to a plain GET.
             var codes = [
                 convoy_set_string(easy, CurlOption.url, request.url.absoluteString),

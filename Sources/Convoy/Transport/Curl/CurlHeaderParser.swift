@@ -5,7 +5,8 @@
     /// Makes response heads of header lines, and refuses what is none.
     ///
     /// libcurl hands over each line as it came. It lets through what a strict reader must not (RFC 9112, sections 5.1 and
-    /// 6.3): two lengths that differ, a length that is no number, names with spaces.
+    /// 6.3): two lengths that differ, a length that is no number, a transfer coding other than `chunked`, names with
+    /// spaces. What it lets pass is in the article <doc:WhatIsAccepted>.
     struct CurlHeaderParser {
         /// Why a header is refused.
         struct Defect: Error {
@@ -16,7 +17,8 @@
 
         private let maximumBytes: Int64
         private let maximumFieldCount: Int
-        private var statusCode: Int?
+        private let method: HTTPMethod
+        private var statusLine: (version: String, code: Int)?
         private var fields = HeaderFields()
         private var last: (name: String, value: String)?
         private var fieldCount = 0
@@ -26,10 +28,24 @@
         private(set) var isComplete = false
         /// Of the last head that was complete.
         private(set) var lastStatusCode: Int?
+        /// Of the head that counts.
+        private(set) var framing = BodyFraming.connection
 
-        init(maximumBytes: Int64, maximumFieldCount: Int) {
+        /// What tells where a body ends (RFC 9112, section 6.3).
+        enum BodyFraming {
+            case length
+            case chunks
+            /// Frames of HTTP/2 or later.
+            case frames
+            /// The end of the connection.
+            case connection
+        }
+
+        /// - Parameter method: of the request, which says whether there can be a body.
+        init(maximumBytes: Int64, maximumFieldCount: Int, method: HTTPMethod = .get) {
             self.maximumBytes = maximumBytes
             self.maximumFieldCount = maximumFieldCount
+            self.method = method
         }
 
         /// Takes a line, its end included.
@@ -50,13 +66,13 @@
             if bytes.last == 0x0d { bytes.removeLast() }
             // Trailers are counted and otherwise dropped (RFC 9110, section 6.5.1).
             if isComplete { return nil }
-            guard let statusCode else {
-                self.statusCode = try Self.statusCode(bytes)
+            guard let statusLine else {
+                self.statusLine = try Self.statusLine(bytes)
                 return nil
             }
             guard !bytes.isEmpty else {
                 try endField()
-                return try finish(statusCode)
+                return try finish(statusLine)
             }
             if bytes.first == 0x20 || bytes.first == 0x09 {
                 // A folded line goes on with the value before (RFC 9112, section 5.2).
@@ -84,23 +100,29 @@
             fields.add(name, value)
         }
 
-        private mutating func finish(_ statusCode: Int) throws(Defect) -> ResponseHead {
-            defer { (self.statusCode, fields) = (nil, HeaderFields()) }
-            lastStatusCode = statusCode
-            guard statusCode != 101 else {
+        private mutating func finish(_ line: (version: String, code: Int)) throws(Defect) -> ResponseHead {
+            defer { (statusLine, fields) = (nil, HeaderFields()) }
+            lastStatusCode = line.code
+            guard line.code != 101 else {
                 throw Defect(reason: "the server switches protocols, which nobody asked for")
             }
-            var head = ResponseHead(statusCode: statusCode, headerFields: fields)
+            var head = ResponseHead(statusCode: line.code, headerFields: fields)
             if head.isInformational { return head }
             isComplete = true
             let length = try contentLength()
             try checkLocations()
-            // Transfer-Encoding overrides a length (RFC 9112, section 6.3); of an encoded body it says nothing about what
-            // is delivered.
-            let coding = fields["Content-Encoding"] ?? ""
-            if !fields.contains("Transfer-Encoding"), coding.isEmpty || coding.equalsIgnoringCase("identity") {
-                head.expectedBytes = length
+            let isCoded = fields.contains("Transfer-Encoding")
+            if isCoded, head.hasBody(for: method) {
+                if let defect = head.transferCodingDefect { throw Defect(reason: defect) }
+                // RFC 9112, section 6.1, and RFC 9113, section 8.2.2.
+                guard line.version == "HTTP/1.1" else {
+                    throw Defect(reason: "the answer has a transfer coding, which there is in HTTP/1.1 only")
+                }
             }
+            let isFramed = !["HTTP/1.0", "HTTP/1.1"].contains(line.version)
+            framing = isFramed ? .frames : isCoded ? .chunks : length != nil ? .length : .connection
+            // Transfer-Encoding overrides a length (RFC 9112, section 6.3).
+            if !isCoded { head.expectedBytes = length }
             return head
         }
 
@@ -143,20 +165,32 @@
             return value
         }
 
-        private static let versions = ["HTTP/1.1", "HTTP/2", "HTTP/1.0", "HTTP/2.0", "HTTP/3"].map { Array($0.utf8) }
+        private static let versions = ["HTTP/1.1", "HTTP/2", "HTTP/1.0", "HTTP/2.0", "HTTP/3"]
 
         /// `HTTP/1.1 200 OK`, where the reason may be missing.
-        private static func statusCode(_ line: Slice<UnsafeRawBufferPointer>) throws(Defect) -> Int {
-            guard let blank = line.firstIndex(of: 0x20), versions.contains(where: line[..<blank].elementsEqual) else {
+        ///
+        /// Several blanks are one (RFC 9112, section 4). The letters may be small ones, as for browsers; but libcurl takes
+        /// such a line for the status 200, so that it waits for a body where there is none.
+        private static func statusLine(
+            _ line: Slice<UnsafeRawBufferPointer>
+        ) throws(Defect) -> (version: String, code: Int) {
+            guard let blank = line.firstIndex(of: 0x20), blank - line.startIndex <= 8 else {
                 throw Defect(reason: "the answer is not HTTP")
             }
-            let digits = line[(blank + 1)...].prefix { $0 != 0x20 }
+            let given = text(line[..<blank])
+            guard let version = versions.first(where: { $0.equalsIgnoringCase(given) }) else {
+                throw Defect(reason: "the answer is not HTTP")
+            }
+            let digits = line[blank...].drop { $0 == 0x20 }.prefix { $0 != 0x20 }
             guard digits.count == 3, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
                 throw Defect(reason: "the answer has no valid status code")
             }
             let code = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
             guard code >= 100 else { throw Defect(reason: "the answer has no valid status code") }
-            return code
+            guard given == version || code >= 200 && code != 204 && code != 304 else {
+                throw Defect(reason: "the answer is not HTTP")
+            }
+            return (version, code)
         }
 
         /// A value without the blanks around it.

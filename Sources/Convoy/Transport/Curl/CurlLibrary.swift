@@ -84,6 +84,8 @@
         static let caPath: Int32 = 10_097
         static let bufferSize: Int32 = 98
         static let noSignal: Int32 = 99
+        static let noProgress: Int32 = 43
+        static let progressData: Int32 = 10_057
         static let inFileSize: Int32 = 30_115
         static let timeoutMilliseconds: Int32 = 155
         static let connectTimeoutMilliseconds: Int32 = 156

@@ -10,8 +10,12 @@
             do throws(CurlHeaderParser.Defect) {
                 guard var head = try parser.take(line) else { return line.count }
                 head.url = request.url
+                if !head.isInformational, let defect = begin(&head) {
+                    // Not told as a head: what is kept of an earlier download stays.
+                    failure = defect.with(response: head)
+                    return 0
+                }
                 client?.didReceive(head)
-                if !head.isInformational { try begin(head) }
                 return line.count
             } catch {
                 failure = RequestError(error.isCut ? .connectionLost : .badResponse, error.reason)
@@ -19,25 +23,32 @@
             }
         }
 
-        private func begin(_ head: ResponseHead) throws(CurlHeaderParser.Defect) {
+        /// Prepares for the body; why it cannot be taken, or nil.
+        private func begin(_ head: inout ResponseHead) -> RequestError? {
             hasHead = true
-            expectedBytes = head.expectedBytes
             if let handle, handle.long(CurlInfo.httpVersion) < 3 {
                 // The rest of the body would be read as the next request. Over HTTP/2 it is the rest of a stream.
                 if hasMoreToSend { handle.forbidReuse() }
                 // The next request may go out before this one is known to be over: that is not sharing.
                 leaveConnection()
             }
-            guard request.method != .head, head.statusCode != 204, head.statusCode != 304,
-                let coding = head.headerFields["Content-Encoding"]
-            else { return }
-            do throws(ContentDecodingError) { decoder = try ContentDecoder.makeDecoder(contentEncoding: coding) } catch
-            {
-                // Whoever asks for a coding by himself gets it as it is.
-                guard request.headerFields.contains("Accept-Encoding") else {
-                    throw CurlHeaderParser.Defect(reason: error.description)
+            watchesEnd = head.hasBody(for: request.method) && parser.framing == .connection && request.isHTTPS
+            if watchesEnd { handle?.watchEnd() }
+            do throws(RequestError) {
+                let codings = try ContentCodings.toUndo(head, of: request)
+                do throws(ContentDecodingError) {
+                    decoder = try ContentDecoder.makeDecoder(contentEncoding: codings.joined(separator: ","))
+                } catch {
+                    throw RequestError(.badResponse, error.description)
                 }
+            } catch {
+                head.expectedBytes = nil
+                return error
             }
+            // Of a body that is decoded the length says nothing about what is delivered.
+            if decoder != nil { head.expectedBytes = nil }
+            expectedBytes = head.expectedBytes
+            return nil
         }
 
         /// How much one transfer decodes before others have their turn: a few bytes can stand for gigabytes.

@@ -62,6 +62,7 @@
         /// When bytes last moved.
         private var lastActivity = ContinuousClock.now
         private let makeParser: () -> CurlHeaderParser
+        let acceptsMissingCloseNotify: Bool
 
         // Receiving.
         var parser: CurlHeaderParser
@@ -75,6 +76,8 @@
         var isListedForFlush = false
         var hasHead = false
         var expectedBytes: Int64?
+        /// The body ends with its TLS connection, which has to say so.
+        var watchesEnd = false
 
         // Sending.
         var source: (any UploadSource)?
@@ -102,8 +105,9 @@
             self.request = request
             self.client = client
             self.engine = engine
-            let limits = (options.maximumHeaderBytes, options.maximumHeaderFieldCount)
-            makeParser = { CurlHeaderParser(maximumBytes: limits.0, maximumFieldCount: limits.1) }
+            let (limits, method) = ((options.maximumHeaderBytes, options.maximumHeaderFieldCount), request.method)
+            makeParser = { CurlHeaderParser(maximumBytes: limits.0, maximumFieldCount: limits.1, method: method) }
+            acceptsMissingCloseNotify = options.acceptsMissingCloseNotify
             parser = makeParser()
             isShareable = request.isHTTPS && options.httpVersion == .automatic
             engine.countTask(1)
@@ -223,7 +227,8 @@
             loop?.noteConnection(of: handle)
             client?.didCollect(handle.metrics)
             var error = failure
-            if error == nil, code != 0 { error = self.error(of: code, handle) }
+            if error == nil { error = unannouncedEnd(code, handle) }
+            if error == nil, code != 0, !isAcceptedEnd(code, handle) { error = self.error(of: code, handle) }
             // Some versions call a header that the connection's end cuts a success.
             if error == nil, !hasHead {
                 error = RequestError(.connectionLost, "the connection was closed in the middle of the header")
@@ -260,6 +265,7 @@
         /// libcurl sends the request again by itself: what comes is a new answer.
         func beginAgain() {
             (parser, hasHead, decoder, undecoded, expectedBytes) = (makeParser(), false, nil, Data(), nil)
+            watchesEnd = false
             piece = BodyPiece()
             rest = Data()
         }

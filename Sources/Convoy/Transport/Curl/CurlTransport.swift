@@ -5,7 +5,7 @@
 
     /// Moves bytes with the system's libcurl, the library that FoundationNetworking has loaded anyway.
     ///
-    /// Linux only.
+    /// Linux only. <doc:WhatIsAccepted> tells what it takes of answers that are not as the standards have them.
     ///
     /// URLSession on Linux can be brought down by a server; this cannot. It also has what URLSession lacks there:
     /// timeouts in milliseconds, pausing in place, exact timings, private certificate authorities, pinned keys, client
@@ -16,8 +16,9 @@
     /// ```
     ///
     /// Bodies coded with gzip, deflate, br or zstd are decoded, as far as the system has the libraries; a coding that is cut
-    /// short or damaged is a `.badResponse`. A request that names its own `Accept-Encoding` gets codings it alone knows as
-    /// they are. Interim responses other than `101` are passed over.
+    /// short or damaged is a `.badResponse`, and so is one that is not known, unless the request itself names it in
+    /// `Accept-Encoding`. A request for `identity`, as downloads are, gets the bytes as they are sent. Interim responses
+    /// other than `101` are passed over.
     ///
     /// ## Concurrency
     /// Use it from any thread. One thread for each engine moves bytes; none of the caller's code runs there. After `fork()`

@@ -1,0 +1,92 @@
+// How the body of an answer is coded, and what is to be undone: RFC 9112, section 6, and RFC 9110, section 8.4.
+import Foundation
+
+extension ResponseHead {
+    /// Why the end of a body in HTTP/1.1 cannot be told, or nil.
+    ///
+    /// Requests ask for no transfer coding (`TE`), so nothing but `chunked` may come, once and without parameters
+    /// (RFC 9112, sections 6.1, 7.1 and 7.4).
+    var transferCodingDefect: String? {
+        guard headerFields.contains("Transfer-Encoding") else { return nil }
+        let codings = headerFields.listMembers(of: "Transfer-Encoding")
+        guard codings.count != 1 || codings[0] != "chunked" else { return nil }
+        let names = codings.isEmpty ? "nothing" : codings.joined(separator: ", ")
+        return "the transfer coding of the answer is \"\(names.printablePrefix)\", where only chunked may be"
+    }
+
+    /// The content codings in the order in which they were applied, in lower case; empty for a body as it is.
+    fileprivate var contentCodings: [String] {
+        headerFields.listMembers(of: "Content-Encoding").filter { !["identity", "none"].contains($0) }
+    }
+
+    /// The content coding of the body, all of it in one spelling; nil for a body as it is.
+    var coding: String? {
+        let codings = contentCodings
+        return codings.isEmpty ? nil : codings.joined(separator: ", ")
+    }
+}
+
+/// What a transport does with the content codings of bodies, the same for all.
+enum ContentCodings {
+    /// More than anybody needs; each costs memory.
+    static let maximumCount = 5
+    /// What can be undone where the system has the library.
+    static let decodable: Set = ["gzip", "x-gzip", "deflate", "br", "zstd"]
+    /// What servers put on files that are stored like that, besides.
+    private static let stored: Set = ["compress", "x-compress", "bzip2", "x-bzip2", "xz", "x-xz"]
+
+    /// The codings to be undone, the last one applied last; empty for a body that is kept as it is sent.
+    ///
+    /// One rule for every destination: a coding that is not known, or too many of them, is an error, unless the request
+    /// itself names it in `Accept-Encoding`. A request for `identity` keeps the bytes as they are sent, because the coding
+    /// is then the label of a file that is stored so: a `.gz` that its server labels `gzip`.
+    ///
+    /// - Throws: why the answer cannot be used.
+    static func toUndo(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> [String] {
+        let codings = head.contentCodings
+        guard !codings.isEmpty, head.hasBody(for: request.method) else { return [] }
+        guard codings.count <= maximumCount else {
+            throw RequestError(.badResponse, "\(codings.count) content codings on one body are too many")
+        }
+        let accepted = request.acceptedCodings
+        if let unknown = codings.first(where: { !decodable.contains($0) && !stored.contains($0) }) {
+            guard accepted.contains(unknown) || accepted.contains("*") else { throw unsupported(unknown) }
+            return []
+        }
+        if request.asksForIdentity { return [] }
+        if let other = codings.first(where: { !decodable.contains($0) }) {
+            guard accepted.contains(other) || accepted.contains("*") else { throw unsupported(other) }
+            return []
+        }
+        return codings
+    }
+
+    private static func unsupported(_ name: String) -> RequestError {
+        RequestError(
+            .badResponse,
+            "the content coding \"\(name.printablePrefix)\" is not supported; to get its bytes as they are sent, name it in Accept-Encoding"
+        )
+    }
+}
+
+extension ResponseHead {
+    /// Whether a body can follow (RFC 9110, section 6.4.1).
+    func hasBody(for method: HTTPMethod) -> Bool {
+        method != .head && statusCode != 204 && statusCode != 304 && !isInformational
+    }
+}
+
+extension HeaderFields {
+    /// The members of a field that is a list, in lower case, without the empty ones (RFC 9110, section 5.6.1).
+    fileprivate func listMembers(of name: String) -> [String] {
+        values(of: name).flatMap { $0.split(separator: ",") }
+            .map { $0.trimmingCharacters(in: .whitespaces).lowercased() }.filter { !$0.isEmpty }
+    }
+}
+
+extension String {
+    /// Its beginning, without what could harm a log or a terminal: it is a server's text.
+    fileprivate var printablePrefix: String {
+        String(String.UnicodeScalarView(unicodeScalars.filter { (0x20...0x7E).contains($0.value) }.prefix(40)))
+    }
+}

@@ -1,0 +1,164 @@
+// Downloads whose server puts a content coding on them: RFC 9110, section 8.4.
+#if canImport(CLibcurl)
+    import ConvoyTesting
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    @Suite(.timeLimit(.minutes(5))) struct CodedDownloadTests {
+        private let directory: TemporaryDirectory
+        private let server: TestServer
+        private var target: URL { directory.file("a.txt.gz") }
+        /// "abc", a thousand times.
+        private static let zipped =
+            Data(base64Encoded: "H4sIAAAAAAACA+3CQREAAAwCoKxq/w6rsQcc6aKqqv5+C0W5K7gLAAA=") ?? Data()
+        private static let text = Data(String(repeating: "abc", count: 1_000).utf8)
+        /// Enough for segments; that it is no gzip at all is nobody's business.
+        private static let large = FileVersion.seeded(9, byteCount: 5_000_000)
+
+        init() throws {
+            directory = try TemporaryDirectory()
+            server = try TestServer()
+        }
+
+        private func serve(_ body: Data, coding: String = "gzip", fields: [(String, String)] = []) {
+            server.respond { _ in
+                .resource(body, etag: "\"v1\"", headerFields: [("Content-Encoding", coding)] + fields)
+            }
+        }
+
+        private func save(_ request: Request<Data>, verifying digest: FileDigest? = nil) async throws
+            -> RequestOperation<URL>.Result
+        {
+            try await Sending(request.saved(to: target, verifying: digest)).result()
+        }
+
+        // MARK: As it is sent
+
+        @Test(arguments: ["gzip", "x-gzip", "GZIP", "br", "zstd", "deflate", "compress", "x-compress", "gzip, gzip"])
+        func labelledFileIsKeptAsItIsSent(coding: String) async throws {
+            serve(Self.zipped, coding: coding)
+            let response = try await save(server.get(), verifying: .sha256(Self.zipped.sha256)).get()
+            #expect(try Data(contentsOf: target) == Self.zipped)
+            #expect(response.transfer.receivedBytes == Int64(Self.zipped.count))
+            #expect(response.head.expectedBytes == Int64(Self.zipped.count))
+            #expect(try await server.takeRequest().value(of: "Accept-Encoding") == "identity")
+            #expect(try directory.entries == ["a.txt.gz"])
+        }
+
+        @Test func decodedFileIsWhatStandsBehindTheCoding() async throws {
+            serve(Self.zipped)
+            let response = try await save(server.get().decodingFile(), verifying: .sha256(Self.text.sha256)).get()
+            #expect(response.head.expectedBytes == nil)
+            #expect(try Data(contentsOf: target) == Self.text)
+            let asked = try await server.takeRequest().value(of: "Accept-Encoding")
+            #expect(asked?.contains("gzip") == true)
+        }
+
+        /// The digest that the server tells is of the representation, its coding included (RFC 9530, section 2).
+        @Test func digestOfTheServersIsOfWhatIsSent() async throws {
+            let digest = "sha-256=:\(Self.zipped.sha256.base64EncodedString()):"
+            serve(Self.zipped, fields: [("Repr-Digest", digest)])
+            _ = try await save(server.get()).get()
+            serve(Self.zipped + Data("more".utf8), fields: [("Repr-Digest", digest)])
+            #expect(try await save(server.get()).code == .integrityFailed)
+            #expect(try Data(contentsOf: target) == Self.zipped)
+        }
+
+        @Test func labelledFileIsContinued() async throws {
+            let fields = [("Content-Encoding", "gzip")]
+            let body = Self.large
+            server.enqueue(
+                Reply.resource(body, etag: "\"v1\"", headerFields: fields).performing(
+                    .close, at: .responseBody(afterBytes: 2_000_000)))
+            server.respond { _ in .resource(body, etag: "\"v1\"", headerFields: fields) }
+            #expect(try await save(server.get()).code == .connectionLost)
+            let response = try await save(server.get()).get()
+            #expect(response.statusCode == 206)
+            #expect(try Data(contentsOf: target) == Self.large)
+            let ranges = server.recordedRequests.map { $0.value(of: "Range") }
+            #expect(ranges.count == 2 && ranges[0] == nil && ranges[1]?.hasPrefix("bytes=") == true)
+        }
+
+        @Test func labelledFileComesInSegments() async throws {
+            serve(Self.large)
+            let manager = RequestManager(configuration: .init(transport: .custom(CurlTransport.shared)))
+            let download = manager.downloadInSegments(
+                server.get(), to: target, segments: 4, verifying: .sha256(Self.large.sha256))
+            _ = try await download.file()
+            #expect(try Data(contentsOf: target) == Self.large)
+            #expect(server.requestCount == 5)
+        }
+
+        /// A range is of the coded bytes: they cannot be decoded, and are what was asked for.
+        @Test func rangeOfTheCallersOwnIsKeptAsItIsSent() async throws {
+            serve(Self.zipped)
+            let response = try await Sending(server.get().header("Range", "bytes=0-9")).response()
+            #expect(response.statusCode == 206)
+            #expect(response.value == Self.zipped.prefix(10))
+        }
+
+        /// What one range says in another coding is of another file.
+        @Test func rangeInAnotherCodingIsNotJoined() async throws {
+            let content = Self.large
+            let stub = StubServer { exchange in
+                guard exchange.request.headerFields["Range"] != nil else {
+                    return FileVersion(content).answer(exchange, sending: 2_000_000)
+                }
+                FileVersion(content, headerFields: ["Content-Encoding": "gzip"]).answer(exchange)
+            }
+            let cut = StubServer { FileVersion(content).answer($0, sending: 2_000_000, thenFailing: .cut) }
+            _ = try await Sending(Request.stub("file").saved(to: target), over: cut.transport).error()
+            _ = try await Sending(Request.stub("file").saved(to: target), over: stub.transport).result()
+            #expect(stub.exchanges.events.map { $0.request.headerFields.contains("Range") } == [true, false])
+        }
+
+        // MARK: What is unknown
+
+        @Test(arguments: ["klingon", "klingon, gzip", "gzip, gzip, gzip, gzip, gzip, gzip"])
+        func unknownCodingIsABadResponseWhereverTheBodyGoes(coding: String) async throws {
+            serve(Self.zipped, coding: coding)
+            let request = server.get()
+            #expect(try await save(request).code == .badResponse)
+            #expect(try directory.entries == [])
+            #expect(try await Sending(request).result().code == .badResponse)
+            #expect(try await Sending(request.ignoringBody()).result().code == .badResponse)
+            let stream = request.written { OutputStream(toMemory: ()) }
+            #expect(try await Sending(stream).result().code == .badResponse)
+            let manager = RequestManager(configuration: .init(transport: .custom(CurlTransport.shared)))
+            await #expect(throws: RequestError.self) { for try await _ in manager.chunks(of: request) {} }
+            let segmented = manager.downloadInSegments(request, to: target, segments: 2)
+            await #expect(throws: RequestError.self) { try await segmented.file() }
+            #expect(try directory.entries == [])
+        }
+
+        /// The caller says that it knows the coding.
+        @Test(arguments: ["klingon", "gzip, KLINGON;q=0.5", "*"])
+        func codingThatTheCallerNamesIsKeptAsItIsSent(accepted: String) async throws {
+            serve(Self.zipped, coding: "klingon")
+            let response = try await Sending(server.get().header("Accept-Encoding", accepted)).response()
+            #expect(response.value == Self.zipped)
+        }
+
+        @Test(arguments: ["gzip", "identity", "gzip, klingon;q=0", ""])
+        func codingThatTheCallerDoesNotNameIsABadResponse(accepted: String) async throws {
+            serve(Self.zipped, coding: "klingon")
+            let request = server.get().header("Accept-Encoding", accepted)
+            #expect(try await Sending(request).result().code == .badResponse)
+            #expect(try await save(request).code == .badResponse)
+        }
+
+        // MARK: URLSession
+
+        /// The system's loader decodes whatever it was asked for, which nobody could see in the file.
+        @Test func urlSessionRefusesWhatItCannotKeepAsItIsSent() async throws {
+            serve(Self.zipped)
+            let error = try await Sending(server.get().saved(to: target), over: URLSessionTransport.shared).error()
+            #expect(error.code == .badResponse, "\(error)")
+            #expect(try directory.entries == [])
+            let response = try await Sending(server.get(), over: URLSessionTransport.shared).response()
+            #expect(response.value == Self.text)
+        }
+    }
+#endif
