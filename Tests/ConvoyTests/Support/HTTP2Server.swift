@@ -20,7 +20,7 @@ import Testing
 
         /// Starts a server and waits until it accepts.
         ///
-        /// - Parameter answer: called for each request, in order; what it returns is written.
+        /// - Parameter answer: called for each request that has come with its body, in order; what it returns is written.
         init(answer: @escaping @Sendable (Stream) -> [Data]) async throws {
             let identity = try Certificates.shared.server
             for _ in 1...4 {
@@ -103,8 +103,8 @@ import Testing
                     let size = 9 + bytes[..<3].reduce(0) { $0 << 8 | Int($1) }
                     guard rest.count >= size else { return }
                     rest = Data(rest.dropFirst(size))
-                    // HEADERS
-                    guard bytes[3] == 1 else { continue }
+                    // The last of a stream's HEADERS and DATA.
+                    guard bytes[3] <= 1, bytes[4] & 1 == 1 else { continue }
                     let stream = Stream(connection: connection, number: bytes[5...].reduce(0) { $0 << 8 | Int($1) })
                     for frame in answer(stream) { write(frame) }
                     streams.record(stream)

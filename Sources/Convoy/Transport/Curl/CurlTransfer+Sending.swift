@@ -41,7 +41,7 @@
 
         func rewindBody(to offset: Int64) -> Bool {
             guard offset == 0, source?.rewind() != false else {
-                failure = wasUnprocessed ? .unprocessedBody : repetitionDefect ?? .bodyNotReplayable
+                failure = wasUnprocessed || isUnprocessed ? .unprocessedBody : repetitionDefect ?? .bodyNotReplayable
                 return false
             }
             (sentBytes, hasSentAll) = (0, false)

@@ -40,6 +40,12 @@
 
         var isCut: Bool { hasBegun && !hasAlert && isAtEnd }
 
+        mutating func noteAlert(isOwn: Bool) {
+            if isOwn { look() }
+            // Newer versions of OpenSSL answer the end of a connection with one.
+            if !isOwn || !isAtEnd { hasAlert = true }
+        }
+
         /// Looks whether a connection has ended; only until the request has been sent.
         mutating func look() {
             var byte: UInt8 = 0
@@ -107,7 +113,7 @@
             case 5, 6:
                 if kind == 6 { place.handshake.hasBegun = true }
                 // A level, 1 or 2, and a reason; no other message is as short.
-                if bytes.count == 2, bytes[0] <= 2 { place.handshake.hasAlert = true }
+                if bytes.count == 2, bytes[0] <= 2 { place.handshake.noteAlert(isOwn: kind == 6) }
             default: break
             }
         }
