@@ -50,6 +50,8 @@ import Testing
         let operations = (0..<40).map { manager.operation(.stub("\($0)")) }
         manager.enqueue(operations)
         await offPool { manager.queue.waitUntilAllOperationsAreFinished() }
+        // A queue of the caller's may be empty for a moment, between an operation and those it makes room for.
+        if !isOwn { await manager.drain() }
         #expect(operations.count { !$0.isFinished } == 0)
     }
 
