@@ -13,16 +13,18 @@ enum Tool {
     }
 
     /// Runs what the arguments (without the program's name) ask for.
-    static func run(_ arguments: [String]) async -> ExitStatus {
+    static func run(_ arguments: [String], within limits: ProcessLimits) async -> ExitStatus {
         StandardStreams.secure()
         do {
             switch try parse(arguments) {
             case .text(let text):
                 let console = Console(allowsLive: false)
                 console.printLine(text)
-                return console.isOutputClosed ? .outputClosed : .success
-            case .fetch(let options): return try await FetchCommand(options: options).run()
-            case .demo: return await DemoCommand.run()
+                return console.status(after: .success)
+            case .fetch(let options): return try await FetchCommand(options: options.within(limits)).run()
+            case .demo:
+                _ = try limits.jobs(atMost: 1, for: "demo")
+                return await DemoCommand.run()
             }
         } catch {
             let console = Console(allowsLive: false)

@@ -33,6 +33,6 @@ enum DemoCommand {
         }
         let outcome = failures == 0 ? "all did what they should" : "\(failures) did not do what they should"
         stage.console.printLine("\(scenes.count) scenes in \(Figures.time(.now - start)): \(outcome)")
-        return stage.console.isOutputClosed ? .outputClosed : failures == 0 ? .success : .failure
+        return stage.console.status(after: failures == 0 ? .success : .failure)
     }
 }

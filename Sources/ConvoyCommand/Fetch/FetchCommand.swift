@@ -28,7 +28,7 @@ struct FetchCommand {
         } else {
             status = await run.run { [options] request, item in options.saving(request, item) }
         }
-        return console.isOutputClosed ? .outputClosed : status
+        return console.status(after: status)
     }
 
     /// Whether files can be made in the directory, as far as that can be known before.

@@ -35,8 +35,9 @@ extension HelpText {
 
         Exit status:
           0    everything succeeded or was skipped
-          1    some requests failed, or a line of the list was broken
-          2    usage error, or a missing directory or list; nothing was run
+          1    some requests failed, a line of the list was broken, or standard output could not be written
+          2    usage error, a missing directory or list, or limits of memory or descriptors (ulimit -v, ulimit -n) that
+               are too low for one request; nothing was run
           129, 130, 143   stopped by SIGHUP, SIGINT (Ctrl-C), SIGTERM
           141  standard output was closed
 

@@ -18,7 +18,8 @@ extension HelpText {
               --sha512 HEX      the same with 128 digits; a file with another digest fails and is thrown away
               --discard         receive the bodies and drop them, for measuring; no file is written, nothing is verified
           -j, --jobs N          requests in flight at once, \(FetchOptions.jobsRange.lowerBound) to \
-        \(FetchOptions.jobsRange.upperBound) (default \(FetchOptions.defaultJobs))
+        \(FetchOptions.jobsRange.upperBound) (default \(FetchOptions.defaultJobs)); fewer where the limits of the process
+                                (ulimit -n, ulimit -v) are too low for so many
               --per-host N      of them to one host, in the same range (default \(FetchOptions.defaultPerHost))
               --segments N      ranges of one file fetched at once, \(FetchOptions.segmentsRange.lowerBound) to \
         \(FetchOptions.segmentsRange.upperBound) (default 1); --jobs and

@@ -14,3 +14,13 @@ extension Request {
         return minimumSpeed(bytesPerSecond: speed, over: FetchOptions.minimumSpeedWindow)
     }
 }
+
+extension FetchOptions {
+    /// The same with no more in flight than the limits of the process allow.
+    func within(_ limits: ProcessLimits) throws(UsageError) -> FetchOptions {
+        var options = self
+        options.mostRequests = try limits.jobs(atMost: Self.jobsRange.upperBound, for: "fetch")
+        options.jobs = min(jobs, options.mostRequests)
+        return options
+    }
+}

@@ -35,6 +35,8 @@ struct FetchOptions: Sendable {
     var jobs = defaultJobs
     var perHost = defaultPerHost
     var segments = 1
+    /// How many requests may be in flight, however many jobs with however many segments there are.
+    var mostRequests = jobsRange.upperBound
     var retries = defaultRetries
     /// For each request, everything included; nil for as long as it takes.
     var deadline: Duration?

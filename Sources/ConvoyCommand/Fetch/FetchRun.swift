@@ -66,7 +66,7 @@ struct FetchRun {
 
     func makeManager(monitor: any EventMonitor) -> RequestManager {
         var configuration = RequestManager.Configuration(
-            maxConcurrentOperationCount: min(options.jobs * options.segments, FetchOptions.jobsRange.upperBound),
+            maxConcurrentOperationCount: min(options.jobs * options.segments, options.mostRequests),
             maxConcurrentPerHost: min(options.perHost * options.segments, FetchOptions.jobsRange.upperBound),
             transport: options.transport)
         configuration.retries = RetryPolicy(maximumRetries: options.retries)

@@ -11,7 +11,9 @@ import Foundation
 final class Console: Sendable {
     private struct State {
         var region = LiveRegion()
-        var isOutputClosed = false
+        /// Why standard output cannot be written; 0 while it can.
+        var outputProblem: Int32 = 0
+        var isOutputClosed: Bool { [EPIPE, EBADF].contains(outputProblem) }
         var onClosed: (@Sendable () -> Void)?
     }
 
@@ -26,13 +28,21 @@ final class Console: Sendable {
         isOutputTerminal = Terminal.output.isTerminal
     }
 
-    /// Whether writing to standard output has failed; nothing more is written there then.
+    /// Whether standard output has been closed; nothing more is written there then.
     var isOutputClosed: Bool { state.withLock { $0.isOutputClosed } }
+
+    /// What the process ends with after a run: one whose output could not be written is no success.
+    func status(after status: ExitStatus) -> ExitStatus {
+        state.withLock { state in
+            if state.isOutputClosed { return .outputClosed }
+            return state.outputProblem != 0 && status == .success ? .failure : status
+        }
+    }
 
     /// The size of the live region's terminal now.
     var size: Terminal.Size { Terminal.errors.size }
 
-    /// Says what to do, once, when standard output cannot be written; at once if it is so already.
+    /// Says what to do, once, when standard output has been closed; at once if it is so already.
     func onOutputClosed(_ handler: @escaping @Sendable () -> Void) {
         let isLate = state.withLock { state in
             if !state.isOutputClosed { state.onClosed = handler }
@@ -42,15 +52,22 @@ final class Console: Sendable {
     }
 
     /// Writes to standard output: lines of ours, which may be several, or one with text of others in it.
+    ///
+    /// Where it cannot be written, on a full disk for example, that is told once on standard error, and nothing more is
+    /// written there: the rest could begin in the middle of a line.
     func printLine(_ line: String) {
         let onClosed = state.withLock { state -> (@Sendable () -> Void)? in
-            guard !state.isOutputClosed else { return nil }
+            guard state.outputProblem == 0 else { return nil }
             let lines = state.region.lines
             if !lines.isEmpty { writeToErrors(state.region.erase()) }
             let problem = StandardStreams.write(line.visible(keepsNewlines: true) + "\n", to: STDOUT_FILENO)
             if !lines.isEmpty { writeToErrors(state.region.draw(lines, size: size)) }
-            guard problem != 0 else { return nil }
-            state.isOutputClosed = true
+            state.outputProblem = problem
+            if problem != 0, !state.isOutputClosed {
+                let reason = String(cString: strerror(problem))
+                writeToErrors(state.region.insert("convoy: standard output cannot be written any more: \(reason)\n"))
+            }
+            guard state.isOutputClosed else { return nil }
             defer { state.onClosed = nil }
             return state.onClosed
         }

@@ -1,0 +1,99 @@
+#if os(Linux)
+    import ConvoyTesting
+    import Foundation
+    import Testing
+
+    /// Limits of the process, and an output that cannot be written.
+    ///
+    /// `CONVOY_LIMITS=1` asks for all of them.
+    @Suite struct LimitsRunningTests {
+        private static let isLong = ProcessInfo.processInfo.environment["CONVOY_LIMITS"] != nil
+        private static let fileCount = isLong ? 300 : 60
+        /// In MiB.
+        private static let spaces = isLong ? Array(stride(from: 90, through: 300, by: 10)) : [100, 130, 170]
+
+        private let directory: TestDirectory
+        private let server: TestServer
+
+        init() throws {
+            directory = try TestDirectory()
+            server = try TestServer()
+            server.respond { .status(200, body: String(repeating: $0.path, count: 2_000)) }
+        }
+
+        private func urls(_ count: Int) -> [String] { (0..<count).map { server.url("/f\($0)").absoluteString } }
+
+        /// Runs the command after a line of shell.
+        private func fetch(after limit: String, _ arguments: [String]) async throws -> ConvoyProcess.Ending {
+            let process = try ConvoyProcess(
+                shell: "\(limit); exec \"$0\" \"$@\"", ["fetch", "-o", directory.url.path] + arguments)
+            return try await process.ended()
+        }
+
+        private func expectFiles(_ count: Int) throws {
+            #expect(try directory.names().sorted() == (0..<count).map { "f\($0)" }.sorted())
+            for index in 0..<count {
+                let file = directory.url.appending(path: "f\(index)")
+                #expect(try Data(contentsOf: file) == Data(String(repeating: "/f\(index)", count: 2_000).utf8))
+            }
+        }
+
+        @Test(arguments: [24, 32, 64, 256])
+        func fewDescriptorsAreEnoughForEveryFile(limit: Int) async throws {
+            let ending = try await fetch(
+                after: "ulimit -n \(limit)", ["-j", "256", "--per-host", "256"] + urls(Self.fileCount))
+            #expect(ending.status == 0)
+            #expect(ending.errors == "")
+            try expectFiles(Self.fileCount)
+        }
+
+        @Test func tooFewDescriptorsForOneRequestAreOneError() async throws {
+            let ending = try await fetch(after: "ulimit -n 12", urls(3))
+            #expect(ending.status == 2)
+            #expect(ending.errors.hasPrefix("convoy: there are too few file descriptors: the limit of this process"))
+            #expect(server.requestCount == 0)
+        }
+
+        @Test func theLimitOfDescriptorsIsRaisedAsFarAsIsAllowed() async throws {
+            let ending = try await fetch(after: "ulimit -S -n 12", urls(3))
+            #expect(ending.status == 0)
+            try expectFiles(3)
+        }
+
+        @Test(arguments: spaces)
+        func aLimitOfTheAddressSpaceIsEnoughOrOneError(space: Int) async throws {
+            let ending = try await fetch(
+                after: "ulimit -v \(space << 10)", ["-j", "256", "--per-host", "256"] + urls(Self.fileCount))
+            switch ending.status {
+            case 0:
+                #expect(ending.errors == "")
+                try expectFiles(Self.fileCount)
+            // The loader's own: not even the libraries fit.
+            case 127: #expect(ending.errors.contains("error while loading shared libraries"))
+            default:
+                #expect(ending.status == 2)
+                #expect(ending.errors.hasPrefix("convoy: there is too little memory: the limit of this process"))
+                #expect(server.requestCount == 0)
+            }
+        }
+
+        @Test(arguments: [["--json"], []])
+        func anOutputOnAFullDiskEndsNoDownload(options: [String]) async throws {
+            let full = try #require(FileHandle(forWritingAtPath: "/dev/full"))
+            let ending = try await ConvoyProcess(
+                ["fetch", "-j", "1", "-o", directory.url.path] + options + urls(3), output: full
+            ).ended()
+            #expect(ending.status == 1)
+            #expect(
+                ending.errors == "convoy: standard output cannot be written any more: No space left on device\n")
+            try expectFiles(3)
+        }
+
+        @Test func aTextThatCannotBeWrittenIsAnError() async throws {
+            let full = try #require(FileHandle(forWritingAtPath: "/dev/full"))
+            let ending = try await ConvoyProcess(["--version"], output: full).ended()
+            #expect(ending.status == 1)
+            #expect(ending.errors.hasPrefix("convoy: standard output cannot be written any more"))
+        }
+    }
+#endif
