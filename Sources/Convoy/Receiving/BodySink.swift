@@ -90,7 +90,7 @@ extension BodyDestination {
 
 extension RequestError {
     static func tooLarge(_ what: String, limit: Int64) -> RequestError {
-        RequestError(.bodyTooLarge, "\(what) where the request allows \(limit); allow more with maximumBodyBytes(_:)")
+        RequestError(.bodyTooLarge, "\(what) where the request allows \(limit) bytes")
     }
 }
 

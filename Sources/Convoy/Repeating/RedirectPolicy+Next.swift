@@ -37,9 +37,7 @@ extension RedirectPolicy {
             guard trail.count <= maximumCount else {
                 throw RequestError(
                     .tooManyRedirects,
-                    "more than \(maximumCount) redirects: \(trail), to \(target.url.shortened); "
-                        + "RedirectPolicy.maximumCount is the limit"
-                )
+                    "more than \(maximumCount) redirects, the limit: \(trail), to \(target.url.shortened)")
             }
             var from = request
             // Its URL may have been set since its origin was noted.
@@ -66,9 +64,8 @@ extension RedirectPolicy {
         guard target.isWeb else {
             throw RequestError(
                 .redirectRefused,
-                "the server redirects to \(target.url.shortened), and only http and https are followed; "
-                    + "with RedirectPolicy.none the \(head.statusCode) is the answer"
-            )
+                "the server redirects (\(head.statusCode)) to \(target.url.shortened), and only http and https are "
+                    + "followed")
         }
         let proposed: PreparedRequest
         do { proposed = try from.redirected(to: target.url, statusCode: head.statusCode) } catch {
@@ -99,8 +96,7 @@ extension RedirectPolicy {
         throw RequestError(
             .redirectRefused,
             "the redirect to \(request.url.shortened) leads from https to http, where it can be read and changed on "
-                + "the way; set RedirectPolicy.allowsInsecure to follow it"
-        )
+                + "the way")
     }
 }
 

@@ -46,13 +46,15 @@ extension RequestError {
         ///
         /// The server, or whoever answers in its place. Retry: no.
         public static let unacceptableContentType = Code(rawValue: "unacceptableContentType")
-        /// More redirects than allowed; ``RequestError/attempts`` lists the hops.
+        /// More redirects than ``RedirectPolicy/maximumCount`` allows; ``RequestError/attempts`` lists the hops.
         ///
         /// The server. Retry: no.
         public static let tooManyRedirects = Code(rawValue: "tooManyRedirects")
-        /// A redirect that is never followed: to another scheme than http and https, to a host that no request can go to, or
+        /// A redirect that is not followed: to another scheme than http and https, to a host that no request can go to, or
         /// from https to http.
         ///
+        /// With ``RedirectPolicy/none`` the redirect itself is the answer; ``RedirectPolicy/allowsInsecure`` follows the
+        /// latter kind.
         /// The server. Retry: no.
         public static let redirectRefused = Code(rawValue: "redirectRefused")
         /// A dependency failed or was cancelled; nothing was sent.
@@ -67,7 +69,7 @@ extension RequestError {
         ///
         /// Retry: no.
         public static let decodingFailed = Code(rawValue: "decodingFailed")
-        /// The body is larger than the request allows.
+        /// The body is larger than the request allows, see ``Request/maximumBodyBytes(_:)``.
         ///
         /// Retry: no, unless with a larger limit.
         public static let bodyTooLarge = Code(rawValue: "bodyTooLarge")
@@ -79,7 +81,7 @@ extension RequestError {
         ///
         /// Retry: when there is room.
         public static let diskFull = Code(rawValue: "diskFull")
-        /// The file exists, and is not to be replaced.
+        /// The file exists, and is not to be replaced: ``Request/saved(to:verifying:existing:)``.
         ///
         /// The caller, see ``ExistingFile``. Retry: no.
         public static let destinationExists = Code(rawValue: "destinationExists")

@@ -71,7 +71,7 @@ struct DownloadPlan: Sendable {
     func existsAlready(_ name: String) -> RequestError {
         RequestError(
             .destinationExists,
-            "the file \(directory.path)/\(name) exists already; remove it, or choose what happens then with saved(to:existing:)"
+            "the file \(directory.path)/\(name) exists already; remove it, or choose what happens then"
         )
     }
 

@@ -44,7 +44,9 @@
 
         /// What libcurl says of a code, for people; never to decide by.
         static func message(of code: CURLcode) -> String {
-            curl_easy_strerror(code).flatMap { String(validatingCString: $0) } ?? "error \(code)"
+            // Its own words for this are about the program, not about what is wrong.
+            if code == 43 { return "it does not take that value" }
+            return curl_easy_strerror(code).flatMap { String(validatingCString: $0) } ?? "error \(code)"
         }
     }
 

@@ -66,7 +66,8 @@
             if request.headerFields.contains("Proxy-Authorization") {
                 throw RequestError(
                     .invalidRequest,
-                    "nothing was sent: give the proxy's credentials in ConnectionOptions, where only the proxy sees them"
+                    "nothing was sent: a Proxy-Authorization field could be seen by the server; give user name and "
+                        + "password with the proxy's address, for example in the environment"
                 )
             }
             let engine = engines.engine(for: request)

@@ -1,0 +1,42 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// What failures say: words that a user of the command can do something with, and no names of the library's types.
+@Suite struct MessageRunningTests {
+    private static let trailer =
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nno field\r\n\r\n"
+
+    private static let cases: [(Reply, options: [String], words: String)] = [
+        (
+            .redirect(to: "ftp://localhost/x"), [],
+            "the server redirects (302) to ftp://localhost/x, and only http and https"
+        ),
+        (.status(302), [], "the server answered 302, a redirect, and named no Location"),
+        (.redirect(to: "/a"), [], "redirect"),
+        (.raw(trailer), ["--retries", "0"], "the answer could not be understood"),
+        (
+            .status(200), ["--header", "Proxy-Authorization: a"],
+            "a Proxy-Authorization field could be seen by the server"
+        ),
+        (.status(200, body: "b"), ["--existing", "fail"], "choose what happens then with --existing"),
+    ]
+
+    @Test(arguments: cases.indices)
+    func noMessageNamesWhatOnlyAProgramCanSet(index: Int) async throws {
+        let (reply, options, words) = Self.cases[index]
+        let (directory, server) = (try TestDirectory(), try TestServer())
+        try Data("old".utf8).write(to: directory.url.appending(path: "there"))
+        server.respond { _ in reply }
+        let path = options.contains("--existing") ? "/there" : "/a"
+        let ending = try await ConvoyProcess(
+            ["fetch", "-o", directory.url.path] + options + [server.url(path).absoluteString]
+        ).ended()
+        #expect(ending.status == 1)
+        #expect(ending.errors.contains(words), "\(ending.errors)")
+        // A property, a method, a type of several words.
+        for pattern in [#"[a-z]\.[a-z]+[A-Z]"#, #"\([a-z_]*:\)"#, #"Policy|Options|saved\(|function|argument"#] {
+            #expect(try ending.errors.firstMatch(of: Regex(pattern)) == nil, "\(ending.errors)")
+        }
+    }
+}
