@@ -71,12 +71,28 @@
         }
 
         private func startThread() {
-            let thread = Thread { [self, options] in
-                convoy_prepare_thread("convoy.curl")
-                if let loop = CurlLoop(options) { run(loop) } else { refuseAll() }
-            }
-            thread.stackSize = 512 << 10
-            thread.start()
+            // Not Foundation's, which does not tell when there is no memory for one.
+            var attributes = pthread_attr_t()
+            pthread_attr_init(&attributes)
+            defer { pthread_attr_destroy(&attributes) }
+            pthread_attr_setstacksize(&attributes, 512 << 10)
+            pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+            let engine = Unmanaged.passRetained(self)
+            var thread = pthread_t()
+            let problem = pthread_create(
+                &thread, &attributes,
+                { context in
+                    if let context { Unmanaged<CurlEngine>.fromOpaque(context).takeRetainedValue().runThread() }
+                    return nil
+                }, engine.toOpaque())
+            guard problem != 0 else { return }
+            engine.release()
+            refuseAll()
+        }
+
+        private func runThread() {
+            convoy_prepare_thread("convoy.curl")
+            if let loop = CurlLoop(options) { run(loop) } else { refuseAll() }
         }
 
         // MARK: On the thread
@@ -107,7 +123,7 @@
             }
         }
 
-        /// Without a multi handle nothing can be sent.
+        /// Without a thread or a multi handle nothing can be sent.
         private func refuseAll() {
             let transfers = inbox.withLock { inbox in
                 defer { (inbox.transfers, inbox.isAwake, inbox.forkCount) = ([], false, nil) }

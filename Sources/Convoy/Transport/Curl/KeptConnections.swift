@@ -17,13 +17,16 @@
         }
 
         private var sockets: [Key: Int32] = [:]
+        /// The same the other way round: a number that is used again has lost its connection.
+        private var connections: [Int32: Key] = [:]
 
         /// Remembers the socket of a connection whose transfer has ended.
         mutating func note(_ connection: Key, socket: Int32) {
             guard connection.localPort > 0, socket >= 0 else { return }
-            // Numbers of connections that have gone stay behind; when there are many, those that live come again.
-            if sockets.count > 65_536 { sockets = [:] }
-            sockets[connection] = socket
+            // So that there are never more than the process has descriptors.
+            if let old = connections.updateValue(connection, forKey: socket), old != connection { sockets[old] = nil }
+            // The port may have been another socket's.
+            if let old = sockets.updateValue(socket, forKey: connection), old != socket { connections[old] = nil }
         }
 
         /// Whether bytes, or the end, wait on a connection.
