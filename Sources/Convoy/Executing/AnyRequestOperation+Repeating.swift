@@ -38,6 +38,7 @@ extension AnyRequestOperation {
         if ending.hasHead, let head = ending.head, redirectPolicy.leads(head, of: ending.request) {
             return redirect(attempt, ending, head)
         }
+        if let error = ending.error, error.lacksDescriptors, awaitsDescriptor(attempt, ending) { return }
         if ending.canStartOver, let base = state.withLock({ $0.nextRequest }),
             state.withLock({ $0.makeCourse().startOver() })
         {
@@ -124,6 +125,16 @@ extension AnyRequestOperation {
         _ attempt: Attempt, _ ending: AttemptEnding, _ next: AttemptRecord.Next, _ request: PreparedRequest,
         after delay: Duration, asked reason: RetryAfterReason? = nil, note: (Course) -> Void
     ) {
+        // What was received has gone before the next attempt may write.
+        let due = delay > .zero ? ending.ended + delay : nil
+        again(attempt, ending, next, request, note) { attempt.close { self.queueAgain(at: due, reason) } }
+    }
+
+    /// - Parameter queue: has the next attempt wait for what it needs.
+    private func again(
+        _ attempt: Attempt, _ ending: AttemptEnding, _ next: AttemptRecord.Next, _ request: PreparedRequest,
+        _ note: (Course) -> Void, then queue: () -> Void
+    ) {
         let progress = progress
         let record = AttemptRecord(
             number: attempt.number, request: ending.request, started: ending.started, ended: ending.ended,
@@ -142,8 +153,47 @@ extension AnyRequestOperation {
         guard let transfer else { return }
         if !ending.taskHasEnded { context.taskControl.async { transfer.task.cancel() } }
         emit(.attemptEnded(record))
-        // What was received has gone before the next attempt may write.
-        attempt.close { self.queueAgain(at: delay > .zero ? ending.ended + delay : nil, reason) }
+        queue()
+    }
+
+    /// Sends it again when another request has given a descriptor back; false when none will, or it may have arrived.
+    private func awaitsDescriptor(_ attempt: Attempt, _ ending: AttemptEnding) -> Bool {
+        let (base, scheduler) = state.withLock { ($0.nextRequest, $0.scheduler) }
+        guard let base, let scheduler, base.body?.canRepeat != false, attempt.core.destination.canBeginAgain,
+            ending.head == nil || base.isIdempotent, scheduler.mayGetDescriptor(self)
+        else { return false }
+        again(attempt, ending, .awaitedDescriptor, base) { _ in
+        } then: {
+            attempt.close { self.awaitDescriptor() }
+        }
+        return true
+    }
+
+    /// Has an attempt that could not be begun wait until another request has given a descriptor back; false when none will.
+    func putOff(_ attempt: Int) -> Bool {
+        guard state.withLock({ $0.scheduler })?.mayGetDescriptor(self) == true,
+            state.withLock({ $0.machine.putOff(attempt: attempt) })
+        else { return false }
+        awaitDescriptor()
+        return true
+    }
+
+    /// Holds nothing meanwhile that another may wait for.
+    private func awaitDescriptor() {
+        let (download, scheduler, host) = state.withLock { state in
+            state.course?.wait = .descriptor
+            return (
+                state.course?.download, state.scheduler,
+                state.course?.adapted?.hostKey ?? state.nextRequest?.hostKey ?? ""
+            )
+        }
+        let wait: @Sendable () -> Void = {
+            self.onLane {
+                guard let scheduler else { return self.goOn() }
+                scheduler.awaitDescriptor(self, host: host)
+            }
+        }
+        if let download { download.release(wait) } else { wait() }
     }
 
     /// Waits for a time, then for a slot.

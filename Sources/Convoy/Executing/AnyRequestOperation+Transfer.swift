@@ -142,6 +142,7 @@ extension AnyRequestOperation {
                 self.finishUnsent(number, core, with: file, request)
             case .failure(let error):
                 self.state.withLock { $0.isLaunching = false }
+                if error.lacksDescriptors, self.putOff(number) { return }
                 self.conclude(AnyOutcome(error: error.with(request.summary)), attempt: number)
             }
         }

@@ -63,7 +63,10 @@ extension Attempt {
     }
 
     private func learn(statusCode: Int?, _ failure: RequestError?) {
-        guard let scheduler = operation.state.withLock({ $0.scheduler }), scheduler.learns else { return }
+        // A shortage of our own says nothing about the host.
+        guard failure?.lacksDescriptors != true, let scheduler = operation.state.withLock({ $0.scheduler }),
+            scheduler.learns
+        else { return }
         scheduler.learn(from: operation, started: started, statusCode: statusCode, failure: failure)
     }
 

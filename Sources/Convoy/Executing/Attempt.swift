@@ -273,6 +273,8 @@ final class Attempt: TransportClient {
 
     /// The sink or the check of the head failed: ends the transfer.
     func fail(_ error: RequestError) {
+        // It may be begun again.
+        if error.lacksDescriptors { return end(error, taskHasEnded: false) }
         let head = receiving.withLock { $0.head }
         close { self.conclude(with: error.with(response: head)) }
     }

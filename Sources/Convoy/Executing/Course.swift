@@ -60,6 +60,8 @@ final class Course: @unchecked Sendable {
     enum Wait {
         case time(ContinuousClock.Instant, asked: RetryAfterReason?)
         case interceptor
+        /// The process has none left.
+        case descriptor
         case slot
     }
 

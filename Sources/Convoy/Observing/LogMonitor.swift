@@ -115,6 +115,7 @@ extension AttemptRecord {
         case .retry(let delay): "\(what); attempt \(number + 1) in \(delay.shortWords)"
         case .intercepted(let delay): "\(what); an interceptor wants attempt \(number + 1) in \(delay.shortWords)"
         case .suspended: "\(what); suspended"
+        case .awaitedDescriptor: "\(what); it is sent again when there is a file descriptor"
         case .startOver: "\(what); what was there cannot be continued, so the whole is asked for"
         }
     }

@@ -19,6 +19,8 @@ public struct AttemptRecord: Sendable, Hashable {
         case suspended
         /// What was left of a download could not be continued: the whole was asked for.
         case startOver
+        /// The process had no file descriptor left for it: it was sent again when another request had ended.
+        case awaitedDescriptor
     }
 
     /// The number of the attempt, from 1.
@@ -87,6 +89,7 @@ extension AttemptRecord.Next: CustomStringConvertible, CustomReflectable {
         case .intercepted(let delay): "another attempt after \(delay.words), as an interceptor asked"
         case .suspended: "suspended"
         case .startOver: "started over"
+        case .awaitedDescriptor: "another attempt, with a file descriptor"
         }
     }
     /// The description only: a reflection would show what descriptions leave out.

@@ -139,6 +139,7 @@ extension OperationStateMachine {
             "is executing, attempt \(attempt) in \(now.duration(to: due).words)"
                 + (reason.map { ", \($0.wordsForItself)" } ?? "")
         case .interceptor: "is executing, attempt \(attempt) waits for an interceptor"
+        case .descriptor: "is executing, attempt \(attempt) waits for a file descriptor"
         case .slot, nil: "is executing, attempt \(attempt) waits for a slot"
         }
     }

@@ -24,6 +24,7 @@ final class Scheduler: Sendable {
         var lastDrain = 0
         var retryBudget: RetryBudgetState
         var interceptions = Interceptions()
+        var shortage = Shortage()
     }
 
     /// How many operations a thread starts that only came to enqueue or to finish one.
@@ -234,6 +235,7 @@ final class Scheduler: Sendable {
             state.room.leave(ticket, for: .gone)
             ticket.status = .gone
             ticket.isFinished = true
+            if let next = state.shortage.noteEnd(slots: state.limit) { state.room.join(next) }
         }
         removeIfOver(operation)
         pump()
@@ -331,11 +333,15 @@ extension Scheduler.State {
     /// How many may have a slot.
     ///
     /// A queue that takes none now still gets one: it waits there for the queue's owner.
-    func limit(within queueLimit: Int) -> Int { queueLimit < 0 ? limit : min(limit, max(1, queueLimit)) }
+    func limit(within queueLimit: Int) -> Int {
+        let limit = min(limit, shortage.limit ?? .max)
+        return queueLimit < 0 ? limit : min(limit, max(1, queueLimit))
+    }
 
     /// The next one to run; those that would be too many with their interceptors are put aside.
     mutating func takeNext(limit: Int, now: ContinuousClock.Instant) -> Ticket? {
         while let ticket = room.takeNext(limit: limit, now: now) {
+            ticket.releasesSeen = shortage.releases
             // Who returns has begun: it waits for nobody who has not.
             if ticket.isReturning { return ticket }
             if !ticket.asksInterceptors || interceptions.admit(ticket) {

@@ -18,7 +18,7 @@ final class Ticket: @unchecked Sendable {
         case suspended
         /// Given to the operation queue, or going on after a wait; has a slot. Next: parked, aside, waiting, gone.
         case handed
-        /// Has begun, and waits for a retry's time or for interceptors; has given its slot back. Next: waiting, suspended, gone.
+        /// Has begun, and waits for a retry's time, interceptors or a descriptor; has given its slot back. Next: waiting, suspended, gone.
         case aside
         /// Has not begun, because too many are with their interceptors. Next: waiting, suspended, blocked, gone.
         case crowded
@@ -48,6 +48,10 @@ final class Ticket: @unchecked Sendable {
     var isIntercepted = false
     /// A dependency was added while it was preparing.
     var mustBlock = false
+    /// Found no file descriptor, and waits for one; see ``Shortage``.
+    var lacksDescriptor = false
+    /// How often descriptors had been given back when it got its slot.
+    var releasesSeen: UInt64 = 0
     /// What its host's breaker let it out with, until the end of its attempt has been told.
     var pass: HostBreaker.Pass?
     /// The transfer it shares.

@@ -24,14 +24,22 @@ struct FetchOutcome: Sendable {
     /// How much is kept for the next run; nil when nothing is, or it ended well.
     var keptBytes: Int64?
 
-    /// How often it was tried: once, and once more for each retry; redirects do not count.
-    var attemptCount: Int { attempts.count { if case .redirect = $0.next { false } else { true } } }
+    /// How often it was tried: once, and once more for each retry; redirects do not count, nor what was not sent for want
+    /// of a file descriptor.
+    var attemptCount: Int {
+        attempts.count { record in
+            switch record.next {
+            case .redirect, .awaitedDescriptor: false
+            default: true
+            }
+        }
+    }
 
     /// Why it failed, as far as the command's own options can help; nil when it did not.
     var message: String? {
         guard case .failure(let error) = result else { return nil }
-        // The library names its own way out.
-        return error.message.replacing("with saved(to:existing:)", with: "with --existing")
+        // The library names no way out: its users and ours have different ones.
+        return error.code == .destinationExists ? "\(error.message) with --existing" : error.message
     }
 
     /// Whether it ended only because everything was cancelled.

@@ -101,6 +101,20 @@ extension Download {
         }
     }
 
+    func release(_ completion: @escaping @Sendable () -> Void) {
+        queue.async {
+            if !self.isClosed, !self.isPlaced {
+                self.letGo()
+                self.isClosed = false
+                // The next attempt finds what is there, as that of another run would.
+                (self.record, self.isRecordSaved, self.digest, self.expected) = (nil, false, nil, nil)
+                (self.hasBegunBody, self.foundBytes, self.totalBytes) = (false, 0, nil)
+                self.lastCheckpoint = (0, .now)
+            }
+            completion()
+        }
+    }
+
     private func letGo() {
         isClosed = true
         guard let part else { return }

@@ -30,10 +30,17 @@ protocol DownloadTarget: AnyObject, Sendable {
         _ head: ResponseHead, of request: PreparedRequest,
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void)
 
+    /// Lets go of it until the next attempt begins, so that another may have its descriptor; then calls.
+    func release(_ completion: @escaping @Sendable () -> Void)
     /// Stops what takes long, for good; what has come may still be written.
     func stop()
     /// Lets go of it: what can be continued stays, everything else goes; then calls, on the queue.
     func close(_ completion: @escaping @Sendable () -> Void)
+}
+
+extension DownloadTarget {
+    /// What shares its file with others keeps it.
+    func release(_ completion: @escaping @Sendable () -> Void) { completion() }
 }
 
 /// What an attempt of a download begins with.

@@ -110,6 +110,7 @@
         func error(of code: CURLcode, _ handle: CurlHandle) -> RequestError {
             let wasSent = timesSent > 0 || (!handle.asksBeforeSending && handle.hasConnected)
             let system = Int32(clamping: handle.long(CurlInfo.osErrno))
+            if !wasSent, !hasHead, let shortage = RequestError.shortage(system) { return shortage }
             let failure = CurlFailure(
                 code: code, stage: hasHead ? .receiving : wasSent ? .waiting : .connecting, isHTTPS: request.isHTTPS,
                 goesThroughProxy: handle.goesThroughProxy, isTimeOver: isTimeOver,

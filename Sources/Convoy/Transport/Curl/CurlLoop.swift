@@ -51,7 +51,14 @@
             self.multi = multi
             self.options = options
             // By default as many as four times the transfers of the moment.
-            convoy_multi_set_long(multi, CurlOption.multiMaxConnects, 256)
+            convoy_multi_set_long(multi, CurlOption.multiMaxConnects, Self.keptConnectionLimit)
+        }
+
+        /// How many connections may be kept: few where descriptors are, since only a new request closes one of them.
+        private static var keptConnectionLimit: Int {
+            var limit = rlimit()
+            guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 256 }
+            return max(2, Int(clamping: min(256, limit.rlim_cur / 8)))
         }
 
         deinit {

@@ -136,7 +136,8 @@
 
         /// Ends what cannot even be begun.
         func refuse() {
-            finish(RequestError(.transportFailed, "nothing was sent: no memory or no file descriptors are left"))
+            finish(
+                .shortage() ?? RequestError(.transportFailed, "nothing was sent: no memory or no threads are left"))
         }
 
         private func begin(in loop: CurlLoop) {

@@ -1,0 +1,168 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Too few file descriptors: fewer in flight, and none is lost.
+@Suite struct ShortageTests {
+    /// Has so many descriptors, of which each exchange takes one until it is answered.
+    private final class ScarceServer: Sendable {
+        struct State {
+            var held: [StubExchange] = []
+            var peak = 0
+            var missed = 0
+        }
+
+        let capacity: Locked<Int>
+        let state = Locked(State())
+        /// One entry for each exchange that got a descriptor.
+        let admitted = EventLog<Int>()
+
+        init(_ capacity: Int) { self.capacity = Locked(capacity) }
+
+        var transport: StubTransport {
+            StubTransport { [self] exchange in
+                let capacity = capacity.withLock { $0 }
+                let number: Int? = state.withLock { state in
+                    guard state.held.count < capacity else {
+                        state.missed += 1
+                        return nil
+                    }
+                    state.held.append(exchange)
+                    state.peak = max(state.peak, state.held.count)
+                    return state.held.count
+                }
+                guard let number else { return exchange.finish(.shortage(EMFILE)) }
+                admitted.record(number)
+            }
+        }
+
+        /// Answers the oldest that is held.
+        func answerOne() {
+            let exchange = state.withLock { $0.held.isEmpty ? nil : $0.held.removeFirst() }
+            exchange?.answer(200, body: Data("ok".utf8))
+        }
+    }
+
+    private func manager(_ server: ScarceServer, limit: Int = 64) -> RequestManager {
+        var configuration = RequestManager.Configuration(
+            maxConcurrentOperationCount: limit, maxConcurrentPerHost: limit, transport: .custom(server.transport))
+        configuration.retries = .none
+        return RequestManager(configuration: configuration)
+    }
+
+    @Test(arguments: [1, 2, 7, 40])
+    func requestsWaitForDescriptorsOfOthers(capacity: Int) async throws {
+        let server = ScarceServer(capacity)
+        let manager = manager(server)
+        let operations = (0..<100).map { index in
+            // None of them has been sent, so that a POST may wait as well.
+            manager.operation(
+                index.isMultiple(of: 2)
+                    ? Request<Data>.stub("\(index)") : Request<Data>.post("http://stub/\(index)").body(Data("a".utf8)))
+        }
+        for operation in operations { manager.enqueue(operation) }
+        for count in 1...100 {
+            #expect(await server.admitted.wait(count: count).count >= count)
+            server.answerOne()
+        }
+        for operation in operations { #expect(try await operation.response().value == Data("ok".utf8)) }
+        let state = server.state.withLock { $0 }
+        #expect(state.peak <= capacity)
+        // The limit is found once, and tried again only now and then.
+        #expect(state.missed < 200)
+    }
+
+    @Test func withoutAnyOtherRequestItIsAnError() async throws {
+        let server = ScarceServer(0)
+        let manager = manager(server)
+        let operations = (0..<20).map { manager.operation(Request<Data>.stub("\($0)")) }
+        for operation in operations { manager.enqueue(operation) }
+        for operation in operations {
+            let error = await #expect(throws: RequestError.self) { try await operation.response() }
+            #expect(error?.code == .connectionFailed)
+            #expect((error?.underlying as? POSIXError)?.code == .EMFILE)
+        }
+        let alone = manager.operation(Request<Data>.stub("alone"))
+        let before = server.state.withLock { $0.missed }
+        manager.enqueue(alone)
+        _ = try? await alone.response()
+        #expect(server.state.withLock { $0.missed } == before + 1)
+        #expect(alone.result?.code == .connectionFailed)
+    }
+
+    @Test func oneThatWaitsCanBeCancelledAndSaysWhatItWaitsFor() async throws {
+        let server = ScarceServer(1)
+        let manager = manager(server)
+        let first = manager.operation(Request<Data>.stub("first"))
+        manager.enqueue(first)
+        _ = await server.admitted.wait(count: 1)
+        let others = (0..<3).map { manager.operation(Request<Data>.stub("\($0)")) }
+        for other in others { manager.enqueue(other) }
+        await turns(within: .seconds(120)) { manager.why(others[0]).contains("waits for a file descriptor") }
+        #expect(manager.why(others[0]) == "is executing, attempt 2 waits for a file descriptor")
+        others[0].cancel()
+        server.answerOne()
+        for count in 2...3 {
+            _ = await server.admitted.wait(count: count)
+            server.answerOne()
+        }
+        #expect(await (try? others[0].response()) == nil)
+        #expect(others[0].result?.code == .cancelled)
+        for operation in [first, others[1], others[2]] { _ = try await operation.response() }
+    }
+
+    @Test func theLimitRisesAgain() {
+        var shortage = Shortage()
+        let ticket = Ticket(RequestOperation(Request<Data>.stub("a"), transport: StubTransport { _ in }), sequence: 1)
+        ticket.status = .aside
+        shortage.add(ticket, running: 2)
+        #expect(shortage.limit == 2)
+        #expect(shortage.noteEnd(slots: 5) === ticket)
+        #expect(shortage.noteEnd(slots: 5) == nil)
+        #expect(shortage.limit == 3)
+        for _ in 0..<3 { _ = shortage.noteEnd(slots: 5) }
+        #expect(shortage.limit == 4)
+        for _ in 0..<4 { _ = shortage.noteEnd(slots: 5) }
+        #expect(shortage.limit == nil)
+    }
+
+    #if os(Linux)
+        /// Files and bodies in memory; the server has descriptors of its own.
+        @Test(arguments: [12, 20, 45])
+        func everyFileComesWithFewDescriptors(free: Int) async throws {
+            let server = try TestServer()
+            server.respond { .status(200, body: String(repeating: $0.path, count: 5_000)) }
+            let directory = try TemporaryDirectory()
+            await #expect(processExitsWith: .success) {
+                [free, base = server.url("/").absoluteString as String, directory = directory.url.path as String] in
+                endProcessIfStuck()
+                var configuration = RequestManager.Configuration(
+                    maxConcurrentOperationCount: 64, maxConcurrentPerHost: 64)
+                configuration.retries = .none
+                let manager = RequestManager(configuration: configuration)
+                _ = try await manager.send(Request<Data>.get(base + "first"))
+                let openCount = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+                var limit = rlimit(rlim_cur: UInt(openCount + free), rlim_max: UInt(openCount + free))
+                #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+                let files = manager.batch(
+                    (0..<100).map {
+                        Request<Data>.get(base + "\($0)").saved(to: URL(filePath: directory + "/\($0)"))
+                    })
+                let bodies = manager.batch((0..<100).map { Request<Data>.get(base + "\($0)") })
+                let (fileResults, bodyResults) = (await files.results, await bodies.results)
+                for result in fileResults {
+                    let file = try result.get().value
+                    #expect(
+                        try Data(contentsOf: file)
+                            == Data(String(repeating: "/" + file.lastPathComponent, count: 5_000).utf8))
+                }
+                for (index, result) in bodyResults.enumerated() {
+                    #expect(try result.get().value == Data(String(repeating: "/\(index)", count: 5_000).utf8))
+                }
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path).count == 100)
+        }
+    #endif
+}
