@@ -47,11 +47,8 @@ extension RequestCore {
     /// Why an answer is not acceptable, by its status or by its content type; nil for one that is.
     func refusal(of head: ResponseHead) -> RequestError? {
         guard acceptableStatusCodes(head.statusCode) else {
-            let isAimless =
-                [301, 302, 303, 307, 308].contains(head.statusCode) && !head.headerFields.contains("Location")
             return RequestError(
-                .unacceptableStatus,
-                "the server answered \(head.statusCode)\(isAimless ? ", a redirect, and named no Location" : "")",
+                .unacceptableStatus, "the server answered \(head.statusCode)",
                 isRetryable: RetryPolicy.standard.statusCodes.contains(head.statusCode))
         }
         if acceptableContentTypes == .any || method == .head || [204, 205, 304].contains(head.statusCode) {
