@@ -87,12 +87,13 @@
                 }, engine.toOpaque())
             guard problem != 0 else { return }
             engine.release()
-            refuseAll()
+            refuseAll(problem)
         }
 
         private func runThread() {
             convoy_prepare_thread("convoy.curl")
-            if let loop = CurlLoop(options) { run(loop) } else { refuseAll() }
+            // It takes some descriptors; by now others may have given theirs back.
+            if let loop = CurlLoop(options) { run(loop) } else { refuseAll(EMFILE) }
         }
 
         // MARK: On the thread
@@ -124,12 +125,12 @@
         }
 
         /// Without a thread or a multi handle nothing can be sent.
-        private func refuseAll() {
+        private func refuseAll(_ problem: Int32) {
             let transfers = inbox.withLock { inbox in
                 defer { (inbox.transfers, inbox.isAwake, inbox.forkCount) = ([], false, nil) }
                 return inbox.transfers
             }
-            for transfer in transfers { transfer.refuse() }
+            for transfer in transfers { transfer.refuse(problem) }
         }
     }
 #endif

@@ -135,9 +135,12 @@
         }
 
         /// Ends what cannot even be begun.
-        func refuse() {
+        ///
+        /// - Parameter problem: the error number, where it is known.
+        func refuse(_ problem: Int32 = 0) {
             finish(
-                .shortage() ?? RequestError(.transportFailed, "nothing was sent: no memory or no threads are left"))
+                .shortage(problem)
+                    ?? RequestError(.transportFailed, "nothing was sent: no memory or no threads are left"))
         }
 
         private func begin(in loop: CurlLoop) {
