@@ -11,7 +11,12 @@ extension Request {
     /// another process, continues where it stopped. It asks for the rest only (`Range`), and only of the same version
     /// (`If-Range` with a strong entity tag, or a modification date that is one, RFC 9110, section 13.1.5). From a server
     /// that cannot do this, or whose file has changed, it begins anew; where the answer has no such validator, a failure
-    /// leaves nothing behind. Of less than 1 MiB a kill keeps nothing. Nothing is kept that shows the URL. A part that is never asked for again stays until you remove it.
+    /// leaves nothing behind. Of less than 1 MiB a kill keeps nothing. Nothing is kept that shows the URL. A part that is
+    /// never asked for again stays until you remove it.
+    ///
+    /// Answers without content replace nothing. With 304, which comes when the request accepts it or with
+    /// ``ExistingFile/updateIfChanged``, the file that is there is the output; 204, 205, and 304 where there is no file,
+    /// are `.badResponse`.
     ///
     /// The server is asked for no content coding (`Accept-Encoding: identity`), and one that it puts on the file all the
     /// same is the label of a file that is stored so, a `.gz` for example: the bytes are kept as they are sent, and so are
@@ -27,7 +32,8 @@ extension Request {
     ///   - existing: what happens when the file exists; it is replaced by default.
     ///   - permissions: the mode of the file, of which the process's mask takes its part.
     /// - Errors: `.destinationInUse` at once when another download to this file is under way, in any process;
-    ///   `.destinationExists`, `.diskFull`, `.destinationUnwritable`, `.integrityFailed`.
+    ///   `.destinationExists`, `.diskFull`, `.integrityFailed`; `.destinationUnwritable`, also when another process has
+    ///   written to the part, or when the directory could not be brought to the disk, with the file in its place.
     public func saved(
         to file: URL, verifying digest: FileDigest? = nil, existing: ExistingFile = .overwrite,
         permissions: UInt16 = 0o666

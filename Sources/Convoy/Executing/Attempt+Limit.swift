@@ -27,7 +27,7 @@ extension DownloadAnswer {
         switch self {
         case .body(_, let totalBytes): totalBytes
         case .isWhole(let byteCount): byteCount
-        case .lie, .refused: nil
+        case .isUnchanged, .lie, .refused: nil
         }
     }
 }

@@ -187,7 +187,7 @@ final class Attempt: TransportClient {
             head, continuing: resumePoint, asksForRange: request.headerFields.contains("Range"),
             isRefused: refusal != nil)
         switch answer {
-        case .body, .isWhole: return (answer, nil)
+        case .body, .isWhole, .isUnchanged: return (answer, nil)
         case .refused: return (answer, refusal)
         case .lie(let reason, _):
             return (

@@ -6,8 +6,8 @@ import Foundation
 /// For servers that give each connection only so much, and for files that several servers have. The first request asks for
 /// one byte and so learns length and version; then the segments are asked for, each with `Range` and `If-Range`. A segment
 /// that fails is asked of the next mirror; what has come stays, and the same download later fetches only what is missing.
-/// One without segments goes on behind the first range that is there, and fetches what lies behind again. A server that cannot be asked for ranges of one version, or a file under 2 MiB, is downloaded in
-/// one piece.
+/// One without segments goes on behind the first range that is there, and fetches what lies behind again. A server that
+/// cannot be asked for ranges of one version, or a file under 2 MiB, is downloaded in one piece.
 ///
 /// ```swift
 /// let download = manager.downloadInSegments(.get(image), to: file, segments: 8)
@@ -28,19 +28,19 @@ import Foundation
 /// - ``progress``
 /// - ``operations``
 public final class SegmentedDownload: Sendable {
-    private struct State {
+    struct State {
         var operations: [AnyRequestOperation] = []
         /// Which server was asked for each segment last.
         var servers: [Int: URL] = [:]
     }
 
-    private let manager: RequestManager
-    private let request: Request<Data>
+    let manager: RequestManager
+    let request: Request<Data>
     private let plan: DownloadPlan
-    private let mirrors: [URL]
-    private let count: Int
-    private let download: Download
-    private let state = Locked(State())
+    let mirrors: [URL]
+    let count: Int
+    let download: Download
+    let state = Locked(State())
     private let task = Locked<Task<Result<Response<URL>, RequestError>, Never>?>(nil)
 
     init(
@@ -108,10 +108,25 @@ public final class SegmentedDownload: Sendable {
         do throws(RequestError) {
             if let defect = defect { throw RequestError(.invalidRequest, "nothing was sent: \(defect)") }
             let prepared = try prepared.get()
-            if case .isThere(let file) = try await begin(prepared) {
+            var conditions = HeaderFields()
+            switch try await begin(prepared) {
+            case .isThere(let file):
                 return .success(response(file, ResponseHead(statusCode: 304, url: prepared.url), prepared))
+            case .send(let request, _):
+                for name in ["If-None-Match", "If-Modified-Since"] where !prepared.headerFields.contains(name) {
+                    conditions[name] = request.headerFields[name]
+                }
             }
-            guard !prepared.decodesFile, let (head, server) = try await probe() else { return await inOnePiece() }
+            guard !prepared.decodesFile, let (head, server) = try await probe(conditions) else {
+                return await inOnePiece()
+            }
+            if head.statusCode == 304 {
+                let file = try await onQueue { download throws(RequestError) in
+                    try download.unchangedFile(head, of: prepared)
+                }
+                await close()
+                return .success(response(file, head, prepared))
+            }
             let total = head.headerFields["Content-Range"].flatMap { ContentRange($0)?.totalBytes }
             if let total, let limit = request.core.bodyLimit, total > limit {
                 throw .tooLarge("the file has \(total) bytes", limit: limit)
@@ -139,7 +154,7 @@ public final class SegmentedDownload: Sendable {
         }
     }
 
-    private var prepared: Result<PreparedRequest, RequestError> {
+    var prepared: Result<PreparedRequest, RequestError> {
         do throws(RequestError) {
             return .success(try PreparedRequest(request.core, baseURL: manager.configuration.baseURL))
         } catch {
@@ -158,48 +173,6 @@ public final class SegmentedDownload: Sendable {
         return request.headerFields.contains("Range") ? "segments ask for ranges themselves" : nil
     }
 
-    /// The request's own server, then the mirrors.
-    private var servers: [URL?] { [nil] + mirrors }
-
-    private func core(at server: URL?) -> RequestCore {
-        var core = request.core
-        if let server {
-            (core.url, core.query) = (server, [])
-            // Secrets go to no other origin.
-            if (try? server.origin.get()) != (try? prepared.get().hostKey) {
-                core.headerFields.removeAll { $0.isSecret || $0.name.equalsIgnoringCase("Host") }
-            }
-        }
-        // It is for the whole.
-        core.bodyLimit = nil
-        core.decodesAtOnce = true
-        return core
-    }
-
-    /// Asks for the first byte, and so for length and version, until a server answers.
-    ///
-    /// - Returns: nil when none can be asked for a range.
-    private func probe() async throws(RequestError) -> (ResponseHead, server: Int)? {
-        var last: RequestError?
-        for (index, server) in servers.enumerated() {
-            var core = core(at: server)
-            core.headerFields["Range"] = "bytes=0-0"
-            core.headerFields["Accept-Encoding"] = "identity"
-            core.acceptableStatusCodes = .successful
-            core.acceptableContentTypes = .any
-            // Who sends the whole is not listened to.
-            (core.destination, core.bodyLimit) = (.memory, 1)
-            do throws(RequestError) {
-                return (try await send(Request<Void>(core: core) { _, _ in }).head, index)
-            } catch {
-                if error.code == .bodyTooLarge || error.code == .unacceptableStatus { return nil }
-                last = error
-                if error.code == .cancelled { break }
-            }
-        }
-        throw last ?? RequestError(.cancelled, "there is no server")
-    }
-
     private func begin(_ prepared: PreparedRequest) async throws(RequestError) -> DownloadBeginning {
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -209,49 +182,6 @@ public final class SegmentedDownload: Sendable {
             download.stop()
         }
         return try result.get()
-    }
-
-    /// Sends the requests of all segments; what made the first of them fail for good.
-    ///
-    /// - Parameter known: which server's version is known.
-    private func fetch(_ segments: [FileSegment], of known: Int) async -> RequestError? {
-        await withTaskGroup(of: RequestError?.self) { group in
-            for segment in segments { group.addTask { await self.fetch(segment, of: known) } }
-            var first: RequestError?
-            for await error in group {
-                guard let error, first == nil else { continue }
-                first = error
-                group.cancelAll()
-            }
-            return first
-        }
-    }
-
-    /// Asks one server after the other for a segment.
-    private func fetch(_ segment: FileSegment, of known: Int) async -> RequestError? {
-        var last: RequestError?
-        for turn in servers.indices {
-            let index = (segment.index + turn) % servers.count
-            var core = core(at: servers[index])
-            core.destination = .segment(index == known ? segment : segment.withoutVersion)
-            state.withLock { $0.servers[segment.index] = core.url }
-            do throws(RequestError) {
-                try await send(Request<Void>(core: core) { _, _ in })
-                return nil
-            } catch {
-                last = error
-                if error.code == .cancelled || error.code == .diskFull { return error }
-            }
-        }
-        return last
-    }
-
-    @discardableResult
-    private func send(_ request: Request<Void>) async throws(RequestError) -> Response<Void> {
-        let operation = manager.operation(request)
-        state.withLock { $0.operations.append(operation) }
-        manager.enqueue(operation)
-        return try await operation.response()
     }
 
     /// The server cannot be asked for ranges, or told another tale: as any other download.
@@ -297,15 +227,6 @@ public final class SegmentedDownload: Sendable {
 
     private func close() async {
         await withCheckedContinuation { continuation in download.close { continuation.resume() } }
-    }
-
-    /// Which server sent which bytes.
-    private func told(_ segments: [FileSegment]) -> String {
-        let servers = state.withLock { $0.servers }
-        return segments.map { segment in
-            let server = servers[segment.index]?.redactedString ?? "?"
-            return "\(segment.range.lowerBound)-\(segment.range.upperBound - 1) came from \(server)"
-        }.joined(separator: ", ")
     }
 }
 

@@ -16,7 +16,8 @@ extension HelpText {
           retry      index, url, attempt, code, status?, delay_seconds: attempt 1, 2... failed; the wait before the next
           finished   index, url, status, bytes, resumed_bytes?, seconds, attempts, file?: the bytes of the file, and how
                      many of them an earlier run had left; seconds since started; no file with --discard
-          skipped    index, url, file: it is there, nothing was sent, and it was not started
+          skipped    index, url, file: it is there; nothing was sent, and it was not started, or with updateIfChanged
+                     the server has the same version
           failed     index, url, code, message, attempts, status?, seconds?, kept_bytes?: status is that of the answer, if
                      there was one; when nothing was sent, attempts is 0, and there are no seconds; what is kept in part
           failed     list, code, message, line?: a broken line, or with code unreadableList a list that cannot be read

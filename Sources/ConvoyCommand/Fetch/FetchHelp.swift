@@ -13,7 +13,8 @@ extension HelpText {
           -o, --output-dir DIR  where files go; it must exist (default: the current directory)
           -J, --content-disposition
                                 name files as the server proposes, otherwise as the URL that answered; see "File names"
-              --existing WHAT   when a file is there already: overwrite, fail, rename or skip; see "Existing files"
+              --existing WHAT   when a file is there already: overwrite, fail, rename, skip or updateIfChanged; see
+                                "Existing files"
               --sha256 HEX      the digest of the file, 64 hexadecimal digits; for a single URL, lists have a column
               --sha512 HEX      the same with 128 digits; a file with another digest fails and is thrown away
               --discard         receive the bodies and drop them, for measuring; no file is written, nothing is verified

@@ -13,7 +13,7 @@ struct FetchOutcome: Sendable {
         let time: Duration
         /// What the file is called; nil when there is none.
         var fileName: String?
-        /// Whether the file was there, and nothing was sent.
+        /// Whether the file was there, and nothing was received.
         var isSkipped = false
     }
 
@@ -55,7 +55,7 @@ extension FetchOutcome.Success {
             response.attempts.isEmpty ? response.transfer.resumedBytes : ResumedBytes(of: response.attempts).count
         time = response.timings.executed ?? .zero
         fileName = (response.value as? URL)?.lastPathComponent
-        isSkipped = response.statusCode == 304 && response.attempts.isEmpty
+        isSkipped = response.statusCode == 304
     }
 }
 

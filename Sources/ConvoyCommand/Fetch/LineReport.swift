@@ -59,7 +59,8 @@ final class LineReport: FetchReport {
     private func line(_ outcome: FetchOutcome, _ success: FetchOutcome.Success) -> String {
         let name = success.fileName ?? outcome.item.fileName
         guard !success.isSkipped else {
-            return "skipped \(name)  it is there\(outcome.item.digest == nil ? "" : " and has its digest")"
+            let isThere = outcome.attempts.isEmpty ? "it is there" : "it has not changed"
+            return "skipped \(name)  \(isThere)\(outcome.item.digest == nil ? "" : " and has its digest")"
         }
         let what = discards ? "received \(outcome.item.url.withoutCredentials)" : "saved \(name)"
         let resumed = success.resumedBytes > 0 ? ", \(Figures.bytes(success.resumedBytes)) of it from before" : ""

@@ -73,7 +73,7 @@ import Testing
         arguments: [
             (["convoy", ""], ["fetch", "demo", "completions", "--help", "--version"]), (["convoy", "f"], ["fetch"]),
             (["convoy", "fetch", "--se"], ["--segments"]),
-            (["convoy", "fetch", "--existing", ""], ["overwrite", "fail", "rename", "skip"]),
+            (["convoy", "fetch", "--existing", ""], ["overwrite", "fail", "rename", "skip", "updateIfChanged"]),
             (["convoy", "fetch", "--existing", "=", "s"], ["skip"]),
             (["convoy", "fetch", "--transport", "="], ["curl", "urlsession"]),
             (["convoy", "fetch", "--jobs", ""], []), (["convoy", "completions", "z"], ["zsh"]),
@@ -95,7 +95,7 @@ import Testing
     @Test(
         .enabled(if: isInstalled("fish"), "fish is not installed"),
         arguments: [
-            ("convoy fetch --existing ", ["fail", "overwrite", "rename", "skip"]),
+            ("convoy fetch --existing ", ["fail", "overwrite", "rename", "skip", "updateIfChanged"]),
             ("convoy fetch --transport=c", ["--transport=curl"]), ("convoy co", ["completions"]),
             ("convoy completions ", ["bash", "fish", "zsh"]), ("convoy fetch -o ", ["directory/"]),
         ])

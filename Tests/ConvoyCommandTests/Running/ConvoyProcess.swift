@@ -40,6 +40,11 @@ final class ConvoyProcess {
         try self.init(URL(filePath: program), programArguments + [Self.executable().path] + arguments)
     }
 
+    /// Starts another program, to be compared with.
+    convenience init(program: String, _ arguments: [String]) throws {
+        try self.init(URL(filePath: program), arguments)
+    }
+
     /// Starts a shell with a script in which `$0` is the command.
     convenience init(shell script: String, _ arguments: [String]) throws {
         try self.init(URL(filePath: "/bin/sh"), ["-c", script, Self.executable().path] + arguments)

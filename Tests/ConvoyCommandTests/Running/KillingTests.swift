@@ -52,7 +52,7 @@ import Testing
     /// Each call once as the first, the second and so on of its kind, until a run has none left to be killed at.
     @Test(
         .enabled(if: FileManager.default.isExecutableFile(atPath: strace), "strace is not installed"),
-        arguments: ["openat", "flock", "pwrite64", "fsync", "rename", "unlink", "close"])
+        arguments: ["openat", "flock", "write", "pwrite64", "fsync", "rename", "unlink", "close"])
     func killedAtEachCall(call: String) async throws {
         let byteCount: Int64 = 3_000_000
         server.respond { _ in .resource(generatedByteCount: byteCount, etag: "\"v1\"") }
@@ -63,7 +63,7 @@ import Testing
         }
         print("\(call): killed at \(kills) calls")
         // A call that is never made cannot be tested: these are.
-        if ["openat", "flock", "pwrite64", "fsync", "rename", "unlink"].contains(call) {
+        if ["openat", "flock", "write", "pwrite64", "fsync", "rename", "unlink"].contains(call) {
             #expect(kills > 0, "\(call)")
         }
     }

@@ -241,7 +241,8 @@ import Testing
             }
             let field = exchange.request.headerFields["Range"] == "bytes=0-2499999" ? "0-2499999" : "2500000-4999999"
             exchange.respond(
-                ResponseHead(statusCode: 206, headerFields: ["Content-Range": "bytes \(field)/5000000"]))
+                ResponseHead(
+                    statusCode: 206, headerFields: ["ETag": "\"v1\"", "Content-Range": "bytes \(field)/5000000"]))
             exchange.send(Self.content.dropFirst(field.hasPrefix("0") ? 0 : 2_500_000).prefix(500_000))
         }
         let download = server.manager().downloadInSegments(.stub("file"), to: target, segments: 2)

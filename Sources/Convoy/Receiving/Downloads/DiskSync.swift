@@ -76,9 +76,17 @@ final class DiskSync: Sendable {
                 problem == 0 ? file.place() : .failure(.file("could not be written", file.path, problem))
             }
             let directories = Set(results.compactMap { try? $0.get().deletingLastPathComponent().path })
-            for directory in directories { PartFile.synchronize(directory: directory) }
+            let failures = directories.reduce(into: [String: Int32]()) { failures, directory in
+                failures[directory] = PartFile.synchronize(directory: directory)
+            }
             state.withLock { $0.count -= files.count }
-            for (file, result) in zip(files, results) { file.completion(result) }
+            for (file, result) in zip(files, results) {
+                let result = result.flatMap { url -> Result<URL, RequestError> in
+                    let problem = failures[url.deletingLastPathComponent().path] ?? 0
+                    return problem == 0 ? .success(url) : .failure(.nameNotOnDisk(url.path, problem))
+                }
+                file.completion(result)
+            }
         }
     }
 

@@ -5,11 +5,15 @@ extension Download {
     func judge(
         _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
     ) -> DownloadAnswer {
-        DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
+        // We have asked whether it has changed, not the caller.
+        let isRefused = isRefused && !(head.statusCode == 304 && version != nil)
+        return DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
     }
 
     func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
         guard let part else { return }
+        isUnchanged = answer == .isUnchanged
+        if isUnchanged { return }
         switch answer {
         case .body(0, let total):
             hasBegunBody = true
@@ -27,14 +31,14 @@ extension Download {
                 throw .file("is shorter than it was: it was changed meanwhile, try again", part.path, EIO)
             }
             try takeFound(offset)
-            try part.truncate(to: offset)
+            try cutOff(behind: offset)
             totalBytes = total
             record?.totalBytes = total
             try checkSpace(total.map { $0 - offset })
         case .isWhole(let byteCount):
             try takeFound(byteCount)
             totalBytes = byteCount
-        case .lie, .refused: break
+        case .isUnchanged, .lie, .refused: break
         }
         expected = plan.digest
         // A 416 tells the digest of its own body, and every other answer that of its bytes before they are decoded.
@@ -81,12 +85,26 @@ extension Download {
             }
         }
         try part.append(data)
+        try checkIntact()
         if part.byteCount - lastCheckpoint.byteCount >= Self.checkpointBytes
             || part.byteCount - lastCheckpoint.byteCount >= Self.smallBytes
                 && .now - lastCheckpoint.moment >= Self.checkpointInterval
         {
             try checkpoint()
         }
+    }
+
+    /// Throws away a part that another process has written to: nothing is known of its bytes any more.
+    ///
+    /// Each time before its length is relied on, which the next process does too.
+    func checkIntact() throws(RequestError) {
+        guard let part, !part.isIntact else { return }
+        record = nil
+        try? clear()
+        throw RequestError(
+            .destinationUnwritable,
+            "the file \(part.path) was changed by another process while it was written; what was received has been thrown away, try again"
+        )
     }
 
     /// From here on not even a system that stops loses what is there.
@@ -140,7 +158,8 @@ extension Download {
         if part?.wasThere == true || isRecordSaved, part?.hasItsName == true {
             resumeFile?.remove()
             // It must not come back when the system stops, beside bytes of another version.
-            PartFile.synchronize(directory: plan.directory.path)
+            let problem = PartFile.synchronize(directory: plan.directory.path)
+            guard problem == 0 else { throw .file("could not be written", plan.directory.path, problem) }
         }
         (record, isRecordSaved, digest, lastCheckpoint) = (nil, false, nil, (0, .now))
         segments = SegmentTable()
@@ -150,6 +169,8 @@ extension Download {
     /// Brings the digest to where the part is; without effect when none is expected.
     func catchUp() throws(RequestError) {
         guard let part, let expected else { return }
+        // Of bytes that are received again it knows nothing.
+        if let digest, digest.byteCount > part.byteCount { self.digest = nil }
         if digest?.algorithm != expected.algorithm {
             let saved = record?.digest.flatMap { saved in
                 saved.algorithm == expected.algorithm ? RunningDigest(saved.algorithm, savedState: saved.state) : nil

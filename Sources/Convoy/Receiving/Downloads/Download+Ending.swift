@@ -3,7 +3,15 @@ import Foundation
 
 extension Download {
     func verify() throws(RequestError) {
-        guard let part else { return }
+        guard let part, !isUnchanged else { return }
+        if isSegmented {
+            guard let totalBytes, segments.ranges == [0..<totalBytes] else {
+                throw RequestError(.connectionLost, "some segments of the file are not complete")
+            }
+            try checkIntact()
+            // See ``beginSegments(_:count:hasMirrors:)``.
+            try part.truncate(to: totalBytes)
+        }
         if let totalBytes, part.byteCount != totalBytes {
             guard part.byteCount < totalBytes else {
                 let byteCount = part.byteCount
@@ -13,9 +21,6 @@ extension Download {
             }
             throw RequestError(
                 .connectionLost, "the body ended after \(part.byteCount) of \(totalBytes) bytes")
-        }
-        if isSegmented, segments.ranges != [0..<part.byteCount] {
-            throw RequestError(.connectionLost, "some segments of the file are not complete")
         }
         guard let expected else { return }
         try catchUp()
@@ -35,6 +40,12 @@ extension Download {
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
     ) {
         guard let part else { return completion(.failure(.file("is closed", plan.directory.path, EBADF))) }
+        if isUnchanged {
+            do throws(RequestError) { completion(.success(try unchangedFile(head, of: request))) } catch {
+                completion(.failure(error))
+            }
+            return
+        }
         let isSynced = Locked(false)
         let place: @Sendable () -> Result<URL, RequestError> = {
             isSynced.withLock { $0 = true }
@@ -54,8 +65,9 @@ extension Download {
         }
         do throws(RequestError) { try synchronize() } catch { return completion(.failure(error)) }
         let result = place()
-        PartFile.synchronize(directory: plan.directory.path)
-        completion(result)
+        guard case .success(let file) = result else { return completion(result) }
+        let problem = PartFile.synchronize(directory: plan.directory.path)
+        completion(problem == 0 ? result : .failure(.nameNotOnDisk(file.path, problem)))
     }
 
     private func place(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
@@ -67,11 +79,14 @@ extension Download {
             (base, number) = (name, 0)
         }
         // One that is there and has another digest is no reason to skip.
-        let replaces = plan.existing == .overwrite || plan.existing == .skip && plan.digest != nil
+        let replaces =
+            [.overwrite, .updateIfChanged].contains(plan.existing) || plan.existing == .skip && plan.digest != nil
+        try checkIntact()
         try part.setFinalPermissions()
-        while try !part.rename(to: plan.directory.path + "/" + name, replaces: replaces) {
+        let version = try prepareVersion(head, named: name)
+        while try !give(part, plan.directory.path + "/" + name, replaces: replaces) {
             switch plan.existing {
-            case .overwrite, .fail: throw plan.existsAlready(name)
+            case .overwrite, .updateIfChanged, .fail: throw plan.existsAlready(name)
             case .skip:
                 part.remove()
                 return finishCommit(name)
@@ -80,7 +95,23 @@ extension Download {
             number += 1
             name = FileName.numbered(base, number)
         }
+        // Without it the next download fetches the file once more.
+        if let version { try? versionFile?.write(version, synchronized: false) }
         return finishCommit(name)
+    }
+
+    /// Gives the part its name; false when there is a file of that name which must stay.
+    private func give(_ part: PartFile, _ path: String, replaces: Bool) throws(RequestError) -> Bool {
+        if replaces {
+            try part.rename(to: path)
+            return true
+        }
+        if let isFree = try part.renameIfFree(to: path) { return isFree }
+        // For a moment the file has two names. A process that is killed there leaves the file's other name, and with a
+        // record it would be continued after the file has been written to.
+        if isRecordSaved { resumeFile?.remove() }
+        isRecordSaved = false
+        return try part.linkIfFree(to: path)
     }
 
     private func finishCommit(_ name: String) -> URL {

@@ -21,7 +21,7 @@ extension Download {
             content.range?.lowerBound == 0, let total = content.totalBytes, total >= 2 * Self.smallBytes,
             let validator = Validator(of: head, now: Date())
         else { return nil }
-        if record?.validator != validator || record?.totalBytes != total || part.byteCount > total
+        if record?.validator != validator || record?.totalBytes != total || part.byteCount > total + 1
             || record?.coding != head.coding
         {
             try clear()
@@ -35,9 +35,10 @@ extension Download {
         expected = plan.digest ?? head.headerFields.representationDigest
         try checkSpace(total - segments.byteCount)
         segments.divide(totalBytes: total, into: count, atLeast: Self.smallBytes)
-        // What is there is told before the part is made longer: its length says nothing any more.
+        // What is there is told before the part is made longer: its length says nothing any more. One byte longer than the
+        // file, so that no segment ends there: if another process cuts it off, it stays shorter.
         try saveRecord(synchronized: false)
-        try part.truncate(to: total)
+        try part.truncate(to: total + 1)
         noteProgress()
         progress.withLock { $0.resumedBytes = $0.receivedBytes }
         return segments.segments.indices.map {
@@ -58,6 +59,7 @@ extension Download {
             segments.segments[index].position = position
             throw error
         }
+        try checkIntact()
         segments.segments[index].position = position
         segments.unsavedBytes += position - before
         segments.unsyncedBytes += position - before
@@ -142,7 +144,8 @@ final class FileSegment: DownloadTarget, Sendable {
         switch answer {
         case .refused: return answer
         case .lie(let reason, _): return .lie(reason: reason, canStartOver: false)
-        case .isWhole: return .lie(reason: "the server has nothing behind the end", canStartOver: false)
+        case .isWhole, .isUnchanged:
+            return .lie(reason: "the server has nothing behind the end", canStartOver: false)
         case .body(0, _) where head.statusCode != 206:
             return .lie(
                 reason: "the server sent the whole, or another version of it, where a segment was asked for",

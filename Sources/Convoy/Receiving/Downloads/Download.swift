@@ -28,7 +28,14 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var keepsPart: Bool { flags.withLock { $0.keepsPart } }
 
     var part: PartFile?
-    var resumeFile: ResumeFile?
+    var resumeFile: SidecarFile<ResumeRecord>?
+    var versionFile: SidecarFile<KeptVersion>?
+    /// Which version the file is that is there; nil where the whole is wanted, whatever is there.
+    ///
+    /// Known before anything is sent, and never changed after.
+    var version: KeptVersion?
+    /// Whether the answer says that the file that is there is the one.
+    var isUnchanged = false
     /// The target's name; the one that was free, where existing files stay.
     var stem = ""
     /// Its number, where the first names were taken.
@@ -96,15 +103,18 @@ final class Download: DownloadTarget, @unchecked Sendable {
             try plan.checkWritable()
             if let file = try existingFile() { return .isThere(file) }
             try openPart(request)
+            version = try request.canBeContinued ? findVersion() : nil
         }
         isContinuable = request.canBeContinued
         var request = request
         if request.keepsCoding { request.headerFields["Accept-Encoding"] = "identity" }
         guard let part, isContinuable else { return .send(request, continuing: nil) }
+        // Beside a range too: whether the file has changed is answered first (RFC 9110, section 13.2.2).
+        version?.add(to: &request.headerFields)
         let usable = hasBegunBody ? part.byteCount : foundBytes
-        guard let record, usable > 0, !asksForWhole else { return .send(request, continuing: nil) }
-        let point = ResumePoint(
-            byteCount: usable, validator: record.validator, totalBytes: record.totalBytes, coding: record.coding)
+        guard let record, !asksForWhole else { return .send(request, continuing: nil) }
+        let point = ResumePoint(of: record, usableBytes: usable)
+        guard point.byteCount > 0 else { return .send(request, continuing: nil) }
         point.add(to: &request.headerFields)
         return .send(request, continuing: point)
     }
@@ -114,6 +124,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         guard case .file(let file) = plan.target, plan.existing == .fail || plan.existing == .skip,
             plan.exists(file.lastPathComponent)
         else { return nil }
+        sweep(file.lastPathComponent)
         guard plan.existing == .skip else { throw plan.existsAlready(file.lastPathComponent) }
         // A link to nowhere is no file.
         var status = stat()
@@ -131,8 +142,12 @@ final class Download: DownloadTarget, @unchecked Sendable {
             (stem, stemNumber) = (number == 0 ? first : FileName.numbered(first, number), number)
             let name = PartName(stem)
             do throws(RequestError) {
-                if plan.existing == .rename, case .file = plan.target, plan.exists(stem) { throw .inUse(stem) }
-                part = try PartFile.open(plan.directory.path + "/" + name.part, permissions: plan.permissions)
+                if plan.existing == .rename, case .file = plan.target, plan.exists(stem) {
+                    sweep(stem)
+                    throw .inUse(stem)
+                }
+                part = try PartFile.open(
+                    plan.directory.path + "/" + name.part, permissions: plan.permissions, isFilledInPlace: isSegmented)
             } catch {
                 // The next name may be free.
                 guard plan.existing == .rename, error.code == .destinationInUse else { throw error }
@@ -140,19 +155,40 @@ final class Download: DownloadTarget, @unchecked Sendable {
                 number += 1
                 continue
             }
-            resumeFile = ResumeFile(path: plan.directory.path + "/" + name.record)
+            resumeFile = SidecarFile(path: plan.directory.path + "/" + name.record)
+            versionFile = SidecarFile(path: plan.directory.path + "/" + name.version)
             return try lookAtPart(request)
         }
+    }
+
+    /// Takes away what a download that was killed at its end has left beside the file, which is complete.
+    ///
+    /// That is a record without a part, an empty part, and a part that is the file itself under its other name: to write
+    /// to the file would change the part. What is kept of another download stays.
+    private func sweep(_ fileName: String) {
+        let (name, directory) = (PartName(fileName), plan.directory.path + "/")
+        var (file, part, record) = (stat(), stat(), stat())
+        if lstat(directory + name.part, &part) == 0 {
+            guard lstat(directory + fileName, &file) == 0,
+                part.st_size == 0 || part.st_ino == file.st_ino && part.st_dev == file.st_dev
+            else { return }
+        } else if lstat(directory + name.record, &record) != 0 {
+            return
+        }
+        // Whoever has the part open has it locked, and a name too many is taken away.
+        guard let left = try? PartFile.open(directory + name.part, permissions: plan.permissions), !left.wasThere else {
+            return
+        }
+        SidecarFile<ResumeRecord>(path: directory + name.record).remove()
+        left.remove()
+        left.close()
     }
 
     /// Decides what of the part can be continued.
     private func lookAtPart(_ request: PreparedRequest) throws(RequestError) {
         guard let part, let resumeFile else { return }
         // A record without bytes is of others.
-        guard part.wasThere else {
-            unlink(resumeFile.path)
-            return
-        }
+        guard part.wasThere else { return resumeFile.remove() }
         guard let found = try resumeFile.read(), found.key == key, found.needsDigest != true || plan.digest != nil
         else {
             return
@@ -174,13 +210,27 @@ final class Download: DownloadTarget, @unchecked Sendable {
     ///
     /// Not before an answer says that it is continued: until then other ranges of it may be of use.
     func takeFound(_ byteCount: Int64) throws(RequestError) {
-        guard !hasBegunBody, let part, var found = record else { return }
+        guard !hasBegunBody, let part, let found = record else { return }
         hasBegunBody = true
-        try part.truncate(to: byteCount)
-        guard found.boot != Boot.name || found.ranges != nil else { return }
-        found.syncedBytes = lastCheckpoint.byteCount
-        (found.boot, found.ranges, found.syncedRanges) = (Boot.name, nil, nil)
-        record = found
-        try resumeFile?.write(found, synchronized: false)
+        // Until it is cut off, the length of a part with several ranges says nothing.
+        if found.ranges == nil { try cutOff(behind: byteCount) } else { try part.truncate(to: byteCount) }
+        guard found.boot != Boot.name || found.ranges != nil, var kept = record else { return }
+        kept.syncedBytes = min(lastCheckpoint.byteCount, byteCount)
+        (kept.boot, kept.ranges, kept.syncedRanges) = (Boot.name, nil, nil)
+        record = kept
+        try resumeFile?.write(kept, synchronized: false)
+    }
+
+    /// Makes a part shorter that grows from its start.
+    ///
+    /// A part that is shorter than what its record says is on the disk is not continued: the record comes first.
+    func cutOff(behind count: Int64) throws(RequestError) {
+        if var kept = record, kept.syncedBytes > count {
+            kept.syncedBytes = count
+            record = kept
+            if isRecordSaved { try resumeFile?.write(kept, synchronized: false) }
+        }
+        lastCheckpoint.byteCount = min(lastCheckpoint.byteCount, count)
+        try part?.truncate(to: count)
     }
 }

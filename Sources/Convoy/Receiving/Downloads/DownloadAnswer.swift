@@ -3,7 +3,7 @@ import Foundation
 
 /// From where a download goes on.
 struct ResumePoint: Hashable, Sendable {
-    /// How many bytes are there.
+    /// How many bytes are there; of a whole file one fewer, see ``init(of:usableBytes:)``.
     let byteCount: Int64
     /// Which version they are of; nil where that is not known.
     let validator: Validator?
@@ -11,6 +11,20 @@ struct ResumePoint: Hashable, Sendable {
     let totalBytes: Int64?
     /// The content coding of the whole.
     let coding: String?
+
+    init(byteCount: Int64, validator: Validator?, totalBytes: Int64?, coding: String?) {
+        (self.byteCount, self.validator, self.totalBytes, self.coding) = (byteCount, validator, totalBytes, coding)
+    }
+
+    /// The point behind the bytes that are there, or before the last of them where nothing is missing.
+    ///
+    /// A range behind the end gets a 416, with which most servers tell no version. One byte that is sent again comes with
+    /// the version.
+    init(of record: ResumeRecord, usableBytes: Int64) {
+        self.init(
+            byteCount: usableBytes == record.totalBytes ? usableBytes - 1 : usableBytes, validator: record.validator,
+            totalBytes: record.totalBytes, coding: record.coding)
+    }
 
     /// What the request says so that only the rest is sent, and only of the same representation.
     func add(to headerFields: inout HeaderFields) {
@@ -25,6 +39,8 @@ enum DownloadAnswer: Hashable, Sendable {
     case body(from: Int64, totalBytes: Int64?)
     /// Nothing is missing of what is there.
     case isWhole(byteCount: Int64)
+    /// The file that an earlier download has left is still the one that the server has.
+    case isUnchanged
     /// It does not continue what is there, which is left alone; whether the whole may be asked for instead.
     case lie(reason: String, canStartOver: Bool)
     /// It is not acceptable, and says nothing about what is there.
@@ -42,6 +58,12 @@ enum DownloadAnswer: Hashable, Sendable {
             self = isRefused ? .refused : Self.partial(head, continuing: point)
         case (416, let point?):
             self = Self.unsatisfied(head, continuing: point)
+        case (304, _) where !isRefused:
+            self = .isUnchanged
+        case (204, _) where !isRefused, (205, _) where !isRefused:
+            // An empty file is not what was asked for, least of all in the place of one that is there.
+            self = .lie(
+                reason: "the server answered \(head.statusCode), which has no content to be saved", canStartOver: false)
         case (206, nil) where !asksForRange && !isRefused:
             self = .lie(reason: "the server sent a range (206) where the whole was asked for", canStartOver: false)
         default:
@@ -71,8 +93,8 @@ enum DownloadAnswer: Hashable, Sendable {
         if let expected = head.expectedBytes, expected != range.count64 {
             return lie("the server announced \(expected) bytes for a range of \(range.count64)")
         }
-        guard point.validator?.contradicts(head) != true else {
-            return lie("the server sent a range of another version")
+        guard point.validator?.matches(head) != false else {
+            return lie("the server sent a range of another version, or of one that it does not name")
         }
         // A range may be shorter than what was asked for (section 15.3.7): without a length nobody sees where the file ends.
         guard let total = content.totalBytes ?? point.totalBytes else {
@@ -84,7 +106,7 @@ enum DownloadAnswer: Hashable, Sendable {
     private static func unsatisfied(_ head: ResponseHead, continuing point: ResumePoint) -> DownloadAnswer {
         let content = head.headerFields["Content-Range"].flatMap(ContentRange.init)
         guard let content, content.range == nil, content.totalBytes == point.byteCount,
-            point.totalBytes ?? point.byteCount == point.byteCount, point.validator?.contradicts(head) != true
+            point.totalBytes ?? point.byteCount == point.byteCount, point.validator?.matches(head) != false
         else {
             return .lie(
                 reason: "the server has nothing behind the \(point.byteCount) bytes that are there", canStartOver: true)
@@ -101,7 +123,7 @@ extension TransferProgress {
             resumedBytes = offset
             expectedBytes = total ?? head.expectedBytes.map { $0.addingReportingOverflow(offset).partialValue }
         case .isWhole(let byteCount): (resumedBytes, expectedBytes) = (byteCount, byteCount)
-        case .lie, .refused, nil: (resumedBytes, expectedBytes) = (0, head.expectedBytes)
+        case .isUnchanged, .lie, .refused, nil: (resumedBytes, expectedBytes) = (0, head.expectedBytes)
         }
         receivedBytes = resumedBytes
     }

@@ -13,6 +13,12 @@ public enum ExistingFile: String, Sendable, CaseIterable {
     ///
     /// With a digest only if it has that digest; a file that has another one is replaced.
     case skip
+    /// It is replaced as with ``overwrite``, unless the server says that it still has the version that the file is (304).
+    ///
+    /// The file gets the time that the server names (`Last-Modified`). Its entity tag and that time are kept beside the
+    /// file, in `.NAME.convoy-version`, and sent with the next download of the same URL (`If-None-Match`,
+    /// `If-Modified-Since`). A file that was changed since, or whose version is not known, is fetched and replaced.
+    case updateIfChanged
 }
 
 /// What a download is to become: a value, kept beside the request.

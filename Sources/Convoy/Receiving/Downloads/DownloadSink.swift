@@ -35,7 +35,12 @@ final class DownloadSink: BodySink {
 
     var isHeld: Bool { state.withLock { $0.backlog.isHeld } }
     /// An answer that says that nothing is missing has a body too.
-    var counts: Bool { if case .isWhole = answer { false } else { true } }
+    var counts: Bool {
+        switch answer {
+        case .isWhole, .isUnchanged: false
+        case .body, .lie, .refused: true
+        }
+    }
 
     func write(_ data: Data) throws(RequestError) {
         guard counts else { return }

@@ -34,6 +34,11 @@ package enum FileName {
         return String(trimmed(shortened(name, limitBytes: limit)))
     }
 
+    /// Whether it is the name of something in a directory, and nowhere else.
+    static func isOneName(_ name: String) -> Bool {
+        !name.isEmpty && name != "." && name != ".." && !name.utf8.contains { $0 == UInt8(ascii: "/") || $0 == 0 }
+    }
+
     /// The name with a number before its extension: `name-1.ext`.
     package static func numbered(_ name: String, _ number: Int) -> String {
         String(shortened(name[...], suffix: "-\(number)", limitBytes: limitBytes))

@@ -1,9 +1,12 @@
 // The file that a download is written to, under a name of its own beside the target.
 import Foundation
 
-/// A part: an open, locked file that nobody else writes to.
+/// A part: an open, locked file.
 ///
-/// Used by one thread at a time. Its lock ends with the process, however that ends.
+/// The lock keeps other downloads away, and ends with the process, however that ends. A process that asks for no lock may
+/// still write to the file; see ``isIntact``.
+///
+/// Used by one thread at a time.
 final class PartFile {
     let path: String
     /// How many bytes it has.
@@ -11,7 +14,7 @@ final class PartFile {
     /// Whether it was there before.
     let wasThere: Bool
     /// The open descriptor; -1 when closed.
-    private var descriptor: Int32
+    private(set) var descriptor: Int32
     /// Which file system it is on.
     private let device: dev_t
 
@@ -33,17 +36,20 @@ final class PartFile {
     ///
     /// What is not a regular file of our own with one name (a link that somebody planted) is taken away, not written to.
     ///
+    /// - Parameter isFilledInPlace: whether it is written to in several places; otherwise it grows from its end.
     /// - Throws: `.destinationInUse` when another download has it.
-    static func open(_ path: String, permissions: mode_t) throws(RequestError) -> PartFile {
+    static func open(
+        _ path: String, permissions: mode_t, isFilledInPlace: Bool = false
+    ) throws(RequestError) -> PartFile {
+        let flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (isFilledInPlace ? 0 : O_APPEND)
         // Whoever had it may rename or remove it between our opening and locking it: look again, a bounded number of times.
         for _ in 0..<16 {
             // What we have made is ours, whatever owner the file system gives it.
             var isNew = true
-            var descriptor = Foundation.open(
-                path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, permissions | 0o600)
+            var descriptor = Foundation.open(path, flags | O_CREAT | O_EXCL, permissions | 0o600)
             if descriptor < 0, errno == EEXIST {
                 isNew = false
-                descriptor = Foundation.open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+                descriptor = Foundation.open(path, flags | O_NONBLOCK)
                 // It went in between.
                 if descriptor < 0, errno == ENOENT { continue }
             }
@@ -90,14 +96,21 @@ final class PartFile {
 
     /// Writes bytes to a place of a file.
     ///
-    /// - Parameter position: where; behind what was written afterwards, also when not everything could be.
+    /// - Parameters:
+    ///   - position: where; behind what was written afterwards, also when not everything could be.
+    ///   - appends: whether the place is the end of the file, wherever that is.
     /// - Returns: 0, or the error number.
-    static func write(_ data: Data, to descriptor: Int32, at position: inout Int64) -> Int32 {
+    static func write(
+        _ data: Data, to descriptor: Int32, at position: inout Int64, appends: Bool = false
+    ) -> Int32 {
         data.withUnsafeBytes { bytes in
             var rest = bytes[...]
             while !rest.isEmpty {
                 let piece = UnsafeRawBufferPointer(rebasing: rest)
-                let written = pwrite(descriptor, piece.baseAddress, piece.count, off_t(position))
+                let written =
+                    appends
+                    ? Foundation.write(descriptor, piece.baseAddress, piece.count)
+                    : pwrite(descriptor, piece.baseAddress, piece.count, off_t(position))
                 if written > 0 {
                     rest = rest.dropFirst(written)
                     position += Int64(written)
@@ -128,9 +141,18 @@ final class PartFile {
     }
 
     /// Appends bytes; those that could be written stay when it fails.
+    ///
+    /// They go to the end of the file. A position would leave a hole where another process has cut the file off, and
+    /// then its length would say nothing.
     func append(_ data: Data) throws(RequestError) {
-        var position = byteCount
-        try write(data, at: &position)
+        let problem = Self.write(data, to: descriptor, at: &byteCount, appends: true)
+        guard problem == 0 else { throw .file("could not be written", path, problem) }
+    }
+
+    /// Whether it has the length that it was given here: false when another process has changed it.
+    var isIntact: Bool {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 && Int64(status.st_size) == byteCount
     }
 
     /// Cuts off what is behind so many bytes, or lengthens it by a hole.
@@ -156,33 +178,22 @@ final class PartFile {
             DiskSync.File(descriptor: descriptor, path: path, place: place, completion: completion))
     }
 
-    /// Gives it its name.
-    ///
-    /// - Parameter replaces: whether a file of that name is replaced.
-    /// - Returns: whether it has the name; false when there is a file of that name which must stay.
-    func rename(to target: String, replaces: Bool) throws(RequestError) -> Bool {
-        try checkName()
-        if replaces {
-            guard Foundation.rename(path, target) == 0 else {
-                throw .file("could not be put in its place", target, errno)
-            }
-            return true
-        }
-        // A link is made only where there is nothing; a rename would replace what came there a moment ago.
-        if link(path, target) == 0 {
-            unlink(path)
-            return true
-        }
-        if errno == EEXIST { return false }
-        // Some file systems have no hard links.
-        var status = stat()
-        guard lstat(target, &status) != 0 else { return false }
-        return try rename(to: target, replaces: true)
-    }
-
     func setFinalPermissions() throws(RequestError) {
         guard let finalPermissions, fchmod(descriptor, finalPermissions) != 0 else { return }
         throw .file("could not be given its permissions", path, errno)
+    }
+
+    /// Sets the time of its last change, and tells what the file then is.
+    func status(changedAt seconds: Int64?) throws(RequestError) -> stat {
+        if let seconds, let time = time_t(exactly: seconds) {
+            let moment = timespec(tv_sec: time, tv_nsec: 0)
+            guard futimens(descriptor, [moment, moment]) == 0 else {
+                throw .file("could not be given its time", path, errno)
+            }
+        }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw .file("could not be looked at", path, errno) }
+        return status
     }
 
     /// Whether what lies under the part's name is this part; somebody may have removed it, and another begun a new one.
@@ -215,24 +226,6 @@ final class PartFile {
         guard fstatvfs(descriptor, &status) == 0 else { return nil }
         let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
         return overflow ? nil : Int64(clamping: bytes)
-    }
-
-    /// - Returns: 0, or -1 with `errno`.
-    static func synchronize(_ descriptor: Int32) -> Int32 {
-        #if canImport(Darwin)
-            // `fsync` leaves the bytes in the drive's own memory there.
-            if fcntl(descriptor, F_FULLFSYNC) == 0 { return 0 }
-        #endif
-        while fsync(descriptor) != 0 { if errno != EINTR { return -1 } }
-        return 0
-    }
-
-    /// Returns when the names in a directory are on the disk; where that cannot be done, without it.
-    static func synchronize(directory: String) {
-        let descriptor = Foundation.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { return }
-        _ = synchronize(descriptor)
-        Foundation.close(descriptor)
     }
 }
 

@@ -23,4 +23,6 @@ package struct PartName: Sendable {
 
     package var part: String { stem + Self.partSuffix }
     package var record: String { stem + ".convoy-resume" }
+    /// Stays beside the file.
+    package var version: String { stem + ".convoy-version" }
 }

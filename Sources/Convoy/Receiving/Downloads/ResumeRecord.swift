@@ -2,10 +2,7 @@
 import Foundation
 
 /// What the bytes of a part are of, and how many of them can be relied on.
-///
-/// As bytes: a line that names the format, the SHA-256 of what follows in hexadecimal, and JSON. What is not exactly that
-/// (cut short, damaged, another program's) is no record.
-struct ResumeRecord: Codable, Hashable, Sendable {
+struct ResumeRecord: SidecarRecord, Hashable {
     /// The state of a digest; it knows how many bytes it has taken.
     struct SavedDigest: Codable, Hashable, Sendable {
         var algorithm: FileDigest.Algorithm
@@ -35,36 +32,13 @@ struct ResumeRecord: Codable, Hashable, Sendable {
     /// Those of them that have been synchronised with the disk.
     var syncedRanges: [Range<Int64>]?
 
-    private static let heading = "convoy-resume 1\n"
-    static let limitBytes = 1 << 20
+    static let heading = "convoy-resume 1\n"
 
     init(key: String, validator: Validator, totalBytes: Int64?, boot: String?) {
         self.key = key
         self.validator = validator
         self.totalBytes = totalBytes
         self.boot = boot
-    }
-
-    init?(_ data: Data) {
-        let bytes = Array(data)
-        let heading = Array(Self.heading.utf8)
-        let bodyStart = heading.count + 65
-        guard bytes.count > bodyStart, bytes.count <= Self.limitBytes, bytes.starts(with: heading),
-            bytes[bodyStart - 1] == UInt8(ascii: "\n")
-        else { return nil }
-        let body = Data(bytes[bodyStart...])
-        guard bytes[heading.count..<bodyStart - 1].elementsEqual(SHA256.digest(of: body).hexadecimal.utf8),
-            let record = try? JSONDecoder().decode(Self.self, from: body)
-        else { return nil }
-        self = record
-    }
-
-    /// The record as it is kept.
-    var data: Data {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = .sortedKeys
-        guard let body = try? encoder.encode(self) else { return Data() }
-        return Data(Self.heading.utf8) + Data(SHA256.digest(of: body).hexadecimal.utf8) + Data("\n".utf8) + body
     }
 
     /// Which bytes of a part can be relied on: in order, not empty, none of them twice.

@@ -16,16 +16,21 @@ enum Validator: Hashable, Codable, Sendable {
     init?(of head: ResponseHead, now: Date) {
         if let tag = head.headerFields.onlyValue(of: "ETag"), tag.isStrongEntityTag {
             self = .entityTag(tag)
-        } else if let text = head.headerFields.onlyValue(of: "Last-Modified"),
-            let modified = HTTPDate(text, now: now),
-            let sent = head.headerFields.onlyValue(of: "Date").flatMap({ HTTPDate($0, now: now) }),
-            // Within the second of a change there may be another one (section 8.8.2.2).
-            modified.secondsSince1970 < sent.secondsSince1970
-        {
+        } else if let text = Self.strongModificationDate(of: head, now: now) {
             self = .lastModified(text)
         } else {
             return nil
         }
+    }
+
+    /// The date of the last change, where a server cannot have changed it once more without another date.
+    static func strongModificationDate(of head: ResponseHead, now: Date) -> String? {
+        guard let text = head.headerFields.onlyValue(of: "Last-Modified"), let modified = HTTPDate(text, now: now),
+            let sent = head.headerFields.onlyValue(of: "Date").flatMap({ HTTPDate($0, now: now) }),
+            // Within the second of a change there may be another one (section 8.8.2.2).
+            modified.secondsSince1970 < sent.secondsSince1970
+        else { return nil }
+        return text
     }
 
     /// The value of an `If-Range` field (section 13.1.5).
@@ -35,25 +40,25 @@ enum Validator: Hashable, Codable, Sendable {
         }
     }
 
-    /// Whether an answer is about another representation, by a validator of the same kind that is not the same.
+    /// Whether an answer is about the same representation: it has this very validator.
     ///
-    /// A weak entity tag differs from every strong one. What an answer leaves out contradicts nothing.
-    func contradicts(_ head: ResponseHead) -> Bool {
+    /// A weak entity tag is another one than every strong one. An answer without the validator is of no known
+    /// representation, and ranges are put together only when all of them have the same strong one (section 15.3.7.3): a
+    /// server that ignores `If-Range` and names no version may send a range of anything.
+    func matches(_ head: ResponseHead) -> Bool {
         let name =
             switch self {
             case .entityTag: "ETag"
             case .lastModified: "Last-Modified"
             }
         // Bytes, for strings are equal already when they mean the same characters.
-        return head.headerFields.values(of: name).contains {
-            !$0.trimmedOfBlanks.utf8.elementsEqual(fieldValue.utf8)
-        }
+        return head.headerFields.onlyValue(of: name)?.utf8.elementsEqual(fieldValue.utf8) == true
     }
 }
 
 extension HeaderFields {
     /// The value of a field that occurs once.
-    fileprivate func onlyValue(of name: String) -> String? {
+    func onlyValue(of name: String) -> String? {
         let values = values(of: name)
         return values.count == 1 ? values.first?.trimmedOfBlanks : nil
     }

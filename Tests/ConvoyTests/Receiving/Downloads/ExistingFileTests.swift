@@ -92,7 +92,7 @@ import Testing
         #expect(again.value.lastPathComponent == FileName.numbered(name, 1))
     }
 
-    /// Killed before it got its name: the answer that says that nothing is missing proposes none.
+    /// Killed before it got its name: the answer with the last byte proposes none.
     @Test func proposedNameIsKept() async throws {
         let fields: HeaderFields = ["Content-Disposition": "attachment; filename=report.pdf"]
         let version = FileVersion(FileVersion.seeded(3, byteCount: 5_000), headerFields: fields)
@@ -103,8 +103,30 @@ import Testing
             FileVersion(version.content).answer(exchange)
         }
         let response = try await Sending(request, over: server.transport).response()
-        #expect(response.statusCode == 416)
+        #expect(response.statusCode == 206)
         #expect(response.value.lastPathComponent == "report.pdf")
+    }
+
+    /// A process that was killed at the end of a download leaves the record, the file's other name, or an empty part.
+    @Test(arguments: [ExistingFile.skip, .fail, .rename], ["record", "other name", "empty", "locked", "another's"])
+    func whatAKilledProcessLeftBesideTheFileGoes(existing: ExistingFile, kind: String) async throws {
+        try Data("whole".utf8).write(to: target)
+        let (part, record) = (directory.file(".a.txt.convoy-part"), directory.file(".a.txt.convoy-resume"))
+        try Data("record".utf8).write(to: record)
+        var lock: PartFile?
+        switch kind {
+        case "other name": #expect(link(target.path, part.path) == 0)
+        case "empty": try Data().write(to: part)
+        case "locked": lock = try PartFile.open(part.path, permissions: 0o600)
+        case "another's": try Data("partial".utf8).write(to: part)
+        default: break
+        }
+        _ = try await send(Request.stub("x").saved(to: target, existing: existing))
+        let stays = ["locked", "another's"].contains(kind)
+        let left = stays ? [part.lastPathComponent, record.lastPathComponent] : []
+        #expect(try directory.entries == left + (existing == .rename ? ["a-1.txt"] : []) + ["a.txt"])
+        #expect(try content("a.txt") == "whole")
+        lock?.close()
     }
 
     @Test func headOfAFileCannotBeSaved() {
@@ -112,5 +134,63 @@ import Testing
         #expect(
             Request<Data>(core: RequestCore(method: .head, url: URL(string: "http://stub/x"))) { body, _ in body.data }
                 .saved(to: target).defect != nil)
+    }
+}
+
+/// Answers that have no content to be saved: a file that is there is not replaced by nothing.
+@Suite(.timeLimit(.minutes(5))) struct ContentlessAnswerTests {
+    private let directory: TemporaryDirectory
+    private var target: URL { directory.file("a.txt") }
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func send(_ status: Int, _ request: Request<URL>) async throws -> RequestOperation<URL>.Result {
+        let server = StubServer { $0.answer(status) }
+        return try await Sending(request, over: server.transport).result()
+    }
+
+    private let asking = Request.stub("x").header("If-None-Match", "\"v1\"").accepting(.codes([200, 304]))
+
+    @Test(arguments: ExistingFile.allCases.filter { ![.skip, .fail].contains($0) })
+    func unchangedFileIsKept(existing: ExistingFile) async throws {
+        try Data("old".utf8).write(to: target)
+        let response = try await send(304, asking.saved(to: target, existing: existing)).get()
+        #expect(response.statusCode == 304)
+        #expect(response.value == target)
+        #expect(try directory.entries == ["a.txt"])
+        #expect(try Data(contentsOf: target) == Data("old".utf8))
+    }
+
+    @Test func unchangedFileThatIsNotThereIsAnError() async throws {
+        let result = try await send(304, asking.saved(to: target))
+        #expect(result.code == .badResponse)
+        #expect(try directory.entries == [])
+    }
+
+    @Test func unchangedFileHasItsDigest() async throws {
+        try Data("old".utf8).write(to: target)
+        let (right, wrong) = (FileDigest.sha256(Data("old".utf8).sha256), FileDigest.sha256(Data("new".utf8).sha256))
+        #expect(try await send(304, asking.saved(to: target, verifying: right)).code == nil)
+        #expect(try await send(304, asking.saved(to: target, verifying: wrong)).code == .integrityFailed)
+        #expect(try Data(contentsOf: target) == Data("old".utf8))
+        #expect(try directory.entries == ["a.txt"])
+    }
+
+    @Test(arguments: [204, 205]) func answerWithoutContentIsAnErrorAndKeepsTheFile(status: Int) async throws {
+        try Data("old".utf8).write(to: target)
+        #expect(try await send(status, Request.stub("x").saved(to: target)).code == .badResponse)
+        #expect(try directory.entries == ["a.txt"])
+        #expect(try Data(contentsOf: target) == Data("old".utf8))
+    }
+
+    @Test func answerWithoutContentLeavesThePartAlone() async throws {
+        let version = FileVersion(FileVersion.seeded(1, byteCount: 30_000))
+        let cut = StubServer { version.answer($0, sending: 10_000, thenFailing: .cut) }
+        let request = Request.stub("x").saved(to: target)
+        #expect(try await Sending(request, over: cut.transport).error().code == .connectionLost)
+        #expect(try await send(204, request).code == .badResponse)
+        let server = StubServer { version.answer($0) }
+        #expect(try await Sending(request, over: server.transport).response().transfer.resumedBytes == 10_000)
+        #expect(try Data(contentsOf: target) == version.content)
     }
 }

@@ -57,7 +57,8 @@ struct FileVersion: Sendable, Hashable {
         if !isLeftOpen { exchange.finish(error) }
     }
 
-    private static func ends(_ field: String) -> (Int, Int?)? {
+    /// The ends of a range of bytes; nil for another field.
+    static func ends(_ field: String) -> (Int, Int?)? {
         let ends = field.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
         guard field.hasPrefix("bytes="), ends.count == 2, let start = Int(ends[0]) else { return nil }
         return (start, Int(ends[1]))

@@ -77,7 +77,7 @@ import Testing
         part.close()
         let again = try open(mode)
         try again.setFinalPermissions()
-        #expect(try again.rename(to: victim.path, replaces: false))
+        #expect(try again.renameIfFree(to: victim.path) == true)
         var status = stat()
         #expect(stat(victim.path, &status) == 0)
         #expect(status.st_mode & 0o7777 & ~mode == 0)
@@ -87,9 +87,30 @@ import Testing
     @Test func fileThatMustStayStays() throws {
         try Data("keep".utf8).write(to: victim)
         let part = try open()
-        #expect(try !part.rename(to: victim.path, replaces: false))
+        #expect(try part.renameIfFree(to: victim.path) == false)
+        #expect(try !part.linkIfFree(to: victim.path))
         #expect(try Data(contentsOf: victim) == Data("keep".utf8))
-        #expect(try part.rename(to: victim.path, replaces: true))
+        try part.rename(to: victim.path)
         #expect(try Data(contentsOf: victim).isEmpty)
+    }
+
+    @Test func linkGivesTheNameAndTakesTheOtherAway() throws {
+        let part = try open()
+        try fill(part)
+        #expect(try part.linkIfFree(to: victim.path))
+        #expect(try directory.entries == ["victim"])
+        #expect(try Data(contentsOf: victim) == Data("part".utf8))
+    }
+
+    /// No hole is made where another process has cut it off, and the length tells.
+    @Test func bytesGoToTheEndWhereverItIs() throws {
+        let part = try open()
+        try fill(part)
+        #expect(part.isIntact)
+        #expect(truncate(path, 2) == 0)
+        #expect(!part.isIntact)
+        try fill(part)
+        #expect(!part.isIntact)
+        #expect(try Data(contentsOf: directory.file("part")) == Data("papart".utf8))
     }
 }

@@ -146,6 +146,8 @@ import Testing
         ("unsatisfied", ["Content-Range": "bytes */300000"]),
         ("multipart", ["Content-Type": "multipart/byteranges; boundary=x"]),
         ("version", ["Content-Range": "bytes 100000-299999/300000", "ETag": "\"v2\""]),
+        ("no version", ["Content-Range": "bytes 100000-299999/300000"]),
+        ("weak version", ["Content-Range": "bytes 100000-299999/300000", "ETag": "W/\"v1\""]),
         ("coding", ["Content-Range": "bytes 100000-299999/300000", "Content-Encoding": "gzip"]),
     ]
 
@@ -186,16 +188,50 @@ import Testing
     }
 
     /// Row 38.
-    @Test func nothingBehindTheEndMeansThatItIsWhole() async throws {
-        let whole = FileVersion(Self.old)
-        let (cut, _) = try await download { whole.answer($0, thenFailing: .cut) }
+    @Test func nothingBehindTheEndOfAnUnknownLengthMeansThatItIsWhole() async throws {
+        let (cut, _) = try await download { exchange in
+            exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""]))
+            exchange.send(Self.old)
+            exchange.finish(.cut)
+        }
         #expect(cut.code == .connectionLost)
-        let (result, sent) = try await download { whole.answer($0) }
+        let (result, sent) = try await download { FileVersion(Self.old).answer($0) }
         let response = try result.get()
         #expect(response.statusCode == 416)
         #expect(response.transfer.receivedBytes == 300_000)
         #expect(sent.map { $0.headerFields["Range"] } == ["bytes=300000-"])
         try expectTarget(Self.old)
+    }
+
+    /// A 416 seldom names a version: what is whole is asked for by its last byte.
+    @Test(arguments: [true, false]) func wholePartIsAskedForByItsLastByte(isVerified: Bool) async throws {
+        let (cut, _) = try await download { FileVersion(Self.old).answer($0, thenFailing: .cut) }
+        #expect(cut.code == .connectionLost)
+        let digest = isVerified ? FileDigest.sha256(Self.old.sha256) : nil
+        let (result, sent) = try await download(verifying: digest) { FileVersion(Self.old).answer($0) }
+        let response = try result.get()
+        #expect(response.statusCode == 206)
+        #expect(response.transfer.receivedBytes == 300_000)
+        #expect(response.transfer.resumedBytes == 299_999)
+        #expect(sent.map { $0.headerFields["Range"] } == ["bytes=299999-"])
+        try expectTarget(Self.old)
+    }
+
+    /// The digest of the first attempt knows the byte that the second one brings again.
+    @Test func digestIsOfTheBytesThatAreThere() async throws {
+        var other = Self.old
+        other[299_999] ^= 1
+        let server = StubServer { [other] exchange in
+            switch exchange.request.headerFields["Range"] {
+            case nil: FileVersion(Self.old).answer(exchange, thenFailing: .cut)
+            default: FileVersion(other).answer(exchange)
+            }
+        }
+        let request = Request.stub("file").retries(RetryPolicy(maximumRetries: 1, baseDelay: .zero)).saved(
+            to: target, verifying: .sha256(Self.old.sha256))
+        let result = try await Sending(request, over: server.transport).result()
+        #expect(result.code != nil)
+        #expect(try !directory.entries.contains("target"))
     }
 
     /// Row 38.
@@ -278,7 +314,8 @@ import Testing
             let start = exchange.request.headerFields["Range"] == "bytes=100000-" ? 100_000 : 200_000
             let range = start..<start + 100_000
             FileVersion(Self.old).send(
-                exchange, 206, ["Content-Range": "bytes \(start)-\(range.upperBound - 1)/300000"], Self.old[range])
+                exchange, 206,
+                ["ETag": "\"v1\"", "Content-Range": "bytes \(start)-\(range.upperBound - 1)/300000"], Self.old[range])
         }
         _ = try result.get()
         #expect(sent.map { $0.headerFields["Range"] } == ["bytes=100000-", "bytes=200000-"])
@@ -510,7 +547,8 @@ import Testing
         let (result, sent) = try await download(verifying: digest) { exchange in
             guard exchange.request.headerFields["Range"] != nil else { return FileVersion(Self.new).answer(exchange) }
             let rest = Self.new.dropFirst(100_000).prefix(200_000)
-            FileVersion(Self.new).send(exchange, 206, ["Content-Range": "bytes 100000-299999/300000"], rest)
+            let fields: HeaderFields = ["ETag": "\"v1\"", "Content-Range": "bytes 100000-299999/300000"]
+            FileVersion(Self.new).send(exchange, 206, fields, rest)
         }
         _ = try result.get()
         #expect(sent.map { $0.headerFields["Range"] } == ["bytes=100000-", nil])

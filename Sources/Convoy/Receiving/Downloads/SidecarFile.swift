@@ -1,14 +1,50 @@
-// The file that a record is kept in.
+// A small file beside a file: what is known about it.
 import Foundation
 
-/// Reads, replaces and removes the record beside a part; only whoever has locked the part may.
-struct ResumeFile {
+/// A value that is kept in a sidecar.
+///
+/// As bytes: a line that names the format, the SHA-256 of what follows in hexadecimal, and JSON. What is not exactly that
+/// (cut short, damaged, another program's) is no record.
+protocol SidecarRecord: Codable, Sendable {
+    /// The line that names the format, with its end.
+    static var heading: String { get }
+}
+
+/// The most that a sidecar may have.
+private let limitBytes = 1 << 20
+
+extension SidecarRecord {
+    init?(_ data: Data) {
+        let bytes = Array(data)
+        let heading = Array(Self.heading.utf8)
+        let bodyStart = heading.count + 65
+        guard bytes.count > bodyStart, bytes.count <= limitBytes, bytes.starts(with: heading),
+            bytes[bodyStart - 1] == UInt8(ascii: "\n")
+        else { return nil }
+        let body = Data(bytes[bodyStart...])
+        guard bytes[heading.count..<bodyStart - 1].elementsEqual(SHA256.digest(of: body).hexadecimal.utf8),
+            let record = try? JSONDecoder().decode(Self.self, from: body)
+        else { return nil }
+        self = record
+    }
+
+    /// The record as it is kept.
+    var data: Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        guard let body = try? encoder.encode(self) else { return Data() }
+        return Data(Self.heading.utf8) + Data(SHA256.digest(of: body).hexadecimal.utf8) + Data("\n".utf8) + body
+    }
+}
+
+/// Reads, replaces and removes a sidecar; only the download that has locked the part may.
+struct SidecarFile<Record: SidecarRecord> {
     let path: String
 
     /// The record; nil when there is none that is sound.
     ///
     /// - Throws: when it cannot be told, for want of descriptors for example: the part is not thrown away for that.
-    func read() throws(RequestError) -> ResumeRecord? {
+    func read() throws(RequestError) -> Record? {
         let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else {
             if errno == ENOENT || errno == ELOOP { return nil }
@@ -16,7 +52,7 @@ struct ResumeFile {
         }
         defer { close(descriptor) }
         // One byte more than a record may have.
-        var bytes = [UInt8](repeating: 0, count: ResumeRecord.limitBytes + 1)
+        var bytes = [UInt8](repeating: 0, count: limitBytes + 1)
         var count = 0
         while count < bytes.count {
             let next = bytes.withUnsafeMutableBytes { bytes in
@@ -26,13 +62,13 @@ struct ResumeFile {
             guard next > 0 else { break }
             count += next
         }
-        return ResumeRecord(Data(bytes.prefix(count)))
+        return Record(Data(bytes.prefix(count)))
     }
 
     /// Replaces the record, at once and whole.
     ///
     /// - Parameter synchronized: whether it returns when the record is on the disk.
-    func write(_ record: ResumeRecord, synchronized: Bool) throws(RequestError) {
+    func write(_ record: Record, synchronized: Bool) throws(RequestError) {
         let new = path + "-new"
         // Left by a process that was killed: never written to, it may have other names.
         if unlink(new) != 0, errno != ENOENT { throw .file("could not be removed", new, errno) }
@@ -44,7 +80,7 @@ struct ResumeFile {
         if close(descriptor) != 0, problem == 0 { problem = errno }
         if problem == 0, rename(new, path) != 0 { problem = errno }
         if problem == 0, synchronized {
-            PartFile.synchronize(directory: URL(filePath: path).deletingLastPathComponent().path)
+            problem = PartFile.synchronize(directory: URL(filePath: path).deletingLastPathComponent().path)
         }
         guard problem == 0 else {
             unlink(new)

@@ -1,0 +1,208 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// What a server has become between two runs, as far as a download can meet it: every combination.
+struct ServerChange: Sendable, CustomStringConvertible {
+    enum Validator: String, CaseIterable { case kept, dropped, weak, changed }
+    /// How much the server has now, beside what it had and what is there of it.
+    enum Length: String, CaseIterable { case same, shorter, asThePart, belowThePart, longer }
+    /// What a request for a range that is not refused by `If-Range` gets.
+    enum Answer: Int, CaseIterable {
+        case whole = 200
+        case range = 206
+        case refusal = 416
+    }
+
+    let hasDate: Bool
+    let validator: Validator
+    let honoursIfRange: Bool
+    let length: Length
+    let answer: Answer
+
+    static let all: [ServerChange] = [false, true].flatMap { hasDate in
+        Validator.allCases.flatMap { validator in
+            [true, false].flatMap { honoursIfRange in
+                Length.allCases.flatMap { length in
+                    Answer.allCases.map { answer in
+                        ServerChange(
+                            hasDate: hasDate, validator: validator, honoursIfRange: honoursIfRange, length: length,
+                            answer: answer)
+                    }
+                }
+            }
+        }
+    }
+
+    /// The rows in which a server ignores `If-Range`, and a fifth of the others; all in a long run.
+    static let most = all.enumerated().filter { index, change in
+        LongRuns.areWanted || !change.honoursIfRange && change.answer == .range || index % 5 == 0
+    }.map(\.element)
+
+    /// As many as large files can be fetched for.
+    static let some = most.filter { LongRuns.areWanted || !$0.hasDate || $0.validator == .dropped }
+
+    var description: String {
+        "\(hasDate ? "date" : "tag") \(validator), If-Range \(honoursIfRange ? "honoured" : "ignored"), \(length), "
+            + "\(answer.rawValue)"
+    }
+
+    /// What it had before.
+    var oldFields: HeaderFields { fields(.kept) }
+    var newFields: HeaderFields { fields(validator) }
+
+    /// What the server has now, of bytes that are all others than those of before.
+    ///
+    /// A strong validator that is kept stands for the same bytes. A server that lies about that is found out by another
+    /// length, where one was known; otherwise only a digest could tell: nil.
+    func content(old: Data, other: Data, part: Int, isLengthKnown: Bool) -> Data? {
+        let count = byteCount(old: old.count, part: part)
+        guard validator == .kept else { return other.prefix(count) }
+        if count == old.count { return old }
+        return isLengthKnown ? other.prefix(count) : nil
+    }
+
+    private func byteCount(old: Int, part: Int) -> Int {
+        switch length {
+        case .same: old
+        case .shorter: (part + old) / 2
+        case .asThePart: part
+        case .belowThePart: part / 2
+        case .longer: old + old / 2
+        }
+    }
+
+    private func fields(_ validator: Validator) -> HeaderFields {
+        var fields: HeaderFields = ["Date": "Sat, 21 Nov 2026 12:00:00 GMT"]
+        switch (validator, hasDate) {
+        case (.kept, false): fields["ETag"] = "\"v1\""
+        case (.kept, true): fields["Last-Modified"] = "Sat, 21 Nov 2026 10:00:00 GMT"
+        case (.changed, false): fields["ETag"] = "\"v2\""
+        case (.changed, true): fields["Last-Modified"] = "Sat, 21 Nov 2026 11:00:00 GMT"
+        case (.weak, false): fields["ETag"] = "W/\"v1\""
+        case (.weak, true): fields["Last-Modified"] = "Sat, 21 Nov 2026 12:00:00 GMT"
+        case (.dropped, _): break
+        }
+        return fields
+    }
+
+    /// Answers as the server that it has become.
+    func answer(_ exchange: StubExchange, with content: Data) {
+        let version = FileVersion(content, etag: nil, headerFields: newFields)
+        let request = exchange.request.headerFields
+        let field = hasDate ? "Last-Modified" : "ETag"
+        let isOther = honoursIfRange && request["If-Range"].map { $0 != newFields[field] } ?? false
+        guard let ends = request["Range"].flatMap(FileVersion.ends), !isOther, answer != .whole else {
+            return version.send(exchange, 200, version.headerFields, content)
+        }
+        var fields = version.headerFields
+        guard answer == .range, ends.0 < content.count else {
+            fields["Content-Range"] = "bytes */\(content.count)"
+            return version.send(exchange, 416, fields, Data("beyond".utf8))
+        }
+        let range = ends.0..<min(ends.1 ?? .max, content.count - 1) + 1
+        fields["Content-Range"] = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(content.count)"
+        version.send(exchange, 206, fields, content[range])
+    }
+}
+
+/// A server that changes between two runs, or within one: no combination gives a file that is not the server's.
+@Suite(.serialized, .timeLimit(.minutes(4))) struct ServerChangeTests {
+    private let directory: TemporaryDirectory
+    private var target: URL { directory.file("target") }
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    /// What is there when the second run begins, of a file of 9,000 bytes.
+    @Test(arguments: [4_000, 9_000], [true, false])
+    func plainDownloadNeverJoinsTwoVersions(partBytes: Int, isLengthKnown: Bool) async throws {
+        let (old, other) = (FileVersion.seeded(1, byteCount: 9_000), FileVersion.seeded(2, byteCount: 13_500))
+        for change in partBytes == 4_000 && isLengthKnown ? ServerChange.all : ServerChange.most {
+            guard
+                let content = change.content(
+                    old: old, other: other, part: partBytes, isLengthKnown: isLengthKnown)
+            else { continue }
+            let cut = StubServer { exchange in
+                exchange.respond(
+                    ResponseHead(
+                        statusCode: 200, headerFields: change.oldFields, expectedBytes: isLengthKnown ? 9_000 : nil))
+                exchange.send(old.prefix(partBytes))
+                exchange.finish(.cut)
+            }
+            let first = try await Sending(Request.stub("file").saved(to: target), over: cut.transport).result()
+            #expect(first.code == .connectionLost)
+            let part = directory.file(".target.convoy-part").path
+            #expect(FileManager.default.contents(atPath: part)?.count == partBytes, "\(change)")
+            try await expectRight(content, change, isSegmented: false)
+        }
+    }
+
+    /// The part has two ranges, and the next run is one in segments or a plain one.
+    @Test(arguments: [true, false]) func segmentsNeverJoinTwoVersions(isSegmented: Bool) async throws {
+        let (old, other) = (FileVersion.seeded(1, byteCount: 2_200_000), FileVersion.seeded(2, byteCount: 3_300_000))
+        for change in ServerChange.some where change.length != .belowThePart {
+            let cut = StubServer { exchange in
+                let isProbe = exchange.request.headerFields["Range"] == "bytes=0-0"
+                FileVersion(old, etag: nil, headerFields: change.oldFields).answer(
+                    exchange, sending: isProbe ? .max : 900_000, thenFailing: isProbe ? nil : .cut)
+            }
+            let first = cut.manager(1).downloadInSegments(.stub("file"), to: target, segments: 2)
+            do throws(RequestError) {
+                _ = try await first.file()
+                Issue.record("it was not cut")
+            } catch { #expect(error.code == .connectionLost) }
+            #expect(try directory.entries == [".target.convoy-part", ".target.convoy-resume"], "\(change)")
+            let content = change.content(old: old, other: other, part: 2_100_000, isLengthKnown: true)
+            try await expectRight(try #require(content), change, isSegmented: isSegmented)
+        }
+    }
+
+    /// It changes behind the answer that told length and version.
+    @Test func serverThatChangesBetweenTwoSegmentsIsNotJoined() async throws {
+        let (old, other) = (FileVersion.seeded(1, byteCount: 2_200_000), FileVersion.seeded(2, byteCount: 3_300_000))
+        for change in ServerChange.some where [.same, .longer].contains(change.length) {
+            let content = try #require(change.content(old: old, other: other, part: 0, isLengthKnown: true))
+            let asked = Locked(0)
+            let server = StubServer { exchange in
+                let count = asked.withLock { count in
+                    count += 1
+                    return count
+                }
+                // The probe and the first segment.
+                if count <= 2 {
+                    FileVersion(old, etag: nil, headerFields: change.oldFields).answer(exchange)
+                } else {
+                    change.answer(exchange, with: content)
+                }
+            }
+            let download = server.manager(1).downloadInSegments(.stub("file"), to: target, segments: 2)
+            try await expectOutcome(content, change) { () async throws(RequestError) in try await download.file() }
+        }
+    }
+
+    private func expectRight(_ content: Data, _ change: ServerChange, isSegmented: Bool) async throws {
+        let server = StubServer { change.answer($0, with: content) }
+        try await expectOutcome(content, change) { () async throws(RequestError) in
+            let manager = server.manager(1)
+            if isSegmented {
+                return try await manager.downloadInSegments(.stub("file"), to: target, segments: 2).file()
+            }
+            return try await manager.send(Request.stub("file").saved(to: target)).value
+        }
+    }
+
+    /// The file is what the server has; a failure leaves none, and another run makes it good.
+    private func expectOutcome(
+        _ content: Data, _ change: ServerChange, _ run: () async throws(RequestError) -> URL
+    ) async throws {
+        do throws(RequestError) {
+            _ = try await run()
+            #expect(FileManager.default.contents(atPath: target.path) == content, "\(change)")
+            #expect((try? directory.entries) == ["target"], "\(change)")
+        } catch {
+            Issue.record("\(change): \(error)")
+        }
+        for name in try directory.entries { try FileManager.default.removeItem(at: directory.file(name)) }
+    }
+}
