@@ -29,8 +29,11 @@ struct DownloadScene: DemoScene {
                 .dripping(bytesPerSecond: 4_000_000, pieceBytes: 40_000)
         }
         let file = directory.appending(path: "big.bin")
-        let request = Request<Data>.get(server.url("/big")).saved(to: file)
-        let cancelled = await cancelOnItsWay(manager.operation(request), stage, manager, directory)
+        let item = FetchItem(index: 0, url: server.url("/big"), fileName: "big.bin")
+        let request = Request<Data>.get(item.url).saved(to: file)
+        var cancelled = await cancelOnItsWay(manager.operation(request), stage, manager)
+        let finder = PartFinder(directory: directory.path, knowsNames: true, usesSegments: false, started: Date())
+        cancelled.keptBytes = finder.keptBytes(of: item)
         let start = ContinuousClock.now
         let result = await show(manager.operation(request), stage, manager)
         let time = ContinuousClock.now - start
@@ -40,7 +43,7 @@ struct DownloadScene: DemoScene {
     }
 
     private func cancelOnItsWay(
-        _ operation: RequestOperation<URL>, _ stage: DemoStage, _ manager: RequestManager, _ directory: URL
+        _ operation: RequestOperation<URL>, _ stage: DemoStage, _ manager: RequestManager
     ) async -> Cancelled {
         let (ends, end) = AsyncStream.makeStream(of: (ContinuousClock.Instant, RequestError?).self)
         operation.onFinish { result in
@@ -67,8 +70,6 @@ struct DownloadScene: DemoScene {
                 cancelled.error = error
             }
         }
-        let finder = PartFinder(directory: directory.path, knowsNames: true, started: Date())
-        cancelled.keptBytes = finder.keptBytes(of: FetchItem(index: 0, url: directory, fileName: "big.bin"))
         return cancelled
     }
 

@@ -53,14 +53,15 @@ struct FetchRun {
     func makeReporter() -> FetchReporter {
         var summary = FetchSummary(discards: options.discards)
         // The names that servers give are known too late to save a transfer.
-        let isRepeated = ![.skip, .fail].contains(options.existing) && !options.takesProposedNames
+        let isRepeated = ![.skip, .fail, .updateIfChanged].contains(options.existing) && !options.takesProposedNames
         summary.replacesFiles = isRepeated && !options.discards
         let parts =
             options.discards
             ? nil
             : PartFinder(
                 directory: options.directory,
-                knowsNames: !options.takesProposedNames && options.existing != .rename, started: Date())
+                knowsNames: !options.takesProposedNames && options.existing != .rename,
+                usesSegments: options.segments > 1, started: Date())
         return FetchReporter(report: report, summary: summary, parts: parts)
     }
 

@@ -23,17 +23,22 @@ struct KeptParts: Sendable, Equatable {
 
 /// Finds the parts in an output directory: `.NAME.convoy-part`, each with its record `.NAME.convoy-resume`.
 ///
-/// A part without a record cannot be continued, and does not count.
+/// Bytes that the same command would ask for again do not count.
 struct PartFinder: Sendable {
     let directory: String
     /// Whether the names of files are known before they are there; otherwise parts are told by their age.
     let knowsNames: Bool
+    /// Whether the command fetches files in segments.
+    let usesSegments: Bool
     /// When the run began.
     let started: Date
 
-    /// How much is kept of an item; nil when nothing is, or nobody can tell.
+    /// How much is kept of an item; nil when nothing is, or that cannot be told.
     func keptBytes(of item: FetchItem) -> Int64? {
-        knowsNames ? keptBytes(of: PartName(item.fileName))?.bytes : nil
+        guard knowsNames else { return nil }
+        return KeptPart.usableBytes(
+            PartName(item.fileName), in: directory, of: item.url, inSegments: usesSegments,
+            isVerified: item.digest != nil)?.count
     }
 
     /// All parts that were let go of in this run; for names that only the library knows.
@@ -43,25 +48,12 @@ struct PartFinder: Sendable {
         var parts = KeptParts()
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         for name in names.compactMap({ PartName(part: $0) }) {
+            let kept = KeptPart.usableBytes(
+                name, in: directory, of: nil, inSegments: usesSegments, isVerified: false)
             // File systems keep seconds only, some of them two.
-            guard let kept = keptBytes(of: name), kept.recorded > started.addingTimeInterval(-2) else { continue }
-            parts.add(kept.bytes)
+            guard let kept, kept.noted > started.addingTimeInterval(-2) else { continue }
+            parts.add(kept.count)
         }
         return parts
-    }
-
-    private func keptBytes(of name: PartName) -> (bytes: Int64, recorded: Date)? {
-        var (part, record) = (stat(), stat())
-        guard lstat("\(directory)/\(name.part)", &part) == 0, part.st_size > 0,
-            lstat("\(directory)/\(name.record)", &record) == 0
-        else { return nil }
-        #if canImport(Darwin)
-            let seconds = record.st_mtimespec.tv_sec
-        #else
-            let seconds = record.st_mtim.tv_sec
-        #endif
-        // A part that is filled in several places has its full length from the start, and blocks only where bytes are.
-        let bytes = min(Int64(part.st_size), Int64(part.st_blocks) * 512)
-        return (bytes, Date(timeIntervalSince1970: TimeInterval(seconds)))
     }
 }

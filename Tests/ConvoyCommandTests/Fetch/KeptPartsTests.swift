@@ -1,34 +1,78 @@
 import Foundation
 import Testing
 
+@testable import Convoy
 @testable import ConvoyCommand
 
 @Suite struct KeptPartsTests {
     private let directory: TestDirectory
-    private let url = URL(filePath: "/")
+    private let url: URL
 
-    init() throws { directory = try TestDirectory() }
+    init() throws {
+        directory = try TestDirectory()
+        url = try #require(URL(string: "http://127.0.0.1/a"))
+    }
 
     private func write(_ name: String, byteCount: Int) throws {
         try Data(count: byteCount).write(to: directory.url.appending(path: name))
     }
 
-    private func finder(knowsNames: Bool = true, started: Date = Date()) -> PartFinder {
-        PartFinder(directory: directory.url.path, knowsNames: knowsNames, started: started)
+    private func writeRecord(
+        _ name: String, totalBytes: Int64 = 100, change: (inout ResumeRecord) -> Void = { _ in }
+    ) throws {
+        let key = try PreparedRequest(Request<Data>.get(url).core, baseURL: nil).downloadKey
+        var record = ResumeRecord(
+            key: key, validator: .entityTag("\"v1\""), totalBytes: totalBytes, boot: Boot.name)
+        change(&record)
+        try record.data.write(to: directory.url.appending(path: name))
     }
 
-    private func kept(_ name: String) -> Int64? {
-        finder().keptBytes(of: FetchItem(index: 0, url: url, fileName: name))
+    private func finder(
+        knowsNames: Bool = true, usesSegments: Bool = false, started: Date = Date()
+    ) -> PartFinder {
+        PartFinder(directory: directory.url.path, knowsNames: knowsNames, usesSegments: usesSegments, started: started)
+    }
+
+    private func kept(_ name: String, of url: URL? = nil, usesSegments: Bool = false) -> Int64? {
+        finder(usesSegments: usesSegments).keptBytes(of: FetchItem(index: 0, url: url ?? self.url, fileName: name))
     }
 
     @Test func aPartCountsWithItsRecordOnly() throws {
         #expect(kept("a") == nil)
         try write(".a.convoy-part", byteCount: 5)
         #expect(kept("a") == nil)
-        try write(".a.convoy-resume", byteCount: 1)
+        try writeRecord(".a.convoy-resume")
         #expect(kept("a") == 5)
         try write(".b.convoy-part", byteCount: 0)
-        try write(".b.convoy-resume", byteCount: 1)
+        try writeRecord(".b.convoy-resume")
+        #expect(kept("b") == nil)
+        try write(".c.convoy-part", byteCount: 5)
+        try write(".c.convoy-resume", byteCount: 5)
+        #expect(kept("c") == nil)
+    }
+
+    /// What the next run asks for again is not kept.
+    @Test func bytesThatWillBeFetchedAgainDoNotCount() throws {
+        // Filled in two places, with bytes in a third of which the record does not know yet.
+        try write(".a.convoy-part", byteCount: 101)
+        try writeRecord(".a.convoy-resume") { record in
+            (record.ranges, record.syncedRanges) = ([0..<10, 50..<70], [0..<10])
+        }
+        #expect(kept("a", usesSegments: true) == 30)
+        #expect(kept("a") == 10)
+        // After the system has stopped.
+        try writeRecord(".a.convoy-resume") { record in
+            (record.ranges, record.syncedRanges, record.boot) = ([0..<10, 50..<70], [0..<10], "another")
+        }
+        #expect(kept("a", usesSegments: true) == 10)
+        try write(".b.convoy-part", byteCount: 50)
+        try writeRecord(".b.convoy-resume") { ($0.syncedBytes, $0.boot) = (20, "another") }
+        #expect(kept("b") == 20)
+        // Of another URL, of mirrors, longer than the whole.
+        #expect(kept("b", of: URL(string: "http://127.0.0.1/b")) == nil)
+        try writeRecord(".b.convoy-resume") { $0.needsDigest = true }
+        #expect(kept("b") == nil)
+        try writeRecord(".b.convoy-resume", totalBytes: 49)
         #expect(kept("b") == nil)
     }
 
@@ -36,7 +80,7 @@ import Testing
         let name = String(repeating: "n", count: 220)
         let stem = "." + String(repeating: "n", count: 160) + "~bc0edcf21a9e4b8b"
         try write(stem + ".convoy-part", byteCount: 7)
-        try write(stem + ".convoy-resume", byteCount: 1)
+        try writeRecord(stem + ".convoy-resume")
         #expect(kept(name) == 7)
         #expect(kept(String(repeating: "m", count: 220)) == nil)
     }
@@ -44,7 +88,7 @@ import Testing
     @Test func whereNamesAreNotKnownThoseOfThisRunCount() throws {
         for name in ["one", "two"] {
             try write(".\(name).convoy-part", byteCount: 3)
-            try write(".\(name).convoy-resume", byteCount: 1)
+            try writeRecord(".\(name).convoy-resume")
         }
         try write(".three.convoy-part", byteCount: 3)
         #expect(finder(knowsNames: false).allOfThisRun() == KeptParts(count: 2, bytes: 6))
