@@ -1,3 +1,4 @@
+import ConvoyTesting
 import Foundation
 import Testing
 
@@ -126,4 +127,43 @@ import Testing
         for _ in 0..<4 { _ = shortage.noteEnd(slots: 5) }
         #expect(shortage.limit == nil)
     }
+
+    #if os(Linux)
+        /// Files and bodies in memory; the server has descriptors of its own.
+        @Test(arguments: [20, 28, 60])
+        func everyFileComesWithFewDescriptors(free: Int) async throws {
+            let server = try TestServer()
+            server.respond { .status(200, body: String(repeating: $0.path, count: 5_000)) }
+            let directory = try TemporaryDirectory()
+            await #expect(processExitsWith: .success) {
+                [free, base = server.url("/").absoluteString as String, directory = directory.url.path as String] in
+                endProcessIfStuck()
+                var configuration = RequestManager.Configuration(
+                    maxConcurrentOperationCount: 64, maxConcurrentPerHost: 64)
+                configuration.retries = .none
+                // Before the first request, which decides how many connections are kept.
+                let openCount = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+                var limit = rlimit(rlim_cur: UInt(openCount + free), rlim_max: UInt(openCount + free))
+                #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+                let manager = RequestManager(configuration: configuration)
+                _ = try await manager.send(Request<Data>.get(base + "first"))
+                let files = manager.batch(
+                    (0..<100).map {
+                        Request<Data>.get(base + "\($0)").saved(to: URL(filePath: directory + "/\($0)"))
+                    })
+                let bodies = manager.batch((0..<100).map { Request<Data>.get(base + "\($0)") })
+                let (fileResults, bodyResults) = (await files.results, await bodies.results)
+                for result in fileResults {
+                    let file = try result.get().value
+                    #expect(
+                        try Data(contentsOf: file)
+                            == Data(String(repeating: "/" + file.lastPathComponent, count: 5_000).utf8))
+                }
+                for (index, result) in bodyResults.enumerated() {
+                    #expect(try result.get().value == Data(String(repeating: "/\(index)", count: 5_000).utf8))
+                }
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path).count == 100)
+        }
+    #endif
 }

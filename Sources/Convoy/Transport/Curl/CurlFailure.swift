@@ -110,7 +110,9 @@
         func error(of code: CURLcode, _ handle: CurlHandle) -> RequestError {
             let wasSent = timesSent > 0 || (!handle.asksBeforeSending && handle.hasConnected)
             let system = Int32(clamping: handle.long(CurlInfo.osErrno))
-            if !wasSent, !hasHead, let shortage = RequestError.shortage(system) { return shortage }
+            // Without a number no connection was tried: there was no socket. By now others may have given theirs back.
+            let problem = code == 7 && system == 0 ? EMFILE : system
+            if !wasSent, !hasHead, let shortage = RequestError.shortage(problem) { return shortage }
             let failure = CurlFailure(
                 code: code, stage: hasHead ? .receiving : wasSent ? .waiting : .connecting, isHTTPS: request.isHTTPS,
                 goesThroughProxy: handle.goesThroughProxy, isTimeOver: isTimeOver,
