@@ -94,7 +94,6 @@
         @Test(arguments: [
             FaultVariant("NUL in a value", reply("X-A: a\0b\r\n")),
             FaultVariant("NUL in a name", reply("X\0A: b\r\n")),
-            FaultVariant("NUL in a line of its own", reply("\0\r\n")),
             FaultVariant("no colon", reply("X-A b\r\n")),
             FaultVariant("space in the name", reply("X A: b\r\n")),
             FaultVariant("space behind the name", reply("X-A : b\r\n")),
@@ -104,6 +103,13 @@
         ])
         func malformedFieldIsABadResponse(variant: FaultVariant) async throws {
             try await Fault.expect(.badResponse, of: variant.reply, status: nil)
+        }
+
+        /// Row 43.
+        ///
+        /// libcurl 7.88 ends such a transfer as it ends one whose header is cut.
+        @Test func lineThatBeginsWithNULIsAnError() async throws {
+            try await Fault.expect(.badResponse, .connectionLost, of: Self.reply("\0\r\n"), status: nil)
         }
 
         /// Row 43.
@@ -147,6 +153,28 @@
             }
         }
 
+        /// Row 45.
+        ///
+        /// libcurl before 8.10 would from then on send several requests at once on a connection of HTTP/1.1.
+        @Test func answerThatCallsItselfHTTP2MakesNoConnectionShared() async throws {
+            let (server, gate) = (try TestServer(), Gate())
+            defer { server.shutDown() }
+            server.respond { request in
+                switch request.path {
+                case "/lie": .raw("HTTP/2 200 OK\r\nContent-Length: 2\r\n\r\nok", closes: false)
+                case "/slow": Reply.status(200, body: "slow").stalling(until: gate)
+                default: .status(200, body: "quick")
+                }
+            }
+            let transport = try CurlTransport.alone()
+            #expect(try await Sending(server.get("/lie"), transport).error().code == .badResponse)
+            let slow = Sending(server.get("/slow"), transport)
+            try await gate.reached()
+            #expect(try await Sending(server.get("/quick"), transport).response().value == Data("quick".utf8))
+            gate.open()
+            #expect(try await slow.response().value == Data("slow".utf8))
+        }
+
         /// Row 44.
         @Test(arguments: [
             FaultVariant("bare LF", raw: "HTTP/1.1 200 OK\nX-A: b\nContent-Length: 5\n\nhello"),
@@ -177,6 +205,7 @@
             FaultVariant("SSH", raw: "SSH-2.0-OpenSSH_9.2\r\n"),
             FaultVariant("TLS alert", .raw(Data([0x15, 3, 1, 0, 2, 2, 0x46]))),
             FaultVariant("ICY", raw: "ICY 200 OK" + rest),
+            FaultVariant("HTTP/2 without TLS", raw: "HTTP/2 200 OK" + rest),
             FaultVariant("HTTP/3.0", raw: "HTTP/3.0 200 OK" + rest),
             FaultVariant("HTTP/1.1x", raw: "HTTP/1.1x 200 OK" + rest),
             FaultVariant("HTTP/11", raw: "HTTP/11 200 OK" + rest),

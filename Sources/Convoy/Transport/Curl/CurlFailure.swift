@@ -138,6 +138,12 @@
         }
     }
 
+    extension RequestError {
+        /// A header that the connection's end cuts: a success, for some versions of libcurl.
+        static let headerCut = RequestError(
+            .connectionLost, "the connection was closed in the middle of the header")
+    }
+
     /// What libcurl reported, for those who know its codes.
     public struct CurlError: Error, Sendable, Hashable {
         /// A CURLcode.

@@ -155,15 +155,14 @@
             convoy_set_long(easy, CurlOption.pathAsIs, 1)
             // Decoded by us: libcurl takes a coding that is cut short for a complete one.
             convoy_set_long(easy, CurlOption.contentDecoding, 0)
+            if !CurlLibrary.keepsSessions { convoy_set_long(easy, CurlOption.keepSessions, 0) }
             // A field of that name in a request replaces it.
             convoy_set_string(easy, CurlOption.userAgent, Self.userAgent)
         }
 
         /// What the options ask; each is done, or refused by its name.
         private func setUp(_ options: ConnectionOptions) throws(RequestError) {
-            // CURL_HTTP_VERSION_2TLS or _1_1; CURL_SSLVERSION_TLSv1_2.
-            let version = options.httpVersion == .automatic ? 4 : 2
-            try check("httpVersion", convoy_set_long(easy, CurlOption.httpVersion, version))
+            // CURL_SSLVERSION_TLSv1_2.
             try check("trust", convoy_set_long(easy, CurlOption.sslVersion, 6))
             let timeout = options.connectTimeout.wholeMilliseconds
             try check("connectTimeout", convoy_set_long(easy, CurlOption.connectTimeoutMilliseconds, timeout))
@@ -226,10 +225,14 @@
             self.transfer = transfer
             errorText.pointee = 0
             convoy_set_long(easy, CurlOption.forbidReuse, asksBeforeSending ? 0 : 1)
+            // CURL_HTTP_VERSION_2TLS or _1_1. Not the first without TLS, where it means the same: once an answer calls itself
+            // HTTP/2, older versions would send several such requests at once on a connection that carries one.
+            let version = request.isHTTPS && options.httpVersion == .automatic ? 4 : 2
             stopWatchingEnd()
             // Puts method, body and "no body" back to a plain GET.
             var codes = [
                 convoy_set_string(easy, CurlOption.url, request.url.absoluteString),
+                convoy_set_long(easy, CurlOption.httpVersion, version),
                 convoy_set_long(easy, CurlOption.httpGet, 1),
             ]
             if request.method == .head {

@@ -18,6 +18,7 @@
         private let maximumBytes: Int64
         private let maximumFieldCount: Int
         private let method: HTTPMethod
+        private let versions: [String]
         private var statusLine: (version: String, code: Int)?
         private var fields = HeaderFields()
         private var last: (name: String, value: String)?
@@ -41,11 +42,15 @@
             case connection
         }
 
-        /// - Parameter method: of the request, which says whether there can be a body.
-        init(maximumBytes: Int64, maximumFieldCount: Int, method: HTTPMethod = .get) {
+        /// - Parameters:
+        ///   - method: of the request, which says whether there can be a body.
+        ///   - mayBeHTTP2: whether a later version than 1.1 may be spoken. Where it may not, an answer that names one is none:
+        ///     its connection would pass for one that carries many requests, which is not looked at before the next.
+        init(maximumBytes: Int64, maximumFieldCount: Int, method: HTTPMethod = .get, mayBeHTTP2: Bool = true) {
             self.maximumBytes = maximumBytes
             self.maximumFieldCount = maximumFieldCount
             self.method = method
+            versions = mayBeHTTP2 ? Self.versions : Self.firstVersions
         }
 
         /// Takes a line, its end included.
@@ -56,9 +61,7 @@
             guard byteCount <= maximumBytes else {
                 throw Defect(reason: "the header has more than \(maximumBytes) bytes")
             }
-            // Older versions of libcurl end a line at its NUL.
-            guard !line.isEmpty else { throw Defect(reason: "a header line contains NUL") }
-            // From some newer ones, when the connection ends there.
+            // From some versions of libcurl, when the connection ends there.
             guard line.last == 0x0a else {
                 throw Defect(reason: "the connection was closed in the middle of the header", isCut: true)
             }
@@ -67,7 +70,7 @@
             // Trailers are counted and otherwise dropped (RFC 9110, section 6.5.1).
             if isComplete { return nil }
             guard let statusLine else {
-                self.statusLine = try Self.statusLine(bytes)
+                self.statusLine = try readStatusLine(bytes)
                 return nil
             }
             guard !bytes.isEmpty else {
@@ -165,19 +168,20 @@
             return value
         }
 
-        private static let versions = ["HTTP/1.1", "HTTP/2", "HTTP/1.0", "HTTP/2.0", "HTTP/3"]
+        private static let firstVersions = ["HTTP/1.1", "HTTP/1.0"]
+        private static let versions = firstVersions + ["HTTP/2", "HTTP/2.0", "HTTP/3"]
 
         /// `HTTP/1.1 200 OK`, where the reason may be missing.
         ///
         /// Several blanks are one (RFC 9112, section 4). The letters may be small ones, as for browsers; but libcurl takes
         /// such a line for the status 200, so that it waits for a body where there is none.
-        private static func statusLine(
+        private func readStatusLine(
             _ line: Slice<UnsafeRawBufferPointer>
         ) throws(Defect) -> (version: String, code: Int) {
             guard let blank = line.firstIndex(of: 0x20), blank - line.startIndex <= 8 else {
                 throw Defect(reason: "the answer is not HTTP")
             }
-            let given = text(line[..<blank])
+            let given = Self.text(line[..<blank])
             guard let version = versions.first(where: { $0.equalsIgnoringCase(given) }) else {
                 throw Defect(reason: "the answer is not HTTP")
             }

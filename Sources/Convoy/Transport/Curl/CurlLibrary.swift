@@ -36,11 +36,21 @@
             return String(validatingCString: name)?.contains("GnuTLS") == true
         }()
 
+        // What some versions get wrong, and is gone round: see LibcurlVersions in the documentation, which has the others too.
+
         /// Whether an easy handle may serve one request after the other.
         ///
         /// From 7.84.0 until 8.1.1 a handle keeps a pointer to the last header line of its last answer, which is freed by
-        /// then; an answer that begins with a folded line is appended there (``LibcurlVersions``, row 1).
+        /// then; an answer that begins with a folded line is appended there.
         static let reusesHandles = !(0x07_54_00..<0x08_01_01).contains(version)
+
+        /// Whether TLS sessions are kept: before 7.77.0 they can belong to a transfer that is gone (CVE-2021-22901), or to a
+        /// proxy instead of the server (CVE-2021-22890).
+        static let keepsSessions = version >= 0x07_4d_00
+
+        /// How long the name of a host may be, in bytes, as in RFC 1035; until 8.4.0 a longer one is written past its buffer
+        /// on the way to a SOCKS proxy (CVE-2023-38545).
+        static let maximumHostBytes = 255
 
         /// What libcurl says of a code, for people; never to decide by.
         static func message(of code: CURLcode) -> String {
@@ -84,6 +94,7 @@
         static let httpVersion: Int32 = 84
         static let sslKey: Int32 = 10_087
         static let caPath: Int32 = 10_097
+        static let keepSessions: Int32 = 150
         static let bufferSize: Int32 = 98
         static let noSignal: Int32 = 99
         static let noProgress: Int32 = 43

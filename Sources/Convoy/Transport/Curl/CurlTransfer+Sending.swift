@@ -18,6 +18,18 @@
         /// Whether a part of the body has not been taken yet.
         var hasMoreToSend: Bool { bodyLength.map { sentBytes < $0 } ?? (sendsBody && !hasSentAll) }
 
+        func makeSource() -> (any UploadSource)? {
+            switch request.body {
+            case nil: nil
+            case .data(let data): DataSource(data)
+            case .some(let body):
+                ReadSource(body) { [weak self] in
+                    guard let self else { return }
+                    engine.look(at: self) { $0.isBodyReady = true }
+                }
+            }
+        }
+
         func giveBody(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
             guard let source else { return 0 }
             guard !wishes.withLock({ $0.isSuspended }) else {

@@ -106,10 +106,14 @@
             self.client = client
             self.engine = engine
             let (limits, method) = ((options.maximumHeaderBytes, options.maximumHeaderFieldCount), request.method)
-            makeParser = { CurlHeaderParser(maximumBytes: limits.0, maximumFieldCount: limits.1, method: method) }
+            let mayBeHTTP2 = request.isHTTPS && options.httpVersion == .automatic
+            makeParser = {
+                CurlHeaderParser(
+                    maximumBytes: limits.0, maximumFieldCount: limits.1, method: method, mayBeHTTP2: mayBeHTTP2)
+            }
             acceptsMissingCloseNotify = options.acceptsMissingCloseNotify
             parser = makeParser()
-            isShareable = request.isHTTPS && options.httpVersion == .automatic
+            isShareable = mayBeHTTP2
             engine.countTask(1)
         }
 
@@ -155,8 +159,7 @@
         private func send(in loop: CurlLoop) {
             guard let handle = loop.takeHandle() else { return refuse() }
             self.handle = handle
-            lastActivity = loop.now
-            (place, isPaused) = (ConnectionPlace(), false)
+            (place, isPaused, lastActivity) = (ConnectionPlace(), false, loop.now)
             if !handle.prepare(for: self) || !loop.add(self, handle) {
                 finish(RequestError(.transportFailed, "nothing was sent: libcurl did not take the request"))
             }
@@ -175,18 +178,6 @@
 
         /// What is left of the time for the transfer; nil for no end.
         var timeLeft: Duration? { request.transferTimeout.map { $0 - (ContinuousClock.now - sendingBegan) } }
-
-        private func makeSource() -> (any UploadSource)? {
-            switch request.body {
-            case nil: nil
-            case .data(let data): DataSource(data)
-            case .some(let body):
-                ReadSource(body) { [weak self] in
-                    guard let self else { return }
-                    engine.look(at: self) { $0.isBodyReady = true }
-                }
-            }
-        }
 
         /// The turn after one in which decoding had its share.
         func takeNextShare() {
@@ -233,10 +224,7 @@
             var error = failure
             if error == nil { error = unannouncedEnd(code, handle) }
             if error == nil, code != 0, !isAcceptedEnd(code, handle) { error = self.error(of: code, handle) }
-            // Some versions call a header that the connection's end cuts a success.
-            if error == nil, !hasHead {
-                error = RequestError(.connectionLost, "the connection was closed in the middle of the header")
-            }
+            if error == nil, !hasHead { error = .headerCut }
             leaveLoop()
             phase = .ended
             flush()

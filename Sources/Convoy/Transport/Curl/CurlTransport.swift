@@ -58,7 +58,8 @@
         /// Makes a task.
         ///
         /// - Throws: `.transportFailed` when the system's libcurl is too old, or in a forked process; `.invalidRequest` for a
-        ///   `Proxy-Authorization` field, which an origin could get to see.
+        ///   `Proxy-Authorization` field, which an origin could get to see, and for the name of a host that is longer than
+        ///   names can be.
         public func makeTask(
             for request: PreparedRequest, client: any TransportClient
         ) throws(RequestError) -> URLSessionTask {
@@ -69,6 +70,11 @@
                     "nothing was sent: a Proxy-Authorization field could be seen by the server; give user name and "
                         + "password with the proxy's address, for example in the environment"
                 )
+            }
+            guard request.url.host()?.utf8.count ?? 0 <= CurlLibrary.maximumHostBytes else {
+                throw RequestError(
+                    .invalidRequest,
+                    "nothing was sent: the name of the host has more than \(CurlLibrary.maximumHostBytes) bytes")
             }
             let engine = engines.engine(for: request)
             guard !engine.isOfAnotherProcess else {

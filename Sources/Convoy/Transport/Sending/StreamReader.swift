@@ -66,13 +66,16 @@ final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader wher
             do {
                 // Not again after the end, whatever the iterator would do then.
                 while !isAtEnd {
-                    // One that gives nothing for ever would not notice.
-                    try Task.checkCancellation()
+                    // Asked in a cancelled task too: only so does a stream tell its source that nobody reads on.
                     guard let chunk = try await iterator.next() else {
                         isAtEnd = true
                         break
                     }
-                    guard !chunk.isEmpty else { continue }
+                    guard !chunk.isEmpty else {
+                        // One that gives nothing for ever would not notice.
+                        try Task.checkCancellation()
+                        continue
+                    }
                     if let defect = length.add(chunk.count) { return .failure(defect) }
                     // The last bytes wait for the end: the server must not take a part for the whole.
                     guard length.isComplete else { return .success(chunk) }

@@ -1,0 +1,130 @@
+// Thousands of answers that are broken at random.
+#if canImport(CLibcurl)
+    import ConvoyTesting
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    /// In a process of its own, which a fault of libcurl's would end.
+    ///
+    /// `CONVOY_MUTATIONS` is how many there are, 1,200 by default.
+    @Suite struct MutatedReplyTests {
+        static let count = ProcessInfo.processInfo.environment["CONVOY_MUTATIONS"].flatMap { Int($0) } ?? 1_200
+        private static let share = 400
+
+        /// Over kept connections, with redirects and retries, 8 and 16 at a time: each ends once, and what passes for an
+        /// answer does so with libcurl too, with the same body.
+        @Test func brokenAnswersEndOnceAndNoneIsTakenThatCurlRefuses() async {
+            await #expect(processExitsWith: .success) {
+                let count = MutatedReplyTests.count
+                endProcessIfStuck(after: 60 + count / 20)
+                let server = try TestServer(recording: .none)
+                let visits = Locked<[Int: Int]>([:])
+                server.respond { request in
+                    guard let place = MutatedReply(path: request.path) else { return .status(404) }
+                    if !place.isBare, place.needsARetry {
+                        let visit = visits.withLock { visits in
+                            visits[place.index, default: 0] += 1
+                            return visits[place.index] ?? 0
+                        }
+                        if visit == 1 { return Reply(steps: [.close]) }
+                    }
+                    return place.reply
+                }
+                let transport = try CurlTransport.alone()
+                var (taken, redirected, repeated) = (0, 0, 0)
+                for start in stride(from: 0, to: count, by: MutatedReplyTests.share) {
+                    let limit = (start / MutatedReplyTests.share).isMultiple(of: 2) ? 8 : 16
+                    let range = start..<min(start + MutatedReplyTests.share, count)
+                    let results = await MutatedReplyTests.send(range, limit, to: server, over: transport)
+                    for (_, result) in results {
+                        guard case .success(let response) = result else { continue }
+                        taken += 1
+                        redirected += response.redirects
+                        repeated += response.attempts.count - 1 - response.redirects
+                        MutatedReplyTests.compare(response, server)
+                    }
+                }
+                print("\(count) mutated: \(taken) taken, \(redirected) after a redirect, \(repeated) after a retry")
+                #expect(taken > count / 10)
+                server.shutDown()
+            }
+        }
+
+        private static func send(
+            _ indices: Range<Int>, _ limit: Int, to server: TestServer, over transport: CurlTransport
+        ) async -> [(Int, RequestOperation<Data>.Result)] {
+            let retries = RetryPolicy(maximumRetries: 2, baseDelay: .milliseconds(1), maximumDelay: .milliseconds(2))
+            var configuration = RequestManager.Configuration(
+                maxConcurrentOperationCount: limit, maxConcurrentPerHost: limit, transport: .custom(transport))
+            configuration.retries = retries
+            // A Location can be broken so that it names another host.
+            configuration.redirects = RedirectPolicy { hop in
+                hop.to.url.host() == hop.from.url.host() && hop.to.url.port == hop.from.url.port ? .follow : .refuse
+            }
+            let manager = RequestManager(configuration: configuration)
+            let outcomes = EventLog<(Int, RequestOperation<Data>.Result)>()
+            for index in indices {
+                let request = server.get(MutatedReply(index: index).path).idleTimeout(.milliseconds(250))
+                manager.enqueue(index.isMultiple(of: 3) ? request : request.accepting(.any)) {
+                    outcomes.record((index, $0))
+                }
+            }
+            await outcomes.wait(count: indices.count, within: .seconds(100))
+            await manager.drain()
+            #expect(outcomes.events.map(\.0).sorted() == Array(indices))
+            return outcomes.events
+        }
+
+        /// The last answer, asked for by libcurl alone.
+        private static func compare(_ response: Response<Data>, _ server: TestServer) {
+            // A Location can be broken so that it leads to a 404.
+            guard var place = response.head.url.flatMap({ MutatedReply(path: $0.path) }) else { return }
+            place.isBare = true
+            let bare = BareCurl.get(server.url(place.path))
+            let taken = "\(response.statusCode), \(response.value.count) bytes, attempt \(response.attempts.count)"
+            #expect(bare.code == 0, "\(place.path): \(taken), libcurl says \(bare.code): \(place.shown)")
+            guard response.headerFields["Content-Encoding"] == nil, bare.code == 0 else { return }
+            #expect(response.value == bare.body, "\(place.path) has another body: \(place.shown)")
+        }
+    }
+
+    extension Response {
+        fileprivate var redirects: Int { attempts.count { [301, 302, 303, 307, 308].contains($0.statusCode) } }
+    }
+
+    /// The answer at one place: a function of what its path says.
+    private struct MutatedReply {
+        var index: Int
+        var hop = 0
+        /// Asked for by libcurl without Convoy.
+        var isBare = false
+
+        init(index: Int) { self.index = index }
+
+        init?(path: String) {
+            let parts = path.split(separator: "/")
+            guard parts.count == 3, let index = Int(parts[1]), let hop = Int(parts[2]) else { return nil }
+            (self.index, self.hop, isBare) = (index, hop, parts[0] == "bare")
+        }
+
+        var path: String { "/\(isBare ? "bare" : "sent")/\(index)/\(hop)" }
+
+        /// One in five gets no answer the first time.
+        var needsARetry: Bool { index % 5 == 4 && hop == 0 }
+
+        private var mutation: (bytes: Data, closes: Bool) {
+            let seed = UInt64(index) &* 1_000_003 &+ UInt64(hop)
+            var mutator = ReplyMutator(seed: seed, redirectingTo: "/sent/\(index)/\(hop + 1)")
+            return mutator.makeReply()
+        }
+
+        var reply: Reply {
+            let (bytes, closes) = mutation
+            return .raw(bytes, closes: closes)
+        }
+
+        var shown: String { String(decoding: mutation.bytes.prefix(400), as: UTF8.self).debugDescription }
+    }
+#endif
