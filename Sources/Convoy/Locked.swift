@@ -6,6 +6,9 @@ import Foundation
 /// Every use is a leaf: the closure decides and returns what is to be done; the caller does it after the lock has
 /// been given back. No callback, KVO pair, task call or second lock ever runs inside ``withLock(_:)``.
 ///
+/// What leaves the closure is `Sendable`: an object whose members belong to the lock is not, and so it cannot be looked at
+/// after the lock has been given back.
+///
 /// `NSLock` and not `Synchronization.Mutex`: the thread sanitizer sees the former and reports false races on the latter.
 ///
 /// - Complexity: O(1), plus what the closure does.
@@ -18,7 +21,9 @@ final class Locked<State>: @unchecked Sendable {
         self.state = state
     }
 
-    func withLock<Result, Failure: Error>(_ body: (inout State) throws(Failure) -> Result) throws(Failure) -> Result {
+    func withLock<Result: Sendable, Failure: Error>(
+        _ body: (inout State) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
         lock.lock()
         defer { lock.unlock() }
         return try body(&state)

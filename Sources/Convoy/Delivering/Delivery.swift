@@ -7,6 +7,8 @@ enum CallbackPlace: Sendable {
     case here
     /// On the operation's lane.
     case lane
+    /// Behind what was added before it and runs on the operation's lane; at once when all that has returned.
+    case inTurn
     /// Where the caller asked for.
     case elsewhere(Delivery)
 

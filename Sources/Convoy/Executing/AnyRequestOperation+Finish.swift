@@ -76,6 +76,7 @@ extension AnyRequestOperation {
         }
         deliver()
         let (scheduler, recipe, watch, requests) = state.withLock { state in
+            state.hasNotifiedEnd = true
             state.finalTags = state.recipe?.core?.tags ?? []
             state.finalLink = state.recipe?.link
             defer { state.recipe = nil }
@@ -88,14 +89,15 @@ extension AnyRequestOperation {
 
     /// Adds somebody who wants the outcome; at once when there is one.
     func whenFinished(_ handler: FinishHandler) {
-        let outcome: AnyOutcome? = state.withLock { state in
-            guard let outcome = state.outcome, state.isDelivering else {
+        let given: (outcome: AnyOutcome, place: CallbackPlace)? = state.withLock { state in
+            // Behind those who are just being sent off.
+            guard let outcome = state.outcome, state.isDelivering, !state.isSendingOff else {
                 state.handlers.append(handler)
                 return nil
             }
-            return outcome
+            return (outcome, state.takeTurn(handler))
         }
-        if let outcome { run(handler, with: outcome, counts: false) }
+        if let given { run(handler, at: given.place, with: given.outcome, counts: false) }
     }
 
     /// Calls back when the operation has an outcome and every handler added before has returned; at once if so already.
@@ -107,50 +109,90 @@ extension AnyRequestOperation {
         if isSettled { hook() }
     }
 
-    /// Sends the handlers off.
+    /// Sends the handlers off, in order; once.
     ///
     /// Called with the claim of an abandoned operation, else when it has finished.
     private func deliver() {
-        let (handlers, outcome, isFirst): ([FinishHandler], AnyOutcome?, Bool) = state.withLock { state in
-            let isFirst = !state.isDelivering
-            state.isDelivering = true
-            state.runningHandlers += state.handlers.count + (isFirst ? 1 : 0)
-            defer { state.handlers = [] }
-            return (state.handlers, state.outcome, isFirst)
+        let given: (outcome: AnyOutcome, handlers: [SentHandler])? = state.withLock { state in
+            guard !state.isDelivering, let outcome = state.outcome else { return nil }
+            (state.isDelivering, state.isSendingOff) = (true, true)
+            // It counts for one itself, so that nothing settles before all have been sent off.
+            state.runningHandlers += 1
+            return (outcome, state.takeHandlers())
         }
-        guard let outcome else { return }
-        if isFirst { emit(.finished(outcome.error)) }
-        for handler in handlers { run(handler, with: outcome, counts: true) }
-        // The first delivery counts for one itself, so that nothing settles before all have been sent off.
-        if isFirst { handlerReturned() }
+        guard let given else { return }
+        emit(.finished(given.outcome.error))
+        var handlers = given.handlers
+        while true {
+            for (handler, place) in handlers { run(handler, at: place, with: given.outcome, counts: true) }
+            let (more, settled) = state.withLock { state -> ([SentHandler]?, OperationState.Settled?) in
+                // Added meanwhile: they come behind the others.
+                if !state.handlers.isEmpty { return (state.takeHandlers(), nil) }
+                state.isSendingOff = false
+                return (nil, state.handlerReturned())
+            }
+            guard let more else { return settle(settled) }
+            handlers = more
+        }
     }
 
-    private func run(_ handler: FinishHandler, with outcome: AnyOutcome, counts: Bool) {
-        run(at: handler.place) {
+    private func run(_ handler: FinishHandler, at place: CallbackPlace, with outcome: AnyOutcome, counts: Bool) {
+        run(at: place) {
             handler.run(outcome)
-            if counts { self.handlerReturned() }
+            self.handlerReturned(from: place, counts: counts)
         }
     }
 
     /// Runs something of the user's where he wants it, with no lock held.
     func run(at place: CallbackPlace, _ work: @escaping @Sendable () -> Void) {
         switch place {
-        case .here: work()
+        case .here, .inTurn: work()
         case .lane: onLane(work)
         case .elsewhere(let delivery): delivery.run(work)
         }
     }
 
-    private func handlerReturned() {
-        let settled: (hooks: [@Sendable () -> Void], scheduler: Scheduler?)? = state.withLock { state in
-            state.runningHandlers -= 1
-            guard state.runningHandlers == 0, !state.isSettled else { return nil }
-            state.isSettled = true
-            defer { state.settledHooks = [] }
-            return (state.settledHooks, state.scheduler)
-        }
+    private func handlerReturned(from place: CallbackPlace, counts: Bool) {
+        settle(
+            state.withLock { state in
+                if place.isLane { state.turnCount -= 1 }
+                return counts ? state.handlerReturned() : nil
+            })
+    }
+
+    private func settle(_ settled: OperationState.Settled?) {
         guard let settled else { return }
         for hook in settled.hooks { hook() }
         settled.scheduler?.settled(self)
+    }
+}
+
+/// A handler, and where it runs.
+private typealias SentHandler = (FinishHandler, place: CallbackPlace)
+
+extension OperationState {
+    /// What is to be done when the last handler has returned.
+    fileprivate typealias Settled = (hooks: [@Sendable () -> Void], scheduler: Scheduler?)
+
+    fileprivate mutating func takeHandlers() -> [SentHandler] {
+        runningHandlers += handlers.count
+        defer { handlers = [] }
+        return handlers.map { ($0, takeTurn($0)) }
+    }
+
+    fileprivate mutating func handlerReturned() -> Settled? {
+        runningHandlers -= 1
+        guard runningHandlers == 0, !isSettled else { return nil }
+        isSettled = true
+        defer { settledHooks = [] }
+        return (settledHooks, scheduler)
+    }
+
+    /// Where a handler that is sent off now runs: one that only takes its turn needs the lane for others before it alone.
+    fileprivate mutating func takeTurn(_ handler: FinishHandler) -> CallbackPlace {
+        var place = handler.place
+        if case .inTurn = place { place = turnCount > 0 ? .lane : .here }
+        if place.isLane { turnCount += 1 }
+        return place
     }
 }

@@ -225,10 +225,17 @@ extension AnyRequestOperation {
         }
     }
 
-    /// It is the turn of the attempt that waited; without effect when none did.
-    func goOn() {
-        let (attempt, usesDisk) = state.withLock { ($0.machine.beginWaitingAttempt(), $0.usesDisk) }
-        guard let attempt else { return }
+    /// It has a slot, or needs none: the attempt that waited, or was suspended, goes on; without effect when none was.
+    ///
+    /// - Parameter suspensions: how often it had been suspended when it got its slot; one that was suspended again since may
+    ///   have given it back. Nil for one that needs no slot.
+    func goOn(after suspensions: UInt32? = nil) {
+        let (attempt, usesDisk, isPaused) = state.withLock { state in
+            if !state.isSuspended, suspensions ?? state.suspensions == state.suspensions { state.awaitsSlot = false }
+            let attempt = state.machine.beginWaitingAttempt() ?? state.takeResting()
+            return (attempt, state.usesDisk, state.transfer?.isRunning == false)
+        }
+        guard let attempt else { return isPaused ? adjustTask() : () }
         // This may be a transport's thread, on which not every transport can make a task.
         if usesDisk || asksInterceptors || !context.transport.isReentrant {
             onLane { self.launch(attempt) }

@@ -8,10 +8,12 @@ import Foundation
 extension AnyRequestOperation {
     /// Suspends this operation: a queued one is passed over by its manager, a running one moves no more bytes.
     ///
-    /// A running one keeps its slot. Where the transport cannot pause a transfer (URLSession on Linux starts it over
-    /// by itself and lets its timeout run) the attempt is ended and ``resume()`` begins another: its body starts afresh.
-    /// So it is with a download that can be continued, whatever the transport: no connection is kept for it meanwhile, and
-    /// it goes on where it was, also after hours.
+    /// A running one leaves its slot to others, and after ``resume()`` goes on when it has one again, before those of its
+    /// priority that have not begun. (In a queue of yours with a limit of its own it keeps its place there, as Foundation
+    /// takes none back.) Where the transport cannot pause a transfer (URLSession on Linux starts it over by itself and lets
+    /// its timeout run) the attempt is ended and ``resume()`` begins another: its body starts afresh. So it is with a
+    /// download that can be continued, whatever the transport: no connection is kept for it meanwhile, and it goes on where
+    /// it was, also after hours.
     /// Suspending twice, or after the end, has no effect.
     ///
     /// - Thread: any.
@@ -27,6 +29,8 @@ extension AnyRequestOperation {
     /// Whether ``suspend()`` was called and ``resume()`` was not.
     public final var isSuspended: Bool { state.withLock { $0.isSuspended } }
 
+    var suspension: OperationState.Suspension { state.withLock { $0.suspension } }
+
     private func setSuspended(_ isSuspended: Bool) {
         enum Effect {
             case end(Transfer)
@@ -37,6 +41,7 @@ extension AnyRequestOperation {
         let (changed, effect, scheduler): (Bool, Effect, Scheduler?) = state.withLock { state in
             guard state.isSuspended != isSuspended, state.outcome == nil else { return (false, .adjust, nil) }
             state.isSuspended = isSuspended
+            if isSuspended { state.suspensions &+= 1 }
             var effect = Effect.adjust
             let pausesInPlace = context.transport.pausesInPlace && state.course?.download?.keepsPart != true
             if isSuspended, !pausesInPlace, let transfer = state.transfer, state.machine.nextAttempt() != nil {
@@ -49,9 +54,7 @@ extension AnyRequestOperation {
                 // The next attempt is not launched before this one has written its last.
                 state.isLaunching = true
                 effect = .end(transfer)
-            } else if !isSuspended, state.transfer == nil, let attempt = state.machine.currentAttempt,
-                state.prepared != nil
-            {
+            } else if let attempt = state.takeResting() {
                 effect = .launch(attempt)
             }
             return (true, effect, state.scheduler)
@@ -61,8 +64,10 @@ extension AnyRequestOperation {
         scheduler?.suspensionChanged(of: self)
         switch effect {
         case .end(let transfer):
-            context.taskControl.async { transfer.task.cancel() }
-            transfer.attempt.close { self.hasEndedForSuspension() }
+            let control = context.taskControl
+            control.async { transfer.task.cancel() }
+            // Behind that: its slot is given back when it uses it no more.
+            transfer.attempt.close { control.async { self.hasEndedForSuspension() } }
         case .launch(let attempt): launch(attempt)
         case .adjust: adjustTask()
         }
@@ -71,10 +76,24 @@ extension AnyRequestOperation {
     /// The attempt that a suspension has ended is done with its sink; it may have been resumed meanwhile.
     private func hasEndedForSuspension() {
         let attempt: Int? = state.withLock { state in
-            state.isLaunching = false
-            return state.isSuspended ? nil : state.machine.currentAttempt
+            (state.isLaunching, state.isResting) = (false, true)
+            return state.takeResting()
         }
-        if let attempt { onLane { self.launch(attempt) } }
+        if let attempt { onLane { self.launch(attempt) } } else { leaveSlot() }
+    }
+
+    /// Lets others have its slot, if it is suspended and at rest.
+    ///
+    /// Called wherever it may have come to rest: its task has been paused, has ended, or was not begun.
+    func leaveSlot() {
+        let scheduler: Scheduler? = state.withLock { state in
+            guard state.isSuspended, state.machine.currentAttempt != nil, !state.isLaunching,
+                state.transfer.map({ !$0.isRunning && !$0.isSettingOff }) ?? true, let scheduler = state.scheduler
+            else { return nil }
+            state.awaitsSlot = true
+            return scheduler
+        }
+        scheduler?.suspensionChanged(of: self)
     }
 
     /// How long the rest of the body takes at the average speed of this attempt; nil before its head, without a length,
@@ -102,16 +121,27 @@ extension AnyRequestOperation {
         context.taskControl.async {
             let isHeld = self.state.withLock { $0.transfer?.attempt }?.isHeld ?? false
             let action: (task: URLSessionTask, run: Bool)? = self.state.withLock { state in
-                let runs = !state.isSuspended && !isHeld
+                let runs = !state.isHeldBack && !isHeld
                 guard let transfer = state.transfer, !transfer.isSettingOff, transfer.isRunning != runs else {
                     return nil
                 }
                 state.transfer?.isRunning = runs
                 return (transfer.task, runs)
             }
-            guard let action else { return }
-            self.noteRunning()
-            if action.run { action.task.resume() } else { action.task.suspend() }
+            if let action {
+                self.noteRunning()
+                if action.run { action.task.resume() } else { action.task.suspend() }
+            }
+            self.leaveSlot()
         }
+    }
+}
+
+extension OperationState {
+    /// The attempt to be launched because nothing holds it back any more; nil when none was waiting for that.
+    mutating func takeResting() -> Int? {
+        guard isResting, !isHeldBack else { return nil }
+        isResting = false
+        return machine.currentAttempt
     }
 }

@@ -32,15 +32,14 @@ extension AnyRequestOperation {
     /// Begins the first attempt.
     private func begin(_ attempt: Int) {
         armDeadline()
-        if let scheduler = state.withLock({ $0.course?.carried == nil ? $0.scheduler : nil }), scheduler.mustWait(self)
-        {
-            // Its host was put on hold while it waited for the operation queue.
-            let isPutOff = state.withLock { state in
-                // Whoever resumed it may have launched it already.
-                state.transfer == nil && !state.isLaunching && state.machine.putOff(attempt: attempt)
-            }
-            guard isPutOff else { return }
-            return queueAgain()
+        let (scheduler, isSuspended, hasAnswer) = state.withLock {
+            ($0.scheduler, $0.isSuspended, $0.course?.carried != nil)
+        }
+        if hasAnswer {
+            scheduler?.beginsWithAnswer(self)
+        } else if scheduler?.begins(self, isSuspended: isSuspended) == false {
+            if state.withLock({ $0.machine.putOff(attempt: attempt) }) { queueAgain() }
+            return
         }
         if asksInterceptors { onLane { self.launch(attempt) } } else { launch(attempt) }
     }
@@ -81,12 +80,10 @@ extension AnyRequestOperation {
     func launch(_ number: Int) {
         let pausesInPlace = context.transport.pausesInPlace
         let given: (core: RequestCore, adapted: PreparedRequest?, carried: SharedAnswer?)? = state.withLock { state in
-            guard state.machine.accepts(attempt: number), !state.isLaunching, state.transfer == nil,
-                pausesInPlace || !state.isSuspended, let core = state.recipe?.core
-            else { return nil }
+            guard state.mayLaunch(number, pausesInPlace), let core = state.recipe?.core else { return nil }
             return (core, state.course?.adapted, state.course?.carried)
         }
-        guard let given else { return }
+        guard let given else { return leaveSlot() }
         if let carried = given.carried { return takeCarried(carried, attempt: number) }
         guard asksInterceptors else { return send(number) }
         if let adapted = given.adapted, isCurrent(adapted, interceptors(of: given.core)) {
@@ -102,8 +99,7 @@ extension AnyRequestOperation {
         let now = context.clock.now
         let given: (PreparedRequest, RequestCore, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
             state in
-            guard state.machine.accepts(attempt: number), !state.isLaunching, state.transfer == nil,
-                pausesInPlace || !state.isSuspended, let core = state.recipe?.core,
+            guard state.mayLaunch(number, pausesInPlace), let core = state.recipe?.core,
                 let request = state.course?.adapted ?? state.nextRequest
             else { return nil }
             state.isLaunching = true
@@ -115,7 +111,7 @@ extension AnyRequestOperation {
             defer { course.startsOver = false }
             return (request, core, course.download, course.startsOver)
         }
-        guard let given else { return }
+        guard let given else { return leaveSlot() }
         var request = given.0
         let core = given.1
         if let cookies = context.cookies, !request.headerFields.contains("Cookie") {
@@ -181,11 +177,11 @@ extension AnyRequestOperation {
         let next: Next = state.withLock { state in
             state.isLaunching = false
             guard state.machine.accepts(attempt: number) else { return .discard }
-            if state.isSuspended && !pausesInPlace {
-                _ = state.machine.nextAttempt()
+            if state.isHeldBack && !pausesInPlace {
+                state.isResting = state.machine.nextAttempt() != nil
                 return .discard
             }
-            let runs = !state.isSuspended
+            let runs = !state.isHeldBack
             state.transfer = Transfer(attempt: attempt, task: task, isRunning: runs, isSettingOff: runs)
             return runs ? .resume : .wait
         }
@@ -196,14 +192,27 @@ extension AnyRequestOperation {
             // A suspension meanwhile, or a reader that caught up, has waited for this: the other way round it would be undone.
             let isOutdated = state.withLock { state in
                 state.transfer?.isSettingOff = false
-                return state.isSuspended || state.transfer?.isRunning == false
+                return state.isHeldBack || state.transfer?.isRunning == false
             }
             if isOutdated { adjustTask() }
         case .wait:
             emit(.started(attempt: number))
+            leaveSlot()
         case .discard:
             attempt.close()
-            context.taskControl.async { task.cancel() }
+            context.taskControl.async {
+                task.cancel()
+                self.leaveSlot()
+            }
         }
+    }
+}
+
+extension OperationState {
+    /// Whether an attempt may be launched now; one that is only held back is launched when that is over.
+    fileprivate mutating func mayLaunch(_ number: Int, _ pausesInPlace: Bool) -> Bool {
+        guard machine.accepts(attempt: number), !isLaunching, transfer == nil else { return false }
+        isResting = isHeldBack && !pausesInPlace
+        return !isResting
     }
 }

@@ -156,7 +156,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     }
 
     /// Puts the operation into a queue, unless it has begun; one that has ended before it began finishes here.
-    func handOver(to queue: OperationQueue) {
+    ///
+    /// - Parameter add: adds it to the queue.
+    func handOver(_ add: (AnyRequestOperation) -> Void) {
         let phase = state.withLock { state in
             state.isBeingHandedOver = state.machine.phase == .pending
             return state.machine.phase
@@ -165,7 +167,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             if phase == .abandoned { start() }
             return
         }
-        queue.addOperation(self)
+        add(self)
         let (isStartWanted, hasOutcome) = state.withLock { state in
             defer { (state.isBeingHandedOver, state.isStartWanted) = (false, false) }
             return (state.isStartWanted, state.outcome != nil)
@@ -184,10 +186,16 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// - Thread: any, also from inside a callback. Callbacks follow where they were asked for.
     /// - Complexity: O(1), plus O(*d*) for *d* dependents.
     public final override func cancel() {
-        let wasCancelled = isCancelled
-        super.cancel()
         #if canImport(FoundationNetworking)
-            if !wasCancelled, isCancelled { tellStateObservers(\.isCancelled) }
+            // Claimed first: of two threads that cancel at a time one tells.
+            let tells = state.withLock { state in
+                defer { state.tellsCancellation = true }
+                return !state.tellsCancellation
+            }
+            super.cancel()
+            if tells, isCancelled { tellStateObservers(\.isCancelled) }
+        #else
+            super.cancel()
         #endif
         conclude(.cancelled, "it was cancelled")
     }

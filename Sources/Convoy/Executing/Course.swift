@@ -3,10 +3,8 @@ import Foundation
 
 /// Redirects, retries, the deadline, interceptors at work: what most operations never have.
 ///
-/// Part of the operation's state, and touched only under its lock.
-final class Course: @unchecked Sendable {
-    // @unchecked: see above.
-
+/// Part of the operation's state, and touched only under its lock; not `Sendable`, so that it cannot leave it.
+final class Course {
     /// The attempts that have ended.
     var records: [AttemptRecord] = []
     /// What the next attempt sends, before interceptors; nil for the request as it was given.

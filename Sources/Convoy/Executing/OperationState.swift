@@ -25,7 +25,7 @@ struct OperationState {
 
     /// The manager's half, from enqueue until the last callback has run.
     var scheduler: Scheduler?
-    var ticket: Ticket?
+    var ticket: TicketReference?
 
     /// The attempt under way and its task.
     var transfer: Transfer?
@@ -40,8 +40,16 @@ struct OperationState {
     var isStartWanted = false
     /// The caller asked for it.
     var isSuspended = false
+    /// How often the caller has; a slot that was got before the last time does not count.
+    var suspensions: UInt32 = 0
+    /// It came to rest because it was suspended, and others may have its slot: it moves no bytes before it has one again.
+    var awaitsSlot = false
+    /// The attempt under way was held back before it was launched: whatever lets it go on launches it.
+    var isResting = false
 
     var handlers: [FinishHandler] = []
+    /// How many handlers that take turns on the lane have been sent off, or are to be, and have not returned.
+    var turnCount = 0
     /// Handlers that have been sent off and have not returned.
     var runningHandlers = 0
     /// Called after the last handler has returned.
@@ -49,8 +57,14 @@ struct OperationState {
     var isSettled = false
     /// Whether the handlers have been sent off: later ones run at once.
     var isDelivering = false
+    /// Whether they are just being sent off: later ones come behind them.
+    var isSendingOff = false
     /// Whether the last event has been noted.
     var hasEmittedEnd = false
+    /// Whether the observers of `isCancelled` are being told.
+    var tellsCancellation = false
+    /// Whether the observers have been told that it has finished.
+    var hasNotifiedEnd = false
 
     /// Observers of events, progress and state; nil while there is none.
     var watch: Watch?
@@ -69,6 +83,20 @@ struct OperationState {
         }
         return machine.start()
     }
+
+    /// What its slot depends on: the owner's wish, and whether it is at rest.
+    struct Suspension: Equatable, Sendable {
+        let isSuspended: Bool
+        let awaitsSlot: Bool
+        let number: UInt32
+    }
+
+    var suspension: Suspension {
+        Suspension(isSuspended: isSuspended, awaitsSlot: awaitsSlot, number: suspensions)
+    }
+
+    /// Whether its bytes may not move: it is suspended, or was and has no slot yet.
+    var isHeldBack: Bool { isSuspended || awaitsSlot }
 
     /// Whether starting looks at the file of a body; a download looks at its own on its own queue.
     var usesDisk: Bool { recipe?.core?.body?.usesDisk == true }

@@ -48,7 +48,8 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
 
     /// Adds a handler for the outcome.
     ///
-    /// Any number may be added, also after the end; each is called exactly once.
+    /// Any number may be added, also after the end; each is called exactly once. Those with the same serial place run in the
+    /// order in which they were added.
     ///
     /// The compiler does not know that the main queue and the main run loop are the main actor's. Say so, to use what
     /// belongs to it:
@@ -73,14 +74,16 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
 
     /// Waits for the outcome; it does not start the operation.
     ///
-    /// Cancelling the task cancels the operation.
+    /// It takes its turn among the handlers of ``onFinish(on:_:)``: those that were added before and asked for no other place
+    /// have returned. Those with a place of their own (that of ``RequestManager/Configuration/callbacks`` too) have been sent
+    /// there, and are not waited for. Cancelling the task cancels the operation.
     ///
     /// - Throws: the operation's error.
     @discardableResult
     public func response() async throws(RequestError) -> Response<Output> {
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                whenFinished(FinishHandler(place: .here) { [typed] in continuation.resume(returning: typed($0)) })
+                whenFinished(FinishHandler(place: .inTurn) { [typed] in continuation.resume(returning: typed($0)) })
             }
         } onCancel: {
             // Runs under the task's own lock: what cancelling leads to must not. A queue of our own takes it from here.

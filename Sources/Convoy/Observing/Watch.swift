@@ -46,7 +46,8 @@ extension OperationState {
     ///
     /// - Returns: what was let go of, to be released outside the lock.
     mutating func takeWatchIfOver() -> Watch? {
-        guard machine.isFinished, watch?.hasEnded == true, watch?.isTelling == false else { return nil }
+        // Those who observe the end are told outside the lock, after the state has turned.
+        guard hasNotifiedEnd, watch?.hasEnded == true, watch?.isTelling == false else { return nil }
         defer { watch = nil }
         return watch
     }
@@ -122,7 +123,7 @@ extension AnyRequestOperation {
         }
     }
 
-    func watching<Result>(_ body: (inout Watch) -> Result) -> Result {
+    func watching<Result: Sendable>(_ body: (inout Watch) -> Result) -> Result {
         state.withLock { state in
             var watch = state.watch ?? Watch()
             // Leaves the optional empty meanwhile, so that changing the arrays copies nothing.
@@ -136,6 +137,8 @@ extension AnyRequestOperation {
     func emit(_ event: RequestEvent) {
         let isMonitored = !context.monitors.isEmpty
         let isTeller = state.withLock { state -> Bool in
+            // What was decided before the end and is told behind it is not told.
+            guard !state.hasEmittedEnd else { return false }
             if event.isFinished { state.hasEmittedEnd = true }
             if isMonitored, state.watch == nil { state.watch = Watch() }
             guard state.watch != nil, state.watch?.hasEnded == false else { return false }

@@ -1,4 +1,6 @@
 // Time: what waits are measured by, and who wakes what waits.
+// libdispatch's objects may be used from any thread; on Linux their protocols do not say so.
+@preconcurrency import Dispatch
 import Foundation
 
 /// A clock that can be replaced, so that back-off and deadlines are tested in virtual time.

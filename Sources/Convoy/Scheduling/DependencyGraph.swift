@@ -11,13 +11,18 @@ public enum DependencyPolicy: Sendable {
 
 /// The edges of one operation; made with the first edge.
 ///
-/// Touched only under the graph's lock.
-final class DependencyNode: @unchecked Sendable {
-    // @unchecked: every access is inside `DependencyGraph.locked`.
+/// Touched only under the graph's lock; not `Sendable`, so that it cannot leave it.
+final class DependencyNode {
     fileprivate struct Dependent {
         // Weak: a dependent that nobody holds any more has nothing to wait for.
         weak var operation: AnyRequestOperation?
+        /// Which it is, without holding it for a moment: that might be the last reference, let go of under the lock.
+        let identity: ObjectIdentifier
         let policy: DependencyPolicy
+
+        init(_ operation: AnyRequestOperation, _ policy: DependencyPolicy) {
+            (self.operation, identity, self.policy) = (operation, ObjectIdentifier(operation), policy)
+        }
     }
 
     fileprivate var dependencies: [Operation] = []
@@ -83,7 +88,7 @@ enum DependencyGraph {
             if let cycle = cycle(closedBy: operation, dependingOn: dependency, &met) { return .cycle(cycle) }
             edges += 1
             makeNode(operation).insert(dependency)
-            makeNode(dependency).dependents.append(.init(operation: operation, policy: policy))
+            makeNode(dependency).dependents.append(.init(operation, policy))
             return .waiting
         }
     }
@@ -117,7 +122,7 @@ enum DependencyGraph {
             node.dependencies.removeAll { $0 === dependency }
             node.identities?.remove(ObjectIdentifier(dependency))
             if let dependency = dependency as? AnyRequestOperation {
-                dependency.node?.dependents.removeAll { $0.operation === operation }
+                dependency.node?.dependents.removeAll { $0.identity == ObjectIdentifier(operation) }
                 guard !dependency.isReleased else { return false }
             } else if node.unfinishedForeign.remove(ObjectIdentifier(dependency)) == nil {
                 return false

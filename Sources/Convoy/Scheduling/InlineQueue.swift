@@ -10,10 +10,27 @@ final class InlineQueue: OperationQueue, @unchecked Sendable {
     // @unchecked: `OperationQueue` forces it. `state` is a lock of its own.
     private struct State {
         var running: [ObjectIdentifier: AnyRequestOperation] = [:]
-        /// Barriers that have not run.
-        var barriers = 0
-        /// What came behind a barrier, in order.
-        var held: [Operation] = []
+        /// A barrier has not run, or what came behind it is still on its way in.
+        var isHolding = false
+        /// What came behind that barrier, in order.
+        var held: [Held] = []
+        /// How many of those have gone in already.
+        var releasedCount = 0
+
+        /// Takes the next that was held back; nil, and nothing is held back any more, when there is none.
+        mutating func takeHeld() -> Held? {
+            guard releasedCount < held.count else {
+                (held, releasedCount, isHolding) = ([], 0, false)
+                return nil
+            }
+            defer { releasedCount += 1 }
+            return held[releasedCount]
+        }
+    }
+
+    private enum Held {
+        case operation(Operation)
+        case barrier(@Sendable () -> Void)
     }
 
     private let state = Locked(State())
@@ -27,7 +44,7 @@ final class InlineQueue: OperationQueue, @unchecked Sendable {
             operation.startsInPassing, operation.isReady
         else { return false }
         let isIn = state.withLock { state in
-            guard state.barriers == 0 else { return false }
+            guard !state.isHolding else { return false }
             state.running[ObjectIdentifier(operation)] = operation
             return true
         }
@@ -48,22 +65,23 @@ final class InlineQueue: OperationQueue, @unchecked Sendable {
 
     override func addOperation(_ operation: Operation) {
         let isHeld = state.withLock { state in
-            guard state.barriers > 0 else { return false }
-            state.held.append(operation)
-            return true
+            if state.isHolding { state.held.append(.operation(operation)) }
+            return state.isHolding
         }
         if !isHeld { super.addOperation(operation) }
     }
 
     override func cancelAllOperations() {
-        for operation in running + state.withLock({ $0.held }) { operation.cancel() }
+        let held = state.withLock { Array($0.held[$0.releasedCount...]) }
+        for operation in running { operation.cancel() }
+        for case .operation(let operation) in held { operation.cancel() }
         super.cancelAllOperations()
     }
 
     override func waitUntilAllOperationsAreFinished() {
         // What ends makes room for others.
         while true {
-            let (running, isHolding) = state.withLock { (Array($0.running.values), $0.barriers > 0) }
+            let (running, isHolding) = state.withLock { (Array($0.running.values), $0.isHolding) }
             for operation in running { operation.waitUntilFinished() }
             if isHolding { barrierQueue.sync {} }
             super.waitUntilAllOperationsAreFinished()
@@ -74,29 +92,35 @@ final class InlineQueue: OperationQueue, @unchecked Sendable {
 
     /// Runs a block when all that came before has finished; what comes later waits for it.
     override func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) {
-        let earlier = state.withLock { state in
-            state.barriers += 1
+        let earlier = state.withLock { state -> [AnyRequestOperation]? in
+            if state.isHolding {
+                state.held.append(.barrier(barrier))
+                return nil
+            }
+            state.isHolding = true
             return Array(state.running.values)
         }
-        barrierQueue.async {
-            for operation in earlier { operation.waitUntilFinished() }
-            self.waitForOthers()
-            barrier()
-            let held = self.state.withLock { state -> [Operation] in
-                state.barriers -= 1
-                guard state.barriers == 0 else { return [] }
-                defer { state.held = [] }
-                return state.held
-            }
-            for operation in held {
-                if let request = operation as? AnyRequestOperation {
-                    request.handOver(to: self)
-                } else {
-                    self.addOperation(operation)
-                }
+        if let earlier { barrierQueue.async { self.run(barrier, after: earlier) } }
+    }
+
+    /// Waits for what came before a barrier, runs it, and lets in what came behind it, up to the next barrier.
+    private func run(_ barrier: @Sendable () -> Void, after earlier: [AnyRequestOperation]) {
+        for operation in earlier { operation.waitUntilFinished() }
+        waitForOthers()
+        barrier()
+        while let next = state.withLock({ $0.takeHeld() }) {
+            switch next {
+            case .barrier(let barrier):
+                // What was let in meanwhile is in the queue as in any queue.
+                barrierQueue.async { self.run(barrier, after: []) }
+                return
+            case .operation(let operation as AnyRequestOperation): operation.handOver { addAtOnce($0) }
+            case .operation(let operation): addAtOnce(operation)
             }
         }
     }
+
+    private func addAtOnce(_ operation: Operation) { super.addOperation(operation) }
 
     /// Waits for what is in the queue as in any queue.
     private func waitForOthers() { super.waitUntilAllOperationsAreFinished() }

@@ -4,8 +4,12 @@ import Foundation
 extension Scheduler {
     /// Every operation that is not over, in the order of enqueueing.
     var operations: [AnyRequestOperation] {
-        state.withLock { $0.tickets.compactMap { $0?.isCarrier == false ? $0 : nil } }
-            .sorted { $0.sequence < $1.sequence }.compactMap(\.operation)
+        state.withLock { state in
+            state.tickets.compactMap { ticket -> (sequence: UInt64, operation: AnyRequestOperation)? in
+                guard let ticket, !ticket.isCarrier, let operation = ticket.operation else { return nil }
+                return (ticket.sequence, operation)
+            }
+        }.sorted { $0.sequence < $1.sequence }.map(\.operation)
     }
 
     /// Cancels all there is, and what would make more of it.
@@ -57,37 +61,43 @@ extension Scheduler {
 
     /// What an operation waits for, for people.
     func why(_ operation: AnyRequestOperation) -> String {
-        guard let ticket = operation.state.withLock({ $0.ticket }) else { return operation.whyWithoutManager }
         let queueLimit = queue.maxConcurrentOperationCount
         let now = context.clock.now
-        let (status, host, count, hold, running, limit, isHeldBack) = state.withLock { state in
-            (
-                ticket.status, ticket.host, state.room.count(of: ticket.host), state.room.hold(of: ticket.host),
-                state.room.running, state.limit(within: queueLimit), state.isSuspended
+        let view = change(operation) { state, ticket in
+            // Those who have begun wait for nobody who has not.
+            let unstarted = ticket.isReturning ? state.room.unstarted : 0
+            return (
+                status: ticket.status, host: ticket.host, flight: ticket.flight, hasBegun: ticket.hasBegun,
+                count: state.room.count(of: ticket.host), hold: state.room.hold(of: ticket.host),
+                learned: state.room.words(of: ticket.host, now: now), running: state.room.running - unstarted,
+                limit: state.slotLimit, places: ticket.isReturning ? 0 : state.room.places,
+                isHeldBack: state.isSuspended
             )
         }
-        let isSuspended = isHeldBack || queue.isSuspended
-        switch status {
+        guard let view else { return operation.whyWithoutManager }
+        let (host, placeLimit) = (view.host, State.placeLimit(queueLimit))
+        let isSuspended = view.isHeldBack || queue.isSuspended
+        switch view.status {
         case .blocked: return operation.whyBlocked
         case .preparing: return "waits for its request to be built"
-        case .suspended: return "waits for its owner: it is suspended"
+        case .suspended: return view.hasBegun ? operation.whyRunning : "waits for its owner: it is suspended"
         case .parked: return operation.whyBlocked
         case .crowded: return "waits until fewer requests are with their interceptors"
         case .aside: return operation.whyRunning
         case .riding:
-            let key = state.withLock { _ in ticket.flight }
-            guard let carrier = key.flatMap({ key in flights.withLock { $0.carrier(key) } }) else {
+            guard let carrier = view.flight.flatMap({ key in flights.withLock { $0.carrier(key) } }) else {
                 return operation.whyRunning
             }
             return "shares a transfer that \(why(carrier))"
         case .waiting:
             if isSuspended { return "waits for the manager: it is suspended" }
-            let learned = state.withLock { $0.room.words(of: host, now: now) }.map { "; \($0)" } ?? ""
-            if let hold {
+            let learned = view.learned.map { "; \($0)" } ?? ""
+            if let hold = view.hold {
                 return "waits for \(host): it is on hold for another \(now.duration(to: hold).words)\(learned)"
             }
-            if running < limit { return "waits for \(host): \(count.running) running there, its limit\(learned)" }
-            return "waits for a slot: \(running) running, the limit"
+            if view.running >= view.limit { return "waits for a slot: \(view.running) running, the limit" }
+            if view.places >= placeLimit { return "waits for a place in the queue: \(view.places) there, its limit" }
+            return "waits for \(host): \(view.count.running) running there, its limit\(learned)"
         case .handed:
             guard operation.state.withLock({ $0.machine.isWaitingToStart }) else { return operation.whyRunning }
             return isSuspended ? "waits for the queue: it is suspended" : "waits for the queue to start it"

@@ -7,9 +7,7 @@ extension Scheduler {
     /// - Parameter isIntercepted: whether it waits for interceptors.
     func standAside(_ operation: AnyRequestOperation, isIntercepted: Bool = false) {
         change(operation) { state, ticket in
-            state.room.giveBack(ticket, for: .aside)
-            // Started by hand while it stood in line.
-            state.room.leave(ticket, for: .aside)
+            state.standAside(ticket)
             // One that has finished meanwhile has no place to give back.
             guard isIntercepted, ticket.status == .aside else { return state.leaveInterceptors(ticket) }
             state.interceptions.take(ticket)
@@ -35,11 +33,10 @@ extension Scheduler {
     func rejoin(_ operation: AnyRequestOperation, host: String) {
         let isSuspended = operation.isSuspended
         let isIn = change(operation) { state, ticket -> Bool in
-            state.room.giveBack(ticket, for: .aside)
-            state.room.leave(ticket, for: .aside)
+            state.standAside(ticket)
             guard ticket.status == .aside else { return false }
             state.leaveInterceptors(ticket)
-            (ticket.host, ticket.isReturning) = (host, true)
+            ticket.host = host
             if isSuspended { ticket.status = .suspended } else { state.room.join(ticket) }
             return true
         }
@@ -64,11 +61,6 @@ extension Scheduler {
             // Elsewhere: many may start now, and this is the clock's queue.
             (startQueue ?? .global()).async { self.pump() }
         }
-    }
-
-    /// Whether the host of an operation was put on hold after it had been handed over.
-    func mustWait(_ operation: AnyRequestOperation) -> Bool {
-        change(operation) { state, ticket in state.room.hold(of: ticket.host) != nil } ?? false
     }
 
     /// What can only be sent after its deadline is not kept waiting for it.
@@ -106,6 +98,15 @@ extension Scheduler {
 }
 
 extension Scheduler.State {
+    /// Takes a ticket that has begun out of everything, for a wait that is not one for a slot.
+    mutating func standAside(_ ticket: Ticket) {
+        room.giveBack(ticket, for: .aside)
+        // Started by hand while it stood in line.
+        room.leave(ticket, for: .aside)
+        // It came to rest, suspended, and its attempt has ended all the same.
+        if ticket.status == .suspended, ticket.hasBegun { ticket.status = .aside }
+    }
+
     /// Interceptors are done with a ticket: the next of the crowd may come.
     mutating func leaveInterceptors(_ ticket: Ticket) {
         if let next = interceptions.leave(ticket) { room.join(next) }

@@ -53,7 +53,9 @@ extension Ticket {
         case .handed: true
         case .aside: !lacksDescriptor
         case .waiting: isReturning
-        case .blocked, .preparing, .suspended, .crowded, .riding, .parked, .gone: false
+        // Paused, with its connection.
+        case .suspended: hasBegun
+        case .blocked, .preparing, .crowded, .riding, .parked, .gone: false
         }
     }
 }
@@ -70,11 +72,10 @@ extension Scheduler {
     /// An operation has given its slot and its files back, and tries again when another has ended.
     func awaitDescriptor(_ operation: AnyRequestOperation, host: String) {
         let isIn = change(operation) { state, ticket -> Bool in
-            state.room.giveBack(ticket, for: .aside)
-            state.room.leave(ticket, for: .aside)
+            state.standAside(ticket)
             guard ticket.status == .aside else { return false }
             state.leaveInterceptors(ticket)
-            (ticket.host, ticket.isReturning) = (host, true)
+            ticket.host = host
             state.shortage.add(ticket, running: state.room.running)
             // The others have ended meanwhile.
             if !state.othersMayHoldDescriptors(than: ticket), let first = state.shortage.takeFirst() {

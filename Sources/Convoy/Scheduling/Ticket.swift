@@ -3,10 +3,9 @@ import Foundation
 
 /// What a manager knows about one operation, from enqueue until its last callback has returned.
 ///
-/// Every member that changes is touched only under the lock of the one `Scheduler` that made it.
-final class Ticket: @unchecked Sendable {
-    // @unchecked: see above.
-
+/// Every member is touched only under the lock of the one `Scheduler` that made it. Not `Sendable`, so that it cannot
+/// leave that lock: outside, there are ``TicketReference``s.
+final class Ticket {
     enum Status {
         /// Waits for dependencies. Next: preparing, gone.
         case blocked
@@ -14,9 +13,10 @@ final class Ticket: @unchecked Sendable {
         case preparing
         /// Stands in the line of its host. Next: handed, suspended, blocked, aside, crowded, gone.
         case waiting
-        /// Suspended by its owner; stands in no line. Next: waiting, blocked, gone.
+        /// Suspended by its owner; stands in no line, and one that has begun has given its slot back. Next: waiting, aside,
+        /// blocked, gone.
         case suspended
-        /// Given to the operation queue, or going on after a wait; has a slot. Next: parked, aside, waiting, gone.
+        /// Given to the operation queue, or going on after a wait; has a slot. Next: parked, aside, suspended, gone.
         case handed
         /// Has begun, and waits for a retry's time, interceptors or a descriptor; has given its slot back. Next: waiting, suspended, gone.
         case aside
@@ -25,7 +25,7 @@ final class Ticket: @unchecked Sendable {
         /// Shares the transfer of another operation, and stands in no line. Next: handed, suspended, gone.
         case riding
         /// In the operation queue, where it got a dependency before it was started; has given its slot back. Next: handed,
-        /// gone.
+        /// aside, gone.
         case parked
         /// Finished, or finishing without having had a slot. Terminal.
         case gone
@@ -40,8 +40,16 @@ final class Ticket: @unchecked Sendable {
     var host = ""
     /// When it joined its line; an entry of a line with another turn is a leftover.
     var turn: UInt64 = 0
-    /// Has begun already: it comes before those of its priority that have not.
+    /// Has been started.
+    ///
+    /// Until then those who have begun may use its slot: it may be in the operation queue, waiting for them to end.
+    var hasBegun = false
+    /// Had begun when it joined its line: it comes before those of its priority that had not.
     var isReturning = false
+    /// Has a place in the operation queue, from the moment it is given to it until it has finished.
+    var hasPlace = false
+    /// How often its owner had suspended it when that was last looked at; see ``OperationState/suspensions``.
+    var suspensions: UInt32 = 0
     /// Whether somebody changes its request or has a say in what follows.
     var asksInterceptors = false
     /// Has a place among those that are with their interceptors; see ``Interceptions``.
@@ -71,4 +79,14 @@ final class Ticket: @unchecked Sendable {
         self.sequence = sequence
         self.priority = priority
     }
+}
+
+/// A ticket outside the lock of its scheduler.
+struct TicketReference: @unchecked Sendable {
+    // @unchecked: the ticket comes out only for the scheduler's state, which there is only under its lock.
+    private let ticket: Ticket
+
+    init(_ ticket: Ticket) { self.ticket = ticket }
+
+    func ticket(in state: inout Scheduler.State) -> Ticket { ticket }
 }

@@ -6,6 +6,11 @@ import Foundation
 /// Within a priority first come, first served, over all hosts; a host at its limit is passed over and takes no slot from
 /// others (rules 14 and 17). Who leaves a line leaves an entry behind that is skipped later, so that every move costs
 /// O(1), and O(log *h*) for *h* hosts that have somebody waiting.
+///
+/// A slot is what an operation needs to send; a place is what it has in the operation queue. One that waits between two
+/// attempts, or is suspended, gives its slot back and keeps its place: where the queue has a limit, nobody comes in for it.
+/// A slot does not yet count against those who have begun while its owner has not: that one may be in the queue behind
+/// them, and could wait for their end while they wait for its slot. It is asked once more when it begins (``begin(_:limit:)``).
 struct WaitingRoom {
     /// The best of one host, as seen when it was offered; outdated ones are skipped.
     private struct Offer: Comparable {
@@ -18,14 +23,21 @@ struct WaitingRoom {
         }
 
         static func == (left: Offer, right: Offer) -> Bool { left.turn == right.turn }
+
+        var isReturning: Bool { rank % 2 == 0 }
     }
 
     private let limits: HostLimits
     private var hosts: [String: Host] = [:]
-    private var offers = Heap<Offer>()
+    /// Of those who have begun, and of those who have not: either may have to be passed over for the other.
+    private var offers = (returning: Heap<Offer>(), new: Heap<Offer>())
     private var lastTurn: UInt64 = 0
     /// How many have a slot.
     private(set) var running = 0
+    /// How many of them have not begun.
+    private(set) var unstarted = 0
+    /// How many have a place in the operation queue.
+    private(set) var places = 0
 
     /// When somebody last looked for the next one.
     private var lastLook: ContinuousClock.Instant?
@@ -39,6 +51,7 @@ struct WaitingRoom {
         lastTurn += 1
         ticket.turn = lastTurn
         ticket.status = .waiting
+        ticket.isReturning = ticket.hasBegun
         let limits = limits
         hosts[ticket.host, default: Host(limits)].lines[ticket.rank].append(Host.Entry(ticket: ticket, turn: lastTurn))
         hosts[ticket.host]?.waiting += 1
@@ -56,26 +69,93 @@ struct WaitingRoom {
     }
 
     /// The next one to run, with a slot; nil when nobody may.
-    mutating func takeNext(limit: Int, now: ContinuousClock.Instant) -> Ticket? {
-        guard running < limit else { return nil }
-        lastLook = now
-        while let offer = offers.popFirst() {
-            if hosts[offer.host]?.offeredTurn == offer.turn { hosts[offer.host]?.offeredTurn = 0 }
+    ///
+    /// - Parameters:
+    ///   - limit: how many may have a slot.
+    ///   - placeLimit: how many may be in the operation queue.
+    mutating func takeNext(limit: Int, placeLimit: Int = .max, now: ContinuousClock.Instant) -> Ticket? {
+        while let offer = takeOffer(limit, placeLimit) {
+            lastLook = now
+            let returns = offer.isReturning
+            if hosts[offer.host]?.offered(returning: returns) == offer.turn {
+                hosts[offer.host]?.setOffered(0, returning: returns)
+            }
             // No copy of the host while its line is changed: that would copy the line.
-            guard hosts[offer.host]?.hasRoom == true, let entry = hosts[offer.host]?.best(), entry.turn == offer.turn
+            guard hosts[offer.host]?.hasRoom(returning: returns) == true,
+                let entry = hosts[offer.host]?.best(returning: returns), entry.turn == offer.turn
             else { continue }
             if let until = hosts[offer.host]?.refusal(of: entry.ticket, now: now) {
                 newHolds.append((offer.host, until))
                 continue
             }
-            entry.ticket.status = .handed
-            hosts[offer.host]?.running += 1
             hosts[offer.host]?.waiting -= 1
-            running += 1
+            takeSlot(entry.ticket)
             offerBest(of: offer.host)
             return entry.ticket
         }
         return nil
+    }
+
+    /// The best offer that there is a slot for.
+    private mutating func takeOffer(_ limit: Int, _ placeLimit: Int) -> Offer? {
+        let returning = running - unstarted < limit ? offers.returning.first : nil
+        let new = running < limit && places < placeLimit ? offers.new.first : nil
+        guard let new else { return returning == nil ? nil : offers.returning.popFirst() }
+        guard let returning, returning < new else { return offers.new.popFirst() }
+        return offers.returning.popFirst()
+    }
+
+    /// An operation has been started, and wants to send: whether it may.
+    ///
+    /// One that may not has given its slot back, and returns when it may: its host is on hold meanwhile, or others who had
+    /// begun before have gone on with its slot.
+    mutating func begin(_ ticket: Ticket, limit: Int) -> Bool {
+        guard !ticket.hasBegun else { return true }
+        switch ticket.status {
+        case .handed:
+            unstarted -= 1
+            hosts[ticket.host]?.unstarted -= 1
+            ticket.hasBegun = true
+            guard let host = hosts[ticket.host] else { return true }
+            if host.hold == nil, running - unstarted <= limit, host.running - host.unstarted <= host.currentLimit {
+                return true
+            }
+            giveBack(ticket, for: .aside)
+            return false
+        case .parked:
+            // What it was given to wait for came too late, or has just finished.
+            takePlace(ticket)
+            (ticket.hasBegun, ticket.status) = (true, .aside)
+            return false
+        case .blocked, .preparing, .waiting, .suspended, .aside, .crowded, .riding, .gone:
+            // By hand: it waits for nobody.
+            ticket.hasBegun = true
+            return true
+        }
+    }
+
+    private mutating func takeSlot(_ ticket: Ticket) {
+        ticket.status = .handed
+        let limits = limits
+        hosts[ticket.host, default: Host(limits)].running += 1
+        running += 1
+        guard !ticket.hasBegun else { return }
+        hosts[ticket.host]?.unstarted += 1
+        unstarted += 1
+        takePlace(ticket)
+    }
+
+    private mutating func takePlace(_ ticket: Ticket) {
+        guard !ticket.hasPlace else { return }
+        ticket.hasPlace = true
+        places += 1
+    }
+
+    /// An operation has left the operation queue, or stands there in nobody's way.
+    mutating func leavePlace(_ ticket: Ticket) {
+        guard ticket.hasPlace else { return }
+        ticket.hasPlace = false
+        places -= 1
     }
 
     /// The holds that have been found since the last look.
@@ -103,6 +183,11 @@ struct WaitingRoom {
         ticket.status = status
         running -= 1
         hosts[ticket.host]?.running -= 1
+        if !ticket.hasBegun {
+            unstarted -= 1
+            hosts[ticket.host]?.unstarted -= 1
+            leavePlace(ticket)
+        }
         // It ended without telling anything of its host: cancelled, or never sent.
         if let pass = ticket.pass, let lastLook { hosts[ticket.host]?.giveBack(pass, now: lastLook) }
         ticket.pass = nil
@@ -111,12 +196,7 @@ struct WaitingRoom {
     }
 
     /// Takes the slot of a parked ticket again, whatever the limits: it is in the operation queue already.
-    mutating func takeBack(_ ticket: Ticket) {
-        ticket.status = .handed
-        running += 1
-        let limits = limits
-        hosts[ticket.host, default: Host(limits)].running += 1
-    }
+    mutating func takeBack(_ ticket: Ticket) { takeSlot(ticket) }
 
     /// Sends nobody to a host before a moment; false when it is held for longer already.
     mutating func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) -> Bool {
@@ -144,11 +224,15 @@ struct WaitingRoom {
 
     /// Whenever a host has room and somebody waits there, an offer for the best of them is in the heap.
     private mutating func offerBest(of host: String) {
-        guard hosts[host]?.hasRoom == true, hosts[host]?.waiting ?? 0 > 0, let best = hosts[host]?.best(),
-            best.turn != hosts[host]?.offeredTurn
-        else { return }
-        hosts[host]?.offeredTurn = best.turn
-        offers.insert(Offer(rank: best.ticket.rank, turn: best.turn, host: host))
+        guard hosts[host]?.waiting ?? 0 > 0 else { return }
+        for returns in [true, false] {
+            guard hosts[host]?.hasRoom(returning: returns) == true, let best = hosts[host]?.best(returning: returns),
+                best.turn != hosts[host]?.offered(returning: returns)
+            else { continue }
+            hosts[host]?.setOffered(best.turn, returning: returns)
+            let offer = Offer(rank: best.ticket.rank, turn: best.turn, host: host)
+            if returns { offers.returning.insert(offer) } else { offers.new.insert(offer) }
+        }
     }
 
     private mutating func forgetIfIdle(_ host: String) {

@@ -82,16 +82,19 @@ struct Host {
     }
 
     var running = 0
+    /// How many of them have not begun.
+    var unstarted = 0
     var waiting = 0
-    /// The turn that was offered last: the same one needs no second offer.
-    var offeredTurn: UInt64 = 0
+    /// The turns that were offered last, of those who have begun and of those who have not: the same ones need no second
+    /// offer.
+    private var offeredTurns = (returning: UInt64(0), new: UInt64(0))
     /// Nobody is sent there before this moment: it asked for that.
     private var heldUntil: ContinuousClock.Instant?
     /// How it asked.
     private var reason: RetryAfterReason?
     /// Nor before this one: it failed again and again.
     private var brokenUntil: ContinuousClock.Instant?
-    /// By the rank of a ticket, highest priority first.
+    /// By the rank of a ticket, highest priority first; those who return have the even ones.
     var lines = [Line](repeating: Line(), count: 10)
     private let fixedLimit: Int
     private(set) var limit: HostLimit?
@@ -103,7 +106,13 @@ struct Host {
         breaker = limits.breaker.map { HostBreaker($0) }
     }
 
-    var hasRoom: Bool { running < limit?.current ?? fixedLimit && heldUntil == nil && brokenUntil == nil }
+    /// How many may run.
+    var currentLimit: Int { limit?.current ?? fixedLimit }
+
+    /// Whether another one may run: one that has begun does not wait for those who have not.
+    func hasRoom(returning: Bool) -> Bool {
+        (returning ? running - unstarted : running) < currentLimit && heldUntil == nil && brokenUntil == nil
+    }
 
     /// Until when nobody is sent there.
     var hold: ContinuousClock.Instant? { [heldUntil, brokenUntil].compactMap { $0 }.max() }
@@ -121,8 +130,15 @@ struct Host {
     var isIdle: Bool { running == 0 && waiting == 0 && hold == nil }
     var hasLearned: Bool { limit != nil || breaker?.isPristine == false }
 
-    mutating func best() -> Entry? {
-        for index in lines.indices {
+    func offered(returning: Bool) -> UInt64 { returning ? offeredTurns.returning : offeredTurns.new }
+
+    mutating func setOffered(_ turn: UInt64, returning: Bool) {
+        if returning { offeredTurns.returning = turn } else { offeredTurns.new = turn }
+    }
+
+    /// The first in line of those who return, or of the others.
+    mutating func best(returning: Bool) -> Entry? {
+        for index in stride(from: returning ? 0 : 1, to: lines.count, by: 2) {
             if let entry = lines[index].peek() { return entry }
         }
         return nil

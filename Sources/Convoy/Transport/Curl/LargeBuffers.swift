@@ -10,16 +10,23 @@
         static let byteCount = 256 << 10
         /// As many are kept for later: 4 MiB.
         private static let limit = 16
-        private static let kept = Locked<[UnsafeMutableRawPointer]>([])
+        private static let kept = Locked<[Buffer]>([])
+
+        /// A buffer that nobody uses: it belongs to whoever takes it.
+        private struct Buffer: @unchecked Sendable {
+            // @unchecked: a pointer is not. One that is here is in no other hands.
+            let address: UnsafeMutableRawPointer
+        }
 
         static func take() -> UnsafeMutableRawPointer {
-            kept.withLock { $0.popLast() } ?? .allocate(byteCount: byteCount, alignment: 16)
+            kept.withLock { $0.popLast() }?.address ?? .allocate(byteCount: byteCount, alignment: 16)
         }
 
         static func giveBack(_ buffer: UnsafeMutableRawPointer) {
+            let unused = Buffer(address: buffer)
             let isKept = kept.withLock { kept in
                 guard kept.count < limit else { return false }
-                kept.append(buffer)
+                kept.append(unused)
                 return true
             }
             if !isKept { buffer.deallocate() }

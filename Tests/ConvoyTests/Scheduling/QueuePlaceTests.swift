@@ -1,0 +1,171 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Operations that have begun, in a queue that lets no other in: they go on.
+@Suite(.timeLimit(.minutes(2))) struct QueuePlaceTests {
+    private static func queue(_ limit: Int?) -> OperationQueue? {
+        guard let limit else { return nil }
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = limit
+        return queue
+    }
+
+    /// Answers the first request of each path with 503, the others with 200.
+    private static func flaky() -> StubServer {
+        let seen = Locked(Set<String>())
+        return StubServer { exchange in
+            let isFirst = seen.withLock { $0.insert(exchange.request.url.absoluteString).inserted }
+            exchange.answer(isFirst && exchange.request.url.path.contains("flaky") ? 503 : 200)
+        }
+    }
+
+    private func retrying(
+        _ server: StubServer, _ clock: VirtualClock, limit: Int = 16, perHost: Int = 16, queue: OperationQueue?
+    ) -> RequestManager {
+        server.manager(limit, perHost: perHost, queue: queue, clock: clock) { configuration in
+            configuration.retries = .standard
+            configuration.retryBudget = .unlimited
+            configuration.unit = { 0.5 }
+        }
+    }
+
+    /// Moves the clock on whenever an alarm is set, until all has ended.
+    private func drain(_ manager: RequestManager, _ clock: VirtualClock) async {
+        let isOver = Locked(false)
+        async let drained: Void = {
+            await manager.drain()
+            isOver.withLock { $0 = true }
+        }()
+        await turns(within: .seconds(30)) {
+            clock.advanceToNext()
+            return isOver.withLock { $0 }
+        }
+        let isDrained = isOver.withLock { $0 }
+        #expect(isDrained, "stuck: \(manager.operations.map { manager.why($0) })")
+        // What is stuck must not hold up the other tests.
+        if !isDrained { manager.cancelAll() }
+        await drained
+    }
+
+    @Test(arguments: [(1, 1), (2, 2), (2, 5), (3, 1)])
+    func aRetryGoesOnInAQueueWithALimit(limit: Int, flakyCount: Int) async {
+        let (server, clock) = (Self.flaky(), VirtualClock())
+        let manager = retrying(server, clock, queue: Self.queue(limit))
+        for index in 0..<flakyCount { manager.enqueue(.stub("flaky-\(index)")) }
+        for index in 0..<4 { manager.enqueue(.stub("plain-\(index)")) }
+        await drain(manager, clock)
+        #expect(server.exchanges.count == 2 * flakyCount + 4)
+    }
+
+    @Test func aRetryKeepsItsPlaceAndOthersWaitInTheManager() async {
+        let (server, clock) = (Self.flaky(), VirtualClock())
+        let manager = retrying(server, clock, queue: Self.queue(1))
+        manager.enqueue(.stub("flaky"))
+        await clock.armed.wait()
+        let low = manager.enqueue(.stub("low"))
+        #expect(manager.why(low) == "waits for a place in the queue: 1 there, its limit")
+        // In line with the manager, not in the queue: a higher priority still counts.
+        manager.enqueue(Request.stub("high").priority(.high))
+        await drain(manager, clock)
+        #expect(server.paths == ["/flaky", "/flaky", "/high", "/low"])
+    }
+
+    @Test func aRedirectGoesOnThoughARequestOfAHigherPriorityWaits() async {
+        let server = StubServer.held()
+        let manager = server.manager(queue: Self.queue(1))
+        manager.enqueue(Request.stub("from"))
+        let from = await server.exchanges.wait()[0]
+        manager.enqueue(Request.stub("high").priority(.veryHigh))
+        from.answer(302, headerFields: ["Location": "http://stub/to"])
+        let next = await server.exchanges.wait(count: 2, within: .seconds(30))
+        guard next.count == 2 else { return manager.cancelAll() }
+        #expect(next[1].request.url.path == "/to")
+        next[1].answer(200)
+        await server.exchanges.wait(count: 3)[2].answer(200)
+        await manager.drain()
+    }
+
+    private struct Pausing: RequestInterceptor {
+        func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
+            await Task.yield()
+            return request
+        }
+    }
+
+    @Test(arguments: [1, 2])
+    func anInterceptorTakesItsTimeInAQueueWithALimit(limit: Int) async {
+        let (server, clock) = (Self.flaky(), VirtualClock())
+        let manager = server.manager(queue: Self.queue(limit), clock: clock) { configuration in
+            configuration.interceptors = [Pausing()]
+            configuration.retries = .standard
+            configuration.retryBudget = .unlimited
+        }
+        for index in 0..<6 { manager.enqueue(.stub(index % 2 == 0 ? "flaky-\(index)" : "\(index)")) }
+        await drain(manager, clock)
+        #expect(server.exchanges.count == 9)
+    }
+
+    /// What is behind the barrier has slots and waits for what is before it, which waits for a slot.
+    @Test(arguments: [nil, -1], [(1, 1), (16, 1), (8, 6)])
+    func aRetryGoesOnBehindABarrier(queueLimit: Int?, limits: (manager: Int, host: Int)) async {
+        let (server, clock) = (Self.flaky(), VirtualClock())
+        let log = EventLog<String>()
+        let manager = retrying(
+            server, clock, limit: limits.manager, perHost: limits.host, queue: Self.queue(queueLimit))
+        manager.enqueue(.stub("flaky")) { _ in log.record("flaky") }
+        await clock.armed.wait()
+        manager.queue.addBarrierBlock { log.record("barrier") }
+        for index in 0..<8 { manager.enqueue(.stub("\(index)")) }
+        await drain(manager, clock)
+        #expect(server.exchanges.count == 10)
+        let paths = server.paths
+        #expect(paths.prefix(2) == ["/flaky", "/flaky"])
+        #expect(log.events.contains("barrier"))
+    }
+
+    /// Each barrier waits for what came before it, also for what the barrier before that held back.
+    @Test(arguments: [nil, -1])
+    func barriersKeepTheirOrder(queueLimit: Int?) async {
+        let server = StubServer()
+        let log = EventLog<String>()
+        let manager = server.manager(queue: Self.queue(queueLimit))
+        let gate = DispatchSemaphore(value: 0)
+        manager.queue.addBarrierBlock { _ = gate.wait(timeout: .now() + 30) }
+        manager.enqueue(manager.operation(.stub("a")))
+        manager.queue.addBarrierBlock { log.record("\(server.paths)") }
+        manager.enqueue(.stub("b"))
+        gate.signal()
+        await manager.drain()
+        #expect(await log.wait() == ["[\"/a\"]"])
+        #expect(server.paths == ["/a", "/b"])
+    }
+
+    /// In the operation queue already, it gets a dependency, whose slot goes to another that waits.
+    @Test(arguments: [1, 2])
+    func aDependencyAddedInTheQueueLetsNoMoreRunThanTheLimit(limit: Int) async {
+        let server = StubServer.held()
+        let manager = server.manager(limit)
+        manager.queue.isSuspended = true
+        let (first, others) = (manager.operation(.stub("first")), (0..<4).map { manager.operation(.stub("\($0)")) })
+        manager.enqueue(first)
+        manager.enqueue(others)
+        first.addDependency(others[0])
+        manager.queue.isSuspended = false
+        for count in 1...5 {
+            let exchanges = await server.exchanges.wait(count: count)
+            // Nothing that has begun is still to come: starting is what makes the exchanges.
+            await settle(manager)
+            #expect(server.exchanges.events.count { !$0.isCancelled } <= count - 1 + limit)
+            exchanges[count - 1].answer(200)
+        }
+        await manager.drain()
+    }
+
+    /// Has the queue and the lanes do what they have been given.
+    private func settle(_ manager: RequestManager) async {
+        for _ in 0..<50 { await Task.yield() }
+        await manager.tasksAreAdjusted()
+    }
+}

@@ -1,0 +1,141 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Two things at once, again and again: each race that was found once, as the smallest loop that showed it.
+///
+/// Bounded in count. `CONVOY_RACES=20` makes each loop twenty times as long.
+@Suite(.serialized, .timeLimit(.minutes(10))) struct RaceTests {
+    private static let factor =
+        ProcessInfo.processInfo.environment["CONVOY_RACES"].flatMap { Int($0) }.map { max(1, $0) } ?? 1
+
+    /// Notes what a monitor is told, by operation.
+    private final class Order: EventMonitor {
+        private let state = Locked((ended: Set<ObjectIdentifier>(), late: [String](), kept: [AnyRequestOperation]()))
+        var late: [String] { state.withLock { $0.late } }
+
+        func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
+            state.withLock { state in
+                // Kept, so that no other operation has its address.
+                if case .finished = event {
+                    state.ended.insert(ObjectIdentifier(operation))
+                    state.kept.append(operation)
+                } else if state.ended.contains(ObjectIdentifier(operation)) {
+                    state.late.append("\(event)")
+                }
+            }
+        }
+    }
+
+    @Test func theOperationsOfAManagerMayBeReadWhileTheyFinish() async {
+        let server = StubServer { exchange in DispatchQueue.global().async { exchange.answer(200) } }
+        let manager = server.manager(4)
+        let finished = EventLog<Void>()
+        let isOver = Locked(false)
+        let count = 600 * Self.factor
+        async let readers: Void = offPool {
+            DispatchQueue.concurrentPerform(iterations: 2) { _ in
+                while !isOver.withLock({ $0 }) {
+                    for operation in manager.operations { _ = operation.attempt }
+                    manager.cancelAll { _ in false }
+                }
+            }
+        }
+        await offPool {
+            DispatchQueue.concurrentPerform(iterations: 2) { thread in
+                for index in 0..<count { manager.enqueue(.stub("\(thread)-\(index)")) { _ in finished.record(()) } }
+            }
+        }
+        await finished.wait(count: 2 * count)
+        isOver.withLock { $0 = true }
+        await readers
+        await manager.drain()
+    }
+
+    /// The watch of an operation is let go of with its last event; the notification of its end must have gone by then.
+    @Test func anObserverOfTheEndIsToldWhenItIsCancelledOnItsWayIn() async {
+        let server = StubServer { exchange in DispatchQueue.global().async { exchange.answer(200) } }
+        let manager = server.manager(4)
+        let told = EventLog<Int>()
+        let observations = Locked<[StateObservation]>([])
+        let count = 1_500 * Self.factor
+        await offPool {
+            for index in 0..<count {
+                let operation = manager.operation(.stub("\(index)"))
+                let observation = operation.observe(\.isFinished) { operation, _ in
+                    if operation.isFinished { told.record(index) }
+                }
+                _ = operation.events
+                DispatchQueue.concurrentPerform(iterations: 2) { thread in
+                    if thread == 0 { manager.enqueue(operation) } else { operation.cancel() }
+                }
+                observations.withLock { $0.append(observation) }
+            }
+        }
+        await manager.drain()
+        let counts = Dictionary(grouping: told.events) { $0 }.mapValues(\.count)
+        #expect((0..<count).filter { counts[$0] == nil } == [])
+        #expect(counts.filter { $0.value > 1 }.isEmpty)
+    }
+
+    @Test func cancellationIsToldOnce() async {
+        let server = StubServer.held()
+        let told = EventLog<Int>()
+        let count = 1_000 * Self.factor
+        await offPool {
+            for index in 0..<count {
+                let operation = RequestOperation(.stub("\(index)"), transport: server.transport)
+                let observation = operation.observe(\.isCancelled) { _, _ in told.record(index) }
+                DispatchQueue.concurrentPerform(iterations: 2) { _ in operation.cancel() }
+                withExtendedLifetime(observation) {}
+            }
+        }
+        #expect(told.events == Array(0..<count))
+    }
+
+    @Test func aMonitorHearsNothingAfterTheEnd() async {
+        let server = StubServer { exchange in
+            DispatchQueue.global().async { exchange.answer(200, body: Data(count: 9)) }
+        }
+        let order = Order()
+        let manager = server.manager(4, monitors: [order])
+        let count = 1_500 * Self.factor
+        await offPool {
+            for index in 0..<count {
+                let operation = manager.operation(.stub("\(index)"))
+                DispatchQueue.concurrentPerform(iterations: 2) { thread in
+                    if thread == 0 { manager.enqueue(operation) } else { operation.cancel() }
+                }
+            }
+        }
+        await manager.drain()
+        await withCheckedContinuation { continuation in
+            manager.scheduler.context.monitorQueue.async { continuation.resume() }
+        }
+        #expect(order.late == [])
+    }
+
+    /// Handlers run in the order they were added, and the wait for the response is one of them.
+    @Test func theResponseComesBehindTheHandlersAddedBefore() async throws {
+        let server = StubServer { exchange in DispatchQueue.global().async { exchange.answer(200) } }
+        let manager = server.manager(4)
+        var early = 0
+        for index in 0..<300 * Self.factor {
+            let operation = manager.operation(.stub("\(index)"))
+            let returned = Locked(0)
+            for _ in 0..<3 {
+                operation.onFinish { _ in
+                    _ = manager.operations
+                    returned.withLock { $0 += 1 }
+                }
+            }
+            manager.enqueue(operation)
+            // Before its end, or after it.
+            if index % 3 == 0 { await server.exchanges.wait(count: index + 1) }
+            _ = try await operation.response()
+            if returned.withLock({ $0 }) != 3 { early += 1 }
+        }
+        #expect(early == 0)
+    }
+}
