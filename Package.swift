@@ -19,9 +19,10 @@ let package = Package(
             linkerSettings: [.linkedLibrary(":libcurl.so.4", .when(platforms: [.linux]))]),
         .target(name: "ConvoyTesting"),
         .executableTarget(name: "ConvoyCommand", dependencies: ["Convoy", "ConvoyTesting"]),
-        .testTarget(name: "ConvoyTests", dependencies: ["Convoy", "ConvoyTesting"]),
-        .testTarget(name: "ConvoyTestingTests", dependencies: ["ConvoyTesting"]),
-        .testTarget(name: "ConvoyCommandTests", dependencies: ["ConvoyCommand", "ConvoyTesting"]),
+        .target(name: "TestTurns", path: "Tests/TestTurns"),
+        .testTarget(name: "ConvoyTests", dependencies: ["Convoy", "ConvoyTesting", "TestTurns"]),
+        .testTarget(name: "ConvoyTestingTests", dependencies: ["ConvoyTesting", "TestTurns"]),
+        .testTarget(name: "ConvoyCommandTests", dependencies: ["ConvoyCommand", "ConvoyTesting", "TestTurns"]),
     ],
     swiftLanguageModes: [.v6]
 )
