@@ -110,8 +110,8 @@
         func error(of code: CURLcode, _ handle: CurlHandle) -> RequestError {
             let wasSent = timesSent > 0 || (!handle.asksBeforeSending && handle.hasConnected)
             let system = Int32(clamping: handle.long(CurlInfo.osErrno))
-            // Without a number no connection was tried: there was no socket. By now others may have given theirs back.
-            let problem = code == 7 && system == 0 ? EMFILE : system
+            // Seen when it happened: by now others may have given theirs back.
+            let problem = place.socketError != 0 ? place.socketError : system
             if !wasSent, !hasHead, let shortage = RequestError.shortage(problem) { return shortage }
             let failure = CurlFailure(
                 code: code, stage: hasHead ? .receiving : wasSent ? .waiting : .connecting, isHTTPS: request.isHTTPS,

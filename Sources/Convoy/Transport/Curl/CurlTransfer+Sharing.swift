@@ -23,6 +23,8 @@
         /// How often the present handle has sent the request.
         var timesSent = 0
         var veto: Veto?
+        /// Why no socket could be made: the system's number, or 0.
+        var socketError: Int32 = 0
         var handshake = Handshake()
     }
 
@@ -64,7 +66,7 @@
         func openSocket(for address: convoy_address) -> Int32 {
             guard mayOpenConnection() else { return -1 }
             let number = socket(address.family, address.type | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
-            if number >= 0 { place.handshake.sockets.append(number) }
+            if number >= 0 { place.handshake.sockets.append(number) } else { place.socketError = errno }
             return number
         }
 
