@@ -30,10 +30,12 @@ extension HelpText {
         Files beside NAME while it is not complete:
           .NAME.convoy-part    what has been received
           .NAME.convoy-resume  what it is of: the server's entity tag or date, no URL and no header field
-        Both go when NAME is there; .NAME.convoy-version, which updateIfChanged keeps, stays. They stay after a failure, an interruption and even a crash, and the next run asks
-        the server for the rest only, if that still is of the same version; otherwise it begins anew. Nothing is kept of
-        what a server cannot continue; of less than 1 MiB a crash keeps nothing, and of a file in --segments up to 4 MiB
-        are asked for again. Remove them if you do not want to continue. A part that another program writes to is thrown
-        away, and the file fails. A part belongs to one run at a time: a second one fails with destinationInUse.
+          .NAME.convoy-version the version of the file that --existing updateIfChanged asks by; it stays
+        The first two go when NAME is there. They stay after a failure, an interruption and even a crash, and the next
+        run asks the server for the rest only, if that still is of the same version; otherwise it begins anew. Nothing
+        is kept of what a server cannot continue; of less than 1 MiB a crash keeps nothing, and of a file in --segments
+        up to 4 MiB are asked for again. Remove them if you do not want to continue. A part that another program writes
+        to is thrown away, and the file fails. A part belongs to one run at a time: a second one fails with
+        destinationInUse.
         """
 }

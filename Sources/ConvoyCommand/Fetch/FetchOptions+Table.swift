@@ -22,7 +22,7 @@ extension Option {
     static let minSpeed = Option(
         "min-speed", value: .text("BYTES"), summary: "bytes per second that are too slow below")
     static let header = Option("header", value: .text("'K: V'"), summary: "a header field for every request")
-    static let compressed = Option("compressed", summary: "ask for compressed bodies, and store them decompressed")
+    static let compressed = Option("compressed", summary: "ask for compressed bodies, store them decompressed")
     static let transport = Option(
         "transport", value: .choice("NAME", among: ["curl", "urlsession"]), summary: "what sends the requests")
     static let quiet = Option("quiet", summary: "print errors only")

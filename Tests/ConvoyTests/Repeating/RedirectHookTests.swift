@@ -117,7 +117,7 @@ import Testing
         }
         let (sent, last) = policy.run(try .test()) { _ in .redirect(to: "?q") }
         #expect(sent.count == 8)
-        #expect(last.error?.message.contains("maximumCount") == true)
+        #expect(last.error?.message.contains("more than 7 redirects, the limit") == true)
     }
 
     @Test func thePublishedExampleKeepsToOneHost() throws {

@@ -149,7 +149,7 @@ import Testing
         let step = RedirectPolicy.follow.first(.redirect(to: location), of: request)
         if location.lowercased().hasPrefix("http:") {
             #expect(step.error?.code == .redirectRefused)
-            #expect(step.error?.message.contains("allowsInsecure") == true)
+            #expect(step.error?.message.contains("leads from https to http") == true)
         } else {
             #expect(step.request != nil)
         }
