@@ -45,13 +45,13 @@ extension AnyRequestOperation {
     }
 
     private func isBlockedNow() {
-        notifying([.isReady]) {}
+        tellReadiness()
         state.withLock { $0.scheduler }?.block(self)
     }
 
     /// The last dependency has finished.
     func dependenciesHaveFinished() {
-        notifying([.isReady]) {}
+        tellReadiness()
         state.withLock { $0.scheduler }?.unblock(self)
     }
 

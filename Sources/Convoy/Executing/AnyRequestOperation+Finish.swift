@@ -41,7 +41,7 @@ extension AnyRequestOperation {
             if let transfer, !taskHasEnded { context.taskControl.async { transfer.task.cancel() } }
             close(transfer?.attempt) { self.finish(wasExecuting: true) }
         case .abandon:
-            notifying([.isReady]) {}
+            tellReadiness()
             DependencyGraph.fail(dependentsOf: self, error: error)
             deliver()
             // A manager that has not handed it to the queue yet enters start() itself.

@@ -34,6 +34,28 @@ extension AnyRequestOperation {
         return dependents.count < 2 && dependents.allSatisfy { !$0.isObservedSynchronously }
     }
 
+    /// Sends the KVO pair of `isReady`, after it may have changed.
+    ///
+    /// SCF asks what it is now and notes it later: of two threads that tell it at a time the one with the older answer may note
+    /// it last, and the queue would never start the operation. So one tells for all.
+    func tellReadiness() {
+        var told: UInt32 = 0
+        let isTeller = state.withLock { state in
+            state.readinessChanges &+= 1
+            told = state.readinessChanges
+            return state.readinessChanges == 1
+        }
+        guard isTeller else { return }
+        repeat {
+            notifying([.isReady]) {}
+        } while state.withLock { state in
+            defer { told = state.readinessChanges }
+            guard state.readinessChanges == told else { return true }
+            state.readinessChanges = 0
+            return false
+        }
+    }
+
     /// Sends the KVO pairs around a change, in the order given, with no lock held.
     func notifying<Result>(_ keys: [StateKey], around change: () -> Result) -> Result {
         for key in keys { willChangeValue(forKey: key.rawValue) }

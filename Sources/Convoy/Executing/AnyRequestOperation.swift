@@ -126,9 +126,10 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// Whether all dependencies have finished, or an outcome is known without them.
     public final override var isReady: Bool {
         let (hasOutcome, isBeingHandedOver) = state.withLock { ($0.outcome != nil, $0.isBeingHandedOver) }
-        if !isBeingHandedOver, isCancelled || hasOutcome { return true }
-        // A barrier of the queue is Foundation's to wait for.
-        return super.isReady && !DependencyGraph.isBlocked(self)
+        // A barrier of the queue is Foundation's to wait for, and is waited for by what has been cancelled too: SCF's barrier
+        // follows a pointer to each operation behind it when it ends.
+        guard super.isReady else { return false }
+        return !isBeingHandedOver && hasOutcome || !DependencyGraph.isBlocked(self)
     }
 
     /// Starts the request; called by a queue, or by hand for an operation that is in none.
@@ -175,7 +176,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         // Elsewhere: this may be a transport's thread.
         if isStartWanted { context.taskControl.async { self.start() } }
         // The queue may have asked while the answer was no.
-        if hasOutcome { notifying([.isReady]) {} }
+        if hasOutcome || DependencyGraph.hasEdges(self) { tellReadiness() }
     }
 
     /// Cancels the request; one that has not started never opens a connection.
@@ -187,13 +188,13 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// - Complexity: O(1), plus O(*d*) for *d* dependents.
     public final override func cancel() {
         #if canImport(FoundationNetworking)
-            // Claimed first: of two threads that cancel at a time one tells.
+            // Not Foundation's: SCF forgets what a cancelled operation waits for, a barrier included.
             let tells = state.withLock { state in
-                defer { state.tellsCancellation = true }
-                return !state.tellsCancellation
+                guard !state.isCancelled, !state.machine.isFinished else { return false }
+                state.isCancelled = true
+                return true
             }
-            super.cancel()
-            if tells, isCancelled { tellStateObservers(\.isCancelled) }
+            if tells { tellStateObservers(\.isCancelled) }
         #else
             super.cancel()
         #endif
@@ -210,6 +211,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     }
 
     #if canImport(FoundationNetworking)
+        /// Whether it was cancelled before it had finished; its outcome may be another, if that came first.
+        public final override var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
         // SCF never clears it, so that a block that captures its operation would keep both for ever.
         /// The block that runs after the operation has finished; cleared before it runs.
         public final override var completionBlock: (@Sendable () -> Void)? {

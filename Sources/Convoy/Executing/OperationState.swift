@@ -61,8 +61,10 @@ struct OperationState {
     var isSendingOff = false
     /// Whether the last event has been noted.
     var hasEmittedEnd = false
-    /// Whether the observers of `isCancelled` are being told.
-    var tellsCancellation = false
+    /// How many changes of `isReady` are to be told or are being told.
+    var readinessChanges: UInt32 = 0
+    /// Whether it was cancelled before it had finished; where Foundation's own flag is not used.
+    var isCancelled = false
     /// Whether the observers have been told that it has finished.
     var hasNotifiedEnd = false
 

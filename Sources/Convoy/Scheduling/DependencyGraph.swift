@@ -136,6 +136,8 @@ enum DependencyGraph {
         locked.withLock { _ in operation.node?.dependencies ?? [] }
     }
 
+    static func hasEdges(_ operation: AnyRequestOperation) -> Bool { locked.withLock { _ in operation.node != nil } }
+
     static func isBlocked(_ operation: AnyRequestOperation) -> Bool {
         locked.withLock { _ in (operation.node?.unfinished ?? 0) > 0 }
     }

@@ -125,6 +125,31 @@ import Testing
         #expect(log.events.contains("barrier"))
     }
 
+    /// SCF's barrier follows a pointer to each of them when it ends.
+    @Test func whatIsCancelledBehindABarrierFinishesBehindIt() async throws {
+        let server = StubServer.held()
+        let check = LeakCheck()
+        let manager = server.manager(queue: OperationQueue())
+        let first = manager.enqueue(.stub("first"))
+        let exchange = await server.exchanges.wait()[0]
+        let log = EventLog<Void>()
+        manager.queue.addBarrierBlock { log.record(()) }
+        await offPool {
+            for index in 0..<8 {
+                let operation = check.watch(manager.operation(.stub("\(index)")))
+                manager.enqueue(operation)
+                operation.cancel()
+                #expect(operation.error?.code == .cancelled && operation.isCancelled && !operation.isFinished)
+            }
+        }
+        #expect(check.aliveCount == 8)
+        exchange.answer(200)
+        _ = try await first.response()
+        await log.wait()
+        await manager.drain()
+        await check.expectAllGone()
+    }
+
     /// Each barrier waits for what came before it, also for what the barrier before that held back.
     @Test(arguments: [nil, -1])
     func barriersKeepTheirOrder(queueLimit: Int?) async {
