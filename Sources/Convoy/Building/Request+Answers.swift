@@ -51,7 +51,7 @@ extension Request {
     /// write is checked: -1, or 0 from a stream at capacity, ends the request with `.destinationUnwritable`.
     ///
     /// - Parameter makeStream: makes an unopened stream. It and the stream are used on one queue of the operation's own;
-    ///   a stream that blocks holds up nobody else, and at most 64 MiB wait for it.
+    ///   a stream that blocks delays no other request, and at most 64 MiB wait for it.
     public func written(to makeStream: @escaping @Sendable () -> OutputStream) -> Request<Data?> {
         Request<Data?>(core: to(.stream(makeStream))) { body, _ in body.storedData }
     }

@@ -90,7 +90,7 @@ extension AnyRequestOperation {
     /// Adds somebody who wants the outcome; at once when there is one.
     func whenFinished(_ handler: FinishHandler) {
         let given: (outcome: AnyOutcome, place: CallbackPlace)? = state.withLock { state in
-            // Behind those who are just being sent off.
+            // Runs after the handlers that are being dispatched now.
             guard let outcome = state.outcome, state.isDelivering, !state.isSendingOff else {
                 state.handlers.append(handler)
                 return nil

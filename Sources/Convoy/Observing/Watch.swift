@@ -46,7 +46,7 @@ extension OperationState {
     ///
     /// - Returns: what was let go of, to be released outside the lock.
     mutating func takeWatchIfOver() -> Watch? {
-        // Those who observe the end are told outside the lock, after the state has turned.
+        // Observers of the end are notified outside the lock, after the state has changed.
         guard hasNotifiedEnd, watch?.hasEnded == true, watch?.isTelling == false else { return nil }
         defer { watch = nil }
         return watch

@@ -175,7 +175,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         } else if lstat(directory + name.record, &record) != 0 {
             return
         }
-        // Whoever has the part open has it locked, and a name too many is taken away.
+        // An open part is locked by its process, and a second name of it is removed.
         guard let left = try? PartFile.open(directory + name.part, permissions: plan.permissions), !left.wasThere else {
             return
         }

@@ -85,7 +85,7 @@ struct Host {
     /// How many of them have not begun.
     var unstarted = 0
     var waiting = 0
-    /// The turns that were offered last, of those who have begun and of those who have not: the same ones need no second
+    /// The turns offered last, of returning and of new operations; an entry with one of these turns needs no second
     /// offer.
     private var offeredTurns = (returning: UInt64(0), new: UInt64(0))
     /// Nobody is sent there before this moment: it asked for that.
