@@ -17,7 +17,7 @@ extension AnyRequestOperation {
         guard state.withLock({ $0.machine.phase == .pending }) else { return }
         switch DependencyGraph.connect(self, to: dependency, policy: policy) {
         case .met: break
-        case .waiting: isBlockedNow()
+        case .waiting: dependenciesChanged()
         case .failed(let error): dependencyFailed(dependency, error)
         case .cycle(let members):
             let round = members + members.prefix(1)
@@ -35,7 +35,7 @@ extension AnyRequestOperation {
         else {
             return
         }
-        isBlockedNow()
+        dependenciesChanged()
         let bridge = BlockOperation { [weak self, weak dependency] in
             guard let self, let dependency else { return }
             DependencyGraph.foreignFinished(dependency, for: self)
@@ -44,15 +44,10 @@ extension AnyRequestOperation {
         Self.bridges.addOperation(bridge)
     }
 
-    private func isBlockedNow() {
+    /// It has something to wait for, or nothing any more.
+    func dependenciesChanged() {
         tellReadiness()
-        state.withLock { $0.scheduler }?.block(self)
-    }
-
-    /// The last dependency has finished.
-    func dependenciesHaveFinished() {
-        tellReadiness()
-        state.withLock { $0.scheduler }?.unblock(self)
+        state.withLock { $0.scheduler }?.dependenciesChanged(of: self)
     }
 
     /// A dependency failed whose failure is ours.

@@ -106,7 +106,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// Removes a dependency; without effect when it is none.
     public final override func removeDependency(_ dependency: Operation) {
-        if DependencyGraph.disconnect(self, from: dependency) { dependenciesHaveFinished() }
+        if DependencyGraph.disconnect(self, from: dependency) { dependenciesChanged() }
     }
 
     /// The dependencies that were added; empty once the operation has finished.

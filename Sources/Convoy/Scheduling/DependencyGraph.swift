@@ -112,7 +112,7 @@ enum DependencyGraph {
             node.unfinished -= 1
             return node.unfinished == 0
         }
-        if isReady { operation.dependenciesHaveFinished() }
+        if isReady { operation.dependenciesChanged() }
     }
 
     /// Removes an edge; true when that leaves nothing to wait for.
@@ -183,7 +183,7 @@ enum DependencyGraph {
         // Released here, outside the lock. The dependencies have let go of theirs: no chain hangs on them.
         withExtendedLifetime((dropped, waiting)) {}
         if let error { fail(failing, because: operation, error) }
-        for operation in ready { Cascade.run { operation.dependenciesHaveFinished() } }
+        for operation in ready { Cascade.run { operation.dependenciesChanged() } }
     }
 
     private static func fail(_ operations: [AnyRequestOperation], because dependency: Operation, _ error: RequestError)

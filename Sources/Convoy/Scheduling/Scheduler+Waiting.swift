@@ -2,44 +2,24 @@
 import Foundation
 
 extension Scheduler {
-    /// A dependency was added to an operation that is here already.
-    func block(_ operation: AnyRequestOperation) {
-        var left: FlightKey?
-        change(operation) { state, ticket in
-            // It was started while the dependency was being added: that is too late.
-            guard !ticket.hasBegun else { return }
-            switch ticket.status {
-            case .waiting:
-                state.room.leave(ticket, for: .blocked)
-                state.leaveInterceptors(ticket)
-            case .suspended, .crowded: ticket.status = .blocked
-            case .preparing: ticket.mustBlock = true
-            // It has not been started: whoever it waits for may need the slot.
-            case .handed:
-                state.room.giveBack(ticket, for: .parked)
-                state.leaveInterceptors(ticket)
-            case .riding:
-                // Its answer, if it has come, waits as well.
-                ticket.status = .blocked
-                left = ticket.flight
-            case .blocked, .parked, .aside, .gone: break
+    /// A dependency of an operation was added, removed or has finished.
+    ///
+    /// May come late and in any order: it looks itself whether the operation is blocked, until what was looked at is what was
+    /// acted on. Told of an end after another dependency had been added, it would give a slot to what still waits.
+    func dependenciesChanged(of operation: AnyRequestOperation) {
+        var (begins, flight) = (false, FlightKey?.none)
+        var isBlocked: Bool
+        repeat {
+            isBlocked = DependencyGraph.isBlocked(operation)
+            let left = change(operation) { [isBlocked] state, ticket -> (begins: Bool, flight: FlightKey?) in
+                isBlocked ? (false, state.block(ticket)) : (state.unblock(ticket), nil)
             }
-        }
-        if let left { leaveFlight(operation, left) }
-        // It may have finished between the two.
-        if !DependencyGraph.isBlocked(operation) { unblock(operation) }
-        pump()
-    }
-
-    /// The last dependency of an operation has finished.
-    func unblock(_ operation: AnyRequestOperation) {
-        let begins = change(operation) { state, ticket in
-            if ticket.status == .parked { state.room.takeBack(ticket) }
-            guard ticket.status == .blocked else { return false }
-            ticket.status = .preparing
-            return true
-        }
-        guard begins == true else { return }
+            if left?.begins == true { begins = true }
+            flight = left?.flight ?? flight
+        } while DependencyGraph.isBlocked(operation) != isBlocked
+        if let flight { leaveFlight(operation, flight) }
+        if isBlocked { pump() }
+        guard begins else { return }
         if operation.state.withLock({ ($0.recipe?.build == nil && !$0.usesDisk) || $0.prepared != nil }) {
             prepare(operation)
         } else {
@@ -63,7 +43,7 @@ extension Scheduler {
             if isSuspended { ticket.status = .suspended } else { state.room.join(ticket) }
             return false
         }
-        if blocks == true, !DependencyGraph.isBlocked(operation) { return unblock(operation) }
+        if blocks == true { return dependenciesChanged(of: operation) }
         // Between the look and the move its owner may have changed his mind.
         if operation.isSuspended != isSuspended { suspensionChanged(of: operation) }
         dropIfTooLate(operation)
@@ -142,5 +122,45 @@ extension Scheduler {
     /// Whether an operation is in the operation queue, which decides itself when it starts.
     func hasHandedOver(_ operation: AnyRequestOperation) -> Bool {
         change(operation) { $1.status == .handed || $1.status == .parked || $1.status == .gone } ?? false
+    }
+}
+
+extension Scheduler.State {
+    /// Takes a ticket out of its line, or its slot away: it waits for a dependency.
+    ///
+    /// - Returns: the shared transfer it leaves.
+    fileprivate mutating func block(_ ticket: Ticket) -> FlightKey? {
+        // It was started while the dependency was being added: that is too late.
+        guard !ticket.hasBegun else { return nil }
+        switch ticket.status {
+        case .waiting:
+            room.leave(ticket, for: .blocked)
+            leaveInterceptors(ticket)
+        case .suspended, .crowded: ticket.status = .blocked
+        case .preparing: ticket.mustBlock = true
+        // It has not been started: whoever it waits for may need the slot.
+        case .handed:
+            room.giveBack(ticket, for: .parked)
+            leaveInterceptors(ticket)
+        case .riding:
+            // Its answer, if it has come, waits as well.
+            ticket.status = .blocked
+            return ticket.flight
+        case .blocked, .parked, .aside, .gone: break
+        }
+        return nil
+    }
+
+    /// Nothing is left that a ticket waits for; true when its request is to be prepared.
+    fileprivate mutating func unblock(_ ticket: Ticket) -> Bool {
+        switch ticket.status {
+        case .parked: room.takeBack(ticket)
+        case .preparing: ticket.mustBlock = false
+        case .blocked:
+            ticket.status = .preparing
+            return true
+        case .waiting, .suspended, .crowded, .handed, .riding, .aside, .gone: break
+        }
+        return false
     }
 }

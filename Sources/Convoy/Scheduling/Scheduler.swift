@@ -100,8 +100,8 @@ final class Scheduler: Sendable {
             // It had ended before it came here.
             if operation.state.withLock({ $0.isSettled }) { settled(operation) }
             abandoned(operation)
-        } else if !DependencyGraph.isBlocked(operation) {
-            unblock(operation)
+        } else {
+            dependenciesChanged(of: operation)
         }
     }
 

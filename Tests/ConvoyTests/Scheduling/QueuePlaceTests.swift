@@ -72,6 +72,24 @@ import Testing
         #expect(server.paths == ["/flaky", "/flaky", "/high", "/low"])
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func wordOfAnEarlierDependencyThatComesLateTakesNoSlotFromALaterOne() async {
+        let server = StubServer { $0.answer(200) }
+        let queue = OperationQueue()
+        (queue.maxConcurrentOperationCount, queue.isSuspended) = (1, true)
+        let manager = server.manager(1, queue: queue, clock: VirtualClock())
+        let (first, second) = (manager.operation(Request.stub("first")), manager.operation(Request.stub("second")))
+        manager.enqueue(second)
+        second.addDependency(first)
+        // As if another thread had removed a dependency before that, and came to say so only now.
+        manager.scheduler.dependenciesChanged(of: second)
+        queue.isSuspended = false
+        manager.enqueue(first)
+        await turns(within: .seconds(20)) { second.isFinished }
+        #expect(server.paths == ["/first", "/second"])
+        manager.cancelAll()
+    }
+
     @Test func aRedirectGoesOnThoughARequestOfAHigherPriorityWaits() async {
         let server = StubServer.held()
         let manager = server.manager(queue: Self.queue(1))
