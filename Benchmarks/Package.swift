@@ -5,7 +5,12 @@ import PackageDescription
 let package = Package(
     name: "convoy-benchmarks",
     platforms: [.macOS(.v15)],
-    products: [.executable(name: "convoy-bench", targets: ["ConvoyBench"])],
+    products: [
+        .executable(name: "convoy-bench", targets: ["ConvoyBench"]),
+        // Preloaded into the cases of `convoy-bench cost`. No target depends on it: linked into the program it would count
+        // in every benchmark.
+        .library(name: "ConvoyBenchCounter", type: .dynamic, targets: ["CCounter"]),
+    ],
     dependencies: [
         .package(name: "Convoy", path: ".."),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -16,6 +21,7 @@ let package = Package(
             name: "ConvoyBench",
             dependencies: [
                 "CHeap",
+                "CCurlLoop",
                 .product(name: "Convoy", package: "Convoy"),
                 .product(name: "ConvoyTesting", package: "Convoy"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -24,6 +30,9 @@ let package = Package(
             path: "Sources/convoy-bench"
         ),
         .target(name: "CHeap"),
+        .target(name: "CCounter", linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux]))]),
+        // The system's own library by its file name, as Convoy has it.
+        .target(name: "CCurlLoop", linkerSettings: [.linkedLibrary(":libcurl.so.4", .when(platforms: [.linux]))]),
     ],
     swiftLanguageModes: [.v6]
 )

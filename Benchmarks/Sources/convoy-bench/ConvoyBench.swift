@@ -12,8 +12,8 @@ struct ConvoyBench: AsyncParsableCommand {
             on the same machine and share its cores: compare what stands in one table, not tables of different machines.
             """,
         subcommands: [
-            RequestsCommand.self, QueueCommand.self, ChainCommand.self, FanoutCommand.self, MillionCommand.self,
-            DownloadCommand.self, UploadCommand.self, CaseCommand.self, ServeCommand.self,
+            RequestsCommand.self, CostCommand.self, QueueCommand.self, ChainCommand.self, FanoutCommand.self,
+            MillionCommand.self, DownloadCommand.self, UploadCommand.self, CaseCommand.self, ServeCommand.self,
         ])
 }
 

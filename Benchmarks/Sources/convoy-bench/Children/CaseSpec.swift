@@ -5,6 +5,8 @@ import Foundation
 struct CaseSpec: Codable, Sendable {
     enum Benchmark: String, Codable, Sendable {
         case requests
+        /// The same requests, counted from outside.
+        case cost
         case queue
         case queueCancel = "queue-cancel"
         case chain
@@ -39,7 +41,7 @@ struct CaseSpec: Codable, Sendable {
     /// Runs it in this process.
     func run() async throws -> [Measurement] {
         switch benchmark {
-        case .requests: [try await measureRequests(self)]
+        case .requests, .cost: [try await measureRequests(self)]
         case .queue: try await measureQueue(self)
         case .queueCancel: try await measureQueueCancel(self)
         case .chain: [try await measureChain(self)]

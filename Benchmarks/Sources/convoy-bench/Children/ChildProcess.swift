@@ -9,12 +9,18 @@ struct ChildProcess {
     private let output = Pipe()
 
     /// Starts the child.
-    init(_ arguments: [String]) throws {
+    ///
+    /// - Parameters:
+    ///   - launcher: a program, and its arguments, that is given the child's command line and runs it.
+    ///   - environment: variables besides those of this process.
+    init(_ arguments: [String], under launcher: [String] = [], environment: [String: String] = [:]) throws {
         guard let executable = Bundle.main.executableURL else {
             throw BenchmarkError("the path of this program is unknown, so it cannot start itself again")
         }
-        process.executableURL = executable
-        process.arguments = arguments
+        let command = launcher + [executable.path] + arguments
+        process.executableURL = URL(fileURLWithPath: command[0])
+        process.arguments = Array(command.dropFirst())
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { _, new in new }
         process.standardInput = input
         process.standardOutput = output
         try process.run()
@@ -37,9 +43,12 @@ struct ChildProcess {
     func output(withinSeconds limit: Int) throws -> String {
         let hasTimedOut = TimedOut()
         let identifier = process.processIdentifier
+        let end = input.fileHandleForWriting
         let watchdog = DispatchWorkItem {
             hasTimedOut.set()
             kill(identifier, SIGKILL)
+            // A launcher's child lives on without it, and holds the other end of what is read here.
+            try? end.close()
         }
         DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(limit), execute: watchdog)
         let bytes = try output.fileHandleForReading.readToEnd() ?? Data()

@@ -27,14 +27,17 @@ struct Runner {
     ///
     /// Each round begins one case later, so that neither the place in a round nor what the machine does meanwhile favours
     /// anybody. Going backwards would not do: who comes first would follow himself, and write to pages just freed.
-    func run(_ specs: [CaseSpec]) -> [Measurement] {
+    ///
+    /// - Parameter measure: measures a case once; by default one child does.
+    func run(_ specs: [CaseSpec], measuring measure: ((CaseSpec) throws -> [Measurement])? = nil) -> [Measurement] {
+        let measure = measure ?? { try runChild($0) }
         var collected = [[[Measurement]]](repeating: [], count: specs.count)
         var failures = [[String]](repeating: [], count: specs.count)
         for round in 0..<options.rounds {
             for index in specs.indices.map({ ($0 + round) % specs.count }) {
                 let title = "round \(round + 1) of \(options.rounds): \(specs[index].title)"
                 do {
-                    let measurements = try runChild(specs[index])
+                    let measurements = try measure(specs[index])
                     collected[index].append(measurements)
                     write("\(title): \(measurements.map(\.summary).joined(separator: "; "))\n", to: .error)
                 } catch {
@@ -46,9 +49,14 @@ struct Runner {
         return specs.indices.flatMap { medians(specs[$0], collected[$0], failures[$0]) }
     }
 
-    private func runChild(_ spec: CaseSpec) throws -> [Measurement] {
+    /// What a child measures that runs a case.
+    func runChild(
+        _ spec: CaseSpec, under launcher: [String] = [], environment: [String: String] = [:]
+    ) throws -> [Measurement] {
         let json = String(decoding: try JSONEncoder().encode(spec), as: UTF8.self)
-        let output = try ChildProcess(["case", "--ends-with-parent", json]).output(withinSeconds: options.limitSeconds)
+        let child = try ChildProcess(
+            ["case", "--ends-with-parent", json], under: launcher, environment: environment)
+        let output = try child.output(withinSeconds: options.limitSeconds)
         let measurements = try output.split(separator: "\n").map { line in
             try JSONDecoder().decode(Measurement.self, from: Data(line.utf8))
         }
@@ -70,7 +78,10 @@ struct Runner {
 extension Measurement {
     /// For the line that tells of progress.
     fileprivate var summary: String {
-        let what = "\(benchmark) \((seconds ?? 0).figure) s"
+        let figure =
+            locksPerRequest.map { "\($0.figure) locks, \((allocationsPerRequest ?? 0).figure) allocations" }
+            ?? "\((seconds ?? 0).figure) s"
+        let what = "\(benchmark) \(figure)"
         return errors == 0 ? what : "\(what), \(errors) error(s): \(firstError ?? "?")"
     }
 }

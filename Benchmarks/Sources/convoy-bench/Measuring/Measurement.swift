@@ -21,6 +21,12 @@ struct Measurement: Codable, Sendable {
     var bytesPerOperation: Double?
     /// The same as growth of the resident set.
     var rssBytesPerOperation: Double?
+    /// Calls of the functions that lock, of those that allocate, and of the kernel, for each request.
+    var locksPerRequest: Double?
+    var allocationsPerRequest: Double?
+    var systemCallsPerRequest: Double?
+    var futexCallsPerRequest: Double?
+    var pollCallsPerRequest: Double?
     var peakRSSBytes: Int?
     /// Growth of the resident set from the start of the case to its peak.
     var peakRSSGrowthBytes: Int?
@@ -46,6 +52,11 @@ struct Measurement: Codable, Sendable {
         case cpuNanosecondsPerByte = "cpu_ns_per_byte"
         case bytesPerOperation = "bytes_per_operation"
         case rssBytesPerOperation = "rss_bytes_per_operation"
+        case locksPerRequest = "locks_per_request"
+        case allocationsPerRequest = "allocations_per_request"
+        case systemCallsPerRequest = "syscalls_per_request"
+        case futexCallsPerRequest = "futex_calls_per_request"
+        case pollCallsPerRequest = "poll_calls_per_request"
         case peakRSSBytes = "peak_rss_bytes"
         case peakRSSGrowthBytes = "peak_rss_growth_bytes"
         case firstError = "first_error"
@@ -105,6 +116,11 @@ extension Measurement {
         result.bytes = middle(\.bytes)
         result.bytesPerOperation = middle(\.bytesPerOperation)
         result.rssBytesPerOperation = middle(\.rssBytesPerOperation)
+        result.locksPerRequest = middle(\.locksPerRequest)
+        result.allocationsPerRequest = middle(\.allocationsPerRequest)
+        result.systemCallsPerRequest = middle(\.systemCallsPerRequest)
+        result.futexCallsPerRequest = middle(\.futexCallsPerRequest)
+        result.pollCallsPerRequest = middle(\.pollCallsPerRequest)
         result.peakRSSBytes = middle(\.peakRSSBytes)
         result.peakRSSGrowthBytes = middle(\.peakRSSGrowthBytes)
         result.errors = rounds.reduce(0) { $0 + $1.errors }

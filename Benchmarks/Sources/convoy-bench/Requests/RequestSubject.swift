@@ -1,14 +1,25 @@
-// Who sends the requests, and how an answer is judged.
+// The subjects that send small requests, and how an answer is judged.
 import Foundation
 
 /// A stack that is measured.
-enum RequestSubject: String {
+enum RequestSubject: String, CaseIterable {
     case convoy
     case convoySend = "convoy-send"
     case convoyEnqueue = "convoy-enqueue"
     case urlSession = "urlsession"
     case asyncHTTPClient = "async-http-client"
     case asyncHTTPClientAsync = "async-http-client-async"
+    #if os(Linux)
+        case libcurl
+    #endif
+
+    /// For a help text: each with how it sends.
+    static let descriptions = """
+        convoy (a lazy batch), convoy-send (as many tasks as the concurrency, each awaiting send), convoy-enqueue (enqueue \
+        with a handler that enqueues the next), urlsession (one ephemeral session, with a delegate on its default queue), \
+        async-http-client (event loop futures), async-http-client-async (its async functions in a task group), libcurl (a \
+        bare multi loop in C, which uses its handles again; Linux only).
+        """
 
     func makeSender(_ spec: CaseSpec, _ url: URL) -> any RequestSender {
         switch self {
@@ -18,6 +29,9 @@ enum RequestSubject: String {
         case .urlSession: URLSessionSender(spec, url)
         case .asyncHTTPClient: FutureSender(spec, url)
         case .asyncHTTPClientAsync: TaskGroupSender(spec, url)
+        #if os(Linux)
+            case .libcurl: LibcurlSender(spec, url)
+        #endif
         }
     }
 }

@@ -46,7 +46,7 @@ struct DownloadCommand: AsyncParsableCommand {
     func run() async throws {
         let (subjects, note) = try transfer.installed(among: possible)
         let arguments = ["--generated", "--body-bytes", "\(size ?? 1 << 30)"]
-        try await transfer.withServer(arguments) { url, server in
+        try await transfer.server.withServer(arguments) { url, server in
             let bodyBytes = try await expectedBytes(of: url)
             let results = try await transfer.withDirectory { directory in
                 Runner(options: common).run(specs(subjects, url, bodyBytes, directory))

@@ -1,4 +1,4 @@
-// What both directions have in common: options, server, directory, table.
+// What both directions have in common: options, directory, table.
 import ArgumentParser
 import Foundation
 
@@ -14,8 +14,7 @@ enum Consumer: String, Codable, CaseIterable, ExpressibleByArgument {
 
 /// Options of `download` and `upload`.
 struct TransferOptions: ParsableArguments {
-    @Option(help: "The other end; without it, the ConvoyTesting server answers from a process of its own.")
-    var url: String?
+    @OptionGroup var server: ServerOptions
 
     @Option(help: "Where the files are made; the system's temporary directory by default.")
     var directory: String?
@@ -32,18 +31,6 @@ struct TransferOptions: ParsableArguments {
         let missing = wanted.filter { $0.isProgram && ProgramRun.path(of: $0.rawValue) == nil }
         let names = missing.map(\.rawValue).joined(separator: ", ")
         return (wanted.filter { !missing.contains($0) }, missing.isEmpty ? nil : "not installed, left out: \(names)")
-    }
-
-    /// Calls with a URL of a server that runs meanwhile, and what to call it.
-    func withServer<Value>(
-        _ arguments: [String], _ work: (_ url: URL, _ name: String) async throws -> Value
-    ) async throws -> Value {
-        let server = url == nil ? try ChildProcess(["serve"] + arguments) : nil
-        defer { server?.end() }
-        guard let text = url ?? server?.firstLine(), let target = URL(string: text) else {
-            throw BenchmarkError(url == nil ? "the ConvoyTesting server did not start" : "--url is not a URL")
-        }
-        return try await work(target, server == nil ? text : "ConvoyTesting")
     }
 
     /// Calls with a directory of its own, which is removed afterwards.
@@ -75,9 +62,8 @@ struct TransferReport {
     ///
     /// - Throws: `ExitCode.failure` when there was an error.
     func print(_ heading: String, common: CommonOptions) throws {
-        let isOurs = server == "ConvoyTesting"
         var lines = ["\(heading), median of \(common.rounds) round(s)"]
-        lines.append("server: \(isOurs ? "the ConvoyTesting server, which shares this machine's cores" : server)")
+        lines.append("server: \(ServerOptions.describe(server))")
         lines.append("over idle: peak RSS less the RSS right before; a program has nothing before, see its peak RSS")
         if let note {
             lines.append(note)

@@ -24,7 +24,7 @@ struct UploadCommand: AsyncParsableCommand {
 
     func run() async throws {
         let (subjects, note) = try transfer.installed(among: TransferSubject.sending)
-        try await transfer.withServer(["--body-bytes", "0"]) { url, server in
+        try await transfer.server.withServer(["--body-bytes", "0"]) { url, server in
             let results = try await transfer.withDirectory { directory in
                 let file = try makeFile(in: directory)
                 return Runner(options: common).run(specs(subjects, url, file))

@@ -1,0 +1,83 @@
+// From calls of a whole process to calls of one request.
+import Foundation
+
+/// Counts what requests call, each count by the difference of two runs.
+struct RequestCost {
+    /// How many times as many requests the longer run sends.
+    static let shortening = 6
+    /// How many times fewer requests are sent under strace, which slows them down.
+    private static let shorteningUnderTracer = 3
+
+    let runner: Runner
+    private let counter: CallCounter
+    private let tracer: SystemCallTracer?
+    /// Why there are no system calls; nil when there are.
+    let note: String?
+
+    /// Whether this platform can preload a library and trace system calls.
+    static var isPossible: Bool {
+        #if os(Linux)
+            true
+        #else
+            false
+        #endif
+    }
+
+    /// - Throws: when the library that counts has not been built.
+    init(runner: Runner) throws {
+        self.runner = runner
+        counter = try CallCounter()
+        do {
+            (tracer, note) = (try SystemCallTracer(), nil)
+        } catch {
+            (tracer, note) = (nil, "system calls are not counted: \(error)")
+        }
+    }
+
+    /// Measures a case once.
+    func measure(_ spec: CaseSpec) throws -> [Measurement] {
+        var result = Measurement(
+            spec.benchmark.rawValue, spec.subject, count: spec.count, concurrency: spec.concurrency)
+        let calls = try perRequest(spec, &result) { try counter.count($0, runner) }
+        result.locksPerRequest = calls["locks", default: 0]
+        result.allocationsPerRequest = calls["allocations", default: 0]
+        guard let tracer else { return [result] }
+        var traced = spec
+        traced.count = spec.count / Self.shorteningUnderTracer
+        let systemCalls = try perRequest(traced, &result) { try tracer.count($0, runner) }
+        func sum(_ names: String...) -> Double { names.reduce(0) { $0 + systemCalls[$1, default: 0] } }
+        result.systemCallsPerRequest = systemCalls.values.reduce(0, +)
+        result.futexCallsPerRequest = sum("futex")
+        result.pollCallsPerRequest = sum("poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2")
+        return [result]
+    }
+
+    private func perRequest(
+        _ spec: CaseSpec, _ result: inout Measurement, _ count: (CaseSpec) throws -> CallCount
+    ) throws -> [String: Double] {
+        var shorter = spec
+        shorter.count = spec.count / Self.shortening
+        let (few, many) = (try count(shorter), try count(spec))
+        for run in few.run + many.run {
+            result.errors += run.errors
+            if result.firstError == nil { result.firstError = run.firstError }
+        }
+        return many.calls.merging(few.calls.mapValues { -$0 }, uniquingKeysWith: +)
+            .mapValues { Double($0) / Double(spec.count - shorter.count) }
+    }
+}
+
+/// What a process called, by name, and what it said of its requests.
+struct CallCount {
+    var calls: [String: Int]
+    var run: [Measurement]
+}
+
+extension URL {
+    /// Calls with the name of a file that does not exist, and removes the file afterwards.
+    static func withTemporaryFile<Value>(_ work: (URL) throws -> Value) rethrows -> Value {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-bench-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: file) }
+        return try work(file)
+    }
+}
