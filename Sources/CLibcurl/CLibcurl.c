@@ -4,7 +4,7 @@
 #define _GNU_SOURCE  // dladdr
 #endif
 #include "CLibcurl.h"
-#include "Zlib.h"
+#include "Libraries.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -64,6 +64,13 @@ CURLcode convoy_get_string(CURL *handle, int info, const char **value) {
 CURLcode convoy_get_socket(CURL *handle, int info, int *value) { return curl_easy_getinfo(handle, info, value); }
 CURLcode convoy_get_pointer(CURL *handle, int info, void **value) { return curl_easy_getinfo(handle, info, value); }
 
+void *convoy_libcurl(void) {
+    Dl_info info;
+    void *address = dlsym(RTLD_DEFAULT, "curl_easy_init");
+    if (address == NULL || dladdr(address, &info) == 0 || info.dli_fname == NULL) return NULL;
+    return dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+}
+
 /// libcurl's own `struct curl_tlssessioninfo`.
 typedef struct {
     int backend;
@@ -74,14 +81,8 @@ enum { INFO_TLS_SSL_PTR = 0x400000 + 45, BACKEND_OPENSSL = 1, SSL_RECEIVED_SHUTD
 
 static int (*ssl_get_shutdown)(const void *ssl);
 static pthread_once_t ssl_search = PTHREAD_ONCE_INIT;
-/// Looks among the libraries that libcurl itself needs: the process may have another OpenSSL, with other structures.
-static void find_ssl(void) {
-    Dl_info info;
-    void *address = dlsym(RTLD_DEFAULT, "curl_easy_init");
-    if (address == NULL || dladdr(address, &info) == 0 || info.dli_fname == NULL) return;
-    void *library = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-    if (library != NULL) convoy_find_function(library, "SSL_get_shutdown", &ssl_get_shutdown);
-}
+// Another OpenSSL of the process may have other structures.
+static void find_ssl(void) { convoy_find_function(convoy_libcurl(), "SSL_get_shutdown", &ssl_get_shutdown); }
 
 int convoy_has_close_notify(CURL *handle) {
     pthread_once(&ssl_search, find_ssl);

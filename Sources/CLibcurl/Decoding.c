@@ -1,5 +1,6 @@
 #ifdef __linux__
 #include "Decoding.h"
+#include "Libraries.h"
 #include "Zlib.h"
 
 #include <dlfcn.h>

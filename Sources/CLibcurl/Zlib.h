@@ -23,7 +23,4 @@ typedef struct {
 } zlib_stream;
 enum { Z_OK = 0, Z_STREAM_END = 1, Z_MEM_ERROR = -4, Z_BUF_ERROR = -5 };
 
-/// Stores the address of a function in the variable at `function`; 0 when the library has none of this name.
-int convoy_find_function(void *library, const char *name, void *function);
-
 #endif

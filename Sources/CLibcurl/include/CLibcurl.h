@@ -123,6 +123,7 @@ int convoy_queued_bytes(int socket);
 int convoy_fork_count(void);
 
 #include "Decoding.h"
+#include "Digesting.h"
 #include "Encoding.h"
 
 #endif

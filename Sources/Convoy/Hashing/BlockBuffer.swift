@@ -12,18 +12,10 @@ struct BlockBuffer: Sendable {
         block = [UInt8](repeating: 0, count: blockBytes)
     }
 
-    /// A buffer as it was when it had taken so many bytes; nil when it would have kept another number of them.
-    init?(blockBytes: Int, totalBytes: UInt64, kept: some Collection<UInt8>) {
-        // Beyond 2^61 bytes the length in bits no longer fits where it is counted.
-        guard totalBytes < 1 << 61, kept.count == Int(totalBytes % UInt64(blockBytes)) else { return nil }
-        self.totalBytes = totalBytes
-        block = kept + [UInt8](repeating: 0, count: blockBytes - kept.count)
-    }
-
     private var keptCount: Int { Int(totalBytes % UInt64(block.count)) }
 
     /// What waits for the rest of its block.
-    var kept: ArraySlice<UInt8> { block[..<keptCount] }
+    private var kept: ArraySlice<UInt8> { block[..<keptCount] }
 
     /// - Parameter compress: takes a number of whole blocks.
     mutating func take(

@@ -10,16 +10,6 @@ protocol HashFunction: Sendable {
     func finish() -> [UInt8]
 }
 
-/// A hash function whose state can be kept and picked up again, by another process too.
-protocol ResumableHashFunction: HashFunction {
-    /// How many bytes it has taken, those before a saved state included.
-    var byteCount: UInt64 { get }
-    /// Everything that is needed to go on: at most 300 bytes.
-    var savedState: Data { get }
-    /// Goes on from a saved state; nil when these bytes are not one of this function, undamaged.
-    init?(savedState: Data)
-}
-
 extension HashFunction {
     mutating func update(_ bytes: some ContiguousBytes) {
         bytes.withUnsafeBytes { update($0) }

@@ -1,10 +1,8 @@
 // SHA-256: FIPS 180-4, section 6.2.
-import Foundation
 
-/// SHA-256 in Swift alone: no library that is there on every platform offers it.
-struct SHA256: ResumableHashFunction {
+/// SHA-256 in Swift alone: for short messages, and for files where the system has no code for it.
+struct SHA256: HashFunction, FileHash {
     static let blockBytes = 64
-    private static let tag = "CvS2561"
 
     private var state: SIMD8<UInt32>
     private var buffer: BlockBuffer
@@ -31,16 +29,5 @@ struct SHA256: ResumableHashFunction {
             Self.compress(start, count: end.count / Self.blockBytes, into: &words)
         }
         return words.indices.flatMap { words[$0].bigEndianBytes }
-    }
-
-    var byteCount: UInt64 { buffer.totalBytes }
-
-    var savedState: Data { SavedHashState(words: state, buffer: buffer).data(tag: Self.tag) }
-
-    init?(savedState: Data) {
-        guard let saved = SavedHashState<UInt32>(savedState, tag: Self.tag, blockBytes: Self.blockBytes) else {
-            return nil
-        }
-        (state, buffer) = (saved.words, saved.buffer)
     }
 }

@@ -1,10 +1,8 @@
 // SHA-512 and SHA-512/256: FIPS 180-4, sections 6.4 and 6.7.
-import Foundation
 
-/// SHA-512 in Swift alone: no library that is there on every platform offers it.
-struct SHA512: ResumableHashFunction {
+/// SHA-512 in Swift alone: for files where the system has no code for it.
+struct SHA512: HashFunction, FileHash {
     static let blockBytes = 128
-    private static let tag = "CvS5121"
 
     private var state: SIMD8<UInt64>
     private var buffer: BlockBuffer
@@ -37,17 +35,6 @@ struct SHA512: ResumableHashFunction {
             Self.compress(start, count: end.count / Self.blockBytes, into: &words)
         }
         return words.indices.flatMap { words[$0].bigEndianBytes }
-    }
-
-    var byteCount: UInt64 { buffer.totalBytes }
-
-    var savedState: Data { SavedHashState(words: state, buffer: buffer).data(tag: Self.tag) }
-
-    init?(savedState: Data) {
-        guard let saved = SavedHashState<UInt64>(savedState, tag: Self.tag, blockBytes: Self.blockBytes) else {
-            return nil
-        }
-        (state, buffer) = (saved.words, saved.buffer)
     }
 }
 

@@ -47,7 +47,6 @@ extension Download {
         }
         // What was promised for the whole holds for what is put together of it.
         expected = expected ?? record?.promised.flatMap { FileDigest($0) }
-        try catchUp()
     }
 
     private func makeRecord(
@@ -76,6 +75,7 @@ extension Download {
 
     func write(_ data: Data) throws(RequestError) {
         guard let part else { return }
+        try catchUp(by: Self.catchUpBytes)
         let isHashed = digest?.byteCount == part.byteCount
         let before = part.byteCount
         defer {
@@ -147,7 +147,6 @@ extension Download {
         // The record of another's part is the other's.
         try part.checkName()
         if isSegmented { (record.ranges, record.syncedRanges) = (segments.ranges, segments.syncedRanges) }
-        record.digest = digest.map { ResumeRecord.SavedDigest(algorithm: $0.algorithm, state: $0.savedState) }
         try resumeFile.write(record, synchronized: synchronized)
         isRecordSaved = true
     }
@@ -166,34 +165,37 @@ extension Download {
         try part?.truncate(to: 0)
     }
 
-    /// Brings the digest to where the part is; without effect when none is expected.
-    func catchUp() throws(RequestError) {
+    /// Brings the digest towards where the part is; without effect when none is expected.
+    ///
+    /// What was there before is read again bit by bit, between the writes and at the end: a server would end a connection
+    /// that waited for all of it.
+    ///
+    /// - Parameter limit: how many bytes it reads at most.
+    func catchUp(by limit: Int64 = .max) throws(RequestError) {
         guard let part, let expected else { return }
         // Of bytes that are received again it knows nothing.
-        if let digest, digest.byteCount > part.byteCount { self.digest = nil }
-        if digest?.algorithm != expected.algorithm {
-            let saved = record?.digest.flatMap { saved in
-                saved.algorithm == expected.algorithm ? RunningDigest(saved.algorithm, savedState: saved.state) : nil
-            }
-            digest = saved.flatMap { $0.byteCount <= part.byteCount ? $0 : nil } ?? RunningDigest(expected.algorithm)
-        }
-        guard var progress = digest, progress.byteCount < part.byteCount else { return }
-        defer { digest = progress }
+        if digest?.algorithm != expected.algorithm || digest?.byteCount ?? 0 > part.byteCount { digest = nil }
+        let digest = digest ?? RunningDigest(expected.algorithm)
+        self.digest = digest
+        let end = digest.byteCount + min(limit, part.byteCount - digest.byteCount)
+        guard digest.byteCount < end else { return }
         var buffer = [UInt8](repeating: 0, count: 1 << 20)
-        while progress.byteCount < part.byteCount, !isStopped {
-            let offset = progress.byteCount
-            var count = 0
-            var problem: RequestError?
-            buffer.withUnsafeMutableBytes { bytes in
+        while digest.byteCount < end, !isStopped {
+            let wanted = Int(min(Int64(buffer.count), end - digest.byteCount))
+            let result: Result<Int, RequestError> = buffer.withUnsafeMutableBytes { bytes in
                 do throws(RequestError) {
-                    count = try part.read(into: bytes, at: offset)
+                    let count = try part.read(
+                        into: UnsafeMutableRawBufferPointer(rebasing: bytes[..<wanted]), at: digest.byteCount)
+                    digest.update(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+                    return .success(count)
                 } catch {
-                    problem = error
+                    return .failure(error)
                 }
-                progress.update(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
             }
-            if let problem { throw problem }
-            if count == 0 { throw .file("is shorter than it was", part.path, EIO) }
+            if try result.get() == 0 {
+                try checkIntact()
+                throw .file("is shorter than it was", part.path, EIO)
+            }
         }
     }
 }

@@ -27,7 +27,12 @@ extension Download {
         guard let digest, digest.byteCount == part.byteCount else {
             throw RequestError(.cancelled, "it was cancelled before its digest was known")
         }
-        let found = digest.finish()
+        let found: FileDigest
+        do throws(RequestError) { found = try digest.finish(of: part.path) } catch {
+            // Only another one can succeed.
+            self.digest = nil
+            throw error
+        }
         guard found != expected else { return }
         try clear()
         throw RequestError(

@@ -21,6 +21,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
     /// How much is written between two points at which everything is on the disk.
     static let checkpointBytes: Int64 = 64 << 20
     static let checkpointInterval = Duration.seconds(10)
+    /// How much of what was there is read for a digest between two writes.
+    static let catchUpBytes: Int64 = 4 << 20
 
     let plan: DownloadPlan
     let queue = DispatchQueue(label: "convoy.download")

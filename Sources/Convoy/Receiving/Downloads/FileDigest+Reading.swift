@@ -11,7 +11,7 @@ extension FileDigest {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw .file("could not be read", path, errno) }
         defer { close(descriptor) }
-        var digest = RunningDigest(algorithm)
+        let digest = RunningDigest(algorithm)
         var buffer = [UInt8](repeating: 0, count: 1 << 20)
         while isWanted() {
             let count = buffer.withUnsafeMutableBytes { bytes in
@@ -19,7 +19,7 @@ extension FileDigest {
                 if count > 0 { digest.update(UnsafeRawBufferPointer(rebasing: bytes[..<count])) }
                 return count
             }
-            if count == 0 { return digest.finish() }
+            if count == 0 { return try digest.finish(of: path) }
             if count < 0, errno != EINTR { throw .file("could not be read", path, errno) }
         }
         return nil

@@ -3,12 +3,6 @@ import Foundation
 
 /// What the bytes of a part are of, and how many of them can be relied on.
 struct ResumeRecord: SidecarRecord, Hashable {
-    /// The state of a digest; it knows how many bytes it has taken.
-    struct SavedDigest: Codable, Hashable, Sendable {
-        var algorithm: FileDigest.Algorithm
-        var state: Data
-    }
-
     /// See ``PreparedRequest/downloadKey``: no URL is kept, it may have a secret in it.
     var key: String
     var validator: Validator
@@ -18,7 +12,6 @@ struct ResumeRecord: SidecarRecord, Hashable {
     var boot: String?
     /// How much of the part has been synchronised with the disk.
     var syncedBytes: Int64 = 0
-    var digest: SavedDigest?
     /// The digest that the server has promised, as ``FileDigest/description``.
     var promised: String?
     /// The content coding that the server puts on the file, whose bytes are kept as they are sent.

@@ -1,41 +1,57 @@
 // The digest of a file while it arrives.
 import Foundation
 
-/// A digest in the making, which can be put aside and gone on with, by another process too.
-struct RunningDigest: Sendable {
+/// A digest in the making: by the system's code, which is several times as fast as Convoy's own, or else by that.
+///
+/// Used by one thread at a time.
+final class RunningDigest {
     let algorithm: FileDigest.Algorithm
-    private var function: any ResumableHashFunction
+    /// How many bytes it has taken.
+    private(set) var byteCount: Int64 = 0
+    private var hash: any FileHash
 
-    init(_ algorithm: FileDigest.Algorithm) {
+    convenience init(_ algorithm: FileDigest.Algorithm) { self.init(algorithm, by: algorithm.systemHash) }
+
+    /// - Parameter systemHash: a new hash of that function; nil where the system has none.
+    init(_ algorithm: FileDigest.Algorithm, by systemHash: (any FileHash)?) {
         self.algorithm = algorithm
-        function = algorithm.function.init()
+        hash = systemHash ?? algorithm.ownHash
     }
-
-    /// Goes on from a saved state; nil when these bytes are not one of that function, undamaged.
-    init?(_ algorithm: FileDigest.Algorithm, savedState: Data) {
-        guard let function = algorithm.function.init(savedState: savedState) else { return nil }
-        self.algorithm = algorithm
-        self.function = function
-    }
-
-    /// How many bytes it has taken, those before a saved state included.
-    var byteCount: Int64 { Int64(clamping: function.byteCount) }
-
-    /// Everything that is needed to go on: at most 300 bytes.
-    var savedState: Data { function.savedState }
 
     /// Takes the next bytes; how they are cut makes no difference.
-    mutating func update(_ bytes: UnsafeRawBufferPointer) { function.update(bytes) }
+    func update(_ bytes: UnsafeRawBufferPointer) {
+        hash.update(bytes)
+        byteCount += Int64(bytes.count)
+    }
 
     /// The digest of everything so far; feeding may go on afterwards.
-    func finish() -> FileDigest { FileDigest(algorithm, bytes: function.finish()) }
+    ///
+    /// - Parameter path: the file, for the message.
+    /// - Throws: when the system's code has failed: another digest, by which it may be refused at once, can succeed.
+    func finish(of path: String) throws(RequestError) -> FileDigest {
+        do throws(HashFailure) { return FileDigest(algorithm, bytes: try hash.finish()) } catch {
+            throw RequestError(
+                .destinationUnwritable,
+                "the \(algorithm.name) digest of the file \(path) could not be made: the system's libcrypto failed; what is there is kept, try again",
+                isRetryable: true)
+        }
+    }
 }
 
 extension FileDigest.Algorithm {
-    fileprivate var function: any ResumableHashFunction.Type {
+    /// The system's code; nil when it has none, or refuses.
+    fileprivate var systemHash: (any FileHash)? {
         switch self {
-        case .sha256: SHA256.self
-        case .sha512: SHA512.self
+        case .sha256: SystemHash.makeSHA256()
+        case .sha512: SystemHash.makeSHA512()
+        }
+    }
+
+    /// Convoy's own code.
+    fileprivate var ownHash: any FileHash {
+        switch self {
+        case .sha256: SHA256()
+        case .sha512: SHA512()
         }
     }
 }

@@ -15,12 +15,20 @@ import Testing
     @Test func whatWasKeptIsRead() {
         let full = record {
             $0.syncedBytes = 5
-            $0.digest = ResumeRecord.SavedDigest(algorithm: .sha256, state: Data([1, 2]))
             ($0.name, $0.needsDigest) = ("ü", true)
             ($0.ranges, $0.syncedRanges) = ([0..<5, 7..<9], [0..<5])
         }
         #expect(ResumeRecord(full.data) == full)
         #expect(ResumeRecord(record().data) == record())
+    }
+
+    /// Earlier versions kept the state of a digest too.
+    @Test func recordWithTheStateOfADigestIsRead() throws {
+        let record = record { $0.syncedBytes = 5 }
+        let body = String(decoding: record.data.dropFirst(ResumeRecord.heading.utf8.count + 65), as: UTF8.self)
+        let old = Data((#"{"digest":{"algorithm":"sha256","state":"Q3ZTMjU2MQ=="},"# + body.dropFirst()).utf8)
+        let data = Data((ResumeRecord.heading + old.sha256.hexadecimal + "\n").utf8) + old
+        #expect(ResumeRecord(data) == record)
     }
 
     @Test func whatIsCutOrDamagedIsNone() {

@@ -1,49 +1,87 @@
+// Digests of files, by the system's code and by Convoy's own.
 import Foundation
 import Testing
 
 @testable import Convoy
 
-@Suite struct RunningDigestTests {
-    private let message = (0..<300).map { UInt8(truncatingIfNeeded: $0 * 13 + 1) }
+/// What the system's code is when it fails.
+struct FailingHash: FileHash {
+    func update(_ bytes: UnsafeRawBufferPointer) {}
+    func finish() throws(HashFailure) -> [UInt8] { throw HashFailure() }
+}
 
-    private func whole(_ algorithm: FileDigest.Algorithm) -> FileDigest {
+@Suite struct RunningDigestTests {
+    private let message = FileVersion.seeded(3, byteCount: 300)
+
+    /// The code that makes a digest.
+    enum Code: CaseIterable {
+        case system
+        case own
+
+        func makeDigest(_ algorithm: FileDigest.Algorithm) -> RunningDigest {
+            switch self {
+            case .system: RunningDigest(algorithm)
+            case .own: RunningDigest(algorithm, by: nil)
+            }
+        }
+    }
+
+    /// By Convoy's own code, which the vectors of the standards are for.
+    private func whole(_ algorithm: FileDigest.Algorithm, _ message: Data) -> FileDigest {
         switch algorithm {
         case .sha256: .sha256(Data(SHA256.digest(of: message)))
         case .sha512: .sha512(Data(SHA512.digest(of: message)))
         }
     }
 
-    private func digest(_ algorithm: FileDigest.Algorithm, of bytes: some ContiguousBytes) -> RunningDigest {
-        var digest = RunningDigest(algorithm)
+    private func feed(_ digest: RunningDigest, _ bytes: some ContiguousBytes) {
         bytes.withUnsafeBytes { digest.update($0) }
-        return digest
     }
 
-    @Test(arguments: FileDigest.Algorithm.allCases)
-    func digestIsThatOfTheFunction(algorithm: FileDigest.Algorithm) {
-        let digest = digest(algorithm, of: message)
-        #expect(digest.finish() == whole(algorithm))
-        #expect(digest.finish().algorithm == algorithm)
-        #expect(digest.algorithm == algorithm)
-    }
-
-    @Test(arguments: FileDigest.Algorithm.allCases)
-    func savedStateGoesOnWhereItWas(algorithm: FileDigest.Algorithm) throws {
-        for cut in 0...message.count {
-            let saved = digest(algorithm, of: message[..<cut]).savedState
-            #expect(saved.count <= 300)
-            var resumed = try #require(RunningDigest(algorithm, savedState: saved))
-            #expect(resumed.algorithm == algorithm)
-            #expect(resumed.byteCount == cut)
-            message[cut...].withUnsafeBytes { resumed.update($0) }
-            #expect(resumed.finish() == whole(algorithm), "cut at \(cut)")
-            #expect(resumed.byteCount == message.count)
+    @Test(arguments: FileDigest.Algorithm.allCases, Code.allCases)
+    func officialVectorsAreMet(algorithm: FileDigest.Algorithm, code: Code) throws {
+        for (message, expected) in try #require(HashCase.all.first { $0.name == algorithm.name }).digests {
+            let digest = code.makeDigest(algorithm)
+            feed(digest, Data(message.utf8))
+            #expect(try digest.finish(of: "f").hexadecimal == expected, "\(message.utf8.count) bytes")
         }
     }
 
-    @Test(arguments: FileDigest.Algorithm.allCases)
-    func bytesAreCounted(algorithm: FileDigest.Algorithm) {
-        var digest = RunningDigest(algorithm)
+    @Test(arguments: FileDigest.Algorithm.allCases, Code.allCases)
+    func everyCutGivesTheSameDigestAndFeedingGoesOnAfterIt(algorithm: FileDigest.Algorithm, code: Code) throws {
+        for cut in 0...message.count {
+            let digest = code.makeDigest(algorithm)
+            feed(digest, message.prefix(cut))
+            #expect(try digest.finish(of: "f") == whole(algorithm, message.prefix(cut)), "\(cut) bytes")
+            #expect(try digest.finish(of: "f") == whole(algorithm, message.prefix(cut)), "\(cut) bytes")
+            feed(digest, message.dropFirst(cut))
+            #expect(try digest.finish(of: "f") == whole(algorithm, message), "cut at \(cut)")
+        }
+    }
+
+    /// Lengths and pieces as they come.
+    @Test(arguments: FileDigest.Algorithm.allCases, 1...12 as ClosedRange<UInt64>)
+    func systemAndOwnCodeAgree(algorithm: FileDigest.Algorithm, seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let message = FileVersion.seeded(seed, byteCount: Int.random(in: 0...200_000, using: &random))
+        let digests = Code.allCases.map { $0.makeDigest(algorithm) }
+        for digest in digests {
+            var rest = message
+            while !rest.isEmpty {
+                let most = [3, 200, 70_000][Int.random(in: 0..<3, using: &random)]
+                let count = min(rest.count, Int.random(in: 0...most, using: &random))
+                feed(digest, rest.prefix(count))
+                rest = rest.dropFirst(count)
+            }
+            #expect(digest.byteCount == message.count)
+        }
+        #expect(try digests[0].finish(of: "f") == digests[1].finish(of: "f"))
+    }
+
+    @Test(arguments: FileDigest.Algorithm.allCases, Code.allCases)
+    func bytesAreCounted(algorithm: FileDigest.Algorithm, code: Code) {
+        let digest = code.makeDigest(algorithm)
+        #expect(digest.algorithm == algorithm)
         #expect(digest.byteCount == 0)
         digest.update(UnsafeRawBufferPointer(start: nil, count: 0))
         #expect(digest.byteCount == 0)
@@ -54,42 +92,37 @@ import Testing
     }
 
     @Test(arguments: FileDigest.Algorithm.allCases)
-    func copyGoesItsOwnWay(algorithm: FileDigest.Algorithm) {
-        var first = digest(algorithm, of: message[..<200])
-        let second = first
-        message[200...].withUnsafeBytes { first.update($0) }
-        #expect(first.finish() == whole(algorithm))
-        #expect(second.byteCount == 200)
-        #expect(second.finish() == digest(algorithm, of: message[..<200]).finish())
-    }
-
-    @Test func stateOfTheOtherFunctionIsRefused() {
-        #expect(RunningDigest(.sha512, savedState: RunningDigest(.sha256).savedState) == nil)
-        #expect(RunningDigest(.sha256, savedState: RunningDigest(.sha512).savedState) == nil)
+    func digestsOfSeveralThreadsAreTheirOwn(algorithm: FileDigest.Algorithm) {
+        let found = Locked([FileDigest?](repeating: nil, count: 16))
+        DispatchQueue.concurrentPerform(iterations: 16) { index in
+            let digest = RunningDigest(algorithm)
+            for byte in message.prefix(200 + index) { withUnsafeBytes(of: byte) { digest.update($0) } }
+            let result = try? digest.finish(of: "f")
+            found.withLock { $0[index] = result }
+        }
+        #expect(found.withLock { $0 } == (0..<16).map { whole(algorithm, message.prefix(200 + $0)) })
     }
 
     @Test(arguments: FileDigest.Algorithm.allCases)
-    func damagedStateIsRefused(algorithm: FileDigest.Algorithm) {
-        let good = digest(algorithm, of: message).savedState
-        for position in good.indices {
-            var bad = good
-            bad[position] ^= 0x10
-            #expect(RunningDigest(algorithm, savedState: bad) == nil)
-        }
-        for bad in [Data(), Data([0]), good.dropLast(), good + [0], Data(repeating: 0xFF, count: 100_000)] {
-            #expect(RunningDigest(algorithm, savedState: bad) == nil)
+    func failureSaysWhatToDo(algorithm: FileDigest.Algorithm) {
+        let digest = RunningDigest(algorithm, by: FailingHash())
+        feed(digest, message)
+        do throws(RequestError) {
+            _ = try digest.finish(of: "/d/file")
+            Issue.record("there is a digest")
+        } catch {
+            #expect(error.code == .destinationUnwritable)
+            #expect(error.isRetryable)
+            for word in [algorithm.name, "/d/file", "libcrypto", "try again"] { #expect(error.message.contains(word)) }
         }
     }
 
-    /// As many bytes as a state may tell of at all.
-    @Test func hugeCountsDoNotTrap() throws {
-        let count: UInt64 = 1 << 61 - 64
-        let bytes = SHA256().savedState.dropLast(16) + count.bigEndianBytes
-        var digest = try #require(
-            RunningDigest(.sha256, savedState: bytes + SHA256.digest(of: bytes).prefix(8)))
-        #expect(digest.byteCount == Int64(count))
-        message.withUnsafeBytes { digest.update($0) }
-        #expect(digest.byteCount == Int64(count) + 300)
-        #expect(digest.finish().defect == nil)
-    }
+    #if canImport(CLibcurl)
+        private static let hasLibcrypto = ["4", "3", "1.1"].contains { dlopen("libcrypto.so.\($0)", RTLD_NOW) != nil }
+
+        @Test(.enabled(if: hasLibcrypto)) func libcryptoIsUsedWhereItIs() {
+            #expect(SystemHash.makeSHA256() is LibcryptoHash)
+            #expect(SystemHash.makeSHA512() is LibcryptoHash)
+        }
+    #endif
 }

@@ -1,0 +1,80 @@
+#ifdef __linux__
+#include "Digesting.h"
+#include "Libraries.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+/// The functions of OpenSSL's evp.h; a result of 0 is a failure.
+static struct {
+    int is_available;
+    void *(*create)(void);
+    void (*destroy)(void *context);
+    int (*copy)(void *copy, const void *context);
+    const void *(*sha256)(void);
+    const void *(*sha512)(void);
+    int (*init)(void *context, const void *function, void *engine);
+    int (*update)(void *context, const void *bytes, size_t count);
+    int (*finish)(void *context, unsigned char *output, unsigned int *count);
+} libcrypto;
+
+static int find_functions(void *library) {
+    return convoy_find_function(library, "EVP_MD_CTX_new", &libcrypto.create)
+        && convoy_find_function(library, "EVP_MD_CTX_free", &libcrypto.destroy)
+        && convoy_find_function(library, "EVP_MD_CTX_copy_ex", &libcrypto.copy)
+        && convoy_find_function(library, "EVP_sha256", &libcrypto.sha256)
+        && convoy_find_function(library, "EVP_sha512", &libcrypto.sha512)
+        && convoy_find_function(library, "EVP_DigestInit_ex", &libcrypto.init)
+        && convoy_find_function(library, "EVP_DigestUpdate", &libcrypto.update)
+        && convoy_find_function(library, "EVP_DigestFinal_ex", &libcrypto.finish);
+}
+
+static void load_library(void) {
+    libcrypto.is_available = find_functions(convoy_libcurl());
+    // libcurl with another TLS library, or none.
+    static const char *const names[] = {"libcrypto.so.4", "libcrypto.so.3", "libcrypto.so.1.1"};
+    for (size_t index = 0; !libcrypto.is_available && index < sizeof names / sizeof *names; index++)
+        libcrypto.is_available = find_functions(dlopen(names[index], RTLD_NOW | RTLD_LOCAL));
+}
+
+struct convoy_digest {
+    void *context;
+    int has_failed;
+};
+
+convoy_digest *convoy_digest_create(convoy_digest_function function) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load_library);
+    if (!libcrypto.is_available) return NULL;
+    convoy_digest *digest = calloc(1, sizeof *digest);
+    if (digest == NULL) return NULL;
+    digest->context = libcrypto.create();
+    const void *code = function == CONVOY_DIGEST_SHA256 ? libcrypto.sha256() : libcrypto.sha512();
+    // A configuration without a provider of the function (OpenSSL 3) refuses here.
+    if (digest->context != NULL && code != NULL && libcrypto.init(digest->context, code, NULL) == 1) return digest;
+    convoy_digest_destroy(digest);
+    return NULL;
+}
+
+void convoy_digest_destroy(convoy_digest *digest) {
+    if (digest == NULL) return;
+    libcrypto.destroy(digest->context);
+    free(digest);
+}
+
+void convoy_digest_update(convoy_digest *digest, const void *bytes, size_t count) {
+    if (count > 0 && libcrypto.update(digest->context, bytes, count) != 1) digest->has_failed = 1;
+}
+
+size_t convoy_digest_finish(const convoy_digest *digest, uint8_t *output) {
+    if (digest->has_failed) return 0;
+    // A context takes nothing more once it is finished; its copy is.
+    void *copy = libcrypto.create();
+    unsigned int count = 0;
+    int is_done = copy != NULL && libcrypto.copy(copy, digest->context) == 1
+        && libcrypto.finish(copy, output, &count) == 1;
+    libcrypto.destroy(copy);
+    return is_done ? count : 0;
+}
+#endif

@@ -1,0 +1,125 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// The digest of a part that is continued.
+@Suite(.timeLimit(.minutes(5))) struct CatchingUpTests {
+    private let directory: TemporaryDirectory
+    private static let content = {
+        // Pieces that do not fit the blocks that are read.
+        let piece = FileVersion.seeded(1, byteCount: 100_003)
+        return (0...Int(Download.catchUpBytes) * 3 / piece.count).reduce(into: Data()) { data, _ in data += piece }
+    }()
+    private static let digest = {
+        let digest = RunningDigest(.sha256)
+        content.withUnsafeBytes { digest.update($0) }
+        return try? digest.finish(of: "content")
+    }()
+    /// Two and a half times what is read between two writes.
+    private static let keptBytes = Download.catchUpBytes * 5 / 2
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func begin() async throws -> (download: Download, PreparedRequest) {
+        let download = Download(DownloadPlan(target: .file(directory.file("target")), digest: Self.digest))
+        let request = try PreparedRequest(Request<Data>.stub("file").core, baseURL: nil)
+        let result = await withCheckedContinuation { continuation in
+            download.begin(request, asksForWhole: false) { continuation.resume(returning: $0) }
+        }
+        _ = try result.get()
+        return (download, request)
+    }
+
+    /// A download that has written the first bytes, on its queue.
+    private func leavePart() async throws {
+        let (download, request) = try await begin()
+        try download.queue.sync {
+            let head = ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""])
+            try download.beginBody(.body(from: 0, totalBytes: Int64(Self.content.count)), head, of: request)
+            try download.write(Self.content.prefix(Int(Self.keptBytes)))
+            #expect(download.digest?.byteCount == Self.keptBytes)
+        }
+        await withCheckedContinuation { continuation in download.close { continuation.resume() } }
+        #expect(try directory.entries == [".target.convoy-part", ".target.convoy-resume"])
+    }
+
+    private func beginRest() async throws -> Download {
+        try await leavePart()
+        let (download, request) = try await begin()
+        try download.queue.sync {
+            let answer = DownloadAnswer.body(from: Self.keptBytes, totalBytes: Int64(Self.content.count))
+            try download.beginBody(answer, ResponseHead(statusCode: 206), of: request)
+        }
+        return download
+    }
+
+    /// A connection is not held while all of it is read.
+    @Test func partIsReadAgainBitByBitBetweenTheWrites() async throws {
+        let download = try await beginRest()
+        try download.queue.sync {
+            #expect(download.digest == nil)
+            var rest = Self.content.dropFirst(Int(Self.keptBytes))
+            for expected in [
+                Download.catchUpBytes, Download.catchUpBytes * 2, Self.keptBytes + 300, Self.keptBytes + 400,
+            ] {
+                try download.write(rest.prefix(100))
+                rest = rest.dropFirst(100)
+                #expect(download.digest?.byteCount == expected)
+            }
+            try download.write(rest)
+            try download.verify()
+        }
+    }
+
+    @Test func partThatIsNotCaughtUpWithIsReadAtTheEnd() async throws {
+        let download = try await beginRest()
+        try download.queue.sync {
+            try download.write(Self.content.dropFirst(Int(Self.keptBytes)))
+            #expect(download.digest?.byteCount == Download.catchUpBytes)
+            try download.verify()
+            #expect(download.digest?.byteCount == Int64(Self.content.count))
+        }
+    }
+
+    @Test func readingEndsWhenTheDownloadIsStopped() async throws {
+        let download = try await beginRest()
+        try download.queue.sync {
+            try download.write(Self.content.dropFirst(Int(Self.keptBytes)))
+            download.stop()
+            do throws(RequestError) {
+                try download.verify()
+                Issue.record("it was verified")
+            } catch { #expect(error.code == .cancelled) }
+            #expect(download.digest?.byteCount == Download.catchUpBytes)
+        }
+    }
+
+    /// The attempt that follows makes another digest.
+    @Test func digestThatFailsKeepsThePart() async throws {
+        let download = try await beginRest()
+        try download.queue.sync {
+            try download.write(Self.content.dropFirst(Int(Self.keptBytes)))
+            download.digest = RunningDigest(.sha256, by: FailingHash())
+            do throws(RequestError) {
+                try download.verify()
+                Issue.record("it was verified")
+            } catch { #expect(error.message.contains("try again")) }
+            #expect(try Data(contentsOf: directory.file(".target.convoy-part")) == Self.content)
+            try download.verify()
+        }
+    }
+
+    @Test func partThatIsCutOffMeanwhileIsThrownAway() async throws {
+        let download = try await beginRest()
+        try download.queue.sync {
+            try download.write(Self.content.dropFirst(Int(Self.keptBytes)))
+            #expect(truncate(directory.file(".target.convoy-part").path, 5) == 0)
+            do throws(RequestError) {
+                try download.verify()
+                Issue.record("it was verified")
+            } catch { #expect(error.message.contains("another process")) }
+            #expect(download.record == nil)
+        }
+    }
+}
