@@ -1,4 +1,4 @@
-// The one lock of the library: a value behind an NSLock.
+// The one lock of the library: a value behind a mutex.
 import Foundation
 
 /// A value that is only reached while a lock is held.
@@ -9,23 +9,57 @@ import Foundation
 /// What leaves the closure is `Sendable`: an object whose members belong to the lock is not, and so it cannot be looked at
 /// after the lock has been given back.
 ///
-/// `NSLock` and not `Synchronization.Mutex`: the thread sanitizer sees the former and reports false races on the latter.
+/// The system's mutex and not `Synchronization.Mutex`: the thread sanitizer sees the former and reports false races on the
+/// latter. Mutex and value share one allocation, and the value is reached by its address: no check for exclusive access at run
+/// time, which the mutex gives anyway.
 ///
 /// - Complexity: O(1), plus what the closure does.
-final class Locked<State>: @unchecked Sendable {
-    // @unchecked: `state` is touched nowhere but in `withLock`, between lock and unlock.
-    private let lock = NSLock()
-    private var state: State
+struct Locked<State>: @unchecked Sendable {
+    // @unchecked: the state is touched nowhere but in `withLock`, between lock and unlock.
+    private let box: ManagedBuffer<SystemMutex, State>
 
     init(_ state: State) {
-        self.state = state
+        box = LockedBox<State>.create(minimumCapacity: 1) { _ in SystemMutex() }
+        box.withUnsafeMutablePointers { mutex, value in
+            systemMutexInit(mutex)
+            value.initialize(to: state)
+        }
     }
 
+    @inline(__always)
     func withLock<Result: Sendable, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        lock.lock()
-        defer { lock.unlock() }
-        return try body(&state)
+        try box.withUnsafeMutablePointers { mutex, state throws(Failure) in
+            systemMutexLock(mutex)
+            defer { systemMutexUnlock(mutex) }
+            return try body(&state.pointee)
+        }
     }
 }
+
+/// The memory of a lock and its value.
+private final class LockedBox<State>: ManagedBuffer<SystemMutex, State> {
+    deinit {
+        withUnsafeMutablePointers { mutex, value in
+            value.deinitialize(count: 1)
+            systemMutexDestroy(mutex)
+        }
+    }
+}
+
+#if canImport(Darwin)
+    private typealias SystemMutex = os_unfair_lock_s
+
+    private func systemMutexInit(_ mutex: UnsafeMutablePointer<SystemMutex>) { mutex.initialize(to: SystemMutex()) }
+    private func systemMutexLock(_ mutex: UnsafeMutablePointer<SystemMutex>) { os_unfair_lock_lock(mutex) }
+    private func systemMutexUnlock(_ mutex: UnsafeMutablePointer<SystemMutex>) { os_unfair_lock_unlock(mutex) }
+    private func systemMutexDestroy(_: UnsafeMutablePointer<SystemMutex>) {}
+#else
+    private typealias SystemMutex = pthread_mutex_t
+
+    private func systemMutexInit(_ mutex: UnsafeMutablePointer<SystemMutex>) { pthread_mutex_init(mutex, nil) }
+    private func systemMutexLock(_ mutex: UnsafeMutablePointer<SystemMutex>) { pthread_mutex_lock(mutex) }
+    private func systemMutexUnlock(_ mutex: UnsafeMutablePointer<SystemMutex>) { pthread_mutex_unlock(mutex) }
+    private func systemMutexDestroy(_ mutex: UnsafeMutablePointer<SystemMutex>) { pthread_mutex_destroy(mutex) }
+#endif

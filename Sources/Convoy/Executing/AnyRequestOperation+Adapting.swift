@@ -4,6 +4,7 @@ import Foundation
 extension AnyRequestOperation {
     /// Whether anybody changes the request or has a say in what follows an attempt.
     var asksInterceptors: Bool {
+        guard traits.mayIntercept else { return false }
         guard let policies = state.withLock({ $0.recipe?.core?.policyBox })?.policies else {
             return !context.interceptors.isEmpty
         }

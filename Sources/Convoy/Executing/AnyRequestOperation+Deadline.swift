@@ -7,6 +7,7 @@ extension AnyRequestOperation {
     /// Called when a manager takes the operation, when it is started by hand, and when a link's request has been built:
     /// the first of these at which the request is known counts.
     func armDeadline() {
+        guard traits.mayHaveDeadline else { return }
         guard let policies = state.withLock({ $0.recipe?.core?.policyBox })?.policies else { return }
         // A sum that overflows would trap: thirty years are for ever.
         let own = policies.deadline.map { context.clock.now + min($0, .seconds(1_000_000_000)) }
@@ -30,7 +31,9 @@ extension AnyRequestOperation {
     }
 
     /// The moment at which everything has to be over; nil for as long as it takes.
-    var deadline: ContinuousClock.Instant? { state.withLock { $0.course?.deadline } }
+    var deadline: ContinuousClock.Instant? {
+        traits.mayHaveDeadline ? state.withLock { $0.course?.deadline } : nil
+    }
 
     private func deadlineHasPassed() {
         state.withLock { $0.transfer?.attempt }?.learnThatNothingCame()

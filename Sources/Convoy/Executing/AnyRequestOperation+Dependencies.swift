@@ -14,7 +14,7 @@ extension AnyRequestOperation {
     /// - Thread: any.
     /// - Complexity: O(1), unless both operations have edges that lead towards each other.
     public final func addDependency(_ dependency: AnyRequestOperation, onFailure policy: DependencyPolicy) {
-        guard state.withLock({ $0.machine.phase == .pending }) else { return }
+        guard joinsGraph() else { return }
         switch DependencyGraph.connect(self, to: dependency, policy: policy) {
         case .met: break
         case .waiting: dependenciesChanged()
@@ -31,10 +31,7 @@ extension AnyRequestOperation {
 
     /// A dependency that is not ours: a bridge, which Foundation starts when it has finished, tells the graph.
     func addForeignDependency(_ dependency: Operation) {
-        guard state.withLock({ $0.machine.phase == .pending }), DependencyGraph.connect(self, toForeign: dependency)
-        else {
-            return
-        }
+        guard joinsGraph(), DependencyGraph.connect(self, toForeign: dependency) else { return }
         dependenciesChanged()
         let bridge = BlockOperation { [weak self, weak dependency] in
             guard let self, let dependency else { return }
@@ -43,6 +40,20 @@ extension AnyRequestOperation {
         bridge.addDependency(dependency)
         Self.bridges.addOperation(bridge)
     }
+
+    /// Whether it may wait for others: it has not been started.
+    ///
+    /// Noted before the edge is made, and so before a manager that takes the operation can overlook it.
+    private func joinsGraph() -> Bool {
+        state.withLock { state in
+            guard state.machine.phase == .pending else { return false }
+            state.hasEdges = true
+            return true
+        }
+    }
+
+    /// Whether a dependency has not finished.
+    var isBlocked: Bool { state.withLock { $0.hasEdges } && DependencyGraph.isBlocked(self) }
 
     /// It has something to wait for, or nothing any more.
     func dependenciesChanged() {

@@ -19,33 +19,41 @@ extension AnyRequestOperation {
     /// - Parameters:
     ///   - attempt: the attempt whose end this is; nil for what ends the operation whatever it does.
     ///   - taskHasEnded: whether the task has ended by itself.
+    ///   - isDelivered: whether the attempt has handed its body over, and holds nothing any more.
     ///   - onlyBeforeStart: whether it is dropped once the operation has started.
     func conclude(
-        _ outcome: AnyOutcome, attempt: Int? = nil, taskHasEnded: Bool = false, onlyBeforeStart: Bool = false
+        _ outcome: AnyOutcome, attempt: Int? = nil, taskHasEnded: Bool = false, isDelivered: Bool = false,
+        onlyBeforeStart: Bool = false
     ) {
         let now = context.clock.now
         let failed = outcome.error == nil ? nil : state.withLock { $0.transfer?.attempt }
         let metrics = failed?.receiving.withLock { $0.metrics }
-        let (effect, transfer, scheduler, callers) = state.withLock { state in
+        let conclusion = state.withLock { state -> OperationState.Conclusion in
             let effect = onlyBeforeStart ? state.machine.abandon() : state.machine.claim(attempt: attempt)
-            guard effect != .ignore else { return (effect, Transfer?.none, Scheduler?.none, Course.Callers?.none) }
+            guard effect != .ignore else { return .none }
             state.outcome = outcome.listing(state.attemptRecords(outcome.error, now, metrics))
             state.timings.finished = now
-            defer { state.transfer = nil }
-            return (effect, state.transfer, state.scheduler, state.course?.takeCallers())
+            return state.conclude(effect, isDelivered: isDelivered)
         }
-        callers?.stop()
-        switch effect {
+        conclusion.callers?.stop()
+        switch conclusion.effect {
         case .ignore: break
         case .finish:
-            if let transfer, !taskHasEnded { context.taskControl.async { transfer.task.cancel() } }
-            close(transfer?.attempt) { self.finish(wasExecuting: true) }
+            if let commit = conclusion.commit {
+                // Nothing is left to be closed, and the state says so already.
+                notifying([.isFinished]) { ((), isObserved: false) }
+                return deliver(commit, isEnd: true)
+            }
+            if let transfer = conclusion.transfer, !taskHasEnded {
+                context.taskControl.async { transfer.task.cancel() }
+            }
+            close(conclusion.transfer?.attempt) { self.finish(wasExecuting: true) }
         case .abandon:
             tellReadiness()
-            DependencyGraph.fail(dependentsOf: self, error: error)
-            deliver()
+            if conclusion.hasEdges { DependencyGraph.fail(dependentsOf: self, error: error) }
+            if let delivery = state.withLock({ $0.beginDelivery() }) { deliver(delivery, isEnd: false) }
             // A manager that has not handed it to the queue yet enters start() itself.
-            scheduler?.abandoned(self)
+            conclusion.scheduler?.abandoned(self)
         }
     }
 
@@ -62,29 +70,17 @@ extension AnyRequestOperation {
         if let attempt { attempt.close(rest) } else { rest() }
     }
 
-    /// `start()` of an operation whose outcome is known.
-    func finishAbandoned() {
-        if state.withLock({ $0.start() }) == .finish { finish(wasExecuting: false) }
-    }
-
     /// Notify, commit, deliver; then let go.
     ///
     /// Runs once: only the claim that won leads here.
     func finish(wasExecuting: Bool) {
-        notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
-            state.withLock { $0.machine.commit() }
+        let delivery = notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
+            state.withLock { state -> (OperationState.Delivery?, isObserved: Bool) in
+                state.machine.commit()
+                return (state.beginDelivery(), state.isObserved)
+            }
         }
-        deliver()
-        let (scheduler, recipe, watch, requests) = state.withLock { state in
-            state.hasNotifiedEnd = true
-            state.finalTags = state.recipe?.core?.tags ?? []
-            state.finalLink = state.recipe?.link
-            defer { state.recipe = nil }
-            return (state.scheduler, state.recipe, state.takeWatchIfOver(), state.course?.takeRequests())
-        }
-        // What they captured goes outside the lock: it may call back from its deinit.
-        withExtendedLifetime((recipe, watch, requests)) { scheduler?.finished(self) }
-        DependencyGraph.release(self, error: error)
+        deliver(delivery, isEnd: true)
     }
 
     /// Adds somebody who wants the outcome; at once when there is one.
@@ -109,31 +105,48 @@ extension AnyRequestOperation {
         if isSettled { hook() }
     }
 
-    /// Sends the handlers off, in order; once.
+    /// Sends the handlers off, in order, and lets go.
     ///
-    /// Called with the claim of an abandoned operation, else when it has finished.
-    private func deliver() {
-        let given: (outcome: AnyOutcome, handlers: [SentHandler])? = state.withLock { state in
-            guard !state.isDelivering, let outcome = state.outcome else { return nil }
-            (state.isDelivering, state.isSendingOff) = (true, true)
-            // It counts for one itself, so that nothing settles before all have been sent off.
-            state.runningHandlers += 1
-            return (outcome, state.takeHandlers())
-        }
-        guard let given else { return }
-        emit(.finished(given.outcome.error))
-        var handlers = given.handlers
+    /// - Parameters:
+    ///   - delivery: the handlers; nil when they have been sent off before.
+    ///   - isEnd: whether the operation has finished. One that was abandoned has its handlers called before.
+    private func deliver(_ delivery: OperationState.Delivery?, isEnd: Bool) {
+        var (handlers, ranHere) = (delivery?.handlers ?? [], 0)
+        if let delivery, delivery.isWatched { emit(.finished(delivery.outcome.error)) }
         while true {
-            for (handler, place) in handlers { run(handler, at: place, with: given.outcome, counts: true) }
-            let (more, settled) = state.withLock { state -> ([SentHandler]?, OperationState.Settled?) in
-                // Added meanwhile: they come behind the others.
-                if !state.handlers.isEmpty { return (state.takeHandlers(), nil) }
-                state.isSendingOff = false
-                return (nil, state.handlerReturned())
+            if let delivery {
+                for (handler, place) in handlers {
+                    if case .here = place {
+                        handler.run(delivery.outcome)
+                        ranHere += 1
+                    } else {
+                        run(handler, at: place, with: delivery.outcome, counts: true)
+                    }
+                }
             }
-            guard let more else { return settle(settled) }
+            let (more, ending) = state.withLock { state -> ([SentHandler]?, OperationState.Ending?) in
+                // Added meanwhile: they come behind the others.
+                if delivery != nil, !state.handlers.isEmpty { return (state.takeHandlers(), nil) }
+                return (nil, state.endDelivery(ranHere: delivery == nil ? nil : ranHere, isEnd: isEnd))
+            }
+            guard let more else { return ending.map { end($0) } ?? () }
             handlers = more
         }
+    }
+
+    /// Tells those who waited for the end, and gives back what the operation had of its manager.
+    private func end(_ ending: OperationState.Ending) {
+        for hook in ending.settledHooks { hook() }
+        // What it captured goes outside the lock: it may call back from its deinit.
+        withExtendedLifetime((ending.recipe, ending.watch, ending.requests)) {
+            guard let scheduler = ending.scheduler, let ticket = ending.ticket else { return }
+            if ending.isEnd {
+                scheduler.finished(self, ticket, isSettled: ending.isSettled)
+            } else if ending.isSettled {
+                scheduler.settled(self)
+            }
+        }
+        if ending.leavesGraph { DependencyGraph.release(self, error: error) }
     }
 
     private func run(_ handler: FinishHandler, at place: CallbackPlace, with outcome: AnyOutcome, counts: Bool) {
@@ -153,26 +166,76 @@ extension AnyRequestOperation {
     }
 
     private func handlerReturned(from place: CallbackPlace, counts: Bool) {
-        settle(
-            state.withLock { state in
-                if place.isLane { state.turnCount -= 1 }
-                return counts ? state.handlerReturned() : nil
-            })
-    }
-
-    private func settle(_ settled: OperationState.Settled?) {
-        guard let settled else { return }
-        for hook in settled.hooks { hook() }
-        settled.scheduler?.settled(self)
+        let ending = state.withLock { state -> OperationState.Ending? in
+            if place.isLane { state.turnCount -= 1 }
+            return counts ? state.handlerReturned() : nil
+        }
+        if let ending { end(ending) }
     }
 }
 
 /// A handler, and where it runs.
-private typealias SentHandler = (FinishHandler, place: CallbackPlace)
+typealias SentHandler = (FinishHandler, place: CallbackPlace)
 
+/// Who wants to know of the end, in which order; what the end lets go of.
 extension OperationState {
-    /// What is to be done when the last handler has returned.
-    fileprivate typealias Settled = (hooks: [@Sendable () -> Void], scheduler: Scheduler?)
+    /// What follows from an outcome that was stored.
+    struct Conclusion: Sendable {
+        let effect: OperationStateMachine.ClaimEffect
+        var transfer: Transfer?
+        var scheduler: Scheduler?
+        var callers: Course.Callers?
+        var hasEdges = false
+        /// The operation has finished with its outcome: nothing was left to be closed, and nobody observes it.
+        var commit: Delivery?
+
+        static let none = Conclusion(effect: .ignore)
+    }
+
+    /// The handlers of an outcome.
+    struct Delivery: Sendable {
+        let outcome: AnyOutcome
+        let handlers: [SentHandler]
+        let isWatched: Bool
+    }
+
+    /// What is to be done when the handlers have been sent off, and when the last of them has returned.
+    struct Ending: Sendable {
+        var isSettled = false
+        var isEnd = false
+        var settledHooks: [@Sendable () -> Void] = []
+        var scheduler: Scheduler?
+        var ticket: TicketReference?
+        var recipe: Recipe?
+        var watch: Watch?
+        var requests: Course.Requests?
+        var leavesGraph = false
+    }
+
+    fileprivate mutating func conclude(_ effect: OperationStateMachine.ClaimEffect, isDelivered: Bool) -> Conclusion {
+        var conclusion = Conclusion(effect: effect)
+        (conclusion.transfer, transfer) = (transfer, nil)
+        (conclusion.scheduler, conclusion.callers, conclusion.hasEdges) = (scheduler, course?.takeCallers(), hasEdges)
+        #if canImport(FoundationNetworking)
+            if isDelivered, effect == .finish, !isObserved, course?.download == nil {
+                machine.commit()
+                conclusion.commit = beginDelivery()
+            }
+        #endif
+        return conclusion
+    }
+
+    /// Begins to send the handlers off; nil when that was done before.
+    ///
+    /// Called with the claim of an abandoned operation, else when it has finished.
+    fileprivate mutating func beginDelivery() -> Delivery? {
+        guard !isDelivering, let outcome else { return nil }
+        (isDelivering, isSendingOff) = (true, true)
+        // It counts for one itself, so that nothing settles before all have been sent off.
+        runningHandlers += 1
+        if !isWatched { hasEmittedEnd = true }
+        return Delivery(outcome: outcome, handlers: takeHandlers(), isWatched: isWatched)
+    }
 
     fileprivate mutating func takeHandlers() -> [SentHandler] {
         runningHandlers += handlers.count
@@ -180,12 +243,38 @@ extension OperationState {
         return handlers.map { ($0, takeTurn($0)) }
     }
 
-    fileprivate mutating func handlerReturned() -> Settled? {
+    /// The handlers have been sent off.
+    ///
+    /// - Parameters:
+    ///   - ranHere: how many have run already; nil when they were sent off before.
+    ///   - isEnd: whether the operation has finished.
+    fileprivate mutating func endDelivery(ranHere: Int?, isEnd: Bool) -> Ending {
+        var ending = Ending()
+        if let ranHere {
+            isSendingOff = false
+            runningHandlers -= ranHere
+            if let settled = handlerReturned() { ending = settled }
+        }
+        guard isEnd else { return ending }
+        (ending.isEnd, ending.isSettled, hasNotifiedEnd) = (true, isSettled, true)
+        (ending.scheduler, ending.ticket) = (scheduler, ticket)
+        // The manager forgets it in the same move.
+        if isSettled { (scheduler, ticket) = (nil, nil) }
+        finalTags = recipe?.core?.tags ?? []
+        finalLink = recipe?.link
+        (ending.recipe, recipe) = (recipe, nil)
+        (ending.watch, ending.requests) = (takeWatchIfOver(), course?.takeRequests())
+        ending.leavesGraph = leavesGraph()
+        return ending
+    }
+
+    /// A handler has returned; what is to be done when it was the last.
+    fileprivate mutating func handlerReturned() -> Ending? {
         runningHandlers -= 1
         guard runningHandlers == 0, !isSettled else { return nil }
         isSettled = true
         defer { settledHooks = [] }
-        return (settledHooks, scheduler)
+        return Ending(isSettled: true, settledHooks: settledHooks, scheduler: scheduler, ticket: ticket)
     }
 
     /// Where a handler that is sent off now runs: one that only takes its turn needs the lane for others before it alone.

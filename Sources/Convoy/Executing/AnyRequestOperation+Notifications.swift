@@ -20,15 +20,20 @@ extension AnyRequestOperation {
     /// Whether somebody's code runs inside the notifications; they are then never sent on a transport's thread.
     var isObservedSynchronously: Bool {
         #if canImport(FoundationNetworking)
-            state.withLock { $0.watch?.stateObservers.isEmpty == false }
+            state.withLock { $0.isObserved }
         #else
             observationInfo != nil
         #endif
     }
 
     /// Whether finishing now runs nobody's code and takes no time: then it may happen on a transport's thread.
-    var finishesWithoutUserCode: Bool {
-        guard !isObservedSynchronously else { return false }
+    func finishesWithoutUserCode(_ completion: OperationState.Completion) -> Bool {
+        #if canImport(FoundationNetworking)
+            guard !completion.isObserved else { return false }
+        #else
+            guard !isObservedSynchronously else { return false }
+        #endif
+        guard completion.hasEdges else { return true }
         // A crowd of dependents is told elsewhere, and so is one that somebody observes.
         let dependents = DependencyGraph.dependents(of: self, atMost: 2)
         return dependents.count < 2 && dependents.allSatisfy { !$0.isObservedSynchronously }
@@ -47,7 +52,7 @@ extension AnyRequestOperation {
         }
         guard isTeller else { return }
         repeat {
-            notifying([.isReady]) {}
+            notifying([.isReady]) { state.withLock { ((), $0.isObserved) } }
         } while state.withLock { state in
             defer { told = state.readinessChanges }
             guard state.readinessChanges == told else { return true }
@@ -57,16 +62,24 @@ extension AnyRequestOperation {
     }
 
     /// Sends the KVO pairs around a change, in the order given, with no lock held.
-    func notifying<Result>(_ keys: [StateKey], around change: () -> Result) -> Result {
-        for key in keys { willChangeValue(forKey: key.rawValue) }
-        let result = change()
-        for key in keys {
-            didChangeValue(forKey: key.rawValue)
-            #if canImport(FoundationNetworking)
-                tellStateObservers(key.keyPath)
-            #endif
-        }
-        return result
+    ///
+    /// On Linux there is no KVO: Foundation has to know of `isReady` and `isFinished`, and our own observers of all.
+    ///
+    /// - Parameter change: makes the change; tells whether there are observers of ours.
+    func notifying<Result>(_ keys: [StateKey], around change: () -> (Result, isObserved: Bool)) -> Result {
+        #if canImport(FoundationNetworking)
+            let (result, isObserved) = change()
+            for key in keys {
+                if isObserved || key != .isExecuting { didChangeValue(forKey: key.rawValue) }
+                if isObserved { tellStateObservers(key.keyPath) }
+            }
+            return result
+        #else
+            for key in keys { willChangeValue(forKey: key.rawValue) }
+            let (result, _) = change()
+            for key in keys { didChangeValue(forKey: key.rawValue) }
+            return result
+        #endif
     }
 }
 

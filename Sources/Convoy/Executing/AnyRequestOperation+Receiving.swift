@@ -5,13 +5,13 @@ extension AnyRequestOperation {
     /// - Thread: the transport's. Takes notes and hands over; never calls user code or a task.
     func attempt(_ number: Int, didReceive head: ResponseHead, for answer: DownloadAnswer?) {
         let now = context.clock.now
-        let isCurrent = state.withLock { state in
+        let isWatched = state.withLock { state in
             guard state.machine.accepts(attempt: number) else { return false }
             state.timings.firstByte = now
             state.progress.begin(head, answer)
-            return true
+            return state.isWatched
         }
-        if isCurrent { emit(.response(head)) }
+        if isWatched { emit(.response(head)) }
     }
 
     /// - Thread: the transport's.
@@ -55,15 +55,24 @@ extension AnyRequestOperation {
         for observer in observers { observer.tell(told.0) }
     }
 
-    /// The body is complete; false when the attempt is over.
+    /// The body is complete; nil when the attempt is over.
     ///
+    /// - Parameter isSent: whether the request was sent at all.
     /// - Thread: the transport's.
-    func attempt(_ number: Int, hasWholeBodyCommitting commits: Bool) -> Bool {
+    func attempt(
+        _ number: Int, hasWholeBodyCommitting commits: Bool, isSent: Bool = true
+    ) -> OperationState.Completion? {
         let now = context.clock.now
         return state.withLock { state in
-            guard state.machine.bodyComplete(attempt: number, commits: commits) else { return false }
+            guard let recipe = state.recipe, state.machine.bodyComplete(attempt: number, commits: commits) else {
+                return nil
+            }
             state.timings.finished = now
-            return true
+            if !isSent { state.timings.attemptStarted = nil }
+            return OperationState.Completion(
+                recipe: recipe, timings: state.timings, progress: state.progress,
+                earlierAttempts: state.course?.earlierAttempts ?? [], isObserved: state.isObserved,
+                hasEdges: state.hasEdges)
         }
     }
 
@@ -71,17 +80,17 @@ extension AnyRequestOperation {
     ///
     /// - Parameter shared: the answer, where others have it too.
     /// - Thread: the operation's lane, unless the request has no user code to run.
-    func attempt(_ number: Int, didComplete answer: CompleteAnswer, for shared: SharedAnswer? = nil) {
-        let given: (Recipe, FinishedTransfer)? = state.withLock { state in
-            guard let recipe = state.recipe, state.outcome == nil else { return nil }
-            let transfer = FinishedTransfer(
-                request: answer.request, head: answer.head, timings: state.timings, progress: state.progress,
-                metrics: answer.metrics, earlierAttempts: state.course?.earlierAttempts ?? [])
-            return (recipe, transfer)
-        }
-        guard let (recipe, transfer) = given else { return }
+    func attempt(
+        _ number: Int, didComplete answer: CompleteAnswer, _ completion: OperationState.Completion,
+        for shared: SharedAnswer? = nil
+    ) {
+        let recipe = completion.recipe
+        let transfer = FinishedTransfer(
+            request: answer.request, head: answer.head, timings: completion.timings, progress: completion.progress,
+            metrics: answer.metrics, earlierAttempts: completion.earlierAttempts)
         guard let shared, let sharing = recipe.sharing else {
-            return conclude(outcome(of: answer.body, transfer, recipe), attempt: number, taskHasEnded: true)
+            return conclude(
+                outcome(of: answer.body, transfer, recipe), attempt: number, taskHasEnded: true, isDelivered: true)
         }
         shared.decode(sharing, by: { outcome(of: answer.body, transfer, recipe) }) { outcome in
             // This may be the lane of another one.

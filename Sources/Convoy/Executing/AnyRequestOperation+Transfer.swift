@@ -7,41 +7,33 @@ import Foundation
 
 extension AnyRequestOperation {
     /// The first start of an operation without an outcome.
-    func execute() {
-        // The flag turns true inside the pair; a second thread that comes this way finds `.ignore` or `.finish`.
-        let now = context.clock.now
-        let effect = notifying([.isExecuting]) {
-            state.withLock { state in
-                if state.machine.phase == .pending { state.timings.started = now }
-                return state.start()
-            }
-        }
-        switch effect {
-        case .finish: finish(wasExecuting: false)
-        case .ignore: break
-        case .execute(let attempt):
-            if state.withLock({ $0.prepared == nil && $0.recipe?.build != nil }) {
-                // Building a chain's link is user code and may take its time.
-                onLane { if self.prepare() { self.begin(attempt) } }
-            } else if request != nil || prepare() {
-                begin(attempt)
-            }
+    func execute(_ attempt: Int, _ beginning: OperationState.Beginning) {
+        if beginning.isToBeBuilt {
+            // Building a chain's link is user code and may take its time.
+            onLane { if self.prepare() { self.begin(attempt, self.state.withLock { $0.beginning }) } }
+        } else if !beginning.isToBePrepared || prepare() {
+            begin(attempt, beginning)
         }
     }
 
     /// Begins the first attempt.
-    private func begin(_ attempt: Int) {
+    private func begin(_ attempt: Int, _ beginning: OperationState.Beginning) {
         armDeadline()
-        let (scheduler, isSuspended, hasAnswer) = state.withLock {
-            ($0.scheduler, $0.isSuspended, $0.course?.carried != nil)
-        }
-        if hasAnswer {
-            scheduler?.beginsWithAnswer(self)
-        } else if scheduler?.begins(self, isSuspended: isSuspended) == false {
+        if beginning.hasAnswer {
+            beginning.scheduler?.beginsWithAnswer(self)
+        } else if let scheduler = beginning.scheduler, let ticket = beginning.ticket,
+            !scheduler.begins(ticket, isSuspended: beginning.isSuspended)
+        {
             if state.withLock({ $0.machine.putOff(attempt: attempt) }) { queueAgain() }
             return
         }
-        if asksInterceptors { onLane { self.launch(attempt) } } else { launch(attempt) }
+        if asksInterceptors {
+            onLane { self.launch(attempt) }
+        } else if beginning.hasAnswer {
+            launch(attempt)
+        } else {
+            send(attempt)
+        }
     }
 
     /// Builds the request where that is still to be done, and checks it; false when that failed and the outcome is known.
@@ -146,12 +138,11 @@ extension AnyRequestOperation {
 
     /// The file is there already: it is the output, and no answer came with it.
     private func finishUnsent(_ number: Int, _ core: RequestCore, with file: URL, _ request: PreparedRequest) {
-        guard attempt(number, hasWholeBodyCommitting: false) else { return }
-        state.withLock { $0.timings.attemptStarted = nil }
+        guard let completion = attempt(number, hasWholeBodyCommitting: false, isSent: false) else { return }
         let answer = CompleteAnswer(
             body: ReceivedBody(file: file), head: ResponseHead(statusCode: 304, url: request.url), request: request,
             metrics: nil)
-        onLane { self.attempt(number, didComplete: answer) }
+        onLane { self.attempt(number, didComplete: answer, completion) }
     }
 
     /// Makes a task for an attempt and resumes it.
@@ -174,20 +165,20 @@ extension AnyRequestOperation {
         }
 
         enum Next { case resume, wait, discard }
-        let next: Next = state.withLock { state in
+        let (next, isWatched) = state.withLock { state -> (Next, isWatched: Bool) in
             state.isLaunching = false
-            guard state.machine.accepts(attempt: number) else { return .discard }
+            guard state.machine.accepts(attempt: number) else { return (.discard, false) }
             if state.isHeldBack && !pausesInPlace {
                 state.isResting = state.machine.nextAttempt() != nil
-                return .discard
+                return (.discard, false)
             }
             let runs = !state.isHeldBack
             state.transfer = Transfer(attempt: attempt, task: task, isRunning: runs, isSettingOff: runs)
-            return runs ? .resume : .wait
+            return (runs ? .resume : .wait, state.isWatched)
         }
+        if isWatched { emit(.started(attempt: number)) }
         switch next {
         case .resume:
-            emit(.started(attempt: number))
             task.resume()
             // A suspension meanwhile, or a reader that caught up, has waited for this: the other way round it would be undone.
             let isOutdated = state.withLock { state in
@@ -195,9 +186,7 @@ extension AnyRequestOperation {
                 return state.isHeldBack || state.transfer?.isRunning == false
             }
             if isOutdated { adjustTask() }
-        case .wait:
-            emit(.started(attempt: number))
-            leaveSlot()
+        case .wait: leaveSlot()
         case .discard:
             attempt.close()
             context.taskControl.async {

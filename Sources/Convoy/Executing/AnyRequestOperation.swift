@@ -17,6 +17,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     // touched only under the lock of `DependencyGraph`; everything else is constant.
 
     let context: ExecutionContext
+    let traits: OperationTraits
     let state: Locked<OperationState>
 
     var node: DependencyNode?
@@ -25,7 +26,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     init(recipe: Recipe, context: ExecutionContext) {
         self.context = context
-        state = Locked(OperationState(recipe: recipe))
+        traits = OperationTraits(recipe, context)
+        state = Locked(OperationState(recipe: recipe, isMonitored: !context.monitors.isEmpty))
         super.init()
         if let name = recipe.core?.name { self.name = name }
         // Explicitly, also when it is normal: SCF files an operation without a priority of its own by its quality of
@@ -44,11 +46,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             state.recipe = nil
         }
         Cascade.release(&links)
-    }
-
-    /// Whether starting it takes no time and runs nobody's code.
-    var startsInPassing: Bool {
-        !isObservedSynchronously && state.withLock { $0.outcome == nil && !$0.usesDisk }
     }
 
     // MARK: What the caller can ask
@@ -125,11 +122,13 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// Whether all dependencies have finished, or an outcome is known without them.
     public final override var isReady: Bool {
-        let (hasOutcome, isBeingHandedOver) = state.withLock { ($0.outcome != nil, $0.isBeingHandedOver) }
+        let (hasOutcome, isBeingHandedOver, hasEdges) = state.withLock {
+            ($0.outcome != nil, $0.isBeingHandedOver, $0.hasEdges)
+        }
         // A barrier of the queue is Foundation's to wait for, and is waited for by what has been cancelled too: SCF's barrier
         // follows a pointer to each operation behind it when it ends.
         guard super.isReady else { return false }
-        return !isBeingHandedOver && hasOutcome || !DependencyGraph.isBlocked(self)
+        return !isBeingHandedOver && hasOutcome || !hasEdges || !DependencyGraph.isBlocked(self)
     }
 
     /// Starts the request; called by a queue, or by hand for an operation that is in none.
@@ -139,20 +138,29 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     ///
     /// - Thread: any. The transfer and the callbacks run elsewhere.
     public final override func start() {
-        let isTooEarly = state.withLock { state in
-            if state.isBeingHandedOver { state.isStartWanted = true }
-            return state.isBeingHandedOver
+        var start = claimStart(mayBeBlocked: true)
+        if case .lookAtGraph = start {
+            if DependencyGraph.isBlocked(self), state.withLock({ $0.scheduler })?.hasHandedOver(self) != true {
+                conclude(
+                    .invalidRequest, "nothing was sent: it was started before its dependencies had finished",
+                    onlyBeforeStart: true)
+            }
+            start = claimStart(mayBeBlocked: false)
         }
-        if isTooEarly { return }
-        if DependencyGraph.isBlocked(self), state.withLock({ $0.scheduler })?.hasHandedOver(self) != true {
-            conclude(
-                .invalidRequest, "nothing was sent: it was started before its dependencies had finished",
-                onlyBeforeStart: true)
+        switch start {
+        case .begin(let attempt, let beginning): execute(attempt, beginning)
+        case .finish: finish(wasExecuting: false)
+        case .ignore, .lookAtGraph: break
         }
-        switch state.withLock({ $0.machine.phase }) {
-        case .abandoned: finishAbandoned()
-        case .pending: execute()
-        case .executing, .deciding, .waiting, .decoding, .finishing, .finished: break
+    }
+
+    /// Of two threads that start it, one gets to begin.
+    private func claimStart(mayBeBlocked: Bool) -> OperationState.Start {
+        let now = context.clock.now
+        return notifying([.isExecuting]) {
+            state.withLock { state in
+                (state.start(now, mayBeBlocked: mayBeBlocked && state.hasEdges), state.isObserved)
+            }
         }
     }
 
@@ -169,14 +177,14 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             return
         }
         add(self)
-        let (isStartWanted, hasOutcome) = state.withLock { state in
+        let (isStartWanted, mayHaveChanged) = state.withLock { state in
             defer { (state.isBeingHandedOver, state.isStartWanted) = (false, false) }
-            return (state.isStartWanted, state.outcome != nil)
+            return (state.isStartWanted, state.outcome != nil || state.hasEdges)
         }
         // Elsewhere: this may be a transport's thread.
         if isStartWanted { context.taskControl.async { self.start() } }
         // The queue may have asked while the answer was no.
-        if hasOutcome || DependencyGraph.hasEdges(self) { tellReadiness() }
+        if mayHaveChanged { tellReadiness() }
     }
 
     /// Cancels the request; one that has not started never opens a connection.

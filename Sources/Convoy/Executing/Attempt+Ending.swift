@@ -6,10 +6,17 @@ extension Attempt {
 
     /// The attempt has come to its end, or enough has been seen of an answer that is only looked at.
     func end(_ error: RequestError?, taskHasEnded: Bool) {
+        let isPlain = operation.traits.isPlain
         let received = receiving.withLock { receiving -> Receiving? in
             guard receiving.accepts else { return nil }
             receiving.hasEnded = true
             receiving.taskHasEnded = taskHasEnded
+            defer {
+                // Nothing else may want it: from here on it is the output's.
+                if isPlain, error == nil, receiving.memory != nil, case .inDestination = receiving.keeping {
+                    (receiving.sink, receiving.memory) = (nil, nil)
+                }
+            }
             return receiving
         }
         guard let received else { return }
@@ -20,6 +27,9 @@ extension Attempt {
             return decide(received, error.with(response: received.head), isAnswer: false)
         }
         switch received.keeping {
+        case .inDestination where isPlain && received.memory != nil:
+            learn(statusCode: head.statusCode, nil)
+            handOver(sink, head, received.metrics)
         case .inDestination:
             sink.verify { problem in
                 if let problem {
@@ -64,8 +74,8 @@ extension Attempt {
 
     private func learn(statusCode: Int?, _ failure: RequestError?) {
         // A shortage of our own says nothing about the host.
-        guard failure?.lacksDescriptors != true, let scheduler = operation.state.withLock({ $0.scheduler }),
-            scheduler.learns
+        guard operation.context.samplesHosts, failure?.lacksDescriptors != true,
+            let scheduler = operation.state.withLock({ $0.scheduler })
         else { return }
         scheduler.learn(from: operation, started: started, statusCode: statusCode, failure: failure)
     }
@@ -114,10 +124,14 @@ extension Attempt {
             defer { if !receiving.isOver { receiving.sink = nil } }
             return !receiving.isOver
         }
-        guard isOurs else { return }
+        if isOurs { handOver(sink, head, metrics) }
+    }
+
+    /// The body goes to the operation, and belongs to the attempt no more.
+    private func handOver(_ sink: any BodySink, _ head: ResponseHead, _ metrics: TransferMetrics?) {
         // One that goes to a file cannot be cancelled any more: nobody is told that a download was cancelled whose file is
         // there.
-        guard operation.attempt(number, hasWholeBodyCommitting: core.destination.isFile) else {
+        guard let completion = operation.attempt(number, hasWholeBodyCommitting: core.destination.isFile) else {
             return sink.discard {}
         }
         // A small file that waits for the disk with others needs no place in the network.
@@ -130,10 +144,10 @@ extension Attempt {
             case .success(let body):
                 let answer = CompleteAnswer(body: body, head: head, request: self.request, metrics: metrics)
                 // This may be the transport's thread: user code, if there is any, runs on the operation's lane.
-                if self.core.decodesAtOnce, self.operation.finishesWithoutUserCode {
-                    self.operation.attempt(self.number, didComplete: answer)
+                if self.core.decodesAtOnce, self.operation.finishesWithoutUserCode(completion) {
+                    self.operation.attempt(self.number, didComplete: answer, completion)
                 } else {
-                    self.operation.onLane { self.operation.attempt(self.number, didComplete: answer) }
+                    self.operation.onLane { self.operation.attempt(self.number, didComplete: answer, completion) }
                 }
             }
         }

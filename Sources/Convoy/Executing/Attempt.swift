@@ -63,6 +63,8 @@ final class Attempt: TransportClient {
         var asideCount: Int64 = 0
         var asideLimit = Attempt.asideBytes
         var sink: (any BodySink)?
+        /// The sink, when it takes what it is given at once: it is used under the lock.
+        var memory: MemorySink?
         var metrics: TransferMetrics?
         /// The transport's thread is at work with the sink: whoever ends the attempt leaves the rest to it.
         var isBusy = false
@@ -135,16 +137,18 @@ final class Attempt: TransportClient {
         var head = head
         // These have no body, whatever length they declare (RFC 9110, section 6.4.1).
         if core.method == .head || head.statusCode == 204 || head.statusCode == 304 { head.expectedBytes = nil }
-        // A response that arrives again starts the body afresh (rule 12).
-        let (begins, old) = receiving.withLock { receiving -> (Bool, (any BodySink)?) in
-            guard receiving.accepts else { return (false, nil) }
-            receiving.isBusy = true
-            defer { receiving.sink = nil }
-            return (true, receiving.sink)
+        if !keepsInMemory {
+            // A response that arrives again starts the body afresh (rule 12).
+            let (begins, old) = receiving.withLock { receiving -> (Bool, (any BodySink)?) in
+                guard receiving.accepts else { return (false, nil) }
+                receiving.isBusy = true
+                defer { (receiving.sink, receiving.memory) = (nil, nil) }
+                return (true, receiving.sink)
+            }
+            guard begins else { return }
+            old?.discard {}
+            operation.context.cookies?.store(head.headerFields, from: request.url)
         }
-        guard begins else { return }
-        old?.discard {}
-        operation.context.cookies?.store(head.headerFields, from: request.url)
         let (answer, refusal) = judge(head)
         let asideLimit =
             core.decodesRefusals && refusal?.code == .unacceptableStatus ? core.maximumBodyBytes : Self.asideBytes
@@ -211,7 +215,35 @@ final class Attempt: TransportClient {
             queue: { [operation] in operation.state.withLock { $0.makeCourse().streamQueue } })
     }
 
+    /// Whether neither its head nor its body leads to more than a change of its own state.
+    private var keepsInMemory: Bool {
+        if case .memory = core.destination { operation.context.cookies == nil } else { false }
+    }
+
+    /// Takes a piece into memory, in one look at the state; nil when it goes elsewhere.
+    private func takeIntoMemory(_ data: Data) -> Result<Bool, RequestError>? {
+        receiving.withLock { receiving in
+            guard let memory = receiving.memory, case .inDestination = receiving.keeping else { return nil }
+            guard receiving.accepts else { return .success(false) }
+            receiving.bodyCount += Int64(data.count)
+            guard receiving.bodyCount <= core.bodyLimit ?? .max else { return .failure(tooLarge) }
+            do throws(RequestError) { try memory.write(data) } catch { return .failure(error) }
+            return .success(true)
+        }
+    }
+
     func didReceive(_ data: Data) -> Bool {
+        if let taken = takeIntoMemory(data) {
+            switch taken {
+            case .success(false): return false
+            case .failure(let error):
+                fail(error)
+                return false
+            case .success(true):
+                operation.attempt(number, didReceiveBytes: Int64(data.count))
+                return pay(for: data.count)
+            }
+        }
         let (sink, isTooMuch) = receiving.withLock { receiving -> ((any BodySink)?, Bool) in
             guard receiving.accepts, let sink = receiving.sink else { return (nil, false) }
             receiving.isBusy = true
@@ -255,6 +287,7 @@ final class Attempt: TransportClient {
         let (isOver, afterwards) = receiving.withLock { receiving in
             receiving.isBusy = false
             receiving.sink = receiving.isOver ? nil : sink
+            receiving.memory = receiving.sink as? MemorySink
             if !receiving.isOver { change(&receiving) }
             defer { receiving.afterwards = nil }
             return (receiving.isOver, receiving.afterwards)

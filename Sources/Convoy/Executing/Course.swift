@@ -70,9 +70,15 @@ final class Course {
     }
 
     /// What an operation that has finished needs no more; to be let go of outside the lock.
-    func takeRequests() -> (PreparedRequest?, PreparedRequest?, SharedAnswer?) {
+    func takeRequests() -> Requests {
         defer { (request, adapted, carried) = (nil, nil, nil) }
-        return (request, adapted, carried)
+        return Requests(request: request, adapted: adapted, carried: carried)
+    }
+
+    struct Requests: Sendable {
+        let request: PreparedRequest?
+        let adapted: PreparedRequest?
+        let carried: SharedAnswer?
     }
 
     struct Callers {

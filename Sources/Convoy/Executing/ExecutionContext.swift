@@ -12,6 +12,8 @@ final class ExecutionContext: Sendable {
     let interceptors: [any RequestInterceptor]
     let cookies: CookieJar?
     let clock: any RequestClock
+    /// Whether the ends of attempts say something about their hosts.
+    let samplesHosts: Bool
     /// How many bytes a second all transfers together may receive.
     let rateLimit: RateLimit
     /// Randomness for back-off: from 0 up to 1.
@@ -42,5 +44,10 @@ final class ExecutionContext: Sendable {
         clock = configuration.clock
         rateLimit = RateLimit(configuration.maximumBytesPerSecond, clock: configuration.clock)
         unit = configuration.unit
+        samplesHosts =
+            HostLimits(
+                fixed: configuration.maxConcurrentPerHost, adaptive: configuration.hostLimits,
+                breaker: configuration.breaker
+            ).learn
     }
 }

@@ -29,6 +29,10 @@ struct OperationState {
 
     /// The attempt under way and its task.
     var transfer: Transfer?
+    /// Whether it is in the dependency graph: it depends on others, or others on it.
+    var hasEdges = false
+    /// Whether it had finished without ever being there.
+    private(set) var isBeyondGraph = false
     /// Redirects, retries, deadlines and interceptors; nil for one plain attempt.
     var course: Course?
     /// A task is being made outside the lock.
@@ -73,17 +77,137 @@ struct OperationState {
     /// Code of the user's that waits to run: decoding, building, callbacks without another place.
     var lane = LaneWork()
 
-    init(recipe: Recipe) { self.recipe = recipe }
+    /// Whether the manager has monitors.
+    let isMonitored: Bool
+
+    init(recipe: Recipe, isMonitored: Bool) { (self.recipe, self.isMonitored) = (recipe, isMonitored) }
+
+    /// What `start()` does.
+    enum Start: Sendable {
+        /// Look whether a dependency has not finished, then ask again.
+        case lookAtGraph
+        case begin(attempt: Int, Beginning)
+        /// The outcome is known already: send the notifications.
+        case finish
+        /// Started before, or on its way into a queue.
+        case ignore
+    }
+
+    /// What the beginning of the first attempt depends on.
+    struct Beginning: Sendable {
+        let scheduler: Scheduler?
+        let ticket: TicketReference?
+        let isSuspended: Bool
+        /// A shared transfer has brought the answer.
+        let hasAnswer: Bool
+        /// The request is still to be built by code of the user's, or to be checked.
+        let isToBeBuilt: Bool
+        let isToBePrepared: Bool
+    }
+
+    var beginning: Beginning {
+        Beginning(
+            scheduler: scheduler, ticket: ticket, isSuspended: isSuspended, hasAnswer: course?.carried != nil,
+            isToBeBuilt: prepared == nil && recipe?.build != nil, isToBePrepared: prepared == nil)
+    }
 
     /// Claims the start; one that comes while the operation is on its way into a queue waits until it is there.
     ///
     /// Foundation takes the locks of queue and operation in one order when it adds, in the other when one finishes.
-    mutating func start() -> OperationStateMachine.StartEffect {
+    mutating func start(_ now: ContinuousClock.Instant, mayBeBlocked: Bool) -> Start {
         guard !isBeingHandedOver else {
             isStartWanted = true
             return .ignore
         }
-        return machine.start()
+        if mayBeBlocked, machine.isWaitingToStart { return .lookAtGraph }
+        if machine.phase == .pending { timings.started = now }
+        return switch machine.start() {
+        case .execute(let attempt): .begin(attempt: attempt, beginning)
+        case .finish: .finish
+        case .ignore: .ignore
+        }
+    }
+
+    /// How an operation is when it has got a slot.
+    struct Readiness: Sendable {
+        let isWaitingToStart: Bool
+        /// Starting it takes no time and runs nobody's code.
+        let startsInPassing: Bool
+        let hasEdges: Bool
+    }
+
+    var readiness: Readiness {
+        Readiness(
+            isWaitingToStart: machine.isWaitingToStart, startsInPassing: outcome == nil && !isObserved && !usesDisk,
+            hasEdges: hasEdges)
+    }
+
+    /// How an operation is when a manager takes it.
+    struct Arrival: Sendable {
+        let isWatched: Bool
+        let suspension: Suspension
+        /// The host of a request that may be sent as soon as there is a slot.
+        var host: String?
+        /// Why it cannot be sent.
+        var refusal: RequestError?
+    }
+
+    /// Becomes a manager's; nil for an operation that is another's, or has been started.
+    mutating func arrive(
+        at scheduler: Scheduler, _ ticket: TicketReference, _ now: ContinuousClock.Instant
+    ) -> Arrival? {
+        guard self.scheduler == nil, machine.isWaitingToStart else { return nil }
+        (self.scheduler, self.ticket, timings.queued) = (scheduler, ticket, now)
+        return Arrival(isWatched: isWatched, suspension: suspension)
+    }
+
+    /// Prepares a plain request that waits for nothing else.
+    mutating func prepared(for arrival: Arrival, _ baseURL: URL?) -> Arrival {
+        var arrival = arrival
+        guard outcome == nil, !hasEdges, let core = recipe?.core else { return arrival }
+        do throws(RequestError) {
+            let request = if let prepared { prepared } else { try PreparedRequest(core, baseURL: baseURL) }
+            prepared = request
+            progress.expectedSentBytes = request.body?.byteCount
+            arrival.host = request.hostKey
+        } catch {
+            arrival.refusal = error.with(core.summary)
+        }
+        return arrival
+    }
+
+    /// What the output of a complete body is made of.
+    struct Completion: Sendable {
+        let recipe: Recipe
+        let timings: Timings
+        let progress: TransferProgress
+        let earlierAttempts: [AttemptRecord]
+        let isObserved: Bool
+        let hasEdges: Bool
+    }
+
+    /// Whether anybody is to be told of events.
+    var isWatched: Bool { isMonitored || watch != nil }
+
+    /// How an operation is found by one that wants an edge to it.
+    enum Standing: Sendable {
+        /// It will tell the graph of its end, or has done so; the failure that is known already.
+        case inGraph(RequestError?)
+        /// It has ended, and the graph was not told.
+        case beyondGraph(RequestError?)
+    }
+
+    /// Has the end told to the dependency graph, if that is still to come.
+    mutating func joinGraph() -> Standing {
+        if isBeyondGraph { return .beyondGraph(outcome?.error) }
+        hasEdges = true
+        return .inGraph(outcome?.error)
+    }
+
+    /// Whether the dependency graph is to be told of the end; without edges it never is.
+    mutating func leavesGraph() -> Bool {
+        isBeyondGraph = !hasEdges
+        return hasEdges
     }
 
     /// What its slot depends on: the owner's wish, and whether it is at rest.
@@ -96,6 +220,9 @@ struct OperationState {
     var suspension: Suspension {
         Suspension(isSuspended: isSuspended, awaitsSlot: awaitsSlot, number: suspensions)
     }
+
+    /// Whether somebody's code runs inside the notifications of the state.
+    var isObserved: Bool { watch?.stateObservers.isEmpty == false }
 
     /// Whether its bytes may not move: it is suspended, or was and has no slot yet.
     var isHeldBack: Bool { isSuspended || awaitsSlot }

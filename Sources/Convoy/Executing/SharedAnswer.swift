@@ -84,11 +84,11 @@ final class SharedAnswer: Sendable {
 extension AnyRequestOperation {
     /// An answer that another operation has fetched, as the answer to this attempt.
     func takeCarried(_ shared: SharedAnswer, attempt number: Int) {
-        guard attempt(number, hasWholeBodyCommitting: false) else { return }
+        guard let completion = attempt(number, hasWholeBodyCommitting: false) else { return }
         let response = shared.response
         let answer = CompleteAnswer(
             body: ReceivedBody(storedData: response.value), head: response.head, request: response.request,
             metrics: response.metrics)
-        onLane { self.attempt(number, didComplete: answer, for: shared) }
+        onLane { self.attempt(number, didComplete: answer, completion, for: shared) }
     }
 }

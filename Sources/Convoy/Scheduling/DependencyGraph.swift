@@ -45,7 +45,9 @@ final class DependencyNode {
     }
 }
 
-/// The dependency graph of all request operations of the process.
+/// The dependency graph of all request operations of the process that have edges.
+///
+/// Others never come here: an operation notes itself that it has edges (``OperationState/joinGraph()``).
 ///
 /// Foundation keeps unretained pointers to dependents on Linux and rescans every blocked operation on every event; here
 /// an edge costs O(1), an operation is told once when its last dependency has finished, and a finished operation lets
@@ -78,10 +80,16 @@ enum DependencyGraph {
     static func connect(
         _ operation: AnyRequestOperation, to dependency: AnyRequestOperation, policy: DependencyPolicy
     ) -> Connection {
+        if operation === dependency { return .cycle([operation]) }
+        switch dependency.state.withLock({ $0.joinGraph() }) {
+        case .inGraph(let error?) where policy == .fail: return .failed(error)
+        case .inGraph: break
+        case .beyondGraph(let error?) where policy == .fail: return .failed(error)
+        case .beyondGraph: return .met
+        }
         // Whom the search has met is let go of outside the lock: it may be the last to hold him.
         var met: [AnyRequestOperation] = []
         return locked.withLock { edges in
-            if operation === dependency { return .cycle([operation]) }
             if policy == .fail, let error = dependency.releasedFailure { return .failed(error) }
             if dependency.isReleased { return .met }
             if operation.isReleased || operation.node?.contains(dependency) == true { return .met }
@@ -135,8 +143,6 @@ enum DependencyGraph {
     static func dependencies(of operation: AnyRequestOperation) -> [Operation] {
         locked.withLock { _ in operation.node?.dependencies ?? [] }
     }
-
-    static func hasEdges(_ operation: AnyRequestOperation) -> Bool { locked.withLock { _ in operation.node != nil } }
 
     static func isBlocked(_ operation: AnyRequestOperation) -> Bool {
         locked.withLock { _ in (operation.node?.unfinished ?? 0) > 0 }

@@ -106,6 +106,7 @@ struct Flights {
 extension Scheduler {
     /// Has an operation share the transfer of equal ones; false when it is sent by itself.
     func ride(_ operation: AnyRequestOperation) -> Bool {
+        guard operation.traits.mayShare else { return false }
         let given = operation.state.withLock { state in
             state.course?.carried == nil
                 ? state.recipe?.core.flatMap { core in state.prepared.map { (core, $0) } } : nil
@@ -204,7 +205,7 @@ extension Scheduler {
             if isSuspended { ticket.status = .suspended } else { state.room.takeBack(ticket) }
             return !isSuspended
         }
-        if isBoarded == true { handOver(rider) }
+        if isBoarded == true { handOver(rider, rider.state.withLock { $0.readiness }) }
         if rider.isSuspended != isSuspended { suspensionChanged(of: rider) }
     }
 }

@@ -1,5 +1,6 @@
 // A manager's own queue, where operations start on the thread that hands them over.
 import Foundation
+import Synchronization
 
 /// An operation queue that starts request operations without a change of threads.
 ///
@@ -34,15 +35,21 @@ final class InlineQueue: OperationQueue, @unchecked Sendable {
     }
 
     private let state = Locked(State())
+    // The same as Foundation's, which takes a lock to tell.
+    private let limit = Atomic(OperationQueue.defaultMaxConcurrentOperationCount)
+    private let holdsBack = Atomic(false)
     private let barrierQueue = DispatchQueue(label: "convoy.manager.barriers")
 
     /// Starts an operation here and now, in the plain case; false when it has to go the way of any queue.
     ///
     /// This thread may be a transport's: nobody's code may run here, no disk may be waited for, and no crowd be told.
-    func run(_ operation: AnyRequestOperation) -> Bool {
+    func run(_ operation: AnyRequestOperation, _ readiness: OperationState.Readiness) -> Bool {
         guard maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount, !isSuspended,
-            operation.startsInPassing, operation.isReady
+            readiness.startsInPassing, !readiness.hasEdges || operation.isReady
         else { return false }
+        #if !canImport(FoundationNetworking)
+            if operation.isObservedSynchronously { return false }
+        #endif
         let isIn = state.withLock { state in
             guard !state.isHolding else { return false }
             state.running[ObjectIdentifier(operation)] = operation
@@ -59,6 +66,22 @@ final class InlineQueue: OperationQueue, @unchecked Sendable {
     func finished(_ operation: AnyRequestOperation) {
         let gone = state.withLock { $0.running.removeValue(forKey: ObjectIdentifier(operation)) }
         withExtendedLifetime(gone) {}
+    }
+
+    override var maxConcurrentOperationCount: Int {
+        get { limit.load(ordering: .acquiring) }
+        set {
+            super.maxConcurrentOperationCount = newValue
+            limit.store(super.maxConcurrentOperationCount, ordering: .releasing)
+        }
+    }
+
+    override var isSuspended: Bool {
+        get { holdsBack.load(ordering: .acquiring) }
+        set {
+            holdsBack.store(newValue, ordering: .releasing)
+            super.isSuspended = newValue
+        }
     }
 
     private var running: [AnyRequestOperation] { state.withLock { Array($0.running.values) } }

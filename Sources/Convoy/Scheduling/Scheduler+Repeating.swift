@@ -79,7 +79,7 @@ extension Scheduler {
     func learn(
         from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?
     ) {
-        guard learns else { return }
+        guard context.samplesHosts else { return }
         let now = context.clock.now
         let answered = operation.timings.firstByte.flatMap { $0 >= started ? $0 : nil } ?? now
         let lesson = HostLesson(latency: started.duration(to: answered), statusCode: statusCode, failure: failure?.code)

@@ -8,68 +8,90 @@ extension Scheduler {
     /// Hands over what may run.
     ///
     /// One thread at a time, so that what was first in line is first in the queue.
-    func pump() {
-        let isPumping = state.withLock { state in
-            defer { state.isPumping = true }
-            return state.isPumping
+    func pump() { handingOver { _ in } }
+
+    /// Changes the state, and hands over what may run then.
+    ///
+    /// One thread at a time hands over, so that what was first in line is first in the queue.
+    @discardableResult
+    func handingOver<Result: Sendable>(_ change: (inout State) -> Result) -> Result {
+        let placeLimit = State.placeLimit(queue.maxConcurrentOperationCount)
+        let now = context.clock.now
+        let (result, next, holds) = state.withLock { state -> (Result, Next?, [WaitingRoom.NewHold]) in
+            let result = change(&state)
+            // The thread that hands over looks once more before it ends.
+            guard !state.isPumping else { return (result, nil, []) }
+            return (result, state.takeNext(placeLimit, now), state.room.takeNewHolds())
         }
-        guard !isPumping else { return }
-        var count = 0
-        while let (operation, suspensions) = takeNext() {
-            if !operation.state.withLock({ $0.machine.isWaitingToStart }) {
-                // It goes on after a wait; or it was started by hand meanwhile, and keeps its slot until it finishes.
-                operation.goOn(after: suspensions)
-            } else if !handOver(operation) {
-                continue
-            }
-            count += 1
+        for hold in holds { liftLater(hold.host, at: hold.until) }
+        if let next { handOver(from: next) }
+        return result
+    }
+
+    /// Hands over one operation after the other, until none may run.
+    private func handOver(from first: Next) {
+        var (next, count) = (first, 0)
+        while true {
+            if handOver(next) { count += 1 }
             // This may be somebody's main thread, and others may add as fast as it starts.
             if count == Self.inlineStartLimit, let startQueue {
                 state.withLock { $0.isPumping = false }
                 return startQueue.async { self.pump() }
             }
+            guard let another = takeNext() else { return }
+            next = another
         }
+    }
+
+    /// Has an operation go on or start here, or gives it to the operation queue to start it; false for the latter.
+    private func handOver(_ next: Next) -> Bool {
+        let readiness = next.operation.state.withLock { $0.readiness }
+        guard !next.hasBegun, readiness.isWaitingToStart else {
+            // It goes on after a wait; or it was started by hand meanwhile, and keeps its slot until it finishes.
+            next.operation.goOn(after: next.suspensions)
+            return true
+        }
+        return handOver(next.operation, readiness)
     }
 
     /// Starts an operation here, or gives it to the operation queue to start it; false for the latter.
     @discardableResult
-    func handOver(_ operation: AnyRequestOperation) -> Bool {
-        if inlineQueue?.run(operation) == true { return true }
+    func handOver(_ operation: AnyRequestOperation, _ readiness: OperationState.Readiness) -> Bool {
+        if inlineQueue?.run(operation, readiness) == true { return true }
         operation.handOver { queue.addOperation($0) }
         return false
     }
 
-    /// The next operation that has a slot, and how often it had been suspended when it was given it.
-    private func takeNext() -> (AnyRequestOperation, UInt32)? {
-        let queueLimit = queue.maxConcurrentOperationCount
+    private func takeNext() -> Next? {
+        let placeLimit = State.placeLimit(queue.maxConcurrentOperationCount)
         let now = context.clock.now
-        let (next, holds) = state.withLock { state in
-            var next: (AnyRequestOperation, UInt32)?
-            if !state.isSuspended, state.freezes == 0, let ticket = state.takeNext(queueLimit: queueLimit, now: now),
-                let operation = ticket.operation
-            {
-                next = (operation, ticket.suspensions)
-            }
-            if next == nil { state.isPumping = false }
-            return (next, state.room.takeNewHolds())
-        }
+        let (next, holds) = state.withLock { ($0.takeNext(placeLimit, now), $0.room.takeNewHolds()) }
         for hold in holds { liftLater(hold.host, at: hold.until) }
         return next
+    }
+
+    /// An operation that has a slot.
+    struct Next: Sendable {
+        let operation: AnyRequestOperation
+        /// How often it had been suspended when it was given it.
+        let suspensions: UInt32
+        let hasBegun: Bool
     }
 
     /// An operation has been started: whether it may send at once.
     ///
     /// One that may not has no slot, and is to come back by ``rejoin(_:host:)``: it is suspended, its host has been put on
     /// hold while it waited for the operation queue, or its slot was used by another that had begun before.
-    func begins(_ operation: AnyRequestOperation, isSuspended: Bool) -> Bool {
-        let begins = change(operation) { state, ticket in
+    func begins(_ reference: TicketReference, isSuspended: Bool) -> Bool {
+        let begins = state.withLock { state in
+            let ticket = reference.ticket(in: &state)
             guard state.room.begin(ticket, limit: state.slotLimit) else { return false }
             guard isSuspended, ticket.status == .handed else { return true }
             state.room.giveBack(ticket, for: .aside)
             return false
         }
-        if begins == false { pump() }
-        return begins ?? true
+        if !begins { pump() }
+        return begins
     }
 
     /// An operation with an answer that another has fetched has been started: it sends nothing.
@@ -87,9 +109,19 @@ extension Scheduler.State {
     /// A queue that takes none now still gets one: it waits there for the queue's owner.
     static func placeLimit(_ queueLimit: Int) -> Int { queueLimit < 0 ? .max : max(1, queueLimit) }
 
+    /// The next operation to hand over; with none, the thread that asks is done.
+    mutating func takeNext(_ placeLimit: Int, _ now: ContinuousClock.Instant) -> Scheduler.Next? {
+        isPumping = true
+        if !isSuspended, freezes == 0, let ticket = takeTicket(placeLimit, now), let operation = ticket.operation {
+            return Scheduler.Next(
+                operation: operation, suspensions: ticket.suspension?.number ?? 0, hasBegun: ticket.hasBegun)
+        }
+        isPumping = false
+        return nil
+    }
+
     /// The next one to run; those that would be too many with their interceptors are put aside.
-    mutating func takeNext(queueLimit: Int, now: ContinuousClock.Instant) -> Ticket? {
-        let placeLimit = Self.placeLimit(queueLimit)
+    private mutating func takeTicket(_ placeLimit: Int, _ now: ContinuousClock.Instant) -> Ticket? {
         while let ticket = room.takeNext(limit: slotLimit, placeLimit: placeLimit, now: now) {
             ticket.releasesSeen = shortage.releases
             // Who returns has begun: it waits for nobody who has not.
@@ -103,7 +135,28 @@ extension Scheduler.State {
         return nil
     }
 
-    mutating func insert(_ ticket: Ticket) {
+    /// Gives a ticket its place; true when its operation waits for more than a slot.
+    mutating func take(_ ticket: Ticket, _ arrival: OperationState.Arrival) -> Bool {
+        insert(ticket)
+        // Cancelled meanwhile.
+        guard ticket.status == .preparing else { return arrival.host == nil }
+        guard let host = arrival.host, !isShutDown, !ticket.mustBlock else {
+            (ticket.status, ticket.mustBlock) = (.blocked, false)
+            return true
+        }
+        ticket.host = host
+        // Unless its owner has changed his mind since it arrived.
+        let suspension = ticket.suspension ?? arrival.suspension
+        ticket.suspension = suspension
+        if suspension.isSuspended { ticket.status = .suspended } else { room.join(ticket) }
+        return false
+    }
+
+    private mutating func insert(_ ticket: Ticket) {
+        lastSequence += 1
+        ticket.sequence = lastSequence
+        // Cancelled, finished and settled before it came here.
+        if ticket.isFinished, ticket.isSettled { return }
         count += 1
         if let slot = freeSlots.popLast() {
             ticket.slot = slot
@@ -112,6 +165,15 @@ extension Scheduler.State {
             ticket.slot = tickets.count
             tickets.append(ticket)
         }
+    }
+
+    /// Forgets a ticket whose operation has finished and settled; the result is who waited for the last one, nil when it is not
+    /// over.
+    mutating func removeIfOver(_ ticket: Ticket) -> [CheckedContinuation<Void, Never>]? {
+        guard ticket.isFinished, ticket.isSettled else { return nil }
+        // The caller holds the operation: this is not its last reference.
+        ticket.operation = nil
+        return remove(ticket)
     }
 
     /// Forgets a ticket; the result is who waited for the last one.

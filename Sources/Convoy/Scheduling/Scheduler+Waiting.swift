@@ -10,13 +10,13 @@ extension Scheduler {
         var (begins, flight) = (false, FlightKey?.none)
         var isBlocked: Bool
         repeat {
-            isBlocked = DependencyGraph.isBlocked(operation)
+            isBlocked = operation.isBlocked
             let left = change(operation) { [isBlocked] state, ticket -> (begins: Bool, flight: FlightKey?) in
                 isBlocked ? (false, state.block(ticket)) : (state.unblock(ticket), nil)
             }
             if left?.begins == true { begins = true }
             flight = left?.flight ?? flight
-        } while DependencyGraph.isBlocked(operation) != isBlocked
+        } while operation.isBlocked != isBlocked
         if let flight { leaveFlight(operation, flight) }
         if isBlocked { pump() }
         guard begins else { return }
@@ -59,7 +59,7 @@ extension Scheduler {
         repeat {
             suspension = operation.suspension
             keepsSlot = change(operation) { [suspension] state, ticket in
-                ticket.suspensions = suspension.number
+                ticket.suspension = suspension
                 switch ticket.status {
                 case .waiting where suspension.isSuspended:
                     state.room.leave(ticket, for: .suspended)

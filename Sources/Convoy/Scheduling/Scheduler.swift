@@ -34,8 +34,6 @@ final class Scheduler: Sendable {
     let inlineQueue: InlineQueue?
     let context: ExecutionContext
     let state: Locked<State>
-    /// Whether the ends of attempts say something about their hosts.
-    let learns: Bool
     /// The transfers that are shared.
     let flights = Locked(Flights())
     /// The batches and the like that have not ended.
@@ -51,7 +49,6 @@ final class Scheduler: Sendable {
         let limits = HostLimits(
             fixed: configuration.maxConcurrentPerHost, adaptive: configuration.hostLimits,
             breaker: configuration.breaker)
-        learns = limits.learn
         state = Locked(
             State(
                 room: WaitingRoom(limits: limits),
@@ -61,41 +58,35 @@ final class Scheduler: Sendable {
 
     /// Takes an operation; one that has been taken or started before is left alone.
     func enqueue(_ operation: AnyRequestOperation, isCarrier: Bool = false) {
-        guard operation.state.withLock({ $0.scheduler == nil && $0.machine.isWaitingToStart }) else { return }
         let priority = operation.queuePriority
+        let ticket = Ticket(operation, priority: priority, isCarrier: isCarrier)
+        // What happens to the operation from here on is noted in its ticket, before that has its place.
+        ticket.status = .preparing
+        let reference = TicketReference(ticket)
         let now = context.clock.now
-        // Among the tickets before the operation knows of it: it may be cancelled, and finish, as soon as it does.
-        let (ticket, isShutDown) = state.withLock { state in
-            state.lastSequence += 1
-            let ticket = Ticket(operation, sequence: state.lastSequence, priority: priority)
-            ticket.isCarrier = isCarrier
-            state.insert(ticket)
-            return (TicketReference(ticket), state.isShutDown)
-        }
-        let isTaken = operation.state.withLock { state in
-            guard state.scheduler == nil, state.machine.isWaitingToStart else { return false }
-            state.scheduler = self
-            state.ticket = ticket
-            state.timings.queued = now
-            return true
-        }
-        guard isTaken else {
-            // Another manager, or a start by hand, came between.
-            let drains = state.withLock { state in
-                let ticket = ticket.ticket(in: &state)
-                return state.remove(ticket)
-            }
-            for drain in drains { drain.resume() }
-            return
+        let baseURL = context.baseURL
+        let isPlain = operation.traits.isPlain
+        guard
+            let arrival = operation.state.withLock({ state -> OperationState.Arrival? in
+                state.arrive(at: self, reference, now).map { arrival in
+                    isPlain ? state.prepared(for: arrival, baseURL) : arrival
+                }
+            })
+        else { return }
+        if arrival.isWatched { operation.emit(.queued) }
+        operation.armDeadline()
+        let (isShutDown, waits) = handingOver { state in
+            let ticket = reference.ticket(in: &state)
+            return (state.isShutDown, state.take(ticket, arrival))
         }
         // It may have changed before there was a ticket to change.
         if operation.queuePriority != priority { priorityChanged(of: operation) }
-        operation.emit(.queued)
-        operation.armDeadline()
         if isShutDown {
             operation.conclude(
                 .managerShutDown, "nothing was sent: its manager has been shut down; make another manager")
         }
+        if let error = arrival.refusal { operation.conclude(AnyOutcome(error: error)) }
+        guard waits else { return }
         if operation.state.withLock({ $0.outcome != nil }) {
             // It had ended before it came here.
             if operation.state.withLock({ $0.isSettled }) { settled(operation) }
@@ -106,8 +97,11 @@ final class Scheduler: Sendable {
     }
 
     /// An operation has finished: its slot is free.
-    func finished(_ operation: AnyRequestOperation) {
-        change(operation) { state, ticket in
+    ///
+    /// - Parameter isSettled: whether its last callback has returned, too.
+    func finished(_ operation: AnyRequestOperation, _ reference: TicketReference, isSettled: Bool) {
+        let drains = handingOver { state -> [CheckedContinuation<Void, Never>]? in
+            let ticket = reference.ticket(in: &state)
             state.leaveInterceptors(ticket)
             state.room.giveBack(ticket)
             // Started by hand while it stood in line.
@@ -115,28 +109,27 @@ final class Scheduler: Sendable {
             state.room.leavePlace(ticket)
             ticket.status = .gone
             ticket.isFinished = true
+            if isSettled { ticket.isSettled = true }
             if let next = state.shortage.noteEnd(slots: state.limit) { state.room.join(next) }
+            return state.removeIfOver(ticket)
         }
-        removeIfOver(operation)
-        pump()
+        forget(operation, drains)
         // Behind what it made room for, so that who waits for the queue to be empty is not told so in between.
         inlineQueue?.finished(operation)
     }
 
     /// The last callback of an operation has returned.
     func settled(_ operation: AnyRequestOperation) {
-        change(operation) { $1.isSettled = true }
-        removeIfOver(operation)
+        let drains = change(operation) { state, ticket in
+            ticket.isSettled = true
+            return state.removeIfOver(ticket)
+        }
+        forget(operation, drains ?? nil)
     }
 
-    private func removeIfOver(_ operation: AnyRequestOperation) {
-        let drains = change(operation) { state, ticket -> [CheckedContinuation<Void, Never>]? in
-            guard ticket.isFinished, ticket.isSettled else { return nil }
-            // The caller holds the operation: this is not its last reference.
-            ticket.operation = nil
-            return state.remove(ticket)
-        }
-        guard let drains = drains ?? nil else { return }
+    /// - Parameter drains: what waited for the last operation; nil when this one is not over.
+    private func forget(_ operation: AnyRequestOperation, _ drains: [CheckedContinuation<Void, Never>]?) {
+        guard let drains else { return }
         operation.state.withLock { ($0.scheduler, $0.ticket) = (nil, nil) }
         for drain in drains { drain.resume() }
     }

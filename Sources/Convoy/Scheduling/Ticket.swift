@@ -34,7 +34,7 @@ final class Ticket {
     /// Until it is over: entries of lines may outlive that.
     var operation: AnyRequestOperation?
     /// The order of enqueueing.
-    let sequence: UInt64
+    var sequence: UInt64 = 0
     var status = Status.blocked
     var priority: Operation.QueuePriority
     var host = ""
@@ -48,8 +48,8 @@ final class Ticket {
     var isReturning = false
     /// Has a place in the operation queue, from the moment it is given to it until it has finished.
     var hasPlace = false
-    /// How often its owner had suspended it when that was last looked at; see ``OperationState/suspensions``.
-    var suspensions: UInt32 = 0
+    /// What its owner wanted when that was last told; nil before the ticket is in its scheduler.
+    var suspension: OperationState.Suspension?
     /// Whether somebody changes its request or has a say in what follows.
     var asksInterceptors = false
     /// Has a place among those that are with their interceptors; see ``Interceptions``.
@@ -65,7 +65,7 @@ final class Ticket {
     /// The transfer it shares.
     var flight: FlightKey?
     /// Whether it was made to be shared, and is nobody's own.
-    var isCarrier = false
+    let isCarrier: Bool
     var isFinished = false
     var isSettled = false
     /// Its index among the manager's operations.
@@ -74,10 +74,8 @@ final class Ticket {
     /// Its line among those of its host, and its place among hosts: by priority, those who return first.
     var rank: Int { 2 * priority.rank + (isReturning ? 0 : 1) }
 
-    init(_ operation: AnyRequestOperation, sequence: UInt64, priority: Operation.QueuePriority = .normal) {
-        self.operation = operation
-        self.sequence = sequence
-        self.priority = priority
+    init(_ operation: AnyRequestOperation, priority: Operation.QueuePriority = .normal, isCarrier: Bool = false) {
+        (self.operation, self.priority, self.isCarrier) = (operation, priority, isCarrier)
     }
 }
 

@@ -42,7 +42,13 @@ struct WaitingRoom {
     /// When somebody last looked for the next one.
     private var lastLook: ContinuousClock.Instant?
     /// What was found to be held, and until when: somebody has to come back then.
-    private var newHolds: [(host: String, until: ContinuousClock.Instant)] = []
+    private var newHolds: [NewHold] = []
+
+    /// A host that was found to be held.
+    struct NewHold: Sendable {
+        let host: String
+        let until: ContinuousClock.Instant
+    }
 
     init(limits: HostLimits) { self.limits = limits }
 
@@ -85,7 +91,7 @@ struct WaitingRoom {
                 let entry = hosts[offer.host]?.best(returning: returns), entry.turn == offer.turn
             else { continue }
             if let until = hosts[offer.host]?.refusal(of: entry.ticket, now: now) {
-                newHolds.append((offer.host, until))
+                newHolds.append(NewHold(host: offer.host, until: until))
                 continue
             }
             hosts[offer.host]?.waiting -= 1
@@ -159,7 +165,7 @@ struct WaitingRoom {
     }
 
     /// The holds that have been found since the last look.
-    mutating func takeNewHolds() -> [(host: String, until: ContinuousClock.Instant)] {
+    mutating func takeNewHolds() -> [NewHold] {
         guard !newHolds.isEmpty else { return [] }
         defer { newHolds = [] }
         return newHolds

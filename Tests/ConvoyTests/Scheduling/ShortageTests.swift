@@ -115,7 +115,7 @@ import Testing
 
     @Test func theLimitRisesAgain() {
         var shortage = Shortage()
-        let ticket = Ticket(RequestOperation(Request<Data>.stub("a"), transport: StubTransport { _ in }), sequence: 1)
+        let ticket = Ticket(RequestOperation(Request<Data>.stub("a"), transport: StubTransport { _ in }))
         ticket.status = .aside
         shortage.add(ticket, running: 2)
         #expect(shortage.limit == 2)

@@ -6,7 +6,7 @@ import Testing
 @Suite struct WaitingRoomTests {
     private func ticket(_ name: String, host: String = "a", _ priority: Operation.QueuePriority = .normal) -> Ticket {
         let ticket = Ticket(
-            RequestOperation(Request<Data>.stub(name), transport: StubServer().transport), sequence: 0)
+            RequestOperation(Request<Data>.stub(name), transport: StubServer().transport))
         ticket.host = host
         ticket.priority = priority
         return ticket

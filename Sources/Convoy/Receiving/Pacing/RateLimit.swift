@@ -1,5 +1,7 @@
 // So many bytes a second, for all that are charged to one limit.
 
+import Synchronization
+
 /// Lets at most so many bytes a second come: whoever charges more waits for his turn.
 ///
 /// First come, first served: each charge is paid after those before it, so that all who want more get as much as the others.
@@ -39,13 +41,17 @@ final class RateLimit: Sendable {
 
     private let clock: any RequestClock
     private let state: Locked<State>
+    /// Whether there is a limit; while there is none, nobody waits.
+    private let isSet: Atomic<Bool>
 
     /// Makes a limit.
     ///
     /// - Parameter rate: bytes a second; nil and less than 1 mean none.
     init(_ rate: Int64?, clock: any RequestClock) {
         self.clock = clock
-        state = Locked(State(bucket: Self.makeBucket(rate, clock.now)))
+        let bucket = Self.makeBucket(rate, clock.now)
+        isSet = Atomic(bucket != nil)
+        state = Locked(State(bucket: bucket))
     }
 
     private static func makeBucket(_ rate: Int64?, _ now: ContinuousClock.Instant) -> TokenBucket? {
@@ -65,14 +71,21 @@ final class RateLimit: Sendable {
                 } else {
                     state.bucket = Self.makeBucket(newValue, now)
                 }
+                defer { isSet.store(state.bucket != nil, ordering: .releasing) }
                 return Self.settle(&state, now)
             }
             perform(effects)
         }
     }
 
+    /// Without a limit a charge costs no lock.
+    private var isUnlimited: Bool { !isSet.load(ordering: .acquiring) }
+
     /// How many bytes are to be charged at a time, so that nobody waits long: what comes in a twentieth of a second.
-    var pieceBytes: Int { state.withLock { $0.bucket.map { Int(clamping: max(1_024, $0.rate / 20)) } ?? .max } }
+    var pieceBytes: Int {
+        if isUnlimited { return .max }
+        return state.withLock { $0.bucket.map { Int(clamping: max(1_024, $0.rate / 20)) } ?? .max }
+    }
 
     /// Charges bytes that have come; false when they have to be waited for.
     ///
@@ -82,8 +95,7 @@ final class RateLimit: Sendable {
     func charge(
         _ count: Int, to payer: ObjectIdentifier, wake: @autoclosure () -> @Sendable () -> Void
     ) -> Bool {
-        // A look at the time costs more than this.
-        guard state.withLock({ $0.bucket != nil }) else { return true }
+        if isUnlimited { return true }
         let now = clock.now
         let effects: Effects? = state.withLock { state in
             guard let position = state.bucket?.charge(count, now: now),
@@ -98,10 +110,11 @@ final class RateLimit: Sendable {
     }
 
     /// Whether somebody waits until his charges have been paid for.
-    func holds(_ payer: ObjectIdentifier) -> Bool { state.withLock { $0.waiting[payer] != nil } }
+    func holds(_ payer: ObjectIdentifier) -> Bool { !isUnlimited && state.withLock { $0.waiting[payer] != nil } }
 
     /// Forgets somebody who wants no more; what he was charged has come, and others wait for it.
     func leave(_ payer: ObjectIdentifier) {
+        if isUnlimited { return }
         let (effects, gone) = state.withLock { state -> (Effects?, Waiting?) in
             guard let gone = state.waiting.removeValue(forKey: payer) else { return (nil, nil) }
             guard state.waiting.isEmpty else { return (nil, gone) }

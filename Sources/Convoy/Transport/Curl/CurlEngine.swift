@@ -2,6 +2,7 @@
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
+    import Synchronization
 
     /// One thread around libcurl, and the way to it from all others.
     ///
@@ -16,13 +17,13 @@
             /// The thread's multi handle; nil while there is no thread.
             var multi: OpaquePointer?
             var isClosing = false
-            /// How often this process had been forked off another when the thread began; nil without a thread.
-            var forkCount: Int32?
-            /// Tasks that have been made and not let go of.
-            var taskCount = 0
         }
 
         private let inbox = Locked(Inbox())
+        /// How often this process had been forked off another when the thread began; -1 without a thread.
+        private let forkCount = Atomic<Int32>(-1)
+        /// Tasks that have been made and not let go of.
+        private let tasks = Atomic(0)
         private let options: ConnectionOptions
 
         init(_ options: ConnectionOptions) { self.options = options }
@@ -42,7 +43,7 @@
                 guard !inbox.isAwake else { return false }
                 inbox.isAwake = true
                 guard let multi = inbox.multi else {
-                    inbox.forkCount = convoy_fork_count()
+                    forkCount.store(convoy_fork_count(), ordering: .relaxed)
                     return true
                 }
                 // Under the lock, because the handle must not go meanwhile: it writes a byte and never waits.
@@ -54,13 +55,14 @@
 
         /// Whether this process was forked off the one whose thread does the work: here nobody would.
         var isOfAnotherProcess: Bool {
-            inbox.withLock { $0.forkCount ?? convoy_fork_count() } != convoy_fork_count()
+            let count = forkCount.load(ordering: .relaxed)
+            return count != -1 && count != convoy_fork_count()
         }
 
         /// How much it has to do.
-        var taskCount: Int { inbox.withLock { $0.taskCount } }
+        var taskCount: Int { tasks.load(ordering: .relaxed) }
 
-        func countTask(_ change: Int) { inbox.withLock { $0.taskCount += change } }
+        func countTask(_ change: Int) { tasks.add(change, ordering: .relaxed) }
 
         /// Nobody will ask for more: the thread ends after the last transfer.
         func close() {
@@ -118,7 +120,7 @@
                 // From here on a new request starts another thread, with a loop of its own.
                 inbox.multi = ends ? nil : loop.multi
                 inbox.isAwake = !ends
-                if ends { inbox.forkCount = nil }
+                if ends { forkCount.store(-1, ordering: .relaxed) }
                 defer { inbox.transfers = [] }
                 return ends ? nil : inbox.transfers
             }
@@ -127,7 +129,8 @@
         /// Without a thread or a multi handle nothing can be sent.
         private func refuseAll(_ problem: Int32) {
             let transfers = inbox.withLock { inbox in
-                defer { (inbox.transfers, inbox.isAwake, inbox.forkCount) = ([], false, nil) }
+                forkCount.store(-1, ordering: .relaxed)
+                defer { (inbox.transfers, inbox.isAwake) = ([], false) }
                 return inbox.transfers
             }
             for transfer in transfers { transfer.refuse(problem) }

@@ -1,0 +1,40 @@
+// What an operation can and cannot need, known when it is made.
+
+/// What is known of an operation before it is queued, and does not change: read without a lock.
+///
+/// A plain request needs none of it, and none of it costs a plain request anything. A chain's link may need everything until its
+/// request has been built.
+struct OperationTraits: Sendable {
+    /// The request is known; it is built later for a chain's link.
+    let isBuilt: Bool
+    /// An interceptor may change the request or have a say in what follows an attempt.
+    let mayIntercept: Bool
+    /// The operation may have a deadline.
+    let mayHaveDeadline: Bool
+    /// The operation may share the transfer of another.
+    let mayShare: Bool
+    /// Preparing the request may look at a file, or run code of the user's.
+    let mayWait: Bool
+
+    init(_ recipe: Recipe, _ context: ExecutionContext) {
+        guard let core = recipe.core else {
+            (isBuilt, mayIntercept, mayHaveDeadline, mayShare, mayWait) = (false, true, true, true, true)
+            return
+        }
+        let policies = core.policyBox?.policies
+        isBuilt = true
+        mayIntercept =
+            policies?.interceptors.isEmpty == false
+            || !context.interceptors.isEmpty && policies?.usesManagerInterceptors != false
+        mayHaveDeadline = policies.map { $0.deadline != nil || $0.inheritedDeadline != nil } ?? false
+        mayShare = policies?.isCoalesced == true
+        mayWait =
+            switch core.body {
+            case nil, .data: false
+            case .file, .stream, .multipart: true
+            }
+    }
+
+    /// Whether nothing stands between a free slot and the request.
+    var isPlain: Bool { isBuilt && !mayIntercept && !mayHaveDeadline && !mayShare && !mayWait }
+}
