@@ -10,6 +10,9 @@ struct ConvoyBench: AsyncParsableCommand {
         discussion: """
             Every figure is the median of the rounds. Errors are counted, printed and make the exit status 1. Servers run \
             on the same machine and share its cores: compare what stands in one table, not tables of different machines.
+
+            With --json each line is an object, one for each row of the table. Keys that do not apply are absent: \
+            \(Measurement.CodingKeys.allCases.map(\.rawValue).joined(separator: ", ")).
             """,
         subcommands: [
             RequestsCommand.self, CostCommand.self, QueueCommand.self, ChainCommand.self, FanoutCommand.self,

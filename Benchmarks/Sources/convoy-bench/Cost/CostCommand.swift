@@ -16,9 +16,8 @@ struct CostCommand: AsyncParsableCommand {
 
             Subjects: \(RequestSubject.descriptions)
 
-            With --json: subject, count (requests of the longer run), concurrency, locks_per_request, \
-            allocations_per_request, syscalls_per_request, futex_calls_per_request, poll_calls_per_request (the last three \
-            only with strace), server, rounds, errors.
+            With --json: locks_per_request, allocations_per_request, and with strace syscalls_per_request, \
+            futex_calls_per_request and poll_calls_per_request; count is the length of the longer run.
             """)
 
     @Option(help: "Requests of the longer run; the shorter one sends a sixth.")

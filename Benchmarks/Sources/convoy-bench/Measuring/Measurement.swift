@@ -44,7 +44,7 @@ struct Measurement: Codable, Sendable {
         self.concurrency = concurrency
     }
 
-    enum CodingKeys: String, CodingKey {
+    enum CodingKeys: String, CodingKey, CaseIterable {
         case benchmark, subject, count, concurrency, seconds, errors, server, rounds, bytes, consumer
         case requestsPerSecond = "requests_per_second"
         case cpuMicrosecondsPerRequest = "cpu_us_per_request"
