@@ -80,9 +80,7 @@ extension Download {
         let before = part.byteCount
         defer {
             let count = Int(part.byteCount - before)
-            if isHashed, count > 0 {
-                data.withUnsafeBytes { digest?.update(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
-            }
+            if isHashed, count > 0 { digest?.update(data.prefix(count)) }
         }
         try part.append(data)
         try checkIntact()
@@ -179,23 +177,14 @@ extension Download {
         self.digest = digest
         let end = digest.byteCount + min(limit, part.byteCount - digest.byteCount)
         guard digest.byteCount < end else { return }
-        var buffer = [UInt8](repeating: 0, count: 1 << 20)
         while digest.byteCount < end, !isStopped {
-            let wanted = Int(min(Int64(buffer.count), end - digest.byteCount))
-            let result: Result<Int, RequestError> = buffer.withUnsafeMutableBytes { bytes in
-                do throws(RequestError) {
-                    let count = try part.read(
-                        into: UnsafeMutableRawBufferPointer(rebasing: bytes[..<wanted]), at: digest.byteCount)
-                    digest.update(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
-                    return .success(count)
-                } catch {
-                    return .failure(error)
-                }
-            }
-            if try result.get() == 0 {
+            let wanted = Int(min(Self.smallBytes, end - digest.byteCount))
+            let data = try part.read(wanted, at: digest.byteCount)
+            if data.isEmpty {
                 try checkIntact()
                 throw .file("is shorter than it was", part.path, EIO)
             }
+            digest.update(data)
         }
     }
 }

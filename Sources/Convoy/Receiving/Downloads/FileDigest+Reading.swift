@@ -12,13 +12,10 @@ extension FileDigest {
         guard descriptor >= 0 else { throw .file("could not be read", path, errno) }
         defer { close(descriptor) }
         let digest = RunningDigest(algorithm)
-        var buffer = [UInt8](repeating: 0, count: 1 << 20)
         while isWanted() {
-            let count = buffer.withUnsafeMutableBytes { bytes in
-                let count = read(descriptor, bytes.baseAddress, bytes.count)
-                if count > 0 { digest.update(UnsafeRawBufferPointer(rebasing: bytes[..<count])) }
-                return count
-            }
+            var data = Data(count: 1 << 20)
+            let count = data.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+            if count > 0 { digest.update(data.prefix(count)) }
             if count == 0 { return try digest.finish(of: path) }
             if count < 0, errno != EINTR { throw .file("could not be read", path, errno) }
         }

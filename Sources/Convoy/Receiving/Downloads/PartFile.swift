@@ -131,11 +131,12 @@ final class PartFile {
 
     /// Reads bytes that are there.
     ///
-    /// - Returns: how many; 0 at the end.
-    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(RequestError) -> Int {
+    /// - Returns: at most so many; none at the end.
+    func read(_ limit: Int, at offset: Int64) throws(RequestError) -> Data {
+        var data = Data(count: limit)
         while true {
-            let count = pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset))
-            if count >= 0 { return count }
+            let count = data.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, off_t(offset)) }
+            if count >= 0 { return data.prefix(count) }
             if errno != EINTR { throw .file("could not be read", path, errno) }
         }
     }

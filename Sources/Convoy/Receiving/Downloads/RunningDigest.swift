@@ -8,20 +8,22 @@ final class RunningDigest {
     let algorithm: FileDigest.Algorithm
     /// How many bytes it has taken.
     private(set) var byteCount: Int64 = 0
-    private var hash: any FileHash
+    private let hash: BackgroundHash
 
     convenience init(_ algorithm: FileDigest.Algorithm) { self.init(algorithm, by: algorithm.systemHash) }
 
     /// - Parameter systemHash: a new hash of that function; nil where the system has none.
     init(_ algorithm: FileDigest.Algorithm, by systemHash: (any FileHash)?) {
         self.algorithm = algorithm
-        hash = systemHash ?? algorithm.ownHash
+        hash = BackgroundHash(systemHash ?? algorithm.ownHash)
     }
 
     /// Takes the next bytes; how they are cut makes no difference.
-    func update(_ bytes: UnsafeRawBufferPointer) {
-        hash.update(bytes)
-        byteCount += Int64(bytes.count)
+    ///
+    /// Large ones are hashed while the caller goes on.
+    func update(_ data: Data) {
+        hash.update(data)
+        byteCount += Int64(data.count)
     }
 
     /// The digest of everything so far; feeding may go on afterwards.

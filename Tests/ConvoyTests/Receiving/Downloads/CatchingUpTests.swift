@@ -13,7 +13,7 @@ import Testing
     }()
     private static let digest = {
         let digest = RunningDigest(.sha256)
-        content.withUnsafeBytes { digest.update($0) }
+        digest.update(content)
         return try? digest.finish(of: "content")
     }()
     /// Two and a half times what is read between two writes.
