@@ -220,6 +220,41 @@ import Testing
             #expect(server.streams.count == 2)
         }
 
+        /// The time of a transfer goes on while it waits for a connection that another one opens.
+        @Test func transferTimeoutEndsARequestThatWaitsForAConnection() async throws {
+            // Accepts one connection at a time: while the first one is open, another gets no answer to its handshake.
+            let server = try await HTTP2Server { stream in
+                switch stream.number {
+                case 3: []
+                case 5: [HTTP2Server.goAway(after: 5), HTTP2Server.ok(5)]
+                default: [HTTP2Server.ok(stream.number)]
+                }
+            }
+            defer { server.shutDown() }
+            var options = try ConnectionOptions.trustingTestAuthority()
+            options.engineCount = 1
+            let transport = try CurlTransport(options)
+            let request = Request<Data>.get(server.url())
+            // Two that share the first connection, and its end for others.
+            _ = try await Sending(request, over: transport).response()
+            let held = Sending(request, over: transport)
+            await server.streams.wait(count: 2)
+            _ = try await Sending(request, over: transport).response()
+            let (opening, waiting) = (RecordingClient(), RecordingClient())
+            let tasks = [
+                try transport.makeTask(for: PreparedRequest(request.core, baseURL: nil), client: opening),
+                try transport.makeTask(
+                    for: PreparedRequest(request.transferTimeout(.milliseconds(300)).core, baseURL: nil),
+                    client: waiting),
+            ]
+            for task in tasks { task.resume() }
+            #expect(await waiting.calls.wait() == [.end(.deadlineExceeded)])
+            // Not because that one had ended.
+            #expect(opening.calls.events.isEmpty)
+            for task in tasks { task.cancel() }
+            held.operation.cancel()
+        }
+
         /// A server that takes nothing is given up after a while.
         @Test func serverThatTakesNothingIsAnError() async throws {
             let server = try await HTTP2Server { _ in [HTTP2Server.goAway(after: 0)] }

@@ -34,9 +34,11 @@
 
         /// The kind of error, and words for it.
         var meaning: (code: RequestError.Code, what: String) {
-            if code == Self.timedOut, isTimeOver { return (.deadlineExceeded, "the time for the transfer was over") }
+            if code == Self.timedOut, isTimeOver { return (.deadlineExceeded, Self.timeIsOver) }
             return stage == .connecting ? meaningBeforeSending : meaningAfterSending
         }
+
+        static let timeIsOver = "the time for the transfer was over"
 
         private static let timedOut: CURLcode = 28
 

@@ -15,7 +15,7 @@
         private var kept = KeptConnections()
         /// Those that decode on in the next turn.
         private var shares: [CurlTransfer] = []
-        private var nextIdleCheck: ContinuousClock.Instant?
+        private var nextTimeCheck: ContinuousClock.Instant?
         /// The connections that requests share.
         var sharing = SharedConnections()
         /// Those that may try again to get a connection.
@@ -84,14 +84,14 @@
             curl_multi_perform(multi, &running)
             while let transfer = flushes.popLast() { transfer.flush() }
             takeMessages()
-            checkIdle()
+            checkTimes()
         }
 
         /// Waits for the network or for a call; true when there was no work for the whole idle time.
         func sleep() -> Bool {
             // At most a day: an idle timeout may be as long as a number can say.
             let idleTime = min(options.idleConnectionTime, .seconds(86_400))
-            let time = isIdle ? idleTime : min(nextIdleCheck.map { $0 - .now } ?? .seconds(60), .seconds(86_400))
+            let time = isIdle ? idleTime : min(nextTimeCheck.map { $0 - .now } ?? .seconds(60), .seconds(86_400))
             var milliseconds = Int32(
                 clamping: Int64((max(.zero, time) / .milliseconds(1)).rounded(.up)))
             if shareableCount > 0 {
@@ -119,16 +119,16 @@
             }
         }
 
-        private func checkIdle() {
-            guard let due = nextIdleCheck, due <= now else { return }
+        private func checkTimes() {
+            guard let due = nextTimeCheck, due <= now else { return }
             var next: ContinuousClock.Instant?
             // A copy: who has waited too long leaves the list.
             for transfer in active {
-                guard let time = transfer.checkIdle(now) else { continue }
+                guard let time = transfer.checkTime(now) else { continue }
                 next = next.map { min($0, time) } ?? time
             }
             // Not for each one alone: looking at all of them costs something.
-            nextIdleCheck = next.map { max($0, now + .milliseconds(2)) }
+            nextTimeCheck = next.map { max($0, now + .milliseconds(2)) }
         }
 
         // MARK: For transfers
@@ -140,8 +140,7 @@
             transfer.index = active.count
             active.append(transfer)
             if transfer.isShareable { shareableCount += 1 }
-            let time = now + transfer.request.idleTimeout
-            nextIdleCheck = nextIdleCheck.map { min($0, time) } ?? time
+            checkTimes(after: transfer.request.idleTimeout)
             return curl_multi_add_handle(multi, handle.easy) == 0
         }
 
@@ -169,7 +168,13 @@
         func park(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
             guard sharing.wait(transfer) else { return false }
             curl_multi_remove_handle(multi, handle.easy)
+            if let timeLeft = transfer.timeLeft { checkTimes(after: timeLeft) }
             return true
+        }
+
+        private func checkTimes(after time: Duration) {
+            let due = now + time
+            nextTimeCheck = nextTimeCheck.map { min($0, due) } ?? due
         }
 
         /// Has transfers try again in the next turn.

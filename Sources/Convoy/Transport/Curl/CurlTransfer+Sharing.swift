@@ -23,6 +23,8 @@
         /// How often the present handle has sent the request.
         var timesSent = 0
         var veto: Veto?
+        /// Whether it waits for another transfer's connection: libcurl does not have it then, and no timer of libcurl's runs.
+        var isParked = false
         /// Why no socket could be made: the system's number, or 0.
         var socketError: Int32 = 0
         var handshake = Handshake()
@@ -147,7 +149,10 @@
             place.veto = nil
             if veto == .isOpening {
                 // Taken from libcurl, but not off the list: its time to wait goes on.
-                if loop.park(self, handle) { return true }
+                if loop.park(self, handle) {
+                    place.isParked = true
+                    return true
+                }
             } else if veto == nil {
                 guard code != 0, isShareable, !hasHead, place.stream != nil, isLoss(code) else { return false }
                 if let repetitionDefect {
@@ -158,6 +163,16 @@
             wasUnprocessed = wasUnprocessed || isUnprocessed
             sendAgain()
             return true
+        }
+
+        /// Ends what has taken too long where libcurl does not see it; returns when to look again.
+        func checkTime(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+            guard place.isParked, let timeLeft else { return checkIdle(now) }
+            guard timeLeft > .zero else {
+                finish(RequestError(.deadlineExceeded, CurlFailure.timeIsOver))
+                return nil
+            }
+            return checkIdle(now).map { min($0, now + timeLeft) }
         }
 
         /// Whether a code can mean that a connection takes no more requests: what has another cause is for the caller's
