@@ -8,6 +8,8 @@ extension AnyRequestOperation {
         let isWatched = state.withLock { state in
             guard state.machine.accepts(attempt: number) else { return false }
             state.timings.firstByte = now
+            // It replaces what was there, and may itself be continued.
+            if head.statusCode == 200, case .body(0, _)? = answer { state.course?.startsOver = false }
             state.progress.begin(head, answer)
             return state.isWatched
         }

@@ -100,7 +100,6 @@ extension AnyRequestOperation {
             guard core.destination.isFile else { return (request, core, nil, false) }
             let course = state.makeCourse()
             course.download = course.download ?? core.destination.makeDownload()
-            defer { course.startsOver = false }
             return (request, core, course.download, course.startsOver)
         }
         guard let given else { return leaveSlot() }
