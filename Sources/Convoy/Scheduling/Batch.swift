@@ -62,8 +62,9 @@ public final class Batch<Output: Sendable>: Sendable {
     /// source's order, then one for each that was added, in the order of adding.
     ///
     /// The index of a request of the source is its place there, whatever is added and whenever. An error that the source
-    /// throws is its last result. Empty when the batch was made with `keepsResults: false`. Cancelling the waiting task does
-    /// not cancel the batch.
+    /// throws is its last result. A batch that is stopped lists what was announced and not taken up to 4,194,304 requests;
+    /// of a source that announced more, only what was taken. Empty when the batch was made with `keepsResults: false`.
+    /// Cancelling the waiting task does not cancel the batch.
     public var results: [Result] {
         get async {
             await finished()

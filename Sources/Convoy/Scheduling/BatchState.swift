@@ -12,6 +12,10 @@ enum BatchMember: Hashable, Comparable, Sendable {
 struct BatchState<Output: Sendable> {
     typealias Result = RequestOperation<Output>.Result
 
+    /// Up to how many announced requests get a result though they were never taken: a lazy collection may announce more
+    /// than there is memory for.
+    private static var mostListed: Int { 1 << 22 }
+
     private let keepsResults: Bool
     private var sourceResults: [Result?] = []
     private var addedResults: [Result?] = []
@@ -96,11 +100,11 @@ struct BatchState<Output: Sendable> {
         }
     }
 
-    /// Takes no more; what was announced and never taken was cancelled with the rest.
+    /// Takes no more; what was announced and never taken was cancelled with the rest, where that can be listed.
     mutating func stop() {
         isStopped = true
         guard !sourceHasEnded else { return }
-        if let announced, announced > sourceCount {
+        if let announced, announced > sourceCount, announced <= Self.mostListed {
             meter.skip(announced - sourceCount)
             sourceCount = announced
         }
