@@ -74,6 +74,27 @@ import Testing
         try expectTarget(content)
     }
 
+    /// The part of a file in segments is one byte longer, and there is no such length.
+    @Test func largestLengthThereIsComesInOnePiece() async throws {
+        let part = Self.content.prefix(1_000)
+        let key = try PreparedRequest(Request.stub("file").core, baseURL: nil).downloadKey
+        let record = ResumeRecord(key: key, validator: .entityTag("\"v1\""), totalBytes: .max, boot: Boot.name)
+        try part.write(to: directory.file(".target.convoy-part"))
+        try SidecarFile(path: directory.file(".target.convoy-resume").path).write(record, synchronized: false)
+        let version = FileVersion(Self.content)
+        let server = StubServer { exchange in
+            guard exchange.request.headerFields["Range"] == "bytes=0-0" else {
+                return version.send(exchange, 200, version.headerFields, Self.content)
+            }
+            var fields = version.headerFields
+            fields["Content-Range"] = "bytes 0-0/\(Int64.max)"
+            version.send(exchange, 206, fields, Self.content.prefix(1))
+        }
+        _ = try await server.manager().downloadInSegments(.stub("file"), to: target).file()
+        #expect(ranges(server) == ["bytes=0-0", "bytes=1000-"])
+        try expectTarget()
+    }
+
     /// What has come of each segment stays, and only the rest is asked for.
     @Test func segmentsAreContinuedEachByItself() async throws {
         let failing = StubServer { exchange in

@@ -19,6 +19,8 @@ extension Download {
         guard let part, head.statusCode == 206,
             let field = head.headerFields["Content-Range"], let content = ContentRange(field),
             content.range?.lowerBound == 0, let total = content.totalBytes, total >= 2 * Self.smallBytes,
+            // The part is one byte longer.
+            total < .max,
             let validator = Validator(of: head, now: Date())
         else { return nil }
         if record?.validator != validator || record?.totalBytes != total || part.byteCount > total + 1

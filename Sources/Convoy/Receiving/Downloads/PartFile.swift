@@ -224,7 +224,12 @@ final class PartFile {
     /// How many bytes a file system has left for such a file; nil when it does not tell.
     var freeBytes: Int64? {
         var status = statvfs()
-        guard fstatvfs(descriptor, &status) == 0 else { return nil }
+        return fstatvfs(descriptor, &status) == 0 ? Self.freeBytes(status) : nil
+    }
+
+    /// How many bytes are left by the system's answer; nil when it is of a file system without sizes, which has no block.
+    static func freeBytes(_ status: statvfs) -> Int64? {
+        guard status.f_blocks > 0 else { return nil }
         let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
         return overflow ? nil : Int64(clamping: bytes)
     }

@@ -66,6 +66,16 @@
             }
         }
 
+        /// With no limit of its own a tmpfs tells no sizes: no block, and none that is free.
+        @Test func fileSystemWithoutSizesTakesALargeFile() async throws {
+            let disk = try #require(SmallDisk(byteCount: 0))
+            let version = FileVersion(FileVersion.seeded(1, byteCount: 2 << 20))
+            let server = StubServer { version.answer($0) }
+            let sending = Sending(Request.stub("file").saved(to: disk.file("target")), over: server.transport)
+            #expect(try await sending.result().code == nil)
+            #expect(try Data(contentsOf: disk.file("target")) == version.content)
+        }
+
         @Test func lengthThatHasNoRoomIsRefusedBeforeAnythingIsReceived() async throws {
             let disk = try #require(SmallDisk(byteCount: 2 << 20))
             let server = StubServer.held()

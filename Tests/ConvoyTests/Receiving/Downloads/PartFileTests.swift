@@ -102,6 +102,18 @@ import Testing
         #expect(try Data(contentsOf: victim) == Data("part".utf8))
     }
 
+    @Test func roomIsWhatTheFileSystemTells() {
+        // Of a file system that has no sizes, as a tmpfs without a limit.
+        var status = statvfs()
+        #expect(PartFile.freeBytes(status) == nil)
+        (status.f_blocks, status.f_frsize) = (10, 4_096)
+        #expect(PartFile.freeBytes(status) == 0)
+        status.f_bavail = 3
+        #expect(PartFile.freeBytes(status) == 12_288)
+        status.f_bavail = .max
+        #expect(PartFile.freeBytes(status) == nil)
+    }
+
     /// No hole is made where another process has cut it off, and the length tells.
     @Test func bytesGoToTheEndWhereverItIs() throws {
         let part = try open()
