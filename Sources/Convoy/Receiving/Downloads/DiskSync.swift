@@ -25,7 +25,7 @@ final class DiskSync: Sendable {
         var count = 0
     }
 
-    /// From how many files on the whole file system is synchronised instead of each of them.
+    /// From how many files on the whole file system is synchronised before each of them.
     private static let groupCount = 4
     /// How many may be on their way to the disk while others take their places in the network.
     private static let crowdCount = 128
@@ -44,7 +44,8 @@ final class DiskSync: Sendable {
     #if os(Linux)
         /// The module of the C library leaves it out.
         ///
-        /// Since Linux 5.8 it tells what could not be written.
+        /// It tells no more than that something could not be written since its descriptor was opened, and before Linux 5.8
+        /// nothing at all.
         private static let syncfs: (@Sendable @convention(c) (Int32) -> Int32)? = dlsym(nil, "syncfs").map {
             unsafeBitCast($0, to: (@Sendable @convention(c) (Int32) -> Int32).self)
         }
@@ -101,10 +102,8 @@ final class DiskSync: Sendable {
     /// - Returns: an error number for each file, 0 for those that are on the disk.
     private func synchronize(_ files: [File]) -> [Int32] {
         #if os(Linux)
-            if files.count >= Self.groupCount, let syncfs = Self.syncfs {
-                let problem = syncfs(files[0].descriptor) == 0 ? 0 : errno
-                return files.map { _ in problem }
-            }
+            // All of them in one go. What it returns is of the whole file system, or of nothing: each file is asked below.
+            if files.count >= Self.groupCount { _ = Self.syncfs?(files[0].descriptor) }
         #endif
         return files.map { PartFile.synchronize($0.descriptor) == 0 ? 0 : errno }
     }

@@ -1,0 +1,51 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct DiskSyncTests {
+    private let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    /// A pipe stands for a file whose bytes have not reached the disk: it cannot be synchronised.
+    @Test func eachFileOfARoundIsAskedForItsOwnErrors() async throws {
+        let sync = DiskSync()
+        let (hasBegun, mayGoOn) = (EventLog<Void>(), DispatchSemaphore(value: 0))
+        let (placed, ended) = (EventLog<Int>(), EventLog<(index: Int, code: RequestError.Code?)>())
+        var pipes: [Int32] = [-1, -1]
+        try #require(pipe(&pipes) == 0)
+        var descriptors = try (0..<5).map { index in
+            let descriptor = open(directory.file("\(index)").path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+            try #require(descriptor >= 0)
+            return descriptor
+        }
+        defer { for descriptor in descriptors + pipes { close(descriptor) } }
+        close(descriptors[3])
+        descriptors[3] = dup(pipes[1])
+        func commit(_ index: Int) {
+            let file = directory.file("\(index)")
+            sync.commit(
+                DiskSync.File(
+                    descriptor: descriptors[index], path: file.path,
+                    place: {
+                        placed.record(index)
+                        if index == 0 {
+                            hasBegun.record(())
+                            mayGoOn.wait()
+                        }
+                        return .success(file)
+                    },
+                    completion: { ended.record((index, $0.code)) }))
+        }
+        // The others come while it is at work: they are one round.
+        commit(0)
+        await hasBegun.wait()
+        for index in 1..<5 { commit(index) }
+        mayGoOn.signal()
+        let ends = await ended.wait(count: 5)
+        #expect(ends.filter { $0.code != nil }.map(\.index) == [3])
+        #expect(ends.first { $0.index == 3 }?.code == .destinationUnwritable)
+        #expect(placed.events == [0, 1, 2, 4])
+    }
+}
