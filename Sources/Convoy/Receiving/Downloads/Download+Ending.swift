@@ -77,7 +77,7 @@ extension Download {
 
     private func place(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
         guard let part else { throw .file("is closed", plan.directory.path, EBADF) }
-        var (name, base, number) = (stem, plan.partStem(request), stemNumber)
+        var (name, base, number) = (stem, plan.partStem(key), stemNumber)
         if case .directory = plan.target {
             let proposed = head.headerFields.proposedFileName == nil ? record?.name : nil
             name = proposed ?? plan.fileName(head, of: request)

@@ -137,8 +137,9 @@ final class Download: DownloadTarget, @unchecked Sendable {
     }
 
     private func openPart(_ request: PreparedRequest) throws(RequestError) {
-        key = request.downloadKey
-        let first = plan.partStem(request)
+        // After a redirect it is opened again where it had to be let go of.
+        if key.isEmpty { key = request.downloadKey }
+        let first = plan.partStem(key)
         var number = 0
         while true {
             (stem, stemNumber) = (number == 0 ? first : FileName.numbered(first, number), number)

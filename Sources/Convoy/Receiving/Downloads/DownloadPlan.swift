@@ -82,10 +82,12 @@ struct DownloadPlan: Sendable {
     }
 
     /// The name that the part is made from: the file's, or one that stands for the URL.
-    func partStem(_ request: PreparedRequest) -> String {
+    ///
+    /// - Parameter key: the ``PreparedRequest/downloadKey`` of the first attempt.
+    func partStem(_ key: String) -> String {
         switch target {
         case .file(let file): file.lastPathComponent
-        case .directory: String(request.downloadKey.prefix(32))
+        case .directory: String(key.prefix(32))
         }
     }
 

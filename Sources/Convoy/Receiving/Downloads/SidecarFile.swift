@@ -59,7 +59,8 @@ struct SidecarFile<Record: SidecarRecord> {
                 Foundation.read(descriptor, bytes.baseAddress.map { $0 + count }, bytes.count - count)
             }
             if next < 0, errno == EINTR { continue }
-            guard next > 0 else { break }
+            if next < 0 { throw .file("could not be read", path, errno) }
+            if next == 0 { break }
             count += next
         }
         return Record(Data(bytes.prefix(count)))

@@ -1,0 +1,58 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// What is there when a download begins, and begins again.
+@Suite struct DownloadTests {
+    private let directory: TemporaryDirectory
+    private static let version = FileVersion(FileVersion.seeded(1, byteCount: 300_000))
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func leavePart(_ plan: DownloadPlan) async throws {
+        let server = StubServer { Self.version.answer($0, sending: 100_000, thenFailing: .cut) }
+        let sending = Sending(Request.stub("file").saved(plan), over: server.transport)
+        #expect(try await sending.error().code == .connectionLost)
+    }
+
+    /// How many bytes an attempt continues.
+    private func begin(_ download: Download, _ name: String) async throws -> Int64? {
+        let request = try PreparedRequest(Request.stub(name).core, baseURL: nil)
+        let beginning = await withCheckedContinuation { continuation in
+            download.begin(request, asksForWhole: false) { continuation.resume(returning: $0) }
+        }
+        guard case .send(_, let point) = try beginning.get() else { return nil }
+        return point?.byteCount
+    }
+
+    /// The redirected attempt found no descriptor left.
+    @Test(arguments: [true, false]) func releasedPartIsFoundAgainBehindARedirect(isNamedByServer: Bool) async throws {
+        let target: DownloadPlan.Target =
+            isNamedByServer ? .directory(directory.url) : .file(directory.file("target"))
+        try await leavePart(DownloadPlan(target: target))
+        let names = try directory.entries
+        #expect(names.count == 2)
+        let download = Download(DownloadPlan(target: target))
+        #expect(try await begin(download, "file") == 100_000)
+        await withCheckedContinuation { continuation in download.release { continuation.resume() } }
+        #expect(try await begin(download, "elsewhere") == 100_000)
+        await withCheckedContinuation { continuation in download.close { continuation.resume() } }
+        #expect(try directory.entries == names)
+    }
+
+    @Test func partWhoseRecordCannotBeReadStays() async throws {
+        let plan = DownloadPlan(target: .file(directory.file("target")))
+        try await leavePart(plan)
+        // Opens, and cannot be read.
+        let record = directory.file(".target.convoy-resume")
+        try FileManager.default.removeItem(at: record)
+        try FileManager.default.createDirectory(at: record, withIntermediateDirectories: false)
+        let server = StubServer { Self.version.answer($0) }
+        let error = try await Sending(Request.stub("file").saved(plan), over: server.transport).error()
+        #expect(error.code == .destinationUnwritable)
+        #expect(server.exchanges.count == 0)
+        let part = try Data(contentsOf: directory.file(".target.convoy-part"))
+        #expect(part == Self.version.content.prefix(100_000))
+    }
+}

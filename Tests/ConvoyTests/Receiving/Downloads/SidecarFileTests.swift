@@ -1,0 +1,30 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct SidecarFileTests {
+    private let directory: TemporaryDirectory
+    private var file: SidecarFile<ResumeRecord> { SidecarFile(path: directory.file("record").path) }
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    @Test func whatWasWrittenIsReadUntilItIsRemoved() throws {
+        let record = ResumeRecord(key: "k", validator: .entityTag("\"v\""), totalBytes: 1_000, boot: "b")
+        #expect(try file.read() == nil)
+        try file.write(record, synchronized: false)
+        #expect(try file.read() == record)
+        file.remove()
+        #expect(try file.read() == nil)
+    }
+
+    #if os(Linux)
+        /// Its first page is never there: EIO.
+        @Test func errorOfTheDiskIsNotTakenForTheEnd() throws {
+            let error = #expect(throws: RequestError.self) {
+                try SidecarFile<ResumeRecord>(path: "/proc/self/mem").read()
+            }
+            #expect((error?.underlying as? POSIXError)?.code == .EIO)
+        }
+    #endif
+}
