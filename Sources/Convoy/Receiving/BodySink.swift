@@ -76,6 +76,7 @@ extension BodyDestination {
     ) throws(RequestError) -> any BodySink {
         switch self {
         case .memory:
+            // The caller's limit has been looked at; where there is none, this is that of memory.
             if let expected = head.expectedBytes, expected > core.maximumBodyBytes {
                 throw .tooLarge("the server announced \(expected) bytes", limit: core.maximumBodyBytes)
             }

@@ -28,8 +28,8 @@ extension ResponseHead {
 
 /// What a transport does with the content codings of bodies, the same for all.
 enum ContentCodings {
-    /// More than anybody needs; each costs memory.
-    static let maximumCount = 5
+    /// How many codings a body may have: no server needs more, and each costs memory.
+    private static let maximumCount = 5
     /// What can be undone where the system has the library.
     static let decodable: Set = ["gzip", "x-gzip", "deflate", "br", "zstd"]
     /// What servers put on files that are stored like that, besides.
@@ -86,7 +86,7 @@ extension HeaderFields {
 
 extension String {
     /// Its beginning, without what could harm a log or a terminal: it is a server's text.
-    fileprivate var printablePrefix: String {
+    var printablePrefix: String {
         String(String.UnicodeScalarView(unicodeScalars.filter { (0x20...0x7E).contains($0.value) }.prefix(40)))
     }
 }

@@ -5,38 +5,24 @@
     @testable import Convoy
 
     @Suite struct ContentDecoderTests {
-        @Test(arguments: ["", " ", "identity", "None", " , ,", "identity,identity, ,none,,identity,identity"])
-        func aBodyWithoutCodingNeedsNoDecoder(value: String) throws {
-            #expect(try ContentDecoder.makeDecoder(contentEncoding: value) == nil)
-        }
-
-        @Test(arguments: ["gzip", "GZip", " x-gzip\t", "deflate,", "identity, gzip", ",gzip,, gzip,gzip,gzip , gzip"])
-        func namesCompareWithoutCaseAndSpace(value: String) throws {
-            #expect(try ContentDecoder.makeDecoder(contentEncoding: value) != nil)
+        @Test func aBodyWithoutCodingNeedsNoDecoder() throws {
+            #expect(try ContentDecoder.makeDecoder(codings: []) == nil)
         }
 
         @Test(arguments: [
-            ("compress", "compress"), ("gzip, X", "x"), ("g zip", "g zip"), ("*", "*"), ("gzip;q=1", "gzip;q=1"),
-            ("\u{1B}[31mé\r\n", "[31m"), (String(repeating: "a", count: 999), String(repeating: "a", count: 40)),
+            (["compress"], "compress"), (["gzip", "x"], "x"), (["*"], "*"), (["gzip;q=1"], "gzip;q=1"),
+            (["\u{1B}[31mé\r\n"], "[31m"), ([String(repeating: "a", count: 999)], String(repeating: "a", count: 40)),
         ])
-        func unknownCodingsAreNamedInPrintableCharacters(value: String, name: String) {
+        func unknownCodingsAreNamedInPrintableCharacters(codings: [String], name: String) {
             #expect(throws: ContentDecodingError.unsupportedCoding(name)) {
-                try ContentDecoder.makeDecoder(contentEncoding: value)
-            }
-        }
-
-        @Test func sixCodingsAreTooMany() throws {
-            let value = Array(repeating: "gzip", count: 5).joined(separator: ",")
-            #expect(try ContentDecoder.makeDecoder(contentEncoding: value) != nil)
-            #expect(throws: ContentDecodingError.tooManyCodings(6)) {
-                try ContentDecoder.makeDecoder(contentEncoding: value + ",gzip")
+                try ContentDecoder.makeDecoder(codings: codings)
             }
         }
 
         @Test func acceptedCodingsAreSupportedAndInOrder() throws {
             let names = ContentDecoder.acceptedCodings.split(separator: ", ").map { String($0) }
             #expect(names == ["gzip", "deflate", "br", "zstd"].filter { names.contains($0) })
-            for name in names { #expect(try ContentDecoder.makeDecoder(contentEncoding: name) != nil) }
+            for name in names { #expect(try ContentDecoder.makeDecoder(codings: [name]) != nil) }
         }
 
         @Test(arguments: EncodedBody.all, Feeding.allCases)
@@ -104,7 +90,7 @@
         }
 
         @Test func anErrorIsThrownAgain() throws {
-            let decoder = try #require(try ContentDecoder.makeDecoder(contentEncoding: "gzip"))
+            let decoder = try #require(try ContentDecoder.makeDecoder(codings: ["gzip"]))
             let error = ContentDecodingError.corrupt(coding: "gzip", reason: "incorrect header check")
             for input in [[0x50, 0x4B], [], EncodedBody.gzip(EncodedBody.text)] as [[UInt8]] {
                 #expect(throws: error) { try input.withUnsafeBytes { try decoder.decode($0) { _ in true } } }
@@ -157,7 +143,7 @@
 
         @Test(arguments: EncodedBody.bombs)
         func aBombIsNotExpandedIntoMemory(bomb: EncodedBody) throws {
-            let decoder = try #require(try ContentDecoder.makeDecoder(contentEncoding: bomb.coding))
+            let decoder = try #require(try ContentDecoder.makeDecoder(codings: codings(bomb.coding)))
             var emitted = 0
             var longest = 0
             func feed(_ bytes: ArraySlice<UInt8>, upTo limit: Int) throws -> Int {
@@ -193,7 +179,7 @@
     private func decode(
         _ bytes: [UInt8], _ coding: String, _ feeding: Feeding = .whole
     ) throws -> (output: [UInt8], error: ContentDecodingError?) {
-        let decoder = try #require(try ContentDecoder.makeDecoder(contentEncoding: coding))
+        let decoder = try #require(try ContentDecoder.makeDecoder(codings: codings(coding)))
         let isBytewise = feeding == .bytewise || feeding == .draining
         let isStopping = feeding == .stopping || feeding == .draining
         var output: [UInt8] = []
@@ -220,6 +206,8 @@
         }
         return (output, nil)
     }
+
+    private func codings(_ list: String) -> [String] { list.components(separatedBy: ", ") }
 
     /// A body as a server sends it; those of the codings that this machine can undo.
     struct EncodedBody: Sendable, CustomTestStringConvertible {

@@ -7,7 +7,6 @@
     enum ContentDecodingError: Error, Equatable, CustomStringConvertible {
         /// A coding that nobody asked for, or whose library is not there.
         case unsupportedCoding(String)
-        case tooManyCodings(Int)
         /// Not of this coding at all, or damaged: a check value, or a length, is wrong.
         case corrupt(coding: String, reason: String)
         /// The body ended before the coding did.
@@ -20,7 +19,6 @@
         var description: String {
             switch self {
             case .unsupportedCoding(let coding): "the content coding \"\(coding)\" is not supported"
-            case .tooManyCodings(let count): "\(count) content codings on one body are too many"
             case .corrupt(let coding, let reason): "the \(coding) data is corrupt: \(reason)"
             case .cutShort(let coding): "the \(coding) data was cut short"
             case .trailingBytes(let coding): "bytes follow the end of the \(coding) data"
@@ -42,8 +40,6 @@
         static let acceptedCodings = ["gzip", "deflate", "br", "zstd"]
             .filter { contentCoding(named: $0).map { convoy_decoder_is_available($0) != 0 } ?? false }
             .joined(separator: ", ")
-        /// More than anybody needs; each costs memory.
-        static let maxCodingCount = ContentCodings.maximumCount
 
         /// In the order of decoding: the coding that was applied last comes first.
         private let stages: [DecodingStage]
@@ -51,19 +47,14 @@
         private var failure: (index: Int, error: ContentDecodingError)?
         private var hasReceivedInput = false
 
-        /// Makes the decoder of a body, or nil when the body is sent as it is.
+        /// Makes the decoder of a body, or nil when there is nothing to undo.
         ///
-        /// Names are compared without case; empty members of the list, `identity` and `none` stand for nothing.
-        ///
-        /// - Parameter contentEncoding: The value of the `Content-Encoding` field; of several, joined by commas.
-        /// - Throws: `unsupportedCoding`, `tooManyCodings`, or `outOfMemory`.
-        static func makeDecoder(contentEncoding: String) throws(ContentDecodingError) -> ContentDecoder? {
-            let names = contentEncoding.split(separator: ",")
-                .map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
-                .filter { !["", "identity", "none"].contains($0) }
-            guard names.count <= maxCodingCount else { throw .tooManyCodings(names.count) }
+        /// - Parameter codings: what ``ContentCodings/toUndo(_:of:)`` tells: few names in lower case, the last one applied
+        ///   last.
+        /// - Throws: `unsupportedCoding` or `outOfMemory`.
+        static func makeDecoder(codings: [String]) throws(ContentDecodingError) -> ContentDecoder? {
             var stages: [DecodingStage] = []
-            for name in names.reversed() { stages.append(try DecodingStage(name)) }
+            for coding in codings.reversed() { stages.append(try DecodingStage(coding)) }
             return stages.isEmpty ? nil : ContentDecoder(stages)
         }
 
@@ -133,9 +124,7 @@
 
         init(_ name: String) throws(ContentDecodingError) {
             guard let coding = contentCoding(named: name), convoy_decoder_is_available(coding) != 0 else {
-                // The name is a server's: nothing of it may harm a log or a terminal.
-                let printable = name.unicodeScalars.filter { (0x20...0x7E).contains($0.value) }
-                throw .unsupportedCoding(String(String.UnicodeScalarView(printable.prefix(40))))
+                throw .unsupportedCoding(name.printablePrefix)
             }
             guard let decoder = convoy_decoder_create(coding) else { throw .outOfMemory(coding: name) }
             self.name = name

@@ -37,7 +37,7 @@
             do throws(RequestError) {
                 let codings = try ContentCodings.toUndo(head, of: request)
                 do throws(ContentDecodingError) {
-                    decoder = try ContentDecoder.makeDecoder(contentEncoding: codings.joined(separator: ","))
+                    decoder = try ContentDecoder.makeDecoder(codings: codings)
                 } catch {
                     throw RequestError(.badResponse, error.description)
                 }

@@ -17,8 +17,8 @@
     ///
     /// Bodies coded with gzip, deflate, br or zstd are decoded, as far as the system has the libraries; a coding that is cut
     /// short or damaged is a `.badResponse`, and so is one that is not known, unless the request itself names it in
-    /// `Accept-Encoding`. A request for `identity`, as downloads are, gets the bytes as they are sent. Interim responses
-    /// other than `101` are passed over.
+    /// `Accept-Encoding`. A request for `identity`, as downloads are, gets the bytes of a known coding as they are sent.
+    /// Interim responses other than `101` are passed over.
     ///
     /// ## Concurrency
     /// Use it from any thread. One thread for each engine moves bytes; none of the caller's code runs there. After `fork()`

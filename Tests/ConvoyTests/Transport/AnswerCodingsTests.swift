@@ -1,0 +1,49 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct AnswerCodingsTests {
+    /// What is undone of a body with this `Content-Encoding`.
+    private func toUndo(_ field: String, accepting accepted: String? = nil) throws -> [String] {
+        var request = try PreparedRequest(Request.stub("a").core, baseURL: nil)
+        request.headerFields["Accept-Encoding"] = accepted
+        return try ContentCodings.toUndo(
+            ResponseHead(statusCode: 200, headerFields: ["Content-Encoding": field]), of: request)
+    }
+
+    @Test(arguments: ["", " ", "identity", "None", " , ,", "identity,identity, ,none,,identity,identity"])
+    func namesOfNoCodingStandForNothing(field: String) throws {
+        #expect(try toUndo(field) == [])
+    }
+
+    @Test(arguments: [
+        ("gzip", ["gzip"]), ("GZip", ["gzip"]), (" x-gzip\t", ["x-gzip"]), ("deflate,", ["deflate"]),
+        ("identity, gzip", ["gzip"]), (",gzip,, br,gzip,gzip , ZSTD", ["gzip", "br", "gzip", "gzip", "zstd"]),
+    ])
+    func namesCompareWithoutCaseAndSpaceAndKeepTheirOrder(field: String, codings: [String]) throws {
+        #expect(try toUndo(field) == codings)
+    }
+
+    @Test(arguments: [nil, "identity", "gzip"]) func sixCodingsAreTooMany(accepted: String?) throws {
+        let five = Array(repeating: "gzip", count: 5).joined(separator: ",")
+        #expect(try toUndo(five).count == 5)
+        let error = #expect(throws: RequestError.self) { try toUndo(five + ",gzip", accepting: accepted) }
+        #expect(error?.code == .badResponse)
+        #expect(error?.message.contains("6 content codings") == true)
+    }
+
+    /// Also where nothing would be undone: the name may be that of a coding that changes the bytes of the file.
+    @Test(arguments: [nil, "identity", "gzip"]) func codingOfNoKnownNameIsRefused(accepted: String?) throws {
+        let error = #expect(throws: RequestError.self) { try toUndo("gzip, X\u{1B}", accepting: accepted) }
+        #expect(error?.code == .badResponse)
+        #expect(error?.message.contains("\"x\"") == true)
+        #expect(try toUndo("gzip, X", accepting: "x") == [])
+    }
+
+    @Test(arguments: ["gzip", "xz", "gzip, compress"]) func knownCodingStaysWhereIdentityIsAskedFor(
+        field: String
+    ) throws {
+        #expect(try toUndo(field, accepting: "identity") == [])
+    }
+}
