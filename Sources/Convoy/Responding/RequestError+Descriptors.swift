@@ -10,11 +10,13 @@ extension RequestError {
     /// The error of something that failed before it had what it needed; nil unless that was a descriptor.
     ///
     /// Libraries seldom tell: they report a host without an address, or a certificate that cannot be read. So descriptors
-    /// are asked for here too, a few, as one attempt takes.
+    /// are asked for here too, as many as it takes.
     ///
-    /// - Parameter number: the error number of what failed; 0 when there is none.
-    static func shortage(_ number: Int32 = 0) -> RequestError? {
-        let code = POSIXErrorCode(rawValue: number).flatMap { shortages.contains($0) ? $0 : nil } ?? shortageNow()
+    /// - Parameters:
+    ///   - number: the error number of what failed; 0 when there is none.
+    ///   - count: how many it may have had, or wanted, at most: by now it has given them back.
+    static func shortage(_ number: Int32 = 0, needing count: Int = 4) -> RequestError? {
+        let code = POSIXErrorCode(rawValue: number).flatMap { shortages.contains($0) ? $0 : nil } ?? shortageNow(count)
         return code.map {
             RequestError(
                 .connectionFailed,
@@ -23,11 +25,11 @@ extension RequestError {
         }
     }
 
-    /// Which limit is met by one more attempt.
-    private static func shortageNow() -> POSIXErrorCode? {
+    /// Which limit stands against so many more descriptors; nil when none does.
+    private static func shortageNow(_ count: Int) -> POSIXErrorCode? {
         var taken: [Int32] = []
         defer { for descriptor in taken { close(descriptor) } }
-        for _ in 0..<4 {
+        for _ in 0..<count {
             let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
             guard descriptor >= 0 else {
                 return POSIXErrorCode(rawValue: errno).flatMap { shortages.contains($0) ? $0 : nil }

@@ -129,6 +129,27 @@ import Testing
     }
 
     #if os(Linux)
+        /// A host that refuses does so with few descriptors left too.
+        @Test func refusalIsNoShortage() async {
+            await #expect(processExitsWith: .success) {
+                endProcessIfStuck()
+                let port = try ClosedPort()
+                let request = Request<Data>.get("http://127.0.0.1:\(port.port)/")
+                // What the library and the transport's thread keep is there from now on.
+                #expect(try await Sending(request, over: CurlTransport.shared).error().code == .connectionFailed)
+                let openCount = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+                var limit = rlimit(rlim_cur: UInt(openCount + 8), rlim_max: UInt(openCount + 8))
+                #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+                var taken: [Int32] = []
+                while case let descriptor = open("/dev/null", O_RDONLY), descriptor >= 0 { taken.append(descriptor) }
+                for descriptor in taken.prefix(2) { close(descriptor) }
+                let error = try await Sending(request, over: CurlTransport.shared).error()
+                #expect((error.underlying as? POSIXError)?.code == .ECONNREFUSED, "\(error)")
+                #expect(RequestError.shortage(needing: 2) == nil)
+                #expect((RequestError.shortage(needing: 3)?.underlying as? POSIXError)?.code == .EMFILE)
+            }
+        }
+
         /// Files and bodies in memory; the server has descriptors of its own.
         @Test(arguments: [20, 28, 60])
         func everyFileComesWithFewDescriptors(free: Int) async throws {

@@ -95,7 +95,7 @@
         private func runThread() {
             convoy_prepare_thread("convoy.curl")
             // It takes some descriptors; by now others may have given theirs back.
-            if let loop = CurlLoop(options) { run(loop) } else { refuseAll(EMFILE) }
+            do throws(POSIXError) { run(try CurlLoop(options)) } catch { refuseAll(error.code.rawValue) }
         }
 
         // MARK: On the thread

@@ -114,7 +114,11 @@
             let system = Int32(clamping: handle.long(CurlInfo.osErrno))
             // Seen when it happened: by now others may have given theirs back.
             let problem = place.socketError != 0 ? place.socketError : system
-            if !wasSent, !hasHead, let shortage = RequestError.shortage(problem) { return shortage }
+            // Looking a name up, and reading certificates, takes some, and no number of the system's tells; else one socket.
+            let isPlain = !request.isHTTPS && code != 5 && code != 6
+            if !wasSent, !hasHead, let shortage = RequestError.shortage(problem, needing: isPlain ? 1 : 4) {
+                return shortage
+            }
             let failure = CurlFailure(
                 code: code, stage: hasHead ? .receiving : wasSent ? .waiting : .connecting, isHTTPS: request.isHTTPS,
                 goesThroughProxy: handle.goesThroughProxy, isTimeOver: isTimeOver,

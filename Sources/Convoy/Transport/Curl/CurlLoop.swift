@@ -40,13 +40,15 @@
         /// Handles that are kept for the next requests.
         private static let idleHandleLimit = 64
 
-        /// Makes a loop; nil without memory or file descriptors.
-        init?(_ options: ConnectionOptions) {
-            guard let multi = curl_multi_init() else { return nil }
+        /// Makes a loop.
+        ///
+        /// - Throws: what there is too little of: memory, or file descriptors.
+        init(_ options: ConnectionOptions) throws(POSIXError) {
+            guard let multi = curl_multi_init() else { throw POSIXError(.ENOMEM) }
             // Without descriptors there is one that cannot be woken.
             guard convoy_multi_wakeup(multi) == 0 else {
                 curl_multi_cleanup(multi)
-                return nil
+                throw POSIXError(.EMFILE)
             }
             self.multi = multi
             self.options = options
