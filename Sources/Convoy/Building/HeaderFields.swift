@@ -87,6 +87,9 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         fields.append(Field(name: name, value: value, isMarkedSecret: isSecret))
     }
 
+    /// Takes the memory for the fields of most answers at once.
+    mutating func reserve() { fields.reserveCapacity(10) }
+
     /// Removes the fields a predicate picks.
     mutating func removeAll(where isMeant: (Field) -> Bool) { fields.removeAll(where: isMeant) }
 

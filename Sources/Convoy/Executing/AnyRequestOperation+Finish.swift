@@ -233,7 +233,10 @@ extension OperationState {
         (isDelivering, isSendingOff) = (true, true)
         // It counts for one itself, so that nothing settles before all have been sent off.
         runningHandlers += 1
-        if !isWatched { hasEmittedEnd = true }
+        if !isWatched {
+            hasEmittedEnd = true
+            watch?.hasEnded = true
+        }
         return Delivery(outcome: outcome, handlers: takeHandlers(), isWatched: isWatched)
     }
 

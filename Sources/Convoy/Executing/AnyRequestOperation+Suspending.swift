@@ -38,12 +38,13 @@ extension AnyRequestOperation {
             case adjust
         }
         let now = context.clock.now
+        let pausesInPlace =
+            context.transport.pausesInPlace && state.withLock { $0.course?.download }?.keepsPart != true
         let (changed, effect, scheduler): (Bool, Effect, Scheduler?) = state.withLock { state in
             guard state.isSuspended != isSuspended, state.outcome == nil else { return (false, .adjust, nil) }
             state.isSuspended = isSuspended
             if isSuspended { state.suspensions &+= 1 }
             var effect = Effect.adjust
-            let pausesInPlace = context.transport.pausesInPlace && state.course?.download?.keepsPart != true
             if isSuspended, !pausesInPlace, let transfer = state.transfer, state.machine.nextAttempt() != nil {
                 let attempt = transfer.attempt
                 state.makeCourse().records.append(
@@ -120,7 +121,7 @@ extension AnyRequestOperation {
         guard context.transport.pausesInPlace else { return }
         context.taskControl.async {
             let isHeld = self.state.withLock { $0.transfer?.attempt }?.isHeld ?? false
-            let action: (task: URLSessionTask, run: Bool)? = self.state.withLock { state in
+            let action: (task: any TransferTask, run: Bool)? = self.state.withLock { state in
                 let runs = !state.isHeldBack && !isHeld
                 guard let transfer = state.transfer, !transfer.isSettingOff, transfer.isRunning != runs else {
                     return nil

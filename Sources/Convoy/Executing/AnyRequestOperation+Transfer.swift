@@ -152,11 +152,15 @@ extension AnyRequestOperation {
         let pausesInPlace = context.transport.pausesInPlace
         let attempt = Attempt(
             number: number, operation: self, core: core, request: request, download: download, continuing: point)
-        let task: URLSessionTask
+        let task: any TransferTask
         do throws(RequestError) {
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }
             if let defect = attempt.pace.defect(over: context.transport) { throw defect }
-            task = try context.transport.makeTask(for: request, client: attempt)
+            if let direct = context.directTransport {
+                task = try direct.makeTransfer(for: request, client: attempt)
+            } else {
+                task = try context.transport.makeTask(for: request, client: attempt)
+            }
         } catch {
             state.withLock { $0.isLaunching = false }
             let error = error.blamed(on: lastRecord, for: request)

@@ -83,7 +83,16 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     ///
     /// It belongs to the operation: look, and use ``cancel()``, ``suspend()`` and ``resume()`` of the operation instead
     /// of the task's own.
-    public var task: URLSessionTask? { state.withLock { $0.transfer?.task } }
+    public var task: URLSessionTask? {
+        let (made, task) = state.withLock { ($0.transfer?.sessionTask, $0.transfer?.task) }
+        guard made == nil, let fresh = task?.makeSessionTask() else { return made }
+        return state.withLock { state in
+            guard let transfer = state.transfer, transfer.task === task else { return fresh }
+            let sessionTask = transfer.sessionTask ?? fresh
+            state.transfer?.sessionTask = sessionTask
+            return sessionTask
+        }
+    }
 
     // MARK: Dependencies
 

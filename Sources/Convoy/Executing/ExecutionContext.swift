@@ -4,6 +4,8 @@ import Foundation
 /// The surroundings of an operation: transport, base URL, where callbacks go by default, who watches.
 final class ExecutionContext: Sendable {
     let transport: any Transport
+    /// The same, where it can do without a `URLSessionTask`.
+    let directTransport: (any DirectTransport)?
     let baseURL: URL?
     let callbacks: Delivery?
     let monitors: [any EventMonitor]
@@ -34,6 +36,7 @@ final class ExecutionContext: Sendable {
     /// - Parameter configuration: the manager's.
     init(_ configuration: RequestManager.Configuration = .init()) {
         transport = configuration.transport.transport
+        directTransport = transport as? any DirectTransport
         baseURL = configuration.baseURL
         callbacks = configuration.callbacks
         monitors = configuration.monitors

@@ -186,8 +186,8 @@ struct OperationState {
         let hasEdges: Bool
     }
 
-    /// Whether anybody is to be told of events.
-    var isWatched: Bool { isMonitored || watch != nil }
+    /// Whether anybody is to be told of events, in their order; progress alone has none.
+    var isWatched: Bool { isMonitored || watch?.events != nil }
 
     /// How an operation is found by one that wants an edge to it.
     enum Standing: Sendable {
@@ -234,7 +234,9 @@ struct OperationState {
 /// The attempt under way.
 struct Transfer {
     let attempt: Attempt
-    let task: URLSessionTask
+    let task: any TransferTask
+    /// What the owner has been given of it.
+    var sessionTask: URLSessionTask?
     /// Whether the task was last told to run or to pause.
     var isRunning: Bool { didSet { runningChanges &+= 1 } }
     /// Whether the first `resume()` is on its way, outside the lock.
@@ -242,7 +244,7 @@ struct Transfer {
     /// How often `isRunning` was told.
     private(set) var runningChanges: UInt32 = 0
 
-    init(attempt: Attempt, task: URLSessionTask, isRunning: Bool, isSettingOff: Bool) {
+    init(attempt: Attempt, task: any TransferTask, isRunning: Bool, isSettingOff: Bool) {
         (self.attempt, self.task, self.isRunning, self.isSettingOff) = (attempt, task, isRunning, isSettingOff)
     }
 }

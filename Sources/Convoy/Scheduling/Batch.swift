@@ -128,12 +128,12 @@ public final class Batch<Output: Sendable>: Sendable {
 
     /// The source gives no more; an error of its own is its last result.
     func endSource(_ error: RequestError? = nil) {
-        let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>]? in
-            guard !state.sourceHasEnded else { return nil }
+        let (waiters, telling) = state.withLock { state -> ([CheckedContinuation<Void, Never>]?, Telling?) in
+            guard !state.sourceHasEnded else { return (nil, nil) }
             state.endSource(error)
-            return state.takeFinish()
+            return (state.takeFinish(), state.beginTelling().map { ($0, state.isFinished) })
         }
-        tell()
+        tell(telling)
         finish(waiters)
     }
 
@@ -163,40 +163,47 @@ public final class Batch<Output: Sendable>: Sendable {
     }
 
     private func moved(_ member: BatchMember, _ transfer: TransferProgress) {
-        state.withLock { $0.move(member, transfer) }
-        tell()
+        tell(
+            state.withLock { state -> Telling? in
+                state.move(member, transfer)
+                return state.beginTelling().map { ($0, state.isFinished) }
+            })
     }
 
     private func settled(_ member: BatchMember, _ result: Result?) {
         let result = result ?? .failure(RequestError(.cancelled, "it ended without a result"))
         let error: RequestError? = if case .failure(let error) = result { error } else { nil }
-        let (room, stops, waiters) = state.withLock { state in
+        let (room, stops, waiters, telling) = state.withLock { state in
             state.settle(member, result)
             // Not at the first free place: the source and the queue would wake each other for every request.
             let room = state.running.count <= window / 2 ? state.room : nil
             if room != nil { state.room = nil }
             // A manager that has been shut down takes no more from any batch.
             let isEnough = failFast && error != nil || error?.code == .managerShutDown
-            return (room, isEnough && !state.isStopped, state.takeFinish())
+            let waiters = state.takeFinish()
+            let telling: Telling? = state.beginTelling().map { ($0, state.isFinished) }
+            return (room, isEnough && !state.isStopped, waiters, telling)
         }
-        tell()
+        tell(telling)
         if stops { stop() }
         room?.resume()
         finish(waiters)
     }
 
     private func stop() {
-        let (operations, room, pulling, waiters) = state.withLock { state in
+        let (operations, room, pulling, waiters, telling) = state.withLock { state in
             let pulling = state.pulling
             let operations = state.running.sorted { $0.key < $1.key }.map(\.value)
             state.stop()
             defer { state.room = nil }
-            return (operations, state.room, pulling, state.takeFinish())
+            let waiters = state.takeFinish()
+            let telling: Telling? = state.beginTelling().map { ($0, state.isFinished) }
+            return (operations, state.room, pulling, waiters, telling)
         }
         manager.frozen { for operation in operations { operation.cancel() } }
         pulling?.cancel()
         room?.resume()
-        tell()
+        tell(telling)
         finish(waiters)
     }
 
@@ -209,26 +216,15 @@ public final class Batch<Output: Sendable>: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Sends progress in the order it was made, with no lock held; the first thread that comes sends for all.
-    private func tell() {
-        let isTelling = state.withLock { state in
-            defer { state.isTelling = true }
-            return state.isTelling
-        }
-        guard !isTelling else { return }
-        while let (progress, isLast) = takePending() {
-            if isLast { progressSource.end(with: progress) } else { progressSource.send(progress) }
-        }
-    }
+    /// Progress, and whether it is the last.
+    private typealias Telling = (BatchProgress, isLast: Bool)
 
-    private func takePending() -> (BatchProgress, isLast: Bool)? {
-        state.withLock { state in
-            guard let latest = state.pending else {
-                state.isTelling = false
-                return nil
-            }
-            state.pending = nil
-            return (latest, state.isFinished)
+    /// Sends progress in the order it was made, with no lock held; the first thread that comes sends for all.
+    private func tell(_ first: Telling?) {
+        var next = first
+        while let (progress, isLast) = next {
+            if isLast { progressSource.end(with: progress) } else { progressSource.send(progress) }
+            next = state.withLock { state in state.goOnTelling().map { ($0, state.isFinished) } }
         }
     }
 }

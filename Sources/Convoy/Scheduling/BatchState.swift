@@ -38,7 +38,21 @@ struct BatchState<Output: Sendable> {
     var waiters: [CheckedContinuation<Void, Never>] = []
     /// The progress to be told; only the latest counts.
     var pending: BatchProgress?
-    var isTelling = false
+    private var isTelling = false
+
+    /// What is to be told now; nil when there is nothing, or another thread tells it.
+    mutating func beginTelling() -> BatchProgress? {
+        guard !isTelling, let pending else { return nil }
+        (isTelling, self.pending) = (true, nil)
+        return pending
+    }
+
+    /// What has come meanwhile; nil when there is nothing more to tell.
+    mutating func goOnTelling() -> BatchProgress? {
+        isTelling = pending != nil
+        defer { pending = nil }
+        return pending
+    }
 
     init(announced: Int?, keepsResults: Bool) {
         // A lazy collection may announce as many as there are numbers: no sum with it overflows.

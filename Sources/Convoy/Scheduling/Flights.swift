@@ -45,15 +45,16 @@ extension FlightKey: Hashable {
 struct Flights {
     private struct Flight {
         let carrier: RequestOperation<Data>
-        var riders: [ObjectIdentifier: (operation: AnyRequestOperation, rank: Int)] = [:]
+        /// With the key of its own that each came with: one that has left and come again is another rider.
+        var riders: [ObjectIdentifier: (operation: AnyRequestOperation, rank: Int, key: FlightKey)] = [:]
         /// How many riders there are of each rank.
         var counts = [0, 0, 0, 0, 0]
 
-        mutating func set(_ rider: AnyRequestOperation, _ rank: Int?) {
+        mutating func set(_ rider: AnyRequestOperation, _ rank: Int?, _ key: FlightKey) {
             let old = riders.removeValue(forKey: ObjectIdentifier(rider))
             if let old { counts[old.rank] -= 1 }
             guard let rank else { return }
-            riders[ObjectIdentifier(rider)] = (rider, rank)
+            riders[ObjectIdentifier(rider)] = (rider, rank, key)
             counts[rank] += 1
         }
     }
@@ -69,19 +70,25 @@ struct Flights {
     ) -> (carrier: RequestOperation<Data>, isNew: Bool) {
         let isNew = flights[key] == nil
         let carrier = flights[key]?.carrier ?? carrier
-        flights[key, default: Flight(carrier: carrier)].set(rider, priority.rank)
+        flights[key, default: Flight(carrier: carrier)].set(rider, priority.rank, key)
         return (carrier, isNew)
     }
 
     /// Notes another priority of somebody who rides.
     mutating func change(_ rider: AnyRequestOperation, _ priority: Operation.QueuePriority, _ key: FlightKey) {
-        if flights[key]?.riders[ObjectIdentifier(rider)] != nil { flights[key]?.set(rider, priority.rank) }
+        if carries(rider, key) { flights[key]?.set(rider, priority.rank, key) }
+    }
+
+    private func carries(_ rider: AnyRequestOperation, _ key: FlightKey) -> Bool {
+        flights[key]?.riders[ObjectIdentifier(rider)]?.key === key
     }
 
     /// Takes a rider off; the result is the carrier that nobody is left for.
+    ///
+    /// - Parameter key: the very key it came with; without effect when it has come again since, with another.
     mutating func leave(_ rider: AnyRequestOperation, _ key: FlightKey) -> RequestOperation<Data>? {
-        guard flights[key]?.riders[ObjectIdentifier(rider)] != nil else { return nil }
-        flights[key]?.set(rider, nil)
+        guard carries(rider, key) else { return nil }
+        flights[key]?.set(rider, nil, key)
         return flights[key]?.riders.isEmpty == true ? flights.removeValue(forKey: key)?.carrier : nil
     }
 
@@ -145,8 +152,9 @@ extension Scheduler {
                 if progress != TransferProgress() { operation.carry(progress) }
             }
         }
-        // It may have ended while it boarded.
-        if operation.state.withLock({ $0.outcome != nil }) { leaveFlight(operation, key) }
+        // It may have ended, or got a dependency, while it boarded.
+        let rides = change(operation) { _, ticket in ticket.status == .riding && ticket.flight === key }
+        if rides != true { leaveFlight(operation, key) }
         return true
     }
 

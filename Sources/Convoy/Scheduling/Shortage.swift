@@ -4,12 +4,20 @@ import Foundation
 /// The operations that found no descriptor, and how many may be in flight because of that; a value, without lock.
 ///
 /// The limit falls to what is in flight when a descriptor is missing, and rises by one each time that many operations have
-/// ended without another miss (additive increase).
+/// ended without another miss (additive increase), and after a time in any case: those in flight may never end, and the
+/// descriptors may have been somebody else's.
 struct Shortage {
+    /// So often a request is tried again because of the time alone.
+    static let mostTrials = 10
+    private static let longestWait = Duration.seconds(30)
+
     private var waiting: [Ticket] = []
     /// How many may be in flight; nil for as many as there are slots.
     private(set) var limit: Int?
     private var endedSince = 0
+    /// How long until the time alone lets another try.
+    private var wait = Duration.seconds(1)
+    private var isTimed = false
     /// How often descriptors have been given back, ever.
     private(set) var releases: UInt64 = 0
 
@@ -27,6 +35,7 @@ struct Shortage {
     /// An operation has ended: the first that waits may try again.
     mutating func noteEnd(slots: Int) -> Ticket? {
         releases += 1
+        wait = .seconds(1)
         if let limit {
             endedSince += 1
             if endedSince >= limit { (self.limit, endedSince) = (limit + 1 < slots ? limit + 1 : nil, 0) }
@@ -34,15 +43,30 @@ struct Shortage {
         return takeFirst()
     }
 
-    /// The first that still waits.
+    /// The first that still waits; what its owner has suspended waits on.
     mutating func takeFirst() -> Ticket? {
-        while !waiting.isEmpty {
-            let ticket = waiting.removeFirst()
-            guard ticket.lacksDescriptor, ticket.status == .aside else { continue }
-            ticket.lacksDescriptor = false
-            return ticket
-        }
-        return nil
+        waiting.removeAll { !$0.lacksDescriptor || $0.status != .aside }
+        guard let index = waiting.firstIndex(where: { $0.suspension?.isSuspended != true }) else { return nil }
+        let ticket = waiting.remove(at: index)
+        ticket.lacksDescriptor = false
+        return ticket
+    }
+
+    /// How long until time alone changes something; nil when that has been asked, or nothing is missing.
+    mutating func takeWait() -> Duration? {
+        guard !isTimed, limit != nil || !waiting.isEmpty else { return nil }
+        isTimed = true
+        defer { wait = min(wait * 2, Self.longestWait) }
+        return wait
+    }
+
+    /// That time is over: the limit rises, and the first that waits may try again.
+    mutating func timePassed(slots: Int) -> Ticket? {
+        isTimed = false
+        if let limit { self.limit = limit + 1 < slots ? limit + 1 : nil }
+        let first = takeFirst()
+        first?.trials += 1
+        return first
     }
 }
 
@@ -65,7 +89,8 @@ extension Scheduler {
     /// since it got its slot.
     func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool {
         change(operation) { state, ticket in
-            ticket.releasesSeen != state.shortage.releases || state.othersMayHoldDescriptors(than: ticket)
+            ticket.trials < Shortage.mostTrials
+                && (ticket.releasesSeen != state.shortage.releases || state.othersMayHoldDescriptors(than: ticket))
         } ?? false
     }
 
@@ -84,7 +109,23 @@ extension Scheduler {
             return true
         }
         guard isIn == true else { return operation.goOn() }
+        watchShortage()
         pump()
+    }
+
+    /// Has time end a shortage that no operation ends.
+    private func watchShortage() {
+        guard let wait = state.withLock({ $0.shortage.takeWait() }) else { return }
+        _ = context.clock.wake(at: context.clock.now + wait) { [weak self] in
+            guard let self else { return }
+            // Elsewhere: something may start now, and this is the clock's queue.
+            context.taskControl.async {
+                self.handingOver { state in
+                    if let next = state.shortage.timePassed(slots: state.limit) { state.room.join(next) }
+                }
+                self.watchShortage()
+            }
+        }
     }
 }
 

@@ -38,6 +38,8 @@ final class Ticket {
     var status = Status.blocked
     var priority: Operation.QueuePriority
     var host = ""
+    /// The host itself, while it waits in its line or has a slot.
+    var line: Host?
     /// When it joined its line; an entry of a line with another turn is a leftover.
     var turn: UInt64 = 0
     /// Has been started.
@@ -58,6 +60,8 @@ final class Ticket {
     var mustBlock = false
     /// Found no file descriptor, and waits for one; see ``Shortage``.
     var lacksDescriptor = false
+    /// How often it was tried again because of the time alone.
+    var trials = 0
     /// How often descriptors had been given back when it got its slot.
     var releasesSeen: UInt64 = 0
     /// What its host's breaker let it out with, until the end of its attempt has been told.

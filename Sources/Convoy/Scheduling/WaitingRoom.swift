@@ -16,7 +16,7 @@ struct WaitingRoom {
     private struct Offer: Comparable {
         let rank: Int
         let turn: UInt64
-        let host: String
+        let host: Host
 
         static func < (left: Offer, right: Offer) -> Bool {
             left.rank != right.rank ? left.rank < right.rank : left.turn < right.turn
@@ -58,20 +58,21 @@ struct WaitingRoom {
         ticket.turn = lastTurn
         ticket.status = .waiting
         ticket.isReturning = ticket.hasBegun
-        let limits = limits
-        hosts[ticket.host, default: Host(limits)].lines[ticket.rank].append(Host.Entry(ticket: ticket, turn: lastTurn))
-        hosts[ticket.host]?.waiting += 1
-        offerBest(of: ticket.host)
+        let host = makeHost(ticket.host)
+        ticket.line = host
+        host.lines[ticket.rank].append(Host.Entry(ticket: ticket, turn: lastTurn))
+        host.waiting += 1
+        offerBest(of: host)
     }
 
     /// Takes a waiting ticket out of its line, for good or to put it elsewhere.
     mutating func leave(_ ticket: Ticket, for status: Ticket.Status) {
-        guard ticket.status == .waiting else { return }
-        ticket.status = status
-        hosts[ticket.host]?.waiting -= 1
-        hosts[ticket.host]?.sweepIfNeeded()
-        offerBest(of: ticket.host)
-        forgetIfIdle(ticket.host)
+        guard ticket.status == .waiting, let host = ticket.line else { return }
+        (ticket.status, ticket.line) = (status, nil)
+        host.waiting -= 1
+        host.sweepIfNeeded()
+        offerBest(of: host)
+        forgetIfIdle(host)
     }
 
     /// The next one to run, with a slot; nil when nobody may.
@@ -82,21 +83,17 @@ struct WaitingRoom {
     mutating func takeNext(limit: Int, placeLimit: Int = .max, now: ContinuousClock.Instant) -> Ticket? {
         while let offer = takeOffer(limit, placeLimit) {
             lastLook = now
-            let returns = offer.isReturning
-            if hosts[offer.host]?.offered(returning: returns) == offer.turn {
-                hosts[offer.host]?.setOffered(0, returning: returns)
-            }
-            // No copy of the host while its line is changed: that would copy the line.
-            guard hosts[offer.host]?.hasRoom(returning: returns) == true,
-                let entry = hosts[offer.host]?.best(returning: returns), entry.turn == offer.turn
+            let (host, returns) = (offer.host, offer.isReturning)
+            if host.offered(returning: returns) == offer.turn { host.setOffered(0, returning: returns) }
+            guard host.hasRoom(returning: returns), let entry = host.best(returning: returns), entry.turn == offer.turn
             else { continue }
-            if let until = hosts[offer.host]?.refusal(of: entry.ticket, now: now) {
-                newHolds.append(NewHold(host: offer.host, until: until))
+            if let until = host.refusal(of: entry.ticket, now: now) {
+                newHolds.append(NewHold(host: host.name, until: until))
                 continue
             }
-            hosts[offer.host]?.waiting -= 1
-            takeSlot(entry.ticket)
-            offerBest(of: offer.host)
+            host.waiting -= 1
+            takeSlot(entry.ticket, at: host)
+            offerBest(of: host)
             return entry.ticket
         }
         return nil
@@ -120,9 +117,9 @@ struct WaitingRoom {
         switch ticket.status {
         case .handed:
             unstarted -= 1
-            hosts[ticket.host]?.unstarted -= 1
             ticket.hasBegun = true
-            guard let host = hosts[ticket.host] else { return true }
+            guard let host = ticket.line else { return true }
+            host.unstarted -= 1
             if host.hold == nil, running - unstarted <= limit, host.running - host.unstarted <= host.currentLimit {
                 return true
             }
@@ -140,13 +137,12 @@ struct WaitingRoom {
         }
     }
 
-    private mutating func takeSlot(_ ticket: Ticket) {
-        ticket.status = .handed
-        let limits = limits
-        hosts[ticket.host, default: Host(limits)].running += 1
+    private mutating func takeSlot(_ ticket: Ticket, at host: Host) {
+        (ticket.status, ticket.line) = (.handed, host)
+        host.running += 1
         running += 1
         guard !ticket.hasBegun else { return }
-        hosts[ticket.host]?.unstarted += 1
+        host.unstarted += 1
         unstarted += 1
         takePlace(ticket)
     }
@@ -177,42 +173,43 @@ struct WaitingRoom {
     mutating func learn(_ ticket: Ticket, _ lesson: HostLesson, now: ContinuousClock.Instant) -> ContinuousClock
         .Instant?
     {
-        let until = hosts[ticket.host]?.learn(lesson, pass: ticket.pass, now: now)
+        guard let host = ticket.line else { return nil }
+        let until = host.learn(lesson, pass: ticket.pass, now: now)
         ticket.pass = nil
-        offerBest(of: ticket.host)
-        return until ?? nil
+        offerBest(of: host)
+        return until
     }
 
     /// Gives the slot of a ticket back.
     mutating func giveBack(_ ticket: Ticket, for status: Ticket.Status = .gone) {
-        guard ticket.status == .handed else { return }
-        ticket.status = status
+        guard ticket.status == .handed, let host = ticket.line else { return }
+        (ticket.status, ticket.line) = (status, nil)
         running -= 1
-        hosts[ticket.host]?.running -= 1
+        host.running -= 1
         if !ticket.hasBegun {
             unstarted -= 1
-            hosts[ticket.host]?.unstarted -= 1
+            host.unstarted -= 1
             leavePlace(ticket)
         }
         // It ended without telling anything of its host: cancelled, or never sent.
-        if let pass = ticket.pass, let lastLook { hosts[ticket.host]?.giveBack(pass, now: lastLook) }
+        if let pass = ticket.pass, let lastLook { host.giveBack(pass, now: lastLook) }
         ticket.pass = nil
-        offerBest(of: ticket.host)
-        forgetIfIdle(ticket.host)
+        offerBest(of: host)
+        forgetIfIdle(host)
     }
 
     /// Takes the slot of a parked ticket again, whatever the limits: it is in the operation queue already.
-    mutating func takeBack(_ ticket: Ticket) { takeSlot(ticket) }
+    mutating func takeBack(_ ticket: Ticket) { takeSlot(ticket, at: makeHost(ticket.host)) }
 
     /// Sends nobody to a host before a moment; false when it is held for longer already.
     mutating func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) -> Bool {
-        let limits = limits
-        return hosts[host, default: Host(limits)].hold(until: instant, reason)
+        makeHost(host).hold(until: instant, reason)
     }
 
     /// Ends a hold whose time has come.
-    mutating func lift(_ host: String, now: ContinuousClock.Instant) {
-        hosts[host]?.lift(now)
+    mutating func lift(_ name: String, now: ContinuousClock.Instant) {
+        guard let host = hosts[name] else { return }
+        host.lift(now)
         offerBest(of: host)
         forgetIfIdle(host)
     }
@@ -229,22 +226,32 @@ struct WaitingRoom {
     }
 
     /// Whenever a host has room and somebody waits there, an offer for the best of them is in the heap.
-    private mutating func offerBest(of host: String) {
-        guard hosts[host]?.waiting ?? 0 > 0 else { return }
-        for returns in [true, false] {
-            guard hosts[host]?.hasRoom(returning: returns) == true, let best = hosts[host]?.best(returning: returns),
-                best.turn != hosts[host]?.offered(returning: returns)
-            else { continue }
-            hosts[host]?.setOffered(best.turn, returning: returns)
-            let offer = Offer(rank: best.ticket.rank, turn: best.turn, host: host)
-            if returns { offers.returning.insert(offer) } else { offers.new.insert(offer) }
-        }
+    private mutating func offerBest(of host: Host) {
+        guard host.waiting > 0 else { return }
+        offerBest(of: host, returning: true)
+        offerBest(of: host, returning: false)
     }
 
-    private mutating func forgetIfIdle(_ host: String) {
-        guard let state = hosts[host], state.isIdle else { return }
-        // What was learned is worth keeping, but not of any number of hosts.
-        if !state.hasLearned || hosts.count > 1_024 { hosts[host] = nil }
+    private mutating func offerBest(of host: Host, returning: Bool) {
+        guard host.hasRoom(returning: returning), let best = host.best(returning: returning),
+            best.turn != host.offered(returning: returning)
+        else { return }
+        host.setOffered(best.turn, returning: returning)
+        let offer = Offer(rank: best.ticket.rank, turn: best.turn, host: host)
+        if returning { offers.returning.insert(offer) } else { offers.new.insert(offer) }
+    }
+
+    private mutating func makeHost(_ name: String) -> Host {
+        if let host = hosts[name] { return host }
+        let host = Host(name, limits)
+        hosts[name] = host
+        return host
+    }
+
+    private mutating func forgetIfIdle(_ host: Host) {
+        // The next request may go there again, and what was learned is worth keeping; but not of any number of hosts.
+        guard host.isIdle, hosts.count > (host.hasLearned ? 1_024 : 64), hosts[host.name] === host else { return }
+        hosts[host.name] = nil
     }
 }
 

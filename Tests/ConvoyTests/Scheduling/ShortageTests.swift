@@ -45,10 +45,13 @@ import Testing
         }
     }
 
-    private func manager(_ server: ScarceServer, limit: Int = 64) -> RequestManager {
+    private func manager(
+        _ server: ScarceServer, limit: Int = 64, clock: (any RequestClock)? = nil
+    ) -> RequestManager {
         var configuration = RequestManager.Configuration(
             maxConcurrentOperationCount: limit, maxConcurrentPerHost: limit, transport: .custom(server.transport))
         configuration.retries = .none
+        if let clock { configuration.clock = clock }
         return RequestManager(configuration: configuration)
     }
 
@@ -90,6 +93,43 @@ import Testing
         _ = try? await alone.response()
         #expect(server.state.withLock { $0.missed } == before + 1)
         #expect(alone.result?.code == .connectionFailed)
+    }
+
+    @Test(.timeLimit(.minutes(1))) func timeEndsAShortageThatNoOperationEnds() async throws {
+        let (server, clock) = (ScarceServer(1), VirtualClock())
+        let manager = manager(server, clock: clock)
+        let endless = manager.operation(Request<Data>.stub("endless"))
+        manager.enqueue(endless)
+        _ = await server.admitted.wait(count: 1)
+        let short = manager.operation(Request<Data>.stub("short"))
+        manager.enqueue(short)
+        await clock.armed.wait()
+        server.capacity.withLock { $0 = 8 }
+        let third = manager.operation(Request<Data>.stub("third"))
+        manager.enqueue(third)
+        await turns(within: .seconds(30)) {
+            clock.advanceToNext()
+            return server.admitted.count >= 3
+        }
+        #expect(endless.result == nil)
+        for _ in 0..<3 { server.answerOne() }
+        for operation in [endless, short, third] { _ = try await operation.response() }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func aShortageThatTimeDoesNotEndIsAnError() async throws {
+        let (server, clock) = (ScarceServer(1), VirtualClock())
+        let manager = manager(server, clock: clock)
+        let endless = manager.operation(Request<Data>.stub("endless"))
+        manager.enqueue(endless)
+        _ = await server.admitted.wait(count: 1)
+        let short = manager.operation(Request<Data>.stub("short"))
+        manager.enqueue(short)
+        await turns(within: .seconds(30)) {
+            clock.advanceToNext()
+            return short.result != nil
+        }
+        #expect(short.error?.lacksDescriptors == true)
+        endless.cancel()
     }
 
     @Test func oneThatWaitsCanBeCancelledAndSaysWhatItWaitsFor() async throws {

@@ -42,7 +42,9 @@ struct HostLesson {
 }
 
 /// A host's lines, by the ranks of tickets, and its limits.
-struct Host {
+///
+/// Part of a scheduler's state, and touched only under its lock; an object, so that a ticket finds it without a look-up.
+final class Host {
     struct Entry {
         let ticket: Ticket
         let turn: UInt64
@@ -96,11 +98,13 @@ struct Host {
     private var brokenUntil: ContinuousClock.Instant?
     /// By the rank of a ticket, highest priority first; those who return have the even ones.
     var lines = [Line](repeating: Line(), count: 10)
+    let name: String
     private let fixedLimit: Int
     private(set) var limit: HostLimit?
     var breaker: HostBreaker?
 
-    init(_ limits: HostLimits) {
+    init(_ name: String, _ limits: HostLimits) {
+        self.name = name
         fixedLimit = limits.fixed
         limit = limits.adaptive.map { HostLimit($0) }
         breaker = limits.breaker.map { HostBreaker($0) }
@@ -115,10 +119,13 @@ struct Host {
     }
 
     /// Until when nobody is sent there.
-    var hold: ContinuousClock.Instant? { [heldUntil, brokenUntil].compactMap { $0 }.max() }
+    var hold: ContinuousClock.Instant? {
+        guard let heldUntil, let brokenUntil else { return heldUntil ?? brokenUntil }
+        return max(heldUntil, brokenUntil)
+    }
 
     /// Holds it; false when it is held for longer already.
-    mutating func hold(until instant: ContinuousClock.Instant, _ why: RetryAfterReason) -> Bool {
+    func hold(until instant: ContinuousClock.Instant, _ why: RetryAfterReason) -> Bool {
         if let heldUntil, heldUntil >= instant { return false }
         (heldUntil, reason) = (instant, why)
         return true
@@ -132,12 +139,12 @@ struct Host {
 
     func offered(returning: Bool) -> UInt64 { returning ? offeredTurns.returning : offeredTurns.new }
 
-    mutating func setOffered(_ turn: UInt64, returning: Bool) {
+    func setOffered(_ turn: UInt64, returning: Bool) {
         if returning { offeredTurns.returning = turn } else { offeredTurns.new = turn }
     }
 
     /// The first in line of those who return, or of the others.
-    mutating func best(returning: Bool) -> Entry? {
+    func best(returning: Bool) -> Entry? {
         for index in stride(from: returning ? 0 : 1, to: lines.count, by: 2) {
             if let entry = lines[index].peek() { return entry }
         }
@@ -145,13 +152,13 @@ struct Host {
     }
 
     /// Leftovers behind somebody who waits are not reached by `peek`; they go when they outnumber those who wait.
-    mutating func sweepIfNeeded() {
+    func sweepIfNeeded() {
         guard lines.reduce(0, { $0 + $1.count }) > 2 * waiting + 64 else { return }
         for index in lines.indices { lines[index].sweep() }
     }
 
     /// Asks the breaker whether a ticket may go; until when not, if not.
-    mutating func refusal(of ticket: Ticket, now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+    func refusal(of ticket: Ticket, now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         switch breaker?.admits(now: now) {
         case nil: return nil
         case .admit(let pass), .probe(let pass):
@@ -164,7 +171,7 @@ struct Host {
     }
 
     /// Takes in what an attempt's end says; until when the host is to be left alone because of it.
-    mutating func learn(
+    func learn(
         _ lesson: HostLesson, pass: HostBreaker.Pass?, now: ContinuousClock.Instant
     ) -> ContinuousClock.Instant? {
         limit?.finished(latency: lesson.latency, outcome: lesson.load, inFlight: running, now: now)
@@ -185,13 +192,13 @@ struct Host {
     }
 
     /// Ends the holds whose time has come.
-    mutating func lift(_ now: ContinuousClock.Instant) {
+    func lift(_ now: ContinuousClock.Instant) {
         if let held = heldUntil, held <= now { (heldUntil, reason) = (nil, nil) }
         if let broken = brokenUntil, broken <= now { brokenUntil = nil }
     }
 
     /// An attempt ended that says nothing about the host.
-    mutating func giveBack(_ pass: HostBreaker.Pass, now: ContinuousClock.Instant) {
+    func giveBack(_ pass: HostBreaker.Pass, now: ContinuousClock.Instant) {
         breaker?.cancelled(pass, now: now)
         // The next one may try.
         if case .open = breaker?.phase { brokenUntil = nil }

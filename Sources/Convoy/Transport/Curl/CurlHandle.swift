@@ -11,9 +11,7 @@
         let easy: OpaquePointer
         /// Whose callbacks are called; nil between two transfers.
         var transfer: CurlTransfer?
-        private var headerList: UnsafeMutablePointer<curl_slist>?
-        /// What is in the list.
-        private var headerLines: [String] = []
+        private var headerList: HeaderList?
         private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: CurlHandle.errorTextSize)
         /// What requests are sent with that do not say otherwise.
         static let userAgent = "Convoy"
@@ -46,7 +44,6 @@
 
         deinit {
             curl_easy_cleanup(easy)
-            curl_slist_free_all(headerList)
             errorText.deallocate()
         }
 
@@ -220,7 +217,7 @@
         }
 
         /// Sets what this request needs, and unsets what the last one had; false when libcurl does not take it.
-        func prepare(for transfer: CurlTransfer) -> Bool {
+        func prepare(for transfer: CurlTransfer, _ headerLists: inout HeaderListCache) -> Bool {
             let request = transfer.request
             self.transfer = transfer
             errorText.pointee = 0
@@ -229,49 +226,35 @@
             // HTTP/2, older versions would send several such requests at once on a connection that carries one.
             let version = request.isHTTPS && options.httpVersion == .automatic ? 4 : 2
             stopWatchingEnd()
+            var isTaken = true
+            func take(_ code: CURLcode) { isTaken = isTaken && code == 0 }
+            take(convoy_set_string(easy, CurlOption.url, request.url.absoluteString))
+            take(convoy_set_long(easy, CurlOption.httpVersion, version))
             // Puts method, body and "no body" back to a plain GET.
-            var codes = [
-                convoy_set_string(easy, CurlOption.url, request.url.absoluteString),
-                convoy_set_long(easy, CurlOption.httpVersion, version),
-                convoy_set_long(easy, CurlOption.httpGet, 1),
-            ]
+            take(convoy_set_long(easy, CurlOption.httpGet, 1))
             if request.method == .head {
-                codes.append(convoy_set_long(easy, CurlOption.noBody, 1))
+                take(convoy_set_long(easy, CurlOption.noBody, 1))
             } else if transfer.sendsBody {
-                codes.append(convoy_set_long(easy, CurlOption.upload, 1))
+                take(convoy_set_long(easy, CurlOption.upload, 1))
                 // Of unknown length: in chunks.
-                codes.append(convoy_set_int64(easy, CurlOption.inFileSize, transfer.bodyLength ?? -1))
+                take(convoy_set_int64(easy, CurlOption.inFileSize, transfer.bodyLength ?? -1))
             }
             let isImplied = request.method == .head || (request.method == .get && !transfer.sendsBody)
-            codes.append(convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : request.method.rawValue))
+            take(convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : request.method.rawValue))
             // The first connection tells whether requests share it.
             convoy_set_long(easy, CurlOption.pipeWait, transfer.isShareable ? 1 : 0)
             convoy_set_long(easy, CurlOption.verbose, request.isHTTPS ? 1 : 0)
-            let timeout = transfer.timeLeft.map(\.wholeMilliseconds) ?? 0
-            codes.append(convoy_set_long(easy, CurlOption.timeoutMilliseconds, timeout))
-            let target = request.targetWithEmptyQuery.flatMap { sendsToProxy ? $0 : nil }
-            codes.append(convoy_set_string(easy, CurlOption.requestTarget, target))
-            let host = mayUseProxy ? request.hostField.map { ["Host: \($0)"] } ?? [] : []
-            return setHeaderLines(host + transfer.headerLines) && codes.allSatisfy { $0 == 0 }
-        }
-
-        private func setHeaderLines(_ lines: [String]) -> Bool {
-            guard lines != headerLines else { return true }
-            var list: UnsafeMutablePointer<curl_slist>?
-            for line in lines {
-                guard let longer = curl_slist_append(list, line) else {
-                    curl_slist_free_all(list)
-                    return false
-                }
-                list = longer
-            }
-            guard convoy_set_list(easy, CurlOption.httpHeader, list) == 0 else {
-                curl_slist_free_all(list)
+            take(
+                convoy_set_long(
+                    easy, CurlOption.timeoutMilliseconds, transfer.timeLeft.map(\.wholeMilliseconds) ?? 0))
+            let target = mayUseProxy && sendsToProxy ? request.targetWithEmptyQuery : nil
+            take(convoy_set_string(easy, CurlOption.requestTarget, target))
+            guard let list = headerLists.list(for: transfer, host: mayUseProxy ? request.hostField : nil) else {
                 return false
             }
-            curl_slist_free_all(headerList)
-            (headerList, headerLines) = (list, lines)
-            return true
+            if list !== headerList { take(convoy_set_list(easy, CurlOption.httpHeader, list.first)) }
+            headerList = list
+            return isTaken
         }
 
         /// Has the connection closed after this transfer.

@@ -100,6 +100,7 @@
             guard fieldCount <= maximumFieldCount else {
                 throw Defect(reason: "the header has more than \(maximumFieldCount) fields")
             }
+            if fieldCount == 1 { fields.reserve() }
             fields.add(name, value)
         }
 

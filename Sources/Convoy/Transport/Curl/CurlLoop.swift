@@ -10,6 +10,7 @@
         let multi: OpaquePointer
         private let options: ConnectionOptions
         private var idleHandles: [CurlHandle] = []
+        var headerLists = HeaderListCache()
         private var active: [CurlTransfer] = []
         private var flushes: [CurlTransfer] = []
         private var kept = KeptConnections()

@@ -31,20 +31,26 @@
             }
         }
 
-        override func resume() {
-            transfer.engine.look(at: transfer) { wishes in
+        override func resume() { transfer.resume() }
+
+        override func suspend() { transfer.suspend() }
+
+        override func cancel() { transfer.cancel() }
+    }
+
+    extension CurlTransfer: TransferTask {
+        func resume() {
+            engine.look(at: self) { wishes in
                 wishes.hasBegun = true
                 wishes.isSuspended = false
                 wishes.wasResumed = true
             }
         }
 
-        override func suspend() {
-            transfer.engine.look(at: transfer) { $0.isSuspended = true }
-        }
+        func suspend() { engine.look(at: self) { $0.isSuspended = true } }
 
-        override func cancel() {
-            transfer.engine.look(at: transfer) { $0.isCancelled = true }
-        }
+        func cancel() { engine.look(at: self) { $0.isCancelled = true } }
+
+        func makeSessionTask() -> URLSessionTask { CurlTask(self) }
     }
 #endif

@@ -160,7 +160,7 @@
             guard let handle = loop.takeHandle() else { return refuse() }
             self.handle = handle
             (place, isPaused, lastActivity) = (ConnectionPlace(), false, loop.now)
-            if !handle.prepare(for: self) || !loop.add(self, handle) {
+            if !handle.prepare(for: self, &loop.headerLists) || !loop.add(self, handle) {
                 finish(RequestError(.transportFailed, "nothing was sent: libcurl did not take the request"))
             }
         }

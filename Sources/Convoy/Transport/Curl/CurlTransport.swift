@@ -24,7 +24,7 @@
     /// Use it from any thread. One thread for each engine moves bytes; none of the caller's code runs there. After `fork()`
     /// without `exec()` there is no such thread in the child: requests are refused there with `.transportFailed` once the
     /// parent has sent any, as with every library that owns threads.
-    public final class CurlTransport: Transport {
+    public final class CurlTransport: Transport, DirectTransport {
         /// The transport with the default options, which managers share that ask for nothing else.
         public static let shared = CurlTransport(unchecked: ConnectionOptions())
 
@@ -63,6 +63,12 @@
         public func makeTask(
             for request: PreparedRequest, client: any TransportClient
         ) throws(RequestError) -> URLSessionTask {
+            try makeTransfer(for: request, client: client).makeSessionTask()
+        }
+
+        func makeTransfer(
+            for request: PreparedRequest, client: any TransportClient
+        ) throws(RequestError) -> any TransferTask {
             if let defect = CurlLibrary.defect { throw defect }
             if request.headerFields.contains("Proxy-Authorization") {
                 throw RequestError(
@@ -82,7 +88,7 @@
                     .transportFailed,
                     "nothing was sent: this process was forked from one that sends requests; call exec() after fork()")
             }
-            return CurlTask(CurlTransfer(request, client: client, engine: engine, options: options))
+            return CurlTransfer(request, client: client, engine: engine, options: options)
         }
     }
 

@@ -1,0 +1,42 @@
+// The header lines of requests, as libcurl takes them.
+#if canImport(CLibcurl)
+    import CLibcurl
+
+    /// A list of header lines, made once for all requests of a loop that have the same.
+    ///
+    /// libcurl keeps a pointer to it: a handle holds the list for as long as it is set.
+    /// - Thread: its engine's.
+    final class HeaderList {
+        let first: UnsafeMutablePointer<curl_slist>?
+
+        /// Nil without memory.
+        init?(_ lines: [String]) {
+            var list: UnsafeMutablePointer<curl_slist>?
+            for line in lines {
+                guard let longer = curl_slist_append(list, line) else {
+                    curl_slist_free_all(list)
+                    return nil
+                }
+                list = longer
+            }
+            first = list
+        }
+
+        deinit { curl_slist_free_all(first) }
+    }
+
+    /// The list of the request before, which the next one mostly needs too.
+    struct HeaderListCache {
+        private var key: (fields: HeaderFields, sendsBody: Bool, host: String?)?
+        private var list: HeaderList?
+
+        /// - Parameter host: the value of the `Host` field where it is not libcurl's to write.
+        mutating func list(for transfer: CurlTransfer, host: String?) -> HeaderList? {
+            let (fields, sendsBody) = (transfer.request.headerFields, transfer.sendsBody)
+            if let list, let key, key == (fields, sendsBody, host) { return list }
+            list = HeaderList((host.map { ["Host: \($0)"] } ?? []) + transfer.headerLines)
+            key = (fields, sendsBody, host)
+            return list
+        }
+    }
+#endif
