@@ -9,7 +9,7 @@ extension ResponseHead {
     var transferCodingDefect: String? {
         guard headerFields.contains("Transfer-Encoding") else { return nil }
         let codings = headerFields.listMembers(of: "Transfer-Encoding")
-        guard codings.count != 1 || codings[0] != "chunked" else { return nil }
+        guard codings.count != 1 || !codings[0].equalsIgnoringCase("chunked") else { return nil }
         let names = codings.isEmpty ? "nothing" : codings.joined(separator: ", ")
         return "the transfer coding of the answer is \"\(names.printablePrefix)\", where only chunked may be"
     }
@@ -78,15 +78,28 @@ extension ResponseHead {
 
 extension HeaderFields {
     /// The members of a field that is a list, in lower case, without the empty ones (RFC 9110, section 5.6.1).
+    ///
+    /// By bytes, as libcurl and servers read them: a letter or a blank that is one in Unicode only is part of the name.
     fileprivate func listMembers(of name: String) -> [String] {
-        values(of: name).flatMap { $0.split(separator: ",") }
-            .map { $0.trimmingCharacters(in: .whitespaces).lowercased() }.filter { !$0.isEmpty }
+        values(of: name).flatMap { $0.utf8.split(separator: UInt8(ascii: ",")) }
+            .map { String(Substring($0)).trimmingBlanks.lowercasedASCII }.filter { !$0.isEmpty }
     }
 }
 
 extension String {
+    /// With the capital letters of ASCII, and no others, made small.
+    fileprivate var lowercasedASCII: String {
+        let capitals = UInt8(ascii: "A")...UInt8(ascii: "Z")
+        return String(decoding: utf8.map { capitals.contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
+    }
+
     /// Its beginning, without what could harm a log or a terminal: it is a server's text.
+    ///
+    /// Letters that are not ASCII are shown as `?`.
     var printablePrefix: String {
-        String(String.UnicodeScalarView(unicodeScalars.filter { (0x20...0x7E).contains($0.value) }.prefix(40)))
+        let shown = unicodeScalars.compactMap { scalar -> Unicode.Scalar? in
+            scalar.value >= 0x80 ? "?" : (0x20...0x7E).contains(scalar.value) ? scalar : nil
+        }
+        return String(String.UnicodeScalarView(shown.prefix(40)))
     }
 }

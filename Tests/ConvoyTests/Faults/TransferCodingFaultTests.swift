@@ -32,6 +32,12 @@
             FaultVariant("quoted", reply(["\"chunked\""])),
             FaultVariant("no coding", reply([""], body: "hello")),
             FaultVariant("HTTP/1.0", reply(["chunked"], version: "1.0")),
+            FaultVariant("no-break space", reply(["\u{A0}chunked"])),
+            FaultVariant("ideographic space", reply(["chunked\u{3000}"])),
+            FaultVariant("zero width space", reply(["\u{200B}chunked"])),
+            FaultVariant("vertical tab", reply(["chunked\u{B}"])),
+            FaultVariant("Kelvin sign", reply(["chun\u{212A}ed"])),
+            FaultVariant("full width", reply(["\u{FF43}hunked"])),
         ]
 
         @Test(arguments: refused)
@@ -68,6 +74,27 @@
         func chunkedOnceIsRead(variant: FaultVariant) async throws {
             let response = try await Fault.response(to: variant.reply)
             #expect(response.value == Data("hello".utf8))
+        }
+
+        /// libcurl joins the lines from 8.18 on; before, it looks for the end of the body by the first one.
+        @Test(arguments: ["\r\n chunked", "\r\n\tchunked", ",\r\n chunked", "chunked\r\n ", "\r\n \r\n chunked"])
+        func foldedCodingIsReadWholeOrRefused(value: String) async throws {
+            for (body, isWhole) in [(Self.chunks, true), ("500\r\nhel", false)] {
+                let directory = try TemporaryDirectory()
+                let server = try TestServer(always: Self.reply([value], body: body))
+                defer { server.shutDown() }
+                let result = try await Sending(
+                    server.get().saved(to: directory.file("target")), over: CurlTransport.shared
+                ).result()
+                switch result {
+                case .success:
+                    #expect(isWhole)
+                    #expect(try Data(contentsOf: directory.file("target")) == Data("hello".utf8))
+                case .failure(let error):
+                    #expect(error.code == .badResponse || error.code == .connectionLost && !isWhole, "\(error)")
+                    #expect(try directory.entries == [])
+                }
+            }
         }
 
         /// Where there is no body, no coding says where it ends.

@@ -79,7 +79,12 @@
             }
             if bytes.first == 0x20 || bytes.first == 0x09 {
                 // A folded line goes on with the value before (RFC 9112, section 5.2).
-                guard last != nil else { throw Defect(reason: "the header begins with a folded line") }
+                guard let field = last else { throw Defect(reason: "the header begins with a folded line") }
+                // libcurl has read the first line alone, and looks for the end of the body by that; from 8.18 on it joins
+                // the lines itself.
+                guard !HeaderFields.Field(name: field.name, value: "").isFraming else {
+                    throw Defect(reason: "the field \(field.name), which tells where the body ends, is folded")
+                }
                 last?.value += " " + (try Self.value(bytes))
                 return nil
             }
