@@ -96,7 +96,22 @@ enum GivenBody: Sendable, Hashable {
                 .unreadable(file, status.st_mode & S_IFMT == S_IFDIR ? "it is a directory" : "it is not a file"))
         }
         guard access(file.path, R_OK) == 0 else { return .failure(.unreadable(file, "it may not be read")) }
+        guard status.st_size > 0 || !hasHiddenBytes(file) else {
+            return .failure(
+                .unreadable(
+                    file, "the system gives its size as 0, and it has bytes, as in /proc; read it, and send the bytes"))
+        }
         return .success(Int64(status.st_size))
+    }
+
+    /// Whether a file without a size has bytes all the same: the system makes them when they are read.
+    private static func hasHiddenBytes(_ file: URL) -> Bool {
+        let descriptor = open(file.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        var (status, byte) = (stat(), UInt8(0))
+        // One that has grown meanwhile has a size.
+        return read(descriptor, &byte, 1) > 0 && fstat(descriptor, &status) == 0 && status.st_size == 0
     }
 }
 

@@ -95,7 +95,9 @@ import Testing
         mkfifo(directory.file("pipe").path, 0o600)
         let files = [
             directory.url, directory.file("none"), directory.file("pipe"), URL(filePath: "/dev/null"),
-            directory.file("name/of\0anything"), try Self.unreadableFile(in: directory),
+            // It has a size of 0, and bytes.
+            URL(filePath: "/proc/self/status"), directory.file("name/of\0anything"),
+            try Self.unreadableFile(in: directory),
         ]
         for file in files.compactMap(\.self) {
             let error = try await Sending(place.put(file, .put(server.url())), over: subject.transport).error()
