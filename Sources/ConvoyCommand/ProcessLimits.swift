@@ -72,6 +72,36 @@ struct ProcessLimits: Equatable {
         return jobs
     }
 
+    // MARK: Threads
+
+    /// The runtime's, libcurl's and one for a name lookup, measured, with room to spare.
+    private static let baseThreads = 12
+    /// A file's queue, and what follows its end.
+    private static let threadsPerJob = 2
+    /// For the demo's server too.
+    static let demoThreads = 32
+
+    /// How many threads so many jobs take.
+    static func threads(forJobs jobs: Int) -> Int { baseThreads + jobs * threadsPerJob }
+    static func jobs(forThreads threads: Int) -> Int { (threads - baseThreads) / threadsPerJob }
+
+    /// How many threads can be made, found by making them; they end before it returns.
+    ///
+    /// No limit tells: those of the user count the threads of other processes too, and containers have their own.
+    static func freeThreads(atMost wanted: Int) -> Int {
+        let gate = Locked(())
+        let threads: [PlainThread] = gate.withLock { _ in
+            var threads: [PlainThread] = []
+            while threads.count < wanted {
+                guard let thread = PlainThread(stackBytes: 64 << 10, { gate.withLock { _ in } }) else { break }
+                threads.append(thread)
+            }
+            return threads
+        }
+        for thread in threads { thread.join() }
+        return threads.count
+    }
+
     /// Raises the limit of descriptors as far as is allowed, and tells it; nil where there is none.
     private static func raiseDescriptors() -> Int? {
         #if canImport(Darwin)

@@ -6,35 +6,76 @@ import Foundation
 enum Tool {
     static let version = Version.current
 
-    private enum Invocation {
+    /// What is left to be run.
+    enum Invocation {
+        /// Nothing: a text has been printed, or an error.
+        case ended(ExitStatus)
+        case fetch(FetchOptions, Interruption)
+        case demo(Interruption)
+    }
+
+    private enum Request {
         case text(String)
         case fetch(FetchOptions)
         case demo
     }
 
-    /// Runs what the arguments (without the program's name) ask for.
-    static func run(_ arguments: [String], within limits: ProcessLimits) async -> ExitStatus {
+    /// Does what needs no other thread, and looks whether there is enough for the rest.
+    ///
+    /// - Parameter arguments: without the program's name.
+    /// - Thread: the main one, before there is any other.
+    static func prepare(_ arguments: [String], within limits: ProcessLimits) -> Invocation {
         StandardStreams.secure()
         do {
             switch try parse(arguments) {
             case .text(let text):
                 let console = Console(allowsLive: false)
                 console.printLine(text)
-                return console.status(after: .success)
-            case .fetch(let options): return try await FetchCommand(options: options.within(limits)).run()
+                return .ended(console.status(after: .success))
+            case .fetch(let options):
+                var options = try options.within(limits)
+                let interruption = Interruption()
+                guard interruption.watchSignals() else { return tooFewThreads }
+                let threads = ProcessLimits.freeThreads(atMost: options.mostThreads)
+                return options.takeLess(threads: threads) ? .fetch(options, interruption) : tooFewThreads
             case .demo:
                 _ = try limits.jobs(atMost: 1, for: "demo")
-                return await DemoCommand.run()
+                let interruption = Interruption()
+                guard interruption.watchSignals() else { return tooFewThreads }
+                let threads = ProcessLimits.freeThreads(atMost: ProcessLimits.demoThreads)
+                return threads == ProcessLimits.demoThreads ? .demo(interruption) : tooFewThreads
             }
         } catch {
-            let console = Console(allowsLive: false)
-            console.printError("convoy: \(error.message)")
-            console.printError(error.hint)
-            return .usage
+            return .ended(tell(error))
         }
     }
 
-    private static func parse(_ arguments: [String]) throws(UsageError) -> Invocation {
+    /// Runs what has been prepared.
+    static func run(_ invocation: Invocation) async -> ExitStatus {
+        switch invocation {
+        case .ended(let status): return status
+        case .fetch(let options, let interruption):
+            do { return try await FetchCommand(options: options).run(interruption) } catch { return tell(error) }
+        case .demo(let interruption): return await DemoCommand.run(interruption)
+        }
+    }
+
+    private static func tell(_ error: UsageError) -> ExitStatus {
+        let console = Console(allowsLive: false)
+        console.printError("convoy: \(error.message)")
+        console.printError(error.hint)
+        return .usage
+    }
+
+    /// Tells that nothing can be run.
+    private static var tooFewThreads: Invocation {
+        Console(allowsLive: false).printError(
+            "convoy: there are too few threads for one request: a limit of this user (ulimit -u) or container is reached"
+        )
+        return .ended(.failure)
+    }
+
+    private static func parse(_ arguments: [String]) throws(UsageError) -> Request {
         guard let first = arguments.first else { throw UsageError("there is no command") }
         if let command = Subcommand(rawValue: first) { return try parse(command, Array(arguments.dropFirst())) }
         switch first {
@@ -46,9 +87,9 @@ enum Tool {
         }
     }
 
-    private static func parse(_ command: Subcommand, _ arguments: [String]) throws(UsageError) -> Invocation {
+    private static func parse(_ command: Subcommand, _ arguments: [String]) throws(UsageError) -> Request {
         switch command {
-        case .fetch: return try FetchOptions(parsing: arguments).map(Invocation.fetch) ?? .text(command.help)
+        case .fetch: return try FetchOptions(parsing: arguments).map(Request.fetch) ?? .text(command.help)
         case .demo:
             guard let operands = try command.operands(parsing: arguments) else { return .text(command.help) }
             if let operand = operands.first {

@@ -8,9 +8,8 @@ enum DemoCommand {
     /// The scenes take some five seconds; what takes this long hangs.
     private static let patience = DispatchTimeInterval.seconds(30)
 
-    static func run() async -> ExitStatus {
-        let stage = DemoStage(console: Console(allowsLive: true), interruption: Interruption())
-        stage.interruption.watchSignals()
+    static func run(_ interruption: Interruption) async -> ExitStatus {
+        let stage = DemoStage(console: Console(allowsLive: true), interruption: interruption)
         stage.interruption.watchStops(of: stage.console)
         stage.console.onOutputClosed { stage.interruption.interrupt(.outputClosed) }
         DispatchQueue.global().asyncAfter(deadline: .now() + patience) {

@@ -7,12 +7,10 @@ struct FetchCommand {
     let options: FetchOptions
 
     /// - Throws: what makes the run impossible; nothing has been sent then.
-    func run() async throws(UsageError) -> ExitStatus {
+    func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         if !options.discards { try Self.check(directory: options.directory) }
         let list = try options.input.map { input throws(UsageError) in try LineReader.open(input) }
         let console = Console(allowsLive: !options.isQuiet && !options.isJSON)
-        let interruption = Interruption()
-        interruption.watchSignals()
         interruption.watchStops(of: console)
         console.onOutputClosed { interruption.interrupt(.outputClosed) }
         let report: any FetchReport =
@@ -33,6 +31,12 @@ struct FetchCommand {
 
     /// Whether files can be made in the directory, as far as that can be known before.
     static func check(directory: String) throws(UsageError) {
+        // Where the working directory has been removed, relative names lead nowhere; it can be looked at all the same.
+        var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+        if !directory.hasPrefix("/"), getcwd(&path, path.count) == nil {
+            let reason = String(cString: strerror(errno))
+            throw UsageError("the working directory cannot be used: \(reason)", command: "fetch")
+        }
         var status = stat()
         var problem = stat(directory, &status) == 0 ? 0 : errno
         if problem == 0, status.st_mode & S_IFMT != S_IFDIR { problem = ENOTDIR }

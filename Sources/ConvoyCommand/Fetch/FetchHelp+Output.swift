@@ -36,7 +36,8 @@ extension HelpText {
 
         Exit status:
           0    everything succeeded or was skipped
-          1    some requests failed, a line of the list was broken, or standard output could not be written
+          1    some requests failed, a line of the list was broken, standard output could not be written, or there were
+               too few threads (ulimit -u, a container's limit) for one request
           2    usage error, a missing directory or list, or limits of memory or descriptors (ulimit -v, ulimit -n) that
                are too low for one request; nothing was run
           129, 130, 143   stopped by SIGHUP, SIGINT (Ctrl-C), SIGTERM

@@ -16,6 +16,19 @@ extension Request {
 }
 
 extension FetchOptions {
+    /// How many threads a run may take.
+    var mostThreads: Int { ProcessLimits.threads(forJobs: min(jobs * segments, mostRequests)) }
+
+    /// Has as many in flight as there are threads for; false where there are too few for one.
+    mutating func takeLess(threads: Int) -> Bool {
+        guard threads < mostThreads else { return true }
+        let fitting = ProcessLimits.jobs(forThreads: threads)
+        guard fitting > 0 else { return false }
+        mostRequests = min(mostRequests, fitting)
+        jobs = min(jobs, mostRequests)
+        return true
+    }
+
     /// The same with no more in flight than the limits of the process allow.
     func within(_ limits: ProcessLimits) throws(UsageError) -> FetchOptions {
         var options = self

@@ -61,7 +61,8 @@ struct FetchRun {
             : PartFinder(
                 directory: options.directory,
                 knowsNames: !options.takesProposedNames && options.existing != .rename,
-                usesSegments: options.segments > 1, started: Date())
+                usesSegments: options.segments > 1, started: Date(),
+                numbersNames: !options.takesProposedNames && options.existing == .rename)
         return FetchReporter(report: report, summary: summary, parts: parts)
     }
 

@@ -32,14 +32,31 @@ struct PartFinder: Sendable {
     let usesSegments: Bool
     /// When the run began.
     let started: Date
+    /// Whether the next free number is put behind a name that is taken.
+    var numbersNames = false
 
     /// How much is kept of an item; nil when nothing is, or that cannot be told.
     func keptBytes(of item: FetchItem) -> Int64? {
-        guard knowsNames else { return nil }
-        return KeptPart.usableBytes(
-            PartName(item.fileName), in: directory, of: item.url, inSegments: usesSegments,
-            isVerified: item.digest != nil)?.count
+        if knowsNames { return part(item.fileName, of: item)?.count }
+        guard numbersNames else { return nil }
+        for number in 0..<10_000 {
+            let name = number == 0 ? item.fileName : FileName.numbered(item.fileName, number)
+            if let kept = part(name, of: item), isOfThisRun(kept.noted) { return kept.count }
+            // The file or the part of another item has the name.
+            var status = stat()
+            let isTaken = [name, PartName(name).part].contains { lstat(directory + "/" + $0, &status) == 0 }
+            guard isTaken else { break }
+        }
+        return nil
     }
+
+    private func part(_ name: String, of item: FetchItem) -> (count: Int64, noted: Date)? {
+        KeptPart.usableBytes(
+            PartName(name), in: directory, of: item.url, inSegments: usesSegments, isVerified: item.digest != nil)
+    }
+
+    /// File systems keep seconds only, some of them two.
+    private func isOfThisRun(_ noted: Date) -> Bool { noted > started.addingTimeInterval(-2) }
 
     /// All parts that were let go of in this run; for names that only the library knows.
     ///
@@ -50,8 +67,7 @@ struct PartFinder: Sendable {
         for name in names.compactMap({ PartName(part: $0) }) {
             let kept = KeptPart.usableBytes(
                 name, in: directory, of: nil, inSegments: usesSegments, isVerified: false)
-            // File systems keep seconds only, some of them two.
-            guard let kept, kept.noted > started.addingTimeInterval(-2) else { continue }
+            guard let kept, isOfThisRun(kept.noted) else { continue }
             parts.add(kept.count)
         }
         return parts

@@ -47,10 +47,26 @@
             try expectFiles(Self.fileCount)
         }
 
-        @Test func tooFewDescriptorsForOneRequestAreOneError() async throws {
-            let ending = try await fetch(after: "ulimit -n 12", urls(3))
+        @Test(arguments: [4, 5, 6, 12]) func tooFewDescriptorsForOneRequestAreOneError(limit: Int) async throws {
+            let ending = try await fetch(after: "ulimit -n \(limit)", urls(3))
             #expect(ending.status == 2)
             #expect(ending.errors.hasPrefix("convoy: there are too few file descriptors: the limit of this process"))
+            #expect(server.requestCount == 0)
+        }
+
+        /// Of a user who has no other process; only root can become one.
+        @Test(.enabled(if: getuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0), arguments: [1, 2, 4, 6, 32])
+        func tooFewThreadsForOneRequestAreOneError(limit: Int) async throws {
+            let user = "exec /usr/bin/setpriv --reuid \(61_000 + limit) --clear-groups \"$0\" \"$@\""
+            let arguments = ["fetch", "--discard", "--retries", "0"] + urls(1)
+            let ending = try await ConvoyProcess(under: "/bin/bash", ["-c", "ulimit -u \(limit); \(user)"], arguments)
+                .ended()
+            // Where that user may not execute the command, nothing can be told.
+            if ending.status == 126 || ending.status == 127 { return }
+            #expect(ending.status == (limit == 32 ? 0 : 1))
+            guard limit != 32 else { return }
+            #expect(ending.errors.hasPrefix("convoy: there are too few threads for one request"))
+            #expect(ending.errors.split(separator: "\n").count == 1)
             #expect(server.requestCount == 0)
         }
 

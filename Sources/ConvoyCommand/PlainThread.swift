@@ -1,0 +1,44 @@
+// Threads that are made here and now, or not at all.
+import Foundation
+
+/// A thread of its own: unlike a queue's, which is made when the system has one to give, it tells when there is none.
+struct PlainThread {
+    private final class Work {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+
+    private let thread: pthread_t
+
+    /// Starts it; nil when the system gives none.
+    init?(stackBytes: Int = 512 << 10, _ run: @escaping @Sendable () -> Void) {
+        var attributes = pthread_attr_t()
+        guard pthread_attr_init(&attributes) == 0 else { return nil }
+        defer { pthread_attr_destroy(&attributes) }
+        _ = pthread_attr_setstacksize(&attributes, stackBytes)
+        let work = Unmanaged.passRetained(Work(run))
+        #if canImport(Darwin)
+            var thread: pthread_t?
+            let problem = pthread_create(&thread, &attributes, { PlainThread.perform($0) }, work.toOpaque())
+        #else
+            var thread = pthread_t()
+            let problem = pthread_create(&thread, &attributes, { PlainThread.perform($0) }, work.toOpaque())
+        #endif
+        guard problem == 0 else {
+            work.release()
+            return nil
+        }
+        #if canImport(Darwin)
+            guard let thread else { return nil }
+        #endif
+        self.thread = thread
+    }
+
+    private static func perform(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+        if let context { Unmanaged<Work>.fromOpaque(context).takeRetainedValue().run() }
+        return nil
+    }
+
+    /// Waits for its end; once.
+    func join() { pthread_join(thread, nil) }
+}
