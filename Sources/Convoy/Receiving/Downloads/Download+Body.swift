@@ -6,7 +6,7 @@ extension Download {
         _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
     ) -> DownloadAnswer {
         // We have asked whether it has changed, not the caller.
-        let isRefused = isRefused && !(head.statusCode == 304 && version != nil)
+        let isRefused = isRefused && !(head.statusCode == 304 && asksForChange)
         return DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
     }
 
@@ -56,6 +56,7 @@ extension Download {
             head.headerFields["Accept-Ranges"]?.lowercased() != "none", let validator = Validator(of: head, now: Date())
         else { return nil }
         var record = ResumeRecord(key: key, validator: validator, totalBytes: totalBytes, boot: Boot.name)
+        record.source = validator.source(request.url)
         record.coding = head.coding
         record.promised = head.headerFields.representationDigest?.description
         // The answer that says that nothing is missing proposes no name.

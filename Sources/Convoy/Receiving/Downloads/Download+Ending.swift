@@ -93,6 +93,7 @@ extension Download {
             switch plan.existing {
             case .overwrite, .updateIfChanged, .fail: throw plan.existsAlready(name)
             case .skip:
+                try plan.checkFile(name)
                 part.remove()
                 return finishCommit(name)
             case .rename: break

@@ -24,13 +24,14 @@ extension Download {
             let validator = Validator(of: head, now: Date())
         else { return nil }
         if record?.validator != validator || record?.totalBytes != total || part.byteCount > total + 1
-            || record?.coding != head.coding
+            || record?.coding != head.coding || plan.digest == nil && !isRecorded(of: head.url)
         {
             try clear()
             record = ResumeRecord(key: key, validator: validator, totalBytes: total, boot: Boot.name)
             record?.coding = head.coding
         }
         if hasMirrors { record?.needsDigest = true }
+        record?.source = head.url.map(validator.source)
         hasBegunBody = true
         record?.boot = Boot.name
         totalBytes = total
@@ -44,8 +45,15 @@ extension Download {
         noteProgress()
         progress.withLock { $0.resumedBytes = $0.receivedBytes }
         return segments.segments.indices.map {
-            FileSegment(self, index: $0, range: segments.segments[$0].range, validator, total, head.coding)
+            FileSegment(
+                self, index: $0, range: segments.segments[$0].range, validator, of: record?.source, total, head.coding)
         }
+    }
+
+    /// Whether what is there is of the resource at a URL; where an answer names none, that is not known.
+    private func isRecorded(of url: URL?) -> Bool {
+        guard let url else { return true }
+        return record?.isOf(url) == true
     }
 
     /// - Thread: the queue.
@@ -93,23 +101,28 @@ final class FileSegment: DownloadTarget, Sendable {
     let range: Range<Int64>
     /// Which version is asked for; nil where versions have other names.
     private let validator: Validator?
+    /// What sent the validator; nil where that does not count.
+    private let source: String?
     private let totalBytes: Int64
     private let coding: String?
 
     init(
-        _ download: Download, index: Int, range: Range<Int64>, _ validator: Validator?, _ totalBytes: Int64,
-        _ coding: String?
+        _ download: Download, index: Int, range: Range<Int64>, _ validator: Validator?, of source: String?,
+        _ totalBytes: Int64, _ coding: String?
     ) {
         self.download = download
         self.index = index
         self.range = range
         self.validator = validator
+        self.source = source
         self.totalBytes = totalBytes
         self.coding = coding
     }
 
     /// The same segment, of a mirror.
-    var withoutVersion: FileSegment { FileSegment(download, index: index, range: range, nil, totalBytes, coding) }
+    var withoutVersion: FileSegment {
+        FileSegment(download, index: index, range: range, nil, of: nil, totalBytes, coding)
+    }
 
     var queue: DispatchQueue { download.queue }
     var keepsPart: Bool { true }
@@ -131,6 +144,10 @@ final class FileSegment: DownloadTarget, Sendable {
             }
             var request = request
             request.headerFields["Accept-Encoding"] = "identity"
+            // It redirects, or has become another file.
+            if let source = self.source, source != self.validator?.source(request.url) {
+                return completion(.success(.send(request, continuing: nil)))
+            }
             request.headerFields["Range"] = "bytes=\(position)-\(self.range.upperBound - 1)"
             request.headerFields["If-Range"] = self.validator?.fieldValue
             let point = ResumePoint(

@@ -14,6 +14,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
         var keepsPart = false
         /// The file has its name: there is nothing to let go of.
         var isPlaced = false
+        /// Whether the last request asked whether the file has changed.
+        var asksForChange = false
     }
 
     /// Losing less than this is not worth a file beside the file.
@@ -77,6 +79,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     func notePlaced() { flags.withLock { $0.isPlaced = true } }
     var isPlaced: Bool { flags.withLock { $0.isPlaced } }
 
+    var asksForChange: Bool { flags.withLock { $0.asksForChange } }
     func stop() { flags.withLock { $0.isStopped = true } }
     var isStopped: Bool { flags.withLock { $0.isStopped } }
 
@@ -110,11 +113,16 @@ final class Download: DownloadTarget, @unchecked Sendable {
         isContinuable = request.canBeContinued
         var request = request
         if request.keepsCoding { request.headerFields["Accept-Encoding"] = "identity" }
+        let asksForChange = isContinuable && version?.isOf(request.url) == true
+        flags.withLock { $0.asksForChange = asksForChange }
         guard let part, isContinuable else { return .send(request, continuing: nil) }
         // Beside a range too: whether the file has changed is answered first (RFC 9110, section 13.2.2).
-        version?.add(to: &request.headerFields)
+        if asksForChange { version?.add(to: &request.headerFields) }
         let usable = hasBegunBody ? part.byteCount : foundBytes
-        guard let record, !asksForWhole else { return .send(request, continuing: nil) }
+        // A resource that redirects is another one than the file; with a digest it may come from anywhere.
+        guard let record, !asksForWhole, record.isOf(request.url) || plan.digest != nil else {
+            return .send(request, continuing: nil)
+        }
         let point = ResumePoint(of: record, usableBytes: usable)
         guard point.byteCount > 0 else { return .send(request, continuing: nil) }
         point.add(to: &request.headerFields)
@@ -128,10 +136,13 @@ final class Download: DownloadTarget, @unchecked Sendable {
         else { return nil }
         sweep(file.lastPathComponent)
         guard plan.existing == .skip else { throw plan.existsAlready(file.lastPathComponent) }
+        guard let wanted = plan.digest else {
+            try plan.checkFile(file.lastPathComponent)
+            return file
+        }
         // A link to nowhere is no file.
         var status = stat()
         guard stat(file.path, &status) == 0 else { return nil }
-        guard let wanted = plan.digest else { return file }
         return try FileDigest.ofFile(file.path, wanted.algorithm, while: { !isStopped }) == wanted
             ? file : nil
     }

@@ -56,6 +56,9 @@ enum DownloadAnswer: Hashable, Sendable {
         switch (head.statusCode, point) {
         case (206, let point?):
             self = isRefused ? .refused : Self.partial(head, continuing: point)
+        case (200, let point?) where !isRefused && Self.isRange(head):
+            // The field means nothing here (section 14.4). But the bytes are those that it names, and no whole.
+            self = Self.partial(head, continuing: point)
         case (416, let point?):
             self = Self.unsatisfied(head, continuing: point)
         case (304, _) where !isRefused:
@@ -69,6 +72,13 @@ enum DownloadAnswer: Hashable, Sendable {
         default:
             self = isRefused ? .refused : .body(from: 0, totalBytes: head.statusCode == 200 ? head.expectedBytes : nil)
         }
+    }
+
+    /// Whether the content is less than the whole, by what the answer says of it.
+    private static func isRange(_ head: ResponseHead) -> Bool {
+        guard let content = head.headerFields["Content-Range"].flatMap(ContentRange.init), let range = content.range
+        else { return false }
+        return range != 0..<(content.totalBytes ?? range.upperBound)
     }
 
     private static func partial(_ head: ResponseHead, continuing point: ResumePoint) -> DownloadAnswer {

@@ -12,6 +12,7 @@ public enum ExistingFile: String, Sendable, CaseIterable {
     /// It stays, and nothing is sent: the file is the output at once.
     ///
     /// With a digest only if it has that digest; a file that has another one is replaced.
+    /// Without one, what has the name and is no file, nor a link to one, is `.destinationExists`.
     case skip
     /// It is replaced as with ``overwrite``, unless the server says that it still has the version that the file is (304).
     ///
@@ -74,6 +75,17 @@ struct DownloadPlan: Sendable {
         return lstat(directory.path + "/" + name, &status) == 0
     }
 
+    /// Fails where what has the name is no file that could be the output: a directory, or a link that leads to none.
+    func checkFile(_ name: String) throws(RequestError) {
+        var status = stat()
+        guard stat(directory.path + "/" + name, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw RequestError(
+                .destinationExists,
+                "\(directory.path)/\(name) exists already, and is no file and no link to one; remove it, or choose what happens then"
+            )
+        }
+    }
+
     func existsAlready(_ name: String) -> RequestError {
         RequestError(
             .destinationExists,
@@ -88,6 +100,14 @@ struct DownloadPlan: Sendable {
         switch target {
         case .file(let file): file.lastPathComponent
         case .directory: String(key.prefix(32))
+        }
+    }
+
+    /// Whether a record may say that the file has this name.
+    func mayBeNamed(_ name: String) -> Bool {
+        switch target {
+        case .file(let file): name == file.lastPathComponent
+        case .directory: FileName.isSafe(name)
         }
     }
 

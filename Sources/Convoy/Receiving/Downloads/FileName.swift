@@ -34,6 +34,9 @@ package enum FileName {
         return String(trimmed(shortened(name, limitBytes: limit)))
     }
 
+    /// Whether ``safe(_:limitBytes:)`` makes it, and leaves it as it is.
+    static func isSafe(_ name: String) -> Bool { safe(name).utf8.elementsEqual(name.utf8) }
+
     /// Whether it is the name of something in a directory, and nowhere else.
     static func isOneName(_ name: String) -> Bool {
         !name.isEmpty && name != "." && name != ".." && !name.utf8.contains { $0 == UInt8(ascii: "/") || $0 == 0 }

@@ -14,6 +14,8 @@ struct KeptVersion: SidecarRecord, Hashable {
     var name: String
     /// The entity tag, strong or weak: of a weak one the server says itself whether it still matches.
     var entityTag: String?
+    /// What sent the file, see ``Validator/source(_:)``; nil where that is not known.
+    var source: String?
     /// The moment of the last change, where it is a strong validator: within one second a file may change twice.
     var lastModified: String?
     /// Of the file.
@@ -24,11 +26,34 @@ struct KeptVersion: SidecarRecord, Hashable {
     /// - Parameter status: of the file.
     /// - Returns: nil where the server names no version.
     init?(of head: ResponseHead, key: String, name: String, _ status: stat, now: Date) {
-        entityTag = head.headerFields.onlyValue(of: "ETag")
+        entityTag = head.headerFields.onlyValue(of: "ETag").flatMap { $0.isEntityTag ? $0 : nil }
         lastModified = Validator.strongModificationDate(of: head, now: now)
         if entityTag == nil, lastModified == nil { return nil }
         (self.key, self.name, byteCount) = (key, name, Int64(status.st_size))
         (changedSeconds, changedNanoseconds) = status.lastChange
+        source = head.url.flatMap(makeSource)
+    }
+
+    var isSound: Bool {
+        FileName.isOneName(name) && entityTag.map(\.isEntityTag) != false
+            && lastModified.map { Validator.lastModified($0).isSound } != false
+    }
+
+    private func makeSource(_ url: URL) -> String? {
+        (entityTag.map(Validator.entityTag) ?? lastModified.map(Validator.lastModified))?.source(url)
+    }
+
+    /// Whether it says something of what is at a URL.
+    func isOf(_ url: URL) -> Bool { source == nil || source == makeSource(url) }
+
+    /// Whether an answer that says that nothing has changed is about this version.
+    ///
+    /// It may leave the entity tag out; a strong one has to be the one that was asked for (RFC 9111, section 4.3.4).
+    func isMeant(by head: ResponseHead) -> Bool {
+        guard let entityTag, let named = head.headerFields.onlyValue(of: "ETag"), named.isStrongEntityTag else {
+            return true
+        }
+        return entityTag.utf8.drop { $0 != UInt8(ascii: "\"") }.elementsEqual(named.utf8)
     }
 
     /// Whether a file is still the one that was saved.
@@ -57,12 +82,12 @@ extension stat {
 extension Download {
     /// The version of the file that is there, where that is known; nil when it has to be fetched whatever it is.
     func findVersion() throws(RequestError) -> KeptVersion? {
-        guard plan.existing == .updateIfChanged, let version = try versionFile?.read(), version.key == key else {
-            return nil
-        }
+        guard plan.existing == .updateIfChanged, let version = try versionFile?.read(), version.key == key,
+            plan.mayBeNamed(version.name)
+        else { return nil }
         var status = stat()
         let path = plan.directory.path + "/" + version.name
-        guard FileName.isOneName(version.name), lstat(path, &status) == 0, version.describes(status) else { return nil }
+        guard lstat(path, &status) == 0, version.describes(status) else { return nil }
         if let wanted = plan.digest {
             guard try FileDigest.ofFile(path, wanted.algorithm, while: { !isStopped }) == wanted else { return nil }
         }
@@ -71,6 +96,14 @@ extension Download {
 
     /// The file that the server says is still the one that it has.
     func unchangedFile(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
+        if let version, !version.isMeant(by: head) {
+            // Not asked by again.
+            versionFile?.remove()
+            throw RequestError(
+                .badResponse,
+                "the server says that nothing has changed (304), and names another version than the one that is there; the next download fetches the file"
+            )
+        }
         let file = plan.directory.appending(
             path: version?.name ?? plan.fileName(head, of: request), directoryHint: .notDirectory)
         var status = stat()

@@ -6,6 +6,8 @@ struct ResumeRecord: SidecarRecord, Hashable {
     /// See ``PreparedRequest/downloadKey``: no URL is kept, it may have a secret in it.
     var key: String
     var validator: Validator
+    /// What sent the validator, see ``Validator/source(_:)``; nil where that is not known.
+    var source: String?
     /// The length of the whole, once it is known.
     var totalBytes: Int64?
     /// The boot of the system in which the part was written; nil where it has no name.
@@ -27,12 +29,17 @@ struct ResumeRecord: SidecarRecord, Hashable {
 
     static let heading = "convoy-resume 1\n"
 
+    var isSound: Bool { validator.isSound && name.map(FileName.isSafe) != false }
+
     init(key: String, validator: Validator, totalBytes: Int64?, boot: String?) {
         self.key = key
         self.validator = validator
         self.totalBytes = totalBytes
         self.boot = boot
     }
+
+    /// Whether its validator says something of what is at a URL.
+    func isOf(_ url: URL) -> Bool { source == nil || source == validator.source(url) }
 
     /// Which bytes of a part can be relied on: in order, not empty, none of them twice.
     ///

@@ -8,6 +8,10 @@ import Foundation
 protocol SidecarRecord: Codable, Sendable {
     /// The line that names the format, with its end.
     static var heading: String { get }
+    /// Whether it can be one that was kept: what goes into requests and names is held to the rules for what servers send.
+    ///
+    /// Another program may have made it, on another machine: an archive that is unpacked brings hidden files along.
+    var isSound: Bool { get }
 }
 
 /// The most that a sidecar may have.
@@ -23,7 +27,7 @@ extension SidecarRecord {
         else { return nil }
         let body = Data(bytes[bodyStart...])
         guard bytes[heading.count..<bodyStart - 1].elementsEqual(SHA256.digest(of: body).hexadecimal.utf8),
-            let record = try? JSONDecoder().decode(Self.self, from: body)
+            let record = try? JSONDecoder().decode(Self.self, from: body), record.isSound
         else { return nil }
         self = record
     }

@@ -40,6 +40,33 @@ enum Validator: Hashable, Codable, Sendable {
         }
     }
 
+    /// Whether it is what its name says, wherever it comes from.
+    var isSound: Bool {
+        switch self {
+        case .entityTag(let text): text.isStrongEntityTag
+        case .lastModified(let text):
+            text.utf8.allSatisfy { (0x20...0x7E).contains($0) } && HTTPDate(text, now: Date()) != nil
+        }
+    }
+
+    /// What it says something of: the resource that sent it, and no other to which a redirect leads the next time
+    /// (RFC 9110, section 8.8.1).
+    ///
+    /// As a hash, because a URL may have a secret in it. Beside an entity tag the query does not count: links to which
+    /// servers redirect are signed each time anew.
+    func source(_ url: URL) -> String {
+        guard var components = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
+            return SHA256.digest(of: Data(url.absoluteString.utf8)).hexadecimal
+        }
+        if case .entityTag = self { components.query = nil }
+        components.user = nil
+        components.password = nil
+        components.fragment = nil
+        components.scheme = url.scheme?.lowercased()
+        if components.percentEncodedPath.isEmpty { components.percentEncodedPath = "/" }
+        return SHA256.digest(of: Data((components.string ?? url.absoluteString).utf8)).hexadecimal
+    }
+
     /// Whether an answer is about the same representation: it has this very validator.
     ///
     /// A weak entity tag is another one than every strong one. An answer without the validator is of no known
@@ -66,9 +93,14 @@ extension HeaderFields {
 
 extension String {
     /// Whether this is an entity tag without `W/`; any two quotes are, with characters between them that may be there.
-    fileprivate var isStrongEntityTag: Bool {
+    var isStrongEntityTag: Bool {
         let (quote, bytes) = (UInt8(ascii: "\""), utf8)
         guard bytes.count >= 2, bytes.first == quote, bytes.last == quote else { return false }
         return bytes.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 != quote && $0 != 0x7F }
+    }
+
+    /// Whether this is an entity tag, with `W/` or without it; `*`, which stands for any, is none.
+    var isEntityTag: Bool {
+        isStrongEntityTag || utf8.starts(with: "W/".utf8) && String(Substring(utf8.dropFirst(2))).isStrongEntityTag
     }
 }

@@ -65,6 +65,29 @@ import Testing
         #expect(server.exchanges.count == 0)
     }
 
+    /// A link that leads nowhere, to itself or to a directory.
+    @Test(arguments: ["/nowhere/x", "a.txt", "."]) func skipOfWhatIsNoFileIsAnError(destination: String) async throws {
+        #expect(symlink(destination, target.path) == 0)
+        #expect(try await send(Request.stub("x").saved(to: target, existing: .skip)).code == .destinationExists)
+        #expect(server.exchanges.count == 0)
+        #expect(try directory.entries == ["a.txt"])
+    }
+
+    @Test(arguments: ["directory", "link", "file"]) func skipLooksAtWhatHasComeMeanwhile(kind: String) async throws {
+        let held = StubServer.held()
+        let sending = Sending(Request.stub("x").saved(to: target, existing: .skip), over: held.transport)
+        let exchange = await held.exchanges.wait()[0]
+        switch kind {
+        case "directory": try FileManager.default.createDirectory(at: target, withIntermediateDirectories: false)
+        case "link": #expect(symlink("/nowhere/x", target.path) == 0)
+        default: try Data("old".utf8).write(to: target)
+        }
+        exchange.answer(200, body: Data("new".utf8))
+        #expect(try await sending.result().code == (kind == "file" ? nil : .destinationExists))
+        #expect(try directory.entries == ["a.txt"])
+        if kind == "file" { #expect(try content("a.txt") == "old") }
+    }
+
     @Test func skipWithADigestLooksAtTheFile() async throws {
         let digest = FileDigest.sha256(Data("new".utf8).sha256)
         try Data("old".utf8).write(to: target)
@@ -105,6 +128,30 @@ import Testing
         let response = try await Sending(request, over: server.transport).response()
         #expect(response.statusCode == 206)
         #expect(response.value.lastPathComponent == "report.pdf")
+    }
+
+    /// A record that lies beside a part may have come with an archive.
+    @Test(arguments: ["../precious", "../new", ".hidden"])
+    func recordLeadsNowhereElse(name: String) async throws {
+        let out = directory.file("out")
+        try FileManager.default.createDirectory(at: out, withIntermediateDirectories: false)
+        try Data("precious".utf8).write(to: directory.file("precious"))
+        let version = FileVersion(FileVersion.seeded(3, byteCount: 5_000))
+        let request = Request.stub("x").saved(in: out, existing: .overwrite)
+        let cut = StubServer { version.answer($0, sending: 1_000, thenFailing: .cut) }
+        #expect(try await Sending(request, over: cut.transport).error().code == .connectionLost)
+        let left = try FileManager.default.contentsOfDirectory(atPath: out.path)
+        let file = SidecarFile<ResumeRecord>(
+            path: out.appending(path: try #require(left.first { $0.hasSuffix(".convoy-resume") })).path)
+        var record = try #require(try file.read())
+        record.name = name
+        try file.write(record, synchronized: false)
+        let server = StubServer { version.answer($0) }
+        let response = try await Sending(request, over: server.transport).response()
+        #expect(response.value.lastPathComponent == "x")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: out.path) == ["x"])
+        #expect(try directory.entries == ["out", "precious"])
+        #expect(try content("precious") == "precious")
     }
 
     /// A process that was killed at the end of a download leaves the record, the file's other name, or an empty part.

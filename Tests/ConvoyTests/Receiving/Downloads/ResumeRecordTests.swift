@@ -42,6 +42,30 @@ import Testing
         #expect(ResumeRecord(data + [0x20]) == nil)
     }
 
+    /// What goes into names and requests may have been written by another program.
+    @Test(arguments: ["../evil", "/etc/passwd", "a/b", "..", ".", "", ".hidden", "a\u{0}b", "a\nb", "b/"])
+    func recordWithANameThatNoServerCanGiveIsNone(name: String) {
+        #expect(ResumeRecord(record { $0.name = name }.data) == nil)
+        #expect(ResumeRecord(record { $0.name = "a b.txt" }.data) != nil)
+    }
+
+    @Test(
+        arguments: [
+            .entityTag("\"v\"\r\nX-Inject: yes"), .entityTag("*"), .entityTag("W/\"v\""), .entityTag(""),
+            .entityTag("v"),
+            .lastModified("Sat, 21 Nov 2026 10:00:00 GMT\r\nX-Inject: yes"), .lastModified("yesterday"),
+            .lastModified(""),
+            .lastModified("Sat, 21 Nov 2026 10:00:00 GMT\n"),
+        ] as [Validator])
+    func recordWithAValidatorThatIsNoneIsNone(validator: Validator) {
+        #expect(ResumeRecord(record { $0.validator = validator }.data) == nil)
+    }
+
+    @Test(arguments: [.entityTag("\"\""), .lastModified("Sunday, 06-Nov-94 08:49:37 GMT")] as [Validator])
+    func recordWithAnyValidatorOfAServerIsRead(validator: Validator) {
+        #expect(ResumeRecord(record { $0.validator = validator }.data)?.validator == validator)
+    }
+
     @Test func partCountsAsFarAsItIsLongInTheSameBoot() {
         let record = record { $0.syncedBytes = 400 }
         #expect(record.usableRanges(ofPart: 700, boot: "b") == [0..<700])

@@ -106,6 +106,50 @@ import Testing
         try expectFile(Self.new)
     }
 
+    @Test(arguments: ["*", "v1", "\"v1", "W/v1", "w/\"v1\"", "\"a\", \"b\"", ""])
+    func whatIsNoEntityTagIsNotAskedBy(tag: String) async throws {
+        let version = FileVersion(Self.old.content, etag: tag)
+        _ = try await fetch(version)
+        let (response, asked) = try await fetch(version)
+        #expect(response.statusCode == 200)
+        #expect(asked.allSatisfy { !$0.contains("If-None-Match") })
+        #expect(try directory.entries == ["a"])
+    }
+
+    /// A 304 may name the version; another one than was asked by is not the one that is there.
+    @Test(arguments: [
+        ("\"v1\"", "\"v1\"", true), ("\"v1\"", "W/\"v1\"", true), ("W/\"v1\"", "\"v1\"", true), ("\"v1\"", "*", true),
+        ("\"v1\"", "\"v2\"", false), ("W/\"v1\"", "\"v2\"", false),
+    ])
+    func unchangedAnswerIsAboutTheVersionThatWasAskedBy(kept: String, named: String, isSame: Bool) async throws {
+        let version = FileVersion(Self.old.content, etag: kept)
+        _ = try await fetch(version)
+        let server = StubServer { $0.answer(304, headerFields: ["ETag": named]) }
+        let request = Request.stub("a").saved(to: target, existing: .updateIfChanged)
+        let result = try await Sending(request, over: server.transport).result()
+        #expect(result.code == (isSame ? nil : .badResponse))
+        #expect(try Data(contentsOf: target) == Self.old.content)
+        #expect(try await fetch(version).0.statusCode == (isSame ? 304 : 200))
+        try expectFile(version)
+    }
+
+    /// What another program has written beside the file goes into no request.
+    @Test(arguments: ["tag", "date", "name"]) func versionThatNoServerCanHaveNamedIsNone(kind: String) async throws {
+        _ = try await fetch(Self.old)
+        try Data("other".utf8).write(to: directory.file("b"))
+        let file = SidecarFile<KeptVersion>(path: directory.file(Self.version).path)
+        var version = try #require(try file.read())
+        switch kind {
+        case "tag": version.entityTag = "\"v1\"\r\nX-Inject: yes"
+        case "date": version.lastModified = "Sat, 21 Nov 2026 10:00:00 GMT\r\nX-Inject: yes"
+        default: version.name = "../\(directory.url.lastPathComponent)/a"
+        }
+        try file.write(version, synchronized: false)
+        let (response, asked) = try await fetch(Self.old)
+        #expect(response.statusCode == 200)
+        #expect(asked.allSatisfy { !$0.contains("If-None-Match") && !$0.contains("If-Modified-Since") })
+    }
+
     /// A date that is not older than the answer may stand for two versions.
     @Test func weakDateAloneIsNotAsked() async throws {
         var version = FileVersion(Self.old.content, etag: nil, headerFields: Self.fields)
