@@ -24,9 +24,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     var isReleased = false
     var releasedFailure: RequestError?
 
-    init(recipe: Recipe, context: ExecutionContext) {
+    init(recipe: Recipe, context: ExecutionContext, isUnseen: Bool) {
         self.context = context
-        traits = OperationTraits(recipe, context)
+        traits = OperationTraits(recipe, context, isUnseen: isUnseen)
         state = Locked(OperationState(recipe: recipe, isMonitored: !context.monitors.isEmpty))
         super.init()
         if let name = recipe.core?.name { self.name = name }

@@ -13,10 +13,13 @@ struct OperationTraits: Sendable {
     let mayHaveDeadline: Bool
     /// The operation may share the transfer of another.
     let mayShare: Bool
+    /// Only the library holds it: it may start beside its queue.
+    let isUnseen: Bool
     /// Preparing the request may look at a file, or run code of the user's.
     let mayWait: Bool
 
-    init(_ recipe: Recipe, _ context: ExecutionContext) {
+    init(_ recipe: Recipe, _ context: ExecutionContext, isUnseen: Bool) {
+        self.isUnseen = isUnseen
         guard let core = recipe.core else {
             (isBuilt, mayIntercept, mayHaveDeadline, mayShare, mayWait) = (false, true, true, true, true)
             return

@@ -37,8 +37,9 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
             context: transport.map { ExecutionContext(.init(transport: .custom($0))) } ?? .standalone)
     }
 
-    override init(recipe: Recipe, context: ExecutionContext) {
-        super.init(recipe: recipe, context: context)
+    /// - Parameter isUnseen: whether only the library holds it.
+    override init(recipe: Recipe, context: ExecutionContext, isUnseen: Bool = false) {
+        super.init(recipe: recipe, context: context, isUnseen: isUnseen)
     }
 
     /// The outcome; nil until there is one.

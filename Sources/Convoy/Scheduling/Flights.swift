@@ -133,7 +133,7 @@ extension Scheduler {
         (core.tags, core.name, core.decodesAtOnce) = ([], nil, true)
         core.priority = operation.queuePriority
         let made = RequestOperation<Data>(
-            recipe: Recipe(Request<Data>(core: core) { body, _ in body.data }), context: context)
+            recipe: Recipe(Request<Data>(core: core) { body, _ in body.data }), context: context, isUnseen: true)
         let priority = operation.queuePriority
         let (carrier, isNew) = flights.withLock { $0.board(operation, priority, key, new: made) }
         if isNew {

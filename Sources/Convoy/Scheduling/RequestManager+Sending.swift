@@ -40,7 +40,7 @@ extension RequestManager {
     /// - Throws: why it failed.
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
-        let operation = operation(request)
+        let operation = RequestOperation<Output>(recipe: Recipe(request), context: scheduler.context, isUnseen: true)
         scheduler.enqueue(operation)
         return try await operation.response()
     }

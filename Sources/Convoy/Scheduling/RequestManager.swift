@@ -28,9 +28,9 @@ public final class RequestManager: Sendable {
     /// Configure it as you like; its own limit holds beside the manager's. One that is raised while operations wait is
     /// seen when the next is enqueued or finishes: nobody is told of it.
     ///
-    /// A queue of the manager's own over libcurl or a stub starts requests without keeping them: they are in
-    /// ``operations`` and not in `queue.operations`. Suspending it, waiting for all, cancelling all and barriers mean them
-    /// too.
+    /// It gets a request when that has a slot: its list and its count tell of those, ``operations`` of all. Waiting for all,
+    /// cancelling all and barriers of a queue of the manager's own mean those too that wait for a slot, and the requests of
+    /// ``send(_:)`` and of batches, which nobody else holds and which may start beside that queue.
     public let queue: OperationQueue
     /// The configuration, as it was given.
     public let configuration: Configuration
@@ -43,7 +43,7 @@ public final class RequestManager: Sendable {
     /// transport allows it (libcurl's does), a request starts on the thread that frees its slot, or that enqueues it.
     /// Operations of yours that work inside `main()` are better off in a queue of yours.
     public convenience init(configuration: Configuration = Configuration()) {
-        let queue = configuration.transport.transport.isReentrant ? InlineQueue() : OperationQueue()
+        let queue = ManagerQueue(startsInPlace: configuration.transport.transport.isReentrant)
         queue.name = "convoy.manager"
         // Starting is brief, so one at a time is enough; and a serial queue gets a thread when it needs one, where the
         // concurrent default waits for one of as many threads as there are cores, which anybody's code may be blocking.
@@ -63,6 +63,7 @@ public final class RequestManager: Sendable {
         self.queue = queue
         self.configuration = configuration
         scheduler = Scheduler(queue: queue, startQueue: startQueue, configuration: configuration)
+        scheduler.followMembers()
     }
 
     deinit {

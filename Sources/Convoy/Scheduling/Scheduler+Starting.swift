@@ -57,8 +57,12 @@ extension Scheduler {
     /// Starts an operation here, or gives it to the operation queue to start it; false for the latter.
     @discardableResult
     func handOver(_ operation: AnyRequestOperation, _ readiness: OperationState.Readiness) -> Bool {
-        if inlineQueue?.run(operation, readiness) == true { return true }
-        operation.handOver { queue.addOperation($0) }
+        guard let ownQueue else {
+            operation.handOver { queue.addOperation($0) }
+            return false
+        }
+        if ownQueue.start(operation, readiness) { return true }
+        ownQueue.add(operation)
         return false
     }
 
@@ -140,7 +144,12 @@ extension Scheduler.State {
         insert(ticket)
         // Cancelled meanwhile.
         guard ticket.status == .preparing else { return arrival.host == nil }
-        guard let host = arrival.host, !isShutDown, !ticket.mustBlock else {
+        // A carrier is not held: what shares it may have come before the barrier.
+        if !barriers.isEmpty, !ticket.isCarrier {
+            ticket.isBarred = true
+            barriers[barriers.count - 1].held.append(ticket)
+        }
+        guard let host = arrival.host, !isShutDown, !ticket.mustBlock, !ticket.isBarred else {
             (ticket.status, ticket.mustBlock) = (.blocked, false)
             return true
         }

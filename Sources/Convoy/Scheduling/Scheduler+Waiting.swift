@@ -50,6 +50,41 @@ extension Scheduler {
         pump()
     }
 
+    /// A barrier that is next to run, and the operations that it waits for.
+    struct Barrier: Sendable {
+        let block: @Sendable () -> Void
+        let earlier: [AnyRequestOperation]
+    }
+
+    /// Holds back what is enqueued from now on.
+    ///
+    /// The barrier does not wait for what waits for another operation now: that other may come behind it.
+    func addBarrier(_ block: @escaping @Sendable () -> Void) {
+        let blocked = Set(operations.filter(\.isBlocked).map { ObjectIdentifier($0) })
+        state.withLock { state in
+            let earlier = state.tickets.compactMap { ticket in
+                ticket?.isFinished == false && ticket?.isCarrier == false ? ticket?.operation : nil
+            }
+            state.barriers.append((block, earlier.filter { !blocked.contains(ObjectIdentifier($0)) }, []))
+        }
+    }
+
+    /// The first barrier, which is to run now.
+    func takeBarrier() -> Barrier? {
+        state.withLock { $0.barriers.first.map { Barrier(block: $0.block, earlier: $0.earlier) } }
+    }
+
+    /// The first barrier has run: what it held back goes on.
+    func passBarrier() {
+        let released = state.withLock { state -> [AnyRequestOperation] in
+            guard !state.barriers.isEmpty else { return [] }
+            let held = state.barriers.removeFirst().held
+            for ticket in held { ticket.isBarred = false }
+            return held.compactMap(\.operation)
+        }
+        for operation in released { dependenciesChanged(of: operation) }
+    }
+
     /// An operation was suspended or resumed, or has come to rest because it was suspended: one that is suspended stands in
     /// no line, and one that has come to rest has no slot.
     func suspensionChanged(of operation: AnyRequestOperation) {
@@ -157,6 +192,7 @@ extension Scheduler.State {
         case .parked: room.takeBack(ticket)
         case .preparing: ticket.mustBlock = false
         case .blocked:
+            guard !ticket.isBarred else { return false }
             ticket.status = .preparing
             return true
         case .waiting, .suspended, .crowded, .handed, .riding, .aside, .gone: break

@@ -25,13 +25,15 @@ final class Scheduler: Sendable {
         var retryBudget: RetryBudgetState
         var interceptions = Interceptions()
         var shortage = Shortage()
+        /// The barriers of the manager's own queue that have not run, and what each holds back.
+        var barriers: [(block: @Sendable () -> Void, earlier: [AnyRequestOperation], held: [Ticket])] = []
     }
 
     let queue: OperationQueue
     /// The queue under the operation queue when that is the manager's own; an operation queue does not keep it alive.
     let startQueue: DispatchQueue?
-    /// The operation queue, when it starts operations on the thread that hands them over.
-    let inlineQueue: InlineQueue?
+    /// The operation queue, when it is the manager's own.
+    let ownQueue: ManagerQueue?
     let context: ExecutionContext
     let state: Locked<State>
     /// The transfers that are shared.
@@ -43,7 +45,7 @@ final class Scheduler: Sendable {
         queue: OperationQueue, startQueue: DispatchQueue?, configuration: RequestManager.Configuration
     ) {
         self.queue = queue
-        inlineQueue = queue as? InlineQueue
+        ownQueue = queue as? ManagerQueue
         self.startQueue = startQueue
         context = ExecutionContext(configuration)
         let limits = HostLimits(
@@ -54,6 +56,17 @@ final class Scheduler: Sendable {
                 room: WaitingRoom(limits: limits),
                 limit: max(1, configuration.maxConcurrentOperationCount),
                 retryBudget: RetryBudgetState(configuration.retryBudget)))
+    }
+
+    /// Tells the manager's own queue of the operations.
+    func followMembers() {
+        ownQueue?.follow(
+            ManagerQueue.Members(
+                unfinished: { [weak self] in self?.operations.filter { !$0.isFinished } ?? [] },
+                addBarrier: { [weak self] block in
+                    self?.addBarrier(block)
+                    return self
+                }))
     }
 
     /// Takes an operation; one that has been taken or started before is left alone.
@@ -114,8 +127,6 @@ final class Scheduler: Sendable {
             return state.removeIfOver(ticket)
         }
         forget(operation, drains)
-        // Behind what it made room for, so that who waits for the queue to be empty is not told so in between.
-        inlineQueue?.finished(operation)
     }
 
     /// The last callback of an operation has returned.

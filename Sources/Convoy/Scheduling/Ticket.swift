@@ -56,6 +56,8 @@ final class Ticket {
     var asksInterceptors = false
     /// Has a place among those that are with their interceptors; see ``Interceptions``.
     var isIntercepted = false
+    /// A barrier that was added before it was enqueued has not run.
+    var isBarred = false
     /// A dependency was added while it was preparing.
     var mustBlock = false
     /// Found no file descriptor, and waits for one; see ``Shortage``.

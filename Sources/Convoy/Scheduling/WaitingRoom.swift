@@ -120,7 +120,7 @@ struct WaitingRoom {
             ticket.hasBegun = true
             guard let host = ticket.line else { return true }
             host.unstarted -= 1
-            if host.hold == nil, running - unstarted <= limit, host.running - host.unstarted <= host.currentLimit {
+            if host.mayBegin(ticket), running - unstarted <= limit, host.running - host.unstarted <= host.currentLimit {
                 return true
             }
             giveBack(ticket, for: .aside)

@@ -1,5 +1,6 @@
 // The manager's queue, used as any operation queue is.
 import Convoy
+import ConvoyTesting
 import Foundation
 import Testing
 
@@ -53,6 +54,101 @@ import Testing
         // A queue of the caller's may be empty for a moment, between an operation and those it makes room for.
         if !isOwn { await manager.drain() }
         #expect(operations.count { !$0.isFinished } == 0)
+    }
+
+    @Test(arguments: [true, false])
+    func theQueueListsWhatHasASlot(isOwn: Bool) async {
+        let server = StubServer.held()
+        let manager = server.manager(2, queue: Self.makeQueue(isOwn))
+        let operations = (0..<3).map { manager.operation(.stub("\($0)")) }
+        manager.enqueue(operations)
+        let exchanges = await server.exchanges.wait(count: 2)
+        #expect(manager.queue.operations == Array(operations[..<2]))
+        #expect(manager.queue.operationCount == 2)
+        #expect(manager.operations == operations)
+        for exchange in exchanges.prefix(2) { exchange.answer(200) }
+        await server.exchanges.wait(count: 3)[2].answer(200)
+        await manager.drain()
+        await turns(within: .seconds(10)) { manager.queue.operationCount == 0 }
+        #expect(manager.queue.operations == [])
+    }
+
+    @Test(arguments: [true, false])
+    func aSuspendedQueueKeepsWhatItHas(isOwn: Bool) async {
+        let server = StubServer()
+        let manager = server.manager(queue: Self.makeQueue(isOwn))
+        manager.queue.isSuspended = true
+        let operation = manager.enqueue(.stub("a"))
+        #expect(manager.queue.isSuspended)
+        #expect(manager.queue.operations == [operation])
+        #expect(server.exchanges.count == 0)
+        manager.queue.isSuspended = false
+        await manager.drain()
+        #expect(operation.result?.code == nil && operation.isFinished)
+    }
+
+    @Test(arguments: [TransportChoice.automatic, .urlSession], [true, false])
+    func theQueueTellsTheTruthOverRealTransports(transport: TransportChoice, isOwn: Bool) async throws {
+        let server = try TestServer(recording: .none)
+        let queue = Self.makeQueue(isOwn)
+        let configuration = RequestManager.Configuration(
+            maxConcurrentOperationCount: 2, maxConcurrentPerHost: 2, transport: transport)
+        let manager =
+            queue.map { RequestManager(queue: $0, configuration: configuration) }
+            ?? RequestManager(configuration: configuration)
+        let counts = EventLog<Int>()
+        server.respond { [weak manager] _ in
+            counts.record(manager?.queue.operationCount ?? 0)
+            return .status(200)
+        }
+        let log = EventLog<String>()
+        for index in 0..<6 { manager.enqueue(Request<Data>.get("http://127.0.0.1:\(server.port)/\(index)")) }
+        manager.queue.addBarrierBlock { log.record("\(counts.count)") }
+        await offPool { manager.queue.waitUntilAllOperationsAreFinished() }
+        await manager.drain()
+        let seen = await counts.wait(count: 6)
+        #expect(seen.allSatisfy { (1...3).contains($0) }, "\(seen)")
+        // In a queue of the caller's a barrier knows only what that has been given.
+        let told = await log.wait()
+        if isOwn { #expect(told == ["6"]) }
+        await turns(within: .seconds(10)) { manager.queue.operationCount == 0 }
+        #expect(manager.queue.operationCount == 0)
+        server.shutDown()
+    }
+
+    /// What the barrier waits for may wait for what was enqueued before it and is handed over behind it.
+    @Test(.timeLimit(.minutes(1)))
+    func aDependencyAddedBehindABarrierEnds() async {
+        let server = StubServer()
+        let manager = server.manager(1)
+        manager.queue.isSuspended = true
+        let (first, second) = (manager.operation(.stub("first")), manager.operation(.stub("second")))
+        manager.enqueue(first, second)
+        let log = EventLog<String>()
+        manager.queue.addBarrierBlock { log.record("barrier") }
+        let third = manager.enqueue(.stub("third"))
+        first.addDependency(second)
+        manager.queue.isSuspended = false
+        await manager.drain()
+        #expect(server.paths == ["/second", "/first", "/third"])
+        #expect(await log.wait() == ["barrier"])
+        #expect(third.isFinished)
+    }
+
+    @Test func requestsThatNobodyHoldsWaitForABarrierToo() async throws {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let log = EventLog<String>()
+        async let first = manager.send(.stub("a"))
+        let held = await server.exchanges.wait()[0]
+        manager.queue.addBarrierBlock { log.record("barrier") }
+        async let second = manager.send(.stub("b"))
+        await turns(within: .seconds(10)) { manager.operations.count == 2 }
+        #expect(server.exchanges.count == 1)
+        held.answer(200)
+        await server.exchanges.wait(count: 2)[1].answer(200)
+        #expect(log.count == 1)
+        _ = try await (first, second)
     }
 
     /// Foundation traps on an operation that begins on its way into a queue.

@@ -124,6 +124,12 @@ final class Host {
         return max(heldUntil, brokenUntil)
     }
 
+    /// Whether one that was let out may still go there; the one that tries a broken host does not wait for itself.
+    func mayBegin(_ ticket: Ticket) -> Bool {
+        guard heldUntil == nil else { return false }
+        return brokenUntil == nil || ticket.pass.map { breaker?.isCurrent($0) == true } == true
+    }
+
     /// Holds it; false when it is held for longer already.
     func hold(until instant: ContinuousClock.Instant, _ why: RetryAfterReason) -> Bool {
         if let heldUntil, heldUntil >= instant { return false }

@@ -71,6 +71,9 @@ struct HostBreaker {
         }
     }
 
+    /// Whether nothing has been decided about the host since a request was let out.
+    func isCurrent(_ pass: Pass) -> Bool { pass.era == era }
+
     /// Takes in how a request ended that was let out; late ones are ignored.
     ///
     /// - Complexity: O(1).
