@@ -141,9 +141,9 @@ extension AnyRequestOperation {
         withExtendedLifetime((ending.recipe, ending.watch, ending.requests)) {
             guard let scheduler = ending.scheduler, let ticket = ending.ticket else { return }
             if ending.isEnd {
-                scheduler.finished(self, ticket, isSettled: ending.isSettled)
+                scheduler.finished(ticket, isSettled: ending.isSettled)
             } else if ending.isSettled {
-                scheduler.settled(self)
+                scheduler.settled(ticket)
             }
         }
         if ending.leavesGraph { DependencyGraph.release(self, error: error) }
@@ -253,16 +253,15 @@ extension OperationState {
     ///   - isEnd: whether the operation has finished.
     fileprivate mutating func endDelivery(ranHere: Int?, isEnd: Bool) -> Ending {
         var ending = Ending()
+        if isEnd { hasNotifiedEnd = true }
         if let ranHere {
             isSendingOff = false
             runningHandlers -= ranHere
             if let settled = handlerReturned() { ending = settled }
         }
         guard isEnd else { return ending }
-        (ending.isEnd, ending.isSettled, hasNotifiedEnd) = (true, isSettled, true)
-        (ending.scheduler, ending.ticket) = (scheduler, ticket)
-        // The manager forgets it in the same move.
-        if isSettled { (scheduler, ticket) = (nil, nil) }
+        (ending.isEnd, ending.isSettled) = (true, isSettled)
+        (ending.scheduler, ending.ticket) = ending.ticket == nil ? takeManager() : (ending.scheduler, ending.ticket)
         finalTags = recipe?.core?.tags ?? []
         finalLink = recipe?.link
         (ending.recipe, recipe) = (recipe, nil)
@@ -277,7 +276,14 @@ extension OperationState {
         guard runningHandlers == 0, !isSettled else { return nil }
         isSettled = true
         defer { settledHooks = [] }
+        let (scheduler, ticket) = takeManager()
         return Ending(isSettled: true, settledHooks: settledHooks, scheduler: scheduler, ticket: ticket)
+    }
+
+    /// The manager's half; let go of when the operation has finished and settled, as the manager forgets the operation then.
+    private mutating func takeManager() -> (Scheduler?, TicketReference?) {
+        defer { if isSettled, hasNotifiedEnd { (scheduler, ticket) = (nil, nil) } }
+        return (scheduler, ticket)
     }
 
     /// Where a handler that is sent off now runs: one that only takes its turn needs the lane for others before it alone.

@@ -32,7 +32,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         if let name = recipe.core?.name { self.name = name }
         // Explicitly, also when it is normal: SCF files an operation without a priority of its own by its quality of
         // service and later ignores a raised priority.
-        super.queuePriority = recipe.core?.priority ?? .normal
+        let priority = recipe.core?.priority ?? .normal
+        if !isUnseen || priority != .normal { super.queuePriority = priority }
     }
 
     deinit {
@@ -163,12 +164,30 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         }
     }
 
+    /// Starts it, where that takes no time and runs nobody's code; false where it does, or it has been started.
+    func startInPassing() -> Bool {
+        #if canImport(FoundationNetworking)
+            let now = context.clock.now
+            let start = state.withLock { $0.startsInPassing ? $0.start(now, mayBeBlocked: false) : .ignore }
+            guard case .begin(let attempt, let beginning) = start else { return false }
+            execute(attempt, beginning)
+            return true
+        #else
+            // Where KVO may be told of it.
+            guard !isObservedSynchronously, state.withLock({ $0.startsInPassing }) else { return false }
+            start()
+            return true
+        #endif
+    }
+
     /// Of two threads that start it, one gets to begin.
     private func claimStart(mayBeBlocked: Bool) -> OperationState.Start {
         let now = context.clock.now
         return notifying([.isExecuting]) {
             state.withLock { state in
-                (state.start(now, mayBeBlocked: mayBeBlocked && state.hasEdges), state.isObserved)
+                let start = state.start(now, mayBeBlocked: mayBeBlocked && state.hasEdges)
+                // Nothing has changed unless it begins.
+                return if case .begin = start { (start, state.isObserved) } else { (start, false) }
             }
         }
     }

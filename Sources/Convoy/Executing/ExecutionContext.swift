@@ -33,8 +33,23 @@ final class ExecutionContext: Sendable {
     /// For operations made without a manager.
     static let standalone = ExecutionContext()
 
+    #if canImport(FoundationNetworking)
+        /// Has libdispatch make what its timers need, once.
+        ///
+        /// On Linux it does so with the first timer of the process, and traps when it finds no file descriptor then: so here,
+        /// before requests take them.
+        private static let timersAreReady: Void = {
+            let fired = DispatchSemaphore(value: 0)
+            DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(100)) { fired.signal() }
+            _ = fired.wait(timeout: .now() + .milliseconds(100))
+        }()
+    #endif
+
     /// - Parameter configuration: the manager's.
     init(_ configuration: RequestManager.Configuration = .init()) {
+        #if canImport(FoundationNetworking)
+            _ = Self.timersAreReady
+        #endif
         transport = configuration.transport.transport
         directTransport = transport as? any DirectTransport
         baseURL = configuration.baseURL

@@ -128,18 +128,9 @@ struct OperationState {
         }
     }
 
-    /// How an operation is when it has got a slot.
-    struct Readiness: Sendable {
-        let isWaitingToStart: Bool
-        /// Starting it takes no time and runs nobody's code.
-        let startsInPassing: Bool
-        let hasEdges: Bool
-    }
-
-    var readiness: Readiness {
-        Readiness(
-            isWaitingToStart: machine.isWaitingToStart, startsInPassing: outcome == nil && !isObserved && !usesDisk,
-            hasEdges: hasEdges)
+    /// Whether starting takes no time and runs nobody's code.
+    var startsInPassing: Bool {
+        machine.phase == .pending && !isBeingHandedOver && !isObserved && !usesDisk && !hasEdges
     }
 
     /// How an operation is when a manager takes it.

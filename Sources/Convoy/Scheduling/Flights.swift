@@ -213,7 +213,7 @@ extension Scheduler {
             if isSuspended { ticket.status = .suspended } else { state.room.takeBack(ticket) }
             return !isSuspended
         }
-        if isBoarded == true { handOver(rider, rider.state.withLock { $0.readiness }) }
+        if isBoarded == true { handOver(rider) }
         if rider.isSuspended != isSuspended { suspensionChanged(of: rider) }
     }
 }

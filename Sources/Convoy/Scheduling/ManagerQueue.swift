@@ -54,16 +54,10 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     /// Starts an operation here and now, in the plain case; false when it has to go the way of any queue.
     ///
     /// This thread may be a transport's: nobody's code may run here, no disk may be waited for, and no crowd be told.
-    func start(_ operation: AnyRequestOperation, _ readiness: OperationState.Readiness) -> Bool {
-        guard startsInPlace, operation.traits.isUnseen, readiness.startsInPassing,
-            maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount, !isSuspended,
-            !readiness.hasEdges || operation.isReady
-        else { return false }
-        #if !canImport(FoundationNetworking)
-            if operation.isObservedSynchronously { return false }
-        #endif
-        operation.start()
-        return true
+    func start(_ operation: AnyRequestOperation) -> Bool {
+        startsInPlace && operation.traits.isUnseen
+            && maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount && !isSuspended
+            && operation.startInPassing()
     }
 
     /// Adds a request of the manager, whose barriers it has behind it.

@@ -45,25 +45,19 @@ extension Scheduler {
 
     /// Has an operation go on or start here, or gives it to the operation queue to start it; false for the latter.
     private func handOver(_ next: Next) -> Bool {
-        let readiness = next.operation.state.withLock { $0.readiness }
-        guard !next.hasBegun, readiness.isWaitingToStart else {
+        if !next.hasBegun, ownQueue?.start(next.operation) == true { return true }
+        guard !next.hasBegun, next.operation.state.withLock({ $0.machine.isWaitingToStart }) else {
             // It goes on after a wait; or it was started by hand meanwhile, and keeps its slot until it finishes.
             next.operation.goOn(after: next.suspensions)
             return true
         }
-        return handOver(next.operation, readiness)
+        handOver(next.operation)
+        return false
     }
 
-    /// Starts an operation here, or gives it to the operation queue to start it; false for the latter.
-    @discardableResult
-    func handOver(_ operation: AnyRequestOperation, _ readiness: OperationState.Readiness) -> Bool {
-        guard let ownQueue else {
-            operation.handOver { queue.addOperation($0) }
-            return false
-        }
-        if ownQueue.start(operation, readiness) { return true }
-        ownQueue.add(operation)
-        return false
+    /// Gives an operation to the operation queue to start it.
+    func handOver(_ operation: AnyRequestOperation) {
+        if let ownQueue { ownQueue.add(operation) } else { operation.handOver { queue.addOperation($0) } }
     }
 
     private func takeNext() -> Next? {

@@ -102,7 +102,7 @@ final class Scheduler: Sendable {
         guard waits else { return }
         if operation.state.withLock({ $0.outcome != nil }) {
             // It had ended before it came here.
-            if operation.state.withLock({ $0.isSettled }) { settled(operation) }
+            if operation.state.withLock({ $0.isSettled }) { settled(reference) }
             abandoned(operation)
         } else {
             dependenciesChanged(of: operation)
@@ -112,7 +112,7 @@ final class Scheduler: Sendable {
     /// An operation has finished: its slot is free.
     ///
     /// - Parameter isSettled: whether its last callback has returned, too.
-    func finished(_ operation: AnyRequestOperation, _ reference: TicketReference, isSettled: Bool) {
+    func finished(_ reference: TicketReference, isSettled: Bool) {
         let drains = handingOver { state -> [CheckedContinuation<Void, Never>]? in
             let ticket = reference.ticket(in: &state)
             state.leaveInterceptors(ticket)
@@ -126,23 +126,17 @@ final class Scheduler: Sendable {
             if let next = state.shortage.noteEnd(slots: state.limit) { state.room.join(next) }
             return state.removeIfOver(ticket)
         }
-        forget(operation, drains)
+        for drain in drains ?? [] { drain.resume() }
     }
 
     /// The last callback of an operation has returned.
-    func settled(_ operation: AnyRequestOperation) {
-        let drains = change(operation) { state, ticket in
+    func settled(_ reference: TicketReference) {
+        let drains = state.withLock { state in
+            let ticket = reference.ticket(in: &state)
             ticket.isSettled = true
             return state.removeIfOver(ticket)
         }
-        forget(operation, drains ?? nil)
-    }
-
-    /// - Parameter drains: what waited for the last operation; nil when this one is not over.
-    private func forget(_ operation: AnyRequestOperation, _ drains: [CheckedContinuation<Void, Never>]?) {
-        guard let drains else { return }
-        operation.state.withLock { ($0.scheduler, $0.ticket) = (nil, nil) }
-        for drain in drains { drain.resume() }
+        for drain in drains ?? [] { drain.resume() }
     }
 
     @discardableResult

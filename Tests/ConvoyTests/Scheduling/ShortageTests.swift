@@ -190,6 +190,22 @@ import Testing
             }
         }
 
+        /// libdispatch traps when it makes its first timer without a descriptor.
+        @Test func timersNeedNoDescriptorOnceThereIsAManager() async {
+            await #expect(processExitsWith: .success) {
+                endProcessIfStuck()
+                let manager = RequestManager()
+                let openCount = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+                var limit = rlimit(rlim_cur: UInt(openCount + 8), rlim_max: UInt(openCount + 8))
+                #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+                while open("/dev/null", O_RDONLY) >= 0 {}
+                await withCheckedContinuation { continuation in
+                    DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { continuation.resume() }
+                }
+                _ = manager
+            }
+        }
+
         /// Files and bodies in memory; the server has descriptors of its own.
         @Test(arguments: [20, 28, 60])
         func everyFileComesWithFewDescriptors(free: Int) async throws {

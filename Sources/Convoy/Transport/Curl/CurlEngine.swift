@@ -34,6 +34,7 @@
         func look(at transfer: CurlTransfer, _ wish: (inout TransferWishes) -> Void) {
             let isFirst = transfer.wishes.withLock { wishes in
                 wish(&wishes)
+                transfer.isSuspended.store(wishes.isSuspended, ordering: .releasing)
                 defer { wishes.isQueued = true }
                 return !wishes.isQueued
             }

@@ -24,8 +24,8 @@
         override var currentRequest: URLRequest? { originalRequest }
 
         override var state: URLSessionTask.State {
-            transfer.wishes.withLock { wishes in
-                if wishes.isOver { return .completed }
+            if transfer.isOver.load(ordering: .acquiring) { return .completed }
+            return transfer.wishes.withLock { wishes in
                 if wishes.isCancelled { return .canceling }
                 return wishes.isSuspended ? .suspended : .running
             }

@@ -56,7 +56,7 @@
 
         func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
             noteActivity()
-            if wishes.withLock({ $0.isSuspended }) { hold.byOwner = true }
+            if isSuspended.load(ordering: .acquiring) { hold.byOwner = true }
             guard !hold.isHeld else {
                 isPaused = true
                 return CurlCallbackResult.pause

@@ -32,7 +32,7 @@
 
         func giveBody(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
             guard let source else { return 0 }
-            guard !wishes.withLock({ $0.isSuspended }) else {
+            guard !isSuspended.load(ordering: .acquiring) else {
                 (hold.byOwner, isPaused) = (true, true)
                 return CurlCallbackResult.pause
             }

@@ -2,6 +2,7 @@
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
+    import Synchronization
 
     /// What the owner of a task wants of its transfer, and what he may ask.
     ///
@@ -14,7 +15,6 @@
         var wasResumed = false
         var isCancelled = false
         var isBodyReady = false
-        var isOver = false
         /// Whether the engine has been told to look.
         var isQueued = false
     }
@@ -36,6 +36,10 @@
         // @unchecked: `wishes` is a lock of its own; `engine` and `request` are constant; everything else belongs to the
         // engine's thread.
         let wishes = Locked(TransferWishes())
+        /// Whether its owner has suspended it; as in `wishes`, for the thread that asks with every piece of a body.
+        let isSuspended = Atomic(true)
+        /// Whether the client has been told the end.
+        let isOver = Atomic(false)
         let request: PreparedRequest
         let engine: CurlEngine
 
@@ -275,7 +279,7 @@
             }
             leaveLoop()
             phase = .over
-            wishes.withLock { $0.isOver = true }
+            isOver.store(true, ordering: .releasing)
             let client = client
             (self.client, source, decoder, undecoded, loop) = (nil, nil, nil, Data(), nil)
             piece = BodyPiece()
