@@ -58,15 +58,11 @@ extension Scheduler {
 
     /// Holds back what is enqueued from now on.
     ///
-    /// The barrier does not wait for what waits for another operation now: that other may come behind it.
+    /// The barrier does not wait for what waits for another operation now: that other may come behind it. What another thread
+    /// enqueues meanwhile comes neither before it nor behind it.
     func addBarrier(_ block: @escaping @Sendable () -> Void) {
-        let blocked = Set(operations.filter(\.isBlocked).map { ObjectIdentifier($0) })
-        state.withLock { state in
-            let earlier = state.tickets.compactMap { ticket in
-                ticket?.isFinished == false && ticket?.isCarrier == false ? ticket?.operation : nil
-            }
-            state.barriers.append((block, earlier.filter { !blocked.contains(ObjectIdentifier($0)) }, []))
-        }
+        let earlier = operations.filter { !$0.isFinished && !$0.isBlocked }
+        state.withLock { $0.barriers.append((block, earlier, [])) }
     }
 
     /// The first barrier, which is to run now.

@@ -91,7 +91,18 @@ final class ConvoyProcess {
         let isSignalled = process.terminationReason == .uncaughtSignal
         if isSignalled, !mayBeKilled { Issue.record("the command ended by signal \(process.terminationStatus)") }
         return Ending(
-            status: process.terminationStatus, isSignalled: isSignalled, output: text("output"), errors: text("errors"))
+            status: process.terminationStatus, isSignalled: isSignalled, output: text("output"),
+            errors: Self.withoutLoader(text("errors")))
+    }
+
+    /// Whether the loader is silent: of another libcurl than the system's, which has no versions of its symbols, it says so on
+    /// standard error.
+    static let hasSilentLoader = ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"] == nil
+
+    private static func withoutLoader(_ text: String) -> String {
+        guard !hasSilentLoader else { return text }
+        return text.split(separator: "\n", omittingEmptySubsequences: false)
+            .filter { !$0.contains(": no version information available") }.joined(separator: "\n")
     }
 
     private func text(_ name: String) -> String {

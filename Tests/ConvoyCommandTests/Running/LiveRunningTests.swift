@@ -30,7 +30,8 @@ import Testing
             }
         }
 
-        @Test func progressIsDrawnAndTheCursorRestored() async throws {
+        @Test(.enabled(if: ConvoyProcess.hasSilentLoader, "the loader writes there too"))
+        func progressIsDrawnAndTheCursorRestored() async throws {
             let (directory, server, gate) = (try TestDirectory(), try TestServer(), Gate())
             server.respond { _ in .generated(byteCount: 100_000).stalling(afterBodyBytes: 50_000, until: gate) }
             let terminal = try PseudoTerminal()
