@@ -215,32 +215,38 @@ import Testing
             await #expect(processExitsWith: .success) {
                 [free, base = server.url("/").absoluteString as String, directory = directory.url.path as String] in
                 endProcessIfStuck()
-                var configuration = RequestManager.Configuration(
-                    maxConcurrentOperationCount: 64, maxConcurrentPerHost: 64)
-                configuration.retries = .none
-                // Before the first request, which decides how many connections are kept.
-                let openCount = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
-                var limit = rlimit(rlim_cur: UInt(openCount + free), rlim_max: UInt(openCount + free))
-                #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
-                let manager = RequestManager(configuration: configuration)
-                _ = try await manager.send(Request<Data>.get(base + "first"))
-                let files = manager.batch(
-                    (0..<100).map {
-                        Request<Data>.get(base + "\($0)").saved(to: URL(filePath: directory + "/\($0)"))
-                    })
-                let bodies = manager.batch((0..<100).map { Request<Data>.get(base + "\($0)") })
-                let (fileResults, bodyResults) = (await files.results, await bodies.results)
-                for result in fileResults {
-                    let file = try result.get().value
-                    #expect(
-                        try Data(contentsOf: file)
-                            == Data(String(repeating: "/" + file.lastPathComponent, count: 5_000).utf8))
-                }
-                for (index, result) in bodyResults.enumerated() {
-                    #expect(try result.get().value == Data(String(repeating: "/\(index)", count: 5_000).utf8))
+                // An error that leaves the closure ends the process by a signal, and nobody sees which one it was.
+                await #expect(throws: Never.self) {
+                    try await ShortageTests.fetch(from: base, into: directory, freeDescriptors: free)
                 }
             }
             #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path).count == 100)
+        }
+
+        fileprivate static func fetch(from base: String, into directory: String, freeDescriptors: Int) async throws {
+            var configuration = RequestManager.Configuration(
+                maxConcurrentOperationCount: 64, maxConcurrentPerHost: 64)
+            configuration.retries = .none
+            // Before the first request, which decides how many connections are kept.
+            let openCount = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+            let count = rlim_t(openCount + freeDescriptors)
+            var limit = rlimit(rlim_cur: count, rlim_max: count)
+            #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+            let manager = RequestManager(configuration: configuration)
+            _ = try await manager.send(Request<Data>.get(base + "first"))
+            let files = manager.batch(
+                (0..<100).map { Request<Data>.get(base + "\($0)").saved(to: URL(filePath: directory + "/\($0)")) })
+            let bodies = manager.batch((0..<100).map { Request<Data>.get(base + "\($0)") })
+            let (fileResults, bodyResults) = (await files.results, await bodies.results)
+            for result in fileResults {
+                let file = try result.get().value
+                #expect(
+                    try Data(contentsOf: file)
+                        == Data(String(repeating: "/" + file.lastPathComponent, count: 5_000).utf8))
+            }
+            for (index, result) in bodyResults.enumerated() {
+                #expect(try result.get().value == Data(String(repeating: "/\(index)", count: 5_000).utf8))
+            }
         }
     #endif
 }

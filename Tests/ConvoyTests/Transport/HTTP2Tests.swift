@@ -74,6 +74,35 @@ import Testing
             for sending in sendings { #expect(try await sending.response().value == "ok") }
         }
 
+        /// Until a new server has shown whether requests share its connections, one is opened at a time; what is cancelled
+        /// meanwhile lets the next one begin.
+        @Test func newServersGetOneConnectionFirst() async throws {
+            let count = 3
+            let events = EventLog<String>()
+            // Never answers the handshake.
+            let server = try LoopbackListener { connection in
+                events.record("opened")
+                connection.readToEnd()
+                events.record("closed")
+            }
+            defer { server.shutDown() }
+            var options = try options
+            options.engineCount = 1
+            let transport = try CurlTransport(options)
+            let request = Request<String>.get("https://127.0.0.1:\(server.port)/")
+            let tasks = try (1...count).map { _ in
+                let prepared = try PreparedRequest(request.core, baseURL: nil)
+                return try transport.makeTask(for: prepared, client: RecordingClient())
+            }
+            for task in tasks { task.resume() }
+            for (index, task) in tasks.enumerated() {
+                await events.wait(count: 2 * index + 1)
+                task.cancel()
+            }
+            let expected = (1...count).flatMap { _ in ["opened", "closed"] }
+            #expect(await events.wait(count: 2 * count) == expected)
+        }
+
         // MARK: Answers that have come
 
         /// libcurl up to 8.14 forgets that a stream has bytes which another one read from their connection, when a

@@ -241,8 +241,8 @@
             }
             let isImplied = request.method == .head || (request.method == .get && !transfer.sendsBody)
             take(convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : request.method.rawValue))
-            // The first connection tells whether requests share it.
-            convoy_set_long(easy, CurlOption.pipeWait, transfer.isShareable ? 1 : 0)
+            // Before 7.80 libcurl has the others wait until the first connection is there; see ``SharedConnections``.
+            convoy_set_long(easy, CurlOption.pipeWait, transfer.isShareable && !asksBeforeSending ? 1 : 0)
             convoy_set_long(easy, CurlOption.verbose, request.isHTTPS ? 1 : 0)
             take(
                 convoy_set_long(

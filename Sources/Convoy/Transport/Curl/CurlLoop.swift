@@ -45,7 +45,11 @@
         ///
         /// - Throws: what there is too little of: memory, or file descriptors.
         init(_ options: ConnectionOptions) throws(POSIXError) {
-            guard let multi = curl_multi_init() else { throw POSIXError(.ENOMEM) }
+            errno = 0
+            guard let multi = curl_multi_init() else {
+                // Newer versions make none without descriptors, of which others may be given back by the time one looks.
+                throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
+            }
             // Without descriptors there is one that cannot be woken.
             guard convoy_multi_wakeup(multi) == 0 else {
                 curl_multi_cleanup(multi)
@@ -138,12 +142,14 @@
 
         func takeHandle() -> CurlHandle? { idleHandles.popLast() ?? (try? CurlHandle(options)) }
 
-        /// Gives a transfer's handle to libcurl; false when that did not work.
+        /// Gives a transfer's handle to libcurl, now or when it need no longer wait for another; false when libcurl does not
+        /// take it.
         func add(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
             transfer.index = active.count
             active.append(transfer)
             if transfer.isShareable { shareableCount += 1 }
             checkTimes(after: transfer.request.idleTimeout)
+            if transfer.waitsForConnections, !sharing.mayBegin(transfer) { return park(transfer) }
             return curl_multi_add_handle(multi, handle.easy) == 0
         }
 
@@ -167,10 +173,16 @@
             last.index = index
         }
 
-        /// Keeps a transfer that waits for another's connection; false when there is none to wait for.
-        func park(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
-            guard sharing.wait(transfer) else { return false }
+        /// Takes a transfer's handle back, to try again when another's connection is there; false when there is none to
+        /// wait for.
+        func takeBack(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
             curl_multi_remove_handle(multi, handle.easy)
+            return park(transfer)
+        }
+
+        private func park(_ transfer: CurlTransfer) -> Bool {
+            guard sharing.wait(transfer) else { return false }
+            transfer.place.isParked = true
             if let timeLeft = transfer.timeLeft { checkTimes(after: timeLeft) }
             return true
         }

@@ -62,7 +62,8 @@
         /// So often a request goes out while the server does not process it.
         static let mostTimesSent = 64
 
-        private var shares: Bool { isShareable && handle?.asksBeforeSending == true }
+        /// Whether it has to ask before it opens a connection.
+        var waitsForConnections: Bool { isShareable && handle?.asksBeforeSending == true }
 
         /// A socket for a new connection; -1 when none may be opened.
         func openSocket(for address: convoy_address) -> Int32 {
@@ -74,7 +75,7 @@
 
         private func mayOpenConnection() -> Bool {
             // After a 417 libcurl sends again without "Expect", which another handle would not.
-            guard shares, let loop, parser.lastStatusCode != 417 else { return true }
+            guard waitsForConnections, let loop, parser.lastStatusCode != 417 else { return true }
             guard place.timesSent == 0 else {
                 handle?.isWorn = true
                 failure = repetitionDefect
@@ -90,7 +91,7 @@
 
         /// The request is about to go out on a connection.
         func arrive(on connection: KeptConnections.Key) {
-            guard shares, let loop else { return }
+            guard waitsForConnections, let loop else { return }
             leaveConnection()
             place.connection = connection
             place.stream = nil
@@ -149,10 +150,7 @@
             place.veto = nil
             if veto == .isOpening {
                 // Taken from libcurl, but not off the list: its time to wait goes on.
-                if loop.park(self, handle) {
-                    place.isParked = true
-                    return true
-                }
+                if loop.takeBack(self, handle) { return true }
             } else if veto == nil {
                 guard code != 0, isShareable, !hasHead, place.stream != nil, isLoss(code) else { return false }
                 if let repetitionDefect {

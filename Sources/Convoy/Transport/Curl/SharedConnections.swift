@@ -6,14 +6,23 @@
     ///
     /// libcurl opens a connection for each request that finds no room on another, all at once: a hundred, where the second
     /// one would hold them. Here one is opened at a time where requests have been seen to share; the others wait until it is
-    /// there. Where each connection carries one request none waits.
+    /// there. Where each connection carries one request none waits. To a new server the first request goes alone, until
+    /// its connection is there: the second then shows which of the two it is. (libcurl can do that too, but 8.23 has the
+    /// others wait for the first answer of a server that speaks HTTP/1.1.)
     ///
     /// It also keeps what a server has said with a GOAWAY: up to which stream it has taken the requests of a connection
     /// (RFC 9113, section 6.8).
     struct SharedConnections {
         private struct Origin {
-            /// Whether two requests have been on one connection.
-            var isShared = false
+            enum Sharing {
+                case isUnknown
+                /// Two requests have been on one connection.
+                case isSeen
+                /// A request needed a connection of its own while another one was there.
+                case isNotSeen
+            }
+
+            var sharing = Sharing.isUnknown
             /// The transfer that opens a connection.
             var opener: ObjectIdentifier?
             var waiting: [CurlTransfer] = []
@@ -27,14 +36,34 @@
         /// The last stream the server takes, for connections it is giving up.
         private var lastStreams: [KeptConnections.Key: Int] = [:]
 
-        private static let rememberedOrigins = 1_024
+        /// How many origins there are before those nothing is known of are forgotten.
+        private var rememberedOrigins = Self.leastRememberedOrigins
+
+        private static let leastRememberedOrigins = 1_024
         private static let rememberedConnections = 4_096
 
         // MARK: Opening
 
+        /// Whether a transfer may be given to libcurl, rather than wait for the first connection of a new server.
+        mutating func mayBegin(_ transfer: CurlTransfer) -> Bool {
+            forgetOrigins()
+            var origin = origins[transfer.request.hostKey] ?? Origin()
+            guard case .isUnknown = origin.sharing, origin.requestCounts.isEmpty else { return true }
+            guard origin.opener == nil else { return false }
+            origin.opener = ObjectIdentifier(transfer)
+            origins[transfer.request.hostKey] = origin
+            return true
+        }
+
+        private mutating func forgetOrigins() {
+            guard origins.count > rememberedOrigins else { return }
+            origins = origins.filter { !$0.value.isForgettable }
+            rememberedOrigins = max(Self.leastRememberedOrigins, 2 * origins.count)
+        }
+
         /// Whether a transfer that finds no room may open a connection, rather than wait.
         mutating func mayOpen(_ transfer: CurlTransfer) -> Bool {
-            guard var origin = origins[transfer.request.hostKey], origin.isShared else { return true }
+            guard var origin = origins[transfer.request.hostKey], case .isSeen = origin.sharing else { return true }
             let identity = ObjectIdentifier(transfer)
             guard origin.opener == nil || origin.opener == identity else { return false }
             origin.opener = identity
@@ -55,16 +84,18 @@
         ///
         /// - Returns: those that may try again.
         mutating func arrive(_ transfer: CurlTransfer, on connection: KeptConnections.Key) -> [CurlTransfer] {
-            if origins.count > Self.rememberedOrigins { origins = origins.filter { !$0.value.isForgettable } }
             var origin = origins[transfer.request.hostKey] ?? Origin()
             defer { origins[transfer.request.hostKey] = origin }
             origin.requestCounts[connection, default: 0] += 1
             let isAlone = !origin.requestCounts.values.contains { $0 > 1 }
-            if !isAlone { origin.isShared = true }
-            guard origin.opener == ObjectIdentifier(transfer) else { return [] }
+            if !isAlone { origin.sharing = .isSeen }
+            let isOpener = origin.opener == ObjectIdentifier(transfer)
+            // It may have been seen to share: the server can have lost HTTP/2 since.
+            if isAlone, origin.requestCounts.count > 1, isOpener || origin.sharing == .isUnknown {
+                origin.sharing = .isNotSeen
+            }
+            guard isOpener else { return [] }
             origin.opener = nil
-            // The server may have lost HTTP/2 since: then each needs a connection of its own.
-            if isAlone, origin.requestCounts.count > 1 { origin.isShared = false }
             defer { origin.waiting = [] }
             return origin.waiting
         }
@@ -84,7 +115,7 @@
             origin.waiting.removeAll { $0 === transfer }
             if origin.opener == ObjectIdentifier(transfer) {
                 origin.opener = nil
-                if hasFailed { origin.isShared = false }
+                if hasFailed { origin.sharing = .isNotSeen }
                 defer { origin.waiting = [] }
                 return origin.waiting
             }
