@@ -1,4 +1,5 @@
 // How much a jar keeps: RFC 6265bis, sections 5.6 and 6.1.
+import Foundation
 
 extension CookieJar {
     /// How many cookies a jar keeps and how large they may be; what exceeds a limit is not stored, or drives out
@@ -31,5 +32,14 @@ extension CookieJar {
 
         /// Whether the value of an attribute is short enough.
         func allowsAttribute(_ value: Substring) -> Bool { Int64(value.utf8.count) <= maximumAttributeBytes }
+    }
+}
+
+extension SetCookie {
+    /// Reads a field's value within the limits of a jar; nil when it is to be ignored as a whole.
+    init?(_ text: Substring, limits: CookieJar.Limits, now: Date) {
+        self.init(
+            text, maximumCookieBytes: limits.maximumCookieBytes, maximumAttributeBytes: limits.maximumAttributeBytes,
+            now: now)
     }
 }

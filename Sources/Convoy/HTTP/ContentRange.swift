@@ -11,7 +11,7 @@ struct ContentRange: Equatable, Sendable {
     ///
     /// - Complexity: O(*n*).
     init?(_ text: String) {
-        let text = text.trimmedOfBlanks
+        let text = text.trimmingBlanks
         guard let blank = text.utf8.firstIndex(of: UInt8(ascii: " ")),
             String(text[..<blank]).equalsIgnoringCase("bytes")
         else { return nil }

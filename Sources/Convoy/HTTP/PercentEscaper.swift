@@ -1,4 +1,5 @@
 // Percent-encoding, in UTF-8: RFC 3986, section 2.1.
+import Foundation
 
 /// Writes text with every byte escaped that may not stand as it is.
 struct PercentEscaper: Sendable {
@@ -35,5 +36,27 @@ struct PercentEscaper: Sendable {
         var result = ""
         escape(text, into: &result)
         return result
+    }
+}
+
+extension URLQueryItem {
+    /// Name and value with every character but the unreserved ones percent-encoded.
+    var percentEncoded: String { name.percentEncoded + (value.map { "=" + $0.percentEncoded } ?? "") }
+}
+
+extension String {
+    /// The string with everything but unreserved characters (RFC 3986, section 2.3) percent-encoded in UTF-8.
+    var percentEncoded: String { PercentEscaper.unreserved.escaped(self) }
+}
+
+extension UInt8 {
+    /// What the byte stands for as a hexadecimal digit in ASCII, in either case; nil for any other byte.
+    var hexadecimalValue: UInt8? {
+        switch self {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
+        default: nil
+        }
     }
 }

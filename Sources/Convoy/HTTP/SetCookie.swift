@@ -27,19 +27,23 @@ struct SetCookie {
     ///
     /// Attributes that make no sense are passed over.
     ///
+    /// - Parameters:
+    ///   - maximumCookieBytes: how long name and value may be together.
+    ///   - maximumAttributeBytes: how long the value of an attribute may be; a longer one is passed over.
     /// - Complexity: O(*n*) for *n* bytes.
-    init?(_ text: Substring, limits: CookieJar.Limits, now: Date) {
+    init?(_ text: Substring, maximumCookieBytes: Int64, maximumAttributeBytes: Int64, now: Date) {
         guard !text.utf8.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) else { return nil }
         var parts = text.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)[...]
         guard let first = parts.popFirst() else { return nil }
         let pair = Self.halves(Substring(first))
         // Without `=`, all of it is the value.
         (name, value) = pair.value.map { (String(pair.name), String($0)) } ?? ("", String(pair.name))
-        guard !(name.isEmpty && value.isEmpty), limits.allowsPair(name, value) else { return nil }
+        guard !(name.isEmpty && value.isEmpty), Int64(name.utf8.count + value.utf8.count) <= maximumCookieBytes
+        else { return nil }
         for part in parts {
             let attribute = Self.halves(Substring(part))
             let value = attribute.value ?? ""
-            if limits.allowsAttribute(value) { apply(String(attribute.name), value, now) }
+            if Int64(value.utf8.count) <= maximumAttributeBytes { apply(String(attribute.name), value, now) }
         }
     }
 

@@ -120,15 +120,3 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
     /// The function's name and the digits, as `sha256:ba78…`, which ``init(_:)`` reads; or the ``defect`` in brackets.
     public var description: String { "\(algorithm.rawValue):" + (defect.map { "(\($0))" } ?? hexadecimal) }
 }
-
-extension UInt8 {
-    /// What the byte stands for as a hexadecimal digit in ASCII, in either case; nil for any other byte.
-    var hexadecimalValue: UInt8? {
-        switch self {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
-        default: nil
-        }
-    }
-}

@@ -229,3 +229,5 @@ public final class Batch<Output: Sendable>: Sendable {
         }
     }
 }
+
+extension Batch: Undertaking {}

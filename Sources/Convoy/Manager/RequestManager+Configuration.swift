@@ -65,3 +65,22 @@ extension RequestManager {
         }
     }
 }
+
+extension RequestManager.Configuration {
+    /// The limits of hosts.
+    var limits: HostLimits {
+        HostLimits(fixed: maxConcurrentPerHost, adaptive: hostLimits, breaker: breaker)
+    }
+}
+
+extension ExecutionContext {
+    /// The surroundings of a manager's operations.
+    convenience init(_ configuration: RequestManager.Configuration) {
+        self.init(
+            transport: configuration.transport, baseURL: configuration.baseURL, callbacks: configuration.callbacks,
+            monitors: configuration.monitors, redirects: configuration.redirects, retries: configuration.retries,
+            interceptors: configuration.interceptors, cookies: configuration.cookies, clock: configuration.clock,
+            maximumBytesPerSecond: configuration.maximumBytesPerSecond, samplesHosts: configuration.limits.learn,
+            unit: configuration.unit)
+    }
+}

@@ -62,7 +62,10 @@ public final class RequestManager: Sendable {
     private init(queue: OperationQueue, startQueue: DispatchQueue?, configuration: Configuration) {
         self.queue = queue
         self.configuration = configuration
-        scheduler = Scheduler(queue: queue, startQueue: startQueue, configuration: configuration)
+        scheduler = Scheduler(
+            queue: queue, startQueue: startQueue, context: ExecutionContext(configuration),
+            limit: configuration.maxConcurrentOperationCount, hosts: configuration.limits,
+            retryBudget: configuration.retryBudget)
         scheduler.followMembers()
     }
 

@@ -251,3 +251,5 @@ extension RequestManager {
         return SegmentedDownload(self, request, plan, mirrors: mirrors, count: segments)
     }
 }
+
+extension SegmentedDownload: Undertaking {}

@@ -60,7 +60,7 @@ extension String {
             }
             return byte == UInt8(ascii: ",") && !isQuoted
         }
-        return members.map { String(Substring($0)).trimmedOfBlanks }
+        return members.map { String(Substring($0)).trimmingBlanks }
     }
 }
 

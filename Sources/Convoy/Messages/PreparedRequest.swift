@@ -23,48 +23,24 @@ public struct PreparedRequest: Sendable, Hashable {
     /// Scheme, host and port, in one spelling: what per-host limits count by.
     private(set) var hostKey: String
 
-    /// Checks a request and resolves its URL.
+    /// Checks a request.
     ///
     /// - Throws: `.invalidRequest` with the reason.
-    init(_ core: RequestCore, baseURL: URL?) throws(RequestError) {
-        if let defect = core.findDefectBesideURL() { throw Self.refusal(defect, core.summary) }
-        guard let given = core.url else { throw Self.refusal("there is no URL", core.summary) }
-        var url = given
-        if given.scheme == nil {
-            guard let baseURL else {
-                throw Self.refusal("the URL \(given.redactedString) is relative and there is no base URL", core.summary)
-            }
-            guard let resolved = URL(string: given.relativeString, relativeTo: baseURL)?.absoluteURL else {
-                throw Self.refusal(
-                    "the URL \(given.redactedString) cannot be resolved against the base URL", core.summary)
-            }
-            url = resolved
-        }
-        switch url.origin {
-        case .failure(let defect): throw Self.refusal(defect.reason, core.summary)
-        case .success(let key): hostKey = key
-        }
-        if !core.query.isEmpty {
-            guard let extended = url.appendingQuery(core.query) else {
-                throw Self.refusal("the query parameters cannot be added to the URL", core.summary)
-            }
-            url = extended
-        }
-        method = core.method
-        self.url = url
-        headerFields = core.headerFields
-        do { body = try core.body?.prepared().get() } catch { throw error.with(core.summary) }
-        idleTimeout = core.idleTimeout
-        transferTimeout = core.transferTimeout
-        decodesFile = core.policies.decodesFile
-        if let framingDefect { throw Self.refusal(framingDefect, core.summary) }
+    init(
+        method: HTTPMethod, url: URL, headerFields: HeaderFields, body: RequestBody?, idleTimeout: Duration,
+        transferTimeout: Duration?, decodesFile: Bool, hostKey: String, summary: RequestSummary
+    ) throws(RequestError) {
+        (self.method, self.url, self.headerFields, self.body) = (method, url, headerFields, body)
+        (self.idleTimeout, self.transferTimeout) = (idleTimeout, transferTimeout)
+        (self.decodesFile, self.hostKey) = (decodesFile, hostKey)
+        if let framingDefect { throw Self.refusal(framingDefect, summary) }
     }
 
     /// Checks a request that was changed.
     ///
     /// - Throws: `.invalidRequest` with the reason.
     mutating func check() throws(RequestError) {
-        let defect = RequestCore.findDefect(
+        let defect = Self.findDefect(
             method: method, headerFields: headerFields, hasBody: body != nil, idleTimeout: idleTimeout,
             transferTimeout: transferTimeout)
         if let defect { throw Self.refusal(defect, summary) }
@@ -91,7 +67,24 @@ public struct PreparedRequest: Sendable, Hashable {
         return nil
     }
 
-    private static func refusal(_ reason: String, _ summary: RequestSummary) -> RequestError {
+    /// What makes a request one that cannot be sent, wherever it goes.
+    static func findDefect(
+        method: HTTPMethod, headerFields: HeaderFields, hasBody: Bool, idleTimeout: Duration,
+        transferTimeout: Duration?
+    ) -> String? {
+        guard method.isToken else { return "the method \(method.rawValue.debugDescription) is not a token" }
+        if let defect = headerFields.defect { return defect }
+        if headerFields.count > 1, headerFields.values(of: "Host").count > 1 { return "there are two Host fields" }
+        if !hasBody, headerFields.contains("Content-Length") || headerFields.contains("Transfer-Encoding") {
+            return "Content-Length and Transfer-Encoding are set by the transport, and there is no body"
+        }
+        if method.rawValue.equalsIgnoringCase("HEAD"), hasBody { return "a HEAD request has no body" }
+        if idleTimeout <= .zero { return "the idle timeout is not positive" }
+        if let transferTimeout, transferTimeout <= .zero { return "the transfer timeout is not positive" }
+        return nil
+    }
+
+    static func refusal(_ reason: String, _ summary: RequestSummary) -> RequestError {
         RequestError(.invalidRequest, "nothing was sent: \(reason)", summary: summary)
     }
 }
@@ -115,24 +108,4 @@ extension PreparedRequest: CustomStringConvertible, CustomReflectable {
     public var description: String { summary.description }
     /// The description only: a reflection would show what descriptions leave out.
     public var customMirror: Mirror { Mirror(self, children: ["request": description]) }
-}
-
-extension URL {
-    /// The URL with pairs, which are encoded already, behind those of its own.
-    fileprivate func appendingQuery(_ pairs: [String]) -> URL? {
-        guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return nil }
-        let query = components.percentEncodedQuery.map { $0.isEmpty ? [] : [$0] } ?? []
-        components.percentEncodedQuery = (query + pairs).joined(separator: "&")
-        return components.url
-    }
-}
-
-extension URLQueryItem {
-    /// Name and value with every character but the unreserved ones percent-encoded.
-    var percentEncoded: String { name.percentEncoded + (value.map { "=" + $0.percentEncoded } ?? "") }
-}
-
-extension String {
-    /// The string with everything but unreserved characters (RFC 3986, section 2.3) percent-encoded in UTF-8.
-    var percentEncoded: String { PercentEscaper.unreserved.escaped(self) }
 }

@@ -34,30 +34,6 @@ extension RequestSummary: CustomReflectable {
     var customMirror: Mirror { Mirror(self, children: ["request": description]) }
 }
 
-extension RequestCore: CustomReflectable {
-    /// The summary only, as for a request.
-    var customMirror: Mirror { Mirror(self, children: ["request": summary.description]) }
-}
-
-extension String {
-    /// The text as one line: what a server, a decoder or a caller gave may have line ends, or move the cursor of a
-    /// terminal.
-    var oneLine: String { String(UnicodeScalarView(unicodeScalars.map { $0.isControl ? " " : $0 })) }
-}
-
-extension Unicode.Scalar {
-    /// Whether this is a control character or one that ends a line.
-    var isControl: Bool {
-        if isASCII { return value < 0x20 || value == 0x7F }
-        return properties.generalCategory == .control || properties.generalCategory == .lineSeparator
-            || properties.generalCategory == .paragraphSeparator
-    }
-}
-
-extension RequestCore {
-    var summary: RequestSummary { RequestSummary(method: method, url: url) }
-}
-
 extension PreparedRequest {
     var summary: RequestSummary { RequestSummary(method: method, url: url) }
 }

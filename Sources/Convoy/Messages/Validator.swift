@@ -87,7 +87,7 @@ extension HeaderFields {
     /// The value of a field that occurs once.
     func onlyValue(of name: String) -> String? {
         let values = values(of: name)
-        return values.count == 1 ? values.first?.trimmedOfBlanks : nil
+        return values.count == 1 ? values.first?.trimmingBlanks : nil
     }
 }
 

@@ -183,7 +183,7 @@ extension OperationState {
     struct Conclusion: Sendable {
         let effect: OperationStateMachine.ClaimEffect
         var transfer: Transfer?
-        var scheduler: Scheduler?
+        var scheduler: (any OperationScheduler)?
         var callers: Course.Callers?
         var hasEdges = false
         /// The operation has finished with its outcome: nothing was left to be closed, and nobody observes it.
@@ -204,7 +204,7 @@ extension OperationState {
         var isSettled = false
         var isEnd = false
         var settledHooks: [@Sendable () -> Void] = []
-        var scheduler: Scheduler?
+        var scheduler: (any OperationScheduler)?
         var ticket: TicketReference?
         var recipe: Recipe?
         var watch: Watch?
@@ -281,7 +281,7 @@ extension OperationState {
     }
 
     /// The manager's half; let go of when the operation has finished and settled, as the manager forgets the operation then.
-    private mutating func takeManager() -> (Scheduler?, TicketReference?) {
+    private mutating func takeManager() -> ((any OperationScheduler)?, TicketReference?) {
         defer { if isSettled, hasNotifiedEnd { (scheduler, ticket) = (nil, nil) } }
         return (scheduler, ticket)
     }

@@ -40,7 +40,7 @@ extension AnyRequestOperation {
         let now = context.clock.now
         let pausesInPlace =
             context.transport.pausesInPlace && state.withLock { $0.course?.download }?.keepsPart != true
-        let (changed, effect, scheduler): (Bool, Effect, Scheduler?) = state.withLock { state in
+        let (changed, effect, scheduler): (Bool, Effect, (any OperationScheduler)?) = state.withLock { state in
             guard state.isSuspended != isSuspended, state.outcome == nil else { return (false, .adjust, nil) }
             state.isSuspended = isSuspended
             if isSuspended { state.suspensions &+= 1 }
@@ -87,7 +87,7 @@ extension AnyRequestOperation {
     ///
     /// Called wherever it may have come to rest: its task has been paused, has ended, or was not begun.
     func leaveSlot() {
-        let scheduler: Scheduler? = state.withLock { state in
+        let scheduler: (any OperationScheduler)? = state.withLock { state in
             guard state.isSuspended, state.machine.currentAttempt != nil, !state.isLaunching,
                 state.transfer.map({ !$0.isRunning && !$0.isSettingOff }) ?? true, let scheduler = state.scheduler
             else { return nil }

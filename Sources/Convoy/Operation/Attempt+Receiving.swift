@@ -72,7 +72,8 @@ extension Attempt {
 
     func makeSink(for head: ResponseHead, _ answer: DownloadAnswer?) throws(RequestError) -> any BodySink {
         guard let download, let answer else {
-            return try core.destination.makeSink(core, for: head, calls: sinkCalls)
+            return try core.destination.makeSink(
+                for: head, limit: core.maximumBodyBytes, calls: sinkCalls)
         }
         return DownloadSink(download, answer, head, of: request, calls: sinkCalls)
     }

@@ -12,7 +12,7 @@ final class ExecutionContext: Sendable {
     let redirects: RedirectPolicy
     let retries: RetryPolicy
     let interceptors: [any RequestInterceptor]
-    let cookies: CookieJar?
+    let cookies: (any CookieStorage)?
     let clock: any RequestClock
     /// Whether the ends of attempts say something about their hosts.
     let samplesHosts: Bool
@@ -45,27 +45,31 @@ final class ExecutionContext: Sendable {
         }()
     #endif
 
-    /// - Parameter configuration: the manager's.
-    init(_ configuration: RequestManager.Configuration = .init()) {
+    /// - Parameters:
+    ///   - transport: what moves the bytes; the rest as in a manager's configuration.
+    ///   - samplesHosts: whether limits of hosts are learned.
+    init(
+        transport choice: TransportChoice = .automatic, baseURL: URL? = nil, callbacks: Delivery? = nil,
+        monitors: [any EventMonitor] = [], redirects: RedirectPolicy = .follow, retries: RetryPolicy = .none,
+        interceptors: [any RequestInterceptor] = [], cookies: (any CookieStorage)? = nil,
+        clock: any RequestClock = SystemClock.shared, maximumBytesPerSecond: Int64? = nil, samplesHosts: Bool = false,
+        unit: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
+    ) {
         #if canImport(FoundationNetworking)
             _ = Self.timersAreReady
         #endif
-        transport = configuration.transport.transport
+        transport = choice.transport
         directTransport = transport as? any DirectTransport
-        baseURL = configuration.baseURL
-        callbacks = configuration.callbacks
-        monitors = configuration.monitors
-        redirects = configuration.redirects
-        retries = configuration.retries
-        interceptors = configuration.interceptors
-        cookies = configuration.cookies
-        clock = configuration.clock
-        rateLimit = RateLimit(configuration.maximumBytesPerSecond, clock: configuration.clock)
-        unit = configuration.unit
-        samplesHosts =
-            HostLimits(
-                fixed: configuration.maxConcurrentPerHost, adaptive: configuration.hostLimits,
-                breaker: configuration.breaker
-            ).learn
+        self.baseURL = baseURL
+        self.callbacks = callbacks
+        self.monitors = monitors
+        self.redirects = redirects
+        self.retries = retries
+        self.interceptors = interceptors
+        self.cookies = cookies
+        self.clock = clock
+        rateLimit = RateLimit(maximumBytesPerSecond, clock: clock)
+        self.unit = unit
+        self.samplesHosts = samplesHosts
     }
 }

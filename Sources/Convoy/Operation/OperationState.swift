@@ -24,7 +24,7 @@ struct OperationState {
     var progress = TransferProgress()
 
     /// The manager's half, from enqueue until the last callback has run.
-    var scheduler: Scheduler?
+    var scheduler: (any OperationScheduler)?
     var ticket: TicketReference?
 
     /// The attempt under way and its task.
@@ -95,7 +95,7 @@ struct OperationState {
 
     /// What the beginning of the first attempt depends on.
     struct Beginning: Sendable {
-        let scheduler: Scheduler?
+        let scheduler: (any OperationScheduler)?
         let ticket: TicketReference?
         let isSuspended: Bool
         /// A shared transfer has brought the answer.
@@ -145,7 +145,7 @@ struct OperationState {
 
     /// Becomes a manager's; nil for an operation that is another's, or has been started.
     mutating func arrive(
-        at scheduler: Scheduler, _ ticket: TicketReference, _ now: ContinuousClock.Instant
+        at scheduler: any OperationScheduler, _ ticket: TicketReference, _ now: ContinuousClock.Instant
     ) -> Arrival? {
         guard self.scheduler == nil, machine.isWaitingToStart else { return nil }
         (self.scheduler, self.ticket, timings.queued) = (scheduler, ticket, now)

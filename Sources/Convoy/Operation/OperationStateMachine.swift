@@ -155,3 +155,8 @@ struct OperationStateMachine {
         if case .finishing = phase { phase = .finished }
     }
 }
+
+extension OperationStateMachine {
+    /// Whether `start()` is still to come.
+    var isWaitingToStart: Bool { phase == .pending || phase == .abandoned }
+}

@@ -55,15 +55,3 @@ extension RequestOperation {
         return try result.get()
     }
 }
-
-extension Duration {
-    /// The duration in seconds, for Foundation: at most eleven days, which is for ever to a timeout, and what no loader
-    /// trips over.
-    var seconds: TimeInterval {
-        // Before it is taken apart: that traps for what Int64 cannot hold.
-        guard self < .seconds(1_000_000) else { return 1_000_000 }
-        guard self > .zero else { return 0 }
-        let (seconds, attoseconds) = components
-        return TimeInterval(seconds) + TimeInterval(attoseconds) * 1e-18
-    }
-}

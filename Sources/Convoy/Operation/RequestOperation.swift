@@ -34,7 +34,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     public convenience init(_ request: Request<Output>, transport: (any Transport)? = nil) {
         self.init(
             recipe: Recipe(request),
-            context: transport.map { ExecutionContext(.init(transport: .custom($0))) } ?? .standalone)
+            context: transport.map { ExecutionContext(transport: .custom($0)) } ?? .standalone)
     }
 
     /// - Parameter isUnseen: whether only the library holds it.

@@ -72,41 +72,7 @@ struct RedirectTarget {
     }
 }
 
-extension HeaderFields {
-    /// The one value of a field that may have only one; nil when there is none, or when there are several that differ.
-    ///
-    /// The same value twice is taken for one, field by field or joined: what loaders join cannot always be told apart.
-    func soleValue(of name: String) -> String? {
-        var sole: String?
-        for value in values(of: name) {
-            let value = value.trimmedOfBlanks.halfIfDoubled
-            guard sole == nil || sole == value else { return nil }
-            sole = value
-        }
-        return sole
-    }
-}
-
 extension String {
-    /// The string without blanks and tabs around it, which are no part of a field's value (RFC 9110, section 5.5).
-    var trimmedOfBlanks: String {
-        let isBlank = { (character: Character) in character == " " || character == "\t" }
-        guard let start = firstIndex(where: { !isBlank($0) }), let end = lastIndex(where: { !isBlank($0) }) else {
-            return ""
-        }
-        return String(self[start...end])
-    }
-
-    /// `a` for `a, a`, as a loader joins two fields; anything else as it is.
-    fileprivate var halfIfDoubled: String {
-        guard utf8.count >= 4, utf8.count.isMultiple(of: 2) else { return self }
-        let size = utf8.count / 2 - 1
-        let half = utf8.prefix(size)
-        guard utf8.dropFirst(size).prefix(2).elementsEqual(", ".utf8), utf8.dropFirst(size + 2).elementsEqual(half)
-        else { return self }
-        return String(half) ?? self
-    }
-
     /// Whether this looks like several locations that a loader has joined: a URL has no blank in it.
     ///
     /// One of them would be the base of a path that is made of the others.

@@ -37,42 +37,8 @@ struct ContentTypeCheck: Sendable, Hashable {
 
     /// Type and subtype in lower case, without parameters; nil for what is no media type.
     static func mediaType(of contentType: String) -> String? {
-        let type = contentType.prefix { $0 != ";" }.trimmed.lowercased()
+        let type = String(contentType.prefix { $0 != ";" }).trimmingBlanks.lowercased()
         let parts = type.split(separator: "/", omittingEmptySubsequences: false)
         return parts.count == 2 && parts.allSatisfy { String($0).isHTTPToken } ? type : nil
-    }
-}
-
-extension RequestCore {
-    /// Why an answer is not acceptable, by its status or by its content type; nil for one that is.
-    func refusal(of head: ResponseHead) -> RequestError? {
-        guard acceptableStatusCodes(head.statusCode) else {
-            return RequestError(
-                .unacceptableStatus, "the server answered \(head.statusCode)",
-                isRetryable: RetryPolicy.standard.statusCodes.contains(head.statusCode))
-        }
-        if acceptableContentTypes == .any || method == .head || [204, 205, 304].contains(head.statusCode) {
-            return nil
-        }
-        if head.expectedBytes == 0 { return nil }
-        let given = head.headerFields.values(of: "Content-Type").last
-        // RFC 9110, section 8.3: what has no type may be taken for this one.
-        let type = given.flatMap(ContentTypeCheck.mediaType) ?? "application/octet-stream"
-        if acceptableContentTypes(type) { return nil }
-        let named = given.map { "as \($0.prefix(100).debugDescription)" } ?? "without a content type"
-        return RequestError(
-            .unacceptableContentType,
-            "the server answered \(head.statusCode) \(named) where the request accepts \(acceptableContentTypes.description)"
-        )
-    }
-}
-
-extension Substring {
-    /// Without the spaces and tabs around it: optional white space as HTTP has it.
-    fileprivate var trimmed: Substring {
-        let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
-        var rest = drop(while: isBlank)
-        while let last = rest.last, isBlank(last) { rest.removeLast() }
-        return rest
     }
 }

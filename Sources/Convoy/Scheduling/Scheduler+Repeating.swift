@@ -5,7 +5,7 @@ extension Scheduler {
     /// An operation waits for something else than a slot: others may have its slot.
     ///
     /// - Parameter isIntercepted: whether it waits for interceptors.
-    func standAside(_ operation: AnyRequestOperation, isIntercepted: Bool = false) {
+    func standAside(_ operation: AnyRequestOperation, isIntercepted: Bool) {
         change(operation) { state, ticket in
             state.standAside(ticket)
             // One that has finished meanwhile has no place to give back.

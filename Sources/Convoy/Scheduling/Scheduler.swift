@@ -7,7 +7,7 @@ import Foundation
 ///
 /// Foundation's queue gets only what is ready and has a slot: it rescans every operation that is not ready on every
 /// event, which makes long chains quadratic. Here each enqueue, finish and cancel is O(1) amortised.
-final class Scheduler: Sendable {
+final class Scheduler: OperationScheduler {
     struct State {
         var room: WaitingRoom
         var limit: Int
@@ -42,20 +42,16 @@ final class Scheduler: Sendable {
     let undertakings = Locked<[ObjectIdentifier: any Undertaking]>([:])
 
     init(
-        queue: OperationQueue, startQueue: DispatchQueue?, configuration: RequestManager.Configuration
+        queue: OperationQueue, startQueue: DispatchQueue?, context: ExecutionContext, limit: Int, hosts: HostLimits,
+        retryBudget: RetryBudget
     ) {
         self.queue = queue
         ownQueue = queue as? ManagerQueue
         self.startQueue = startQueue
-        context = ExecutionContext(configuration)
-        let limits = HostLimits(
-            fixed: configuration.maxConcurrentPerHost, adaptive: configuration.hostLimits,
-            breaker: configuration.breaker)
+        self.context = context
         state = Locked(
             State(
-                room: WaitingRoom(limits: limits),
-                limit: max(1, configuration.maxConcurrentOperationCount),
-                retryBudget: RetryBudgetState(configuration.retryBudget)))
+                room: WaitingRoom(limits: hosts), limit: max(1, limit), retryBudget: RetryBudgetState(retryBudget)))
     }
 
     /// Tells the manager's own queue of the operations.
@@ -149,9 +145,4 @@ final class Scheduler: Sendable {
             return body(&state, ticket)
         }
     }
-}
-
-extension OperationStateMachine {
-    /// Whether `start()` is still to come.
-    var isWaitingToStart: Bool { phase == .pending || phase == .abandoned }
 }

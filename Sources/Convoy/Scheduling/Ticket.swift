@@ -85,12 +85,9 @@ final class Ticket {
     }
 }
 
-/// A ticket outside the lock of its scheduler.
-struct TicketReference: @unchecked Sendable {
-    // @unchecked: the ticket comes out only for the scheduler's state, which there is only under its lock.
-    private let ticket: Ticket
+extension TicketReference {
+    init(_ ticket: Ticket) { self.init(place: ticket) }
 
-    init(_ ticket: Ticket) { self.ticket = ticket }
-
-    func ticket(in state: inout Scheduler.State) -> Ticket { ticket }
+    /// The ticket, for the state of the scheduler that made it: under its lock alone.
+    func ticket(in state: inout Scheduler.State) -> Ticket { unsafeDowncast(place, to: Ticket.self) }
 }

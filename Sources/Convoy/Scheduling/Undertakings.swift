@@ -5,9 +5,6 @@ protocol Undertaking: AnyObject, Sendable {
     func cancel()
 }
 
-extension Batch: Undertaking {}
-extension SegmentedDownload: Undertaking {}
-
 extension Scheduler {
     /// Keeps an undertaking until it ends: what cancels everything cancels it too.
     func begin(_ undertaking: some Undertaking) {

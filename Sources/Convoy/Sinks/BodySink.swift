@@ -72,19 +72,19 @@ extension BodyDestination {
 
     /// Makes the sink for the body of an acceptable answer, unless that goes into a file.
     func makeSink(
-        _ core: RequestCore, for head: ResponseHead, calls: @autoclosure () -> SinkCalls
+        for head: ResponseHead, limit: Int64, calls: @autoclosure () -> SinkCalls
     ) throws(RequestError) -> any BodySink {
         switch self {
         case .memory:
             // The caller's limit has been looked at; where there is none, this is that of memory.
-            if let expected = head.expectedBytes, expected > core.maximumBodyBytes {
-                throw .tooLarge("the server announced \(expected) bytes", limit: core.maximumBodyBytes)
+            if let expected = head.expectedBytes, expected > limit {
+                throw .tooLarge("the server announced \(expected) bytes", limit: limit)
             }
-            return MemorySink(limit: core.maximumBodyBytes)
+            return MemorySink(limit: limit)
         case .nowhere: return MemorySink(limit: 0, truncates: true)
         case .file, .segment: throw RequestError(.destinationUnwritable, "the download is over")
-        case .stream(let makeStream): return StreamSink(makeStream, limit: core.maximumBodyBytes, calls: calls())
-        case .chunks(let buffer): return try buffer.makeSink(limit: core.maximumBodyBytes, calls: calls())
+        case .stream(let makeStream): return StreamSink(makeStream, limit: limit, calls: calls())
+        case .chunks(let buffer): return try buffer.makeSink(limit: limit, calls: calls())
         }
     }
 }

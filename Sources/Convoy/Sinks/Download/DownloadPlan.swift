@@ -122,15 +122,20 @@ struct DownloadPlan: Sendable {
     }
 }
 
-extension PreparedRequest {
-    /// What a download is recognised by: the SHA-256 of its URL, which may have a secret in it.
+extension URL {
+    /// What a download of this URL is recognised by: its SHA-256, as there may be a secret in it.
     var downloadKey: String {
-        var components = URLComponents(url: url, resolvingAgainstBaseURL: true)
+        var components = URLComponents(url: self, resolvingAgainstBaseURL: true)
         components?.user = nil
         components?.password = nil
         components?.fragment = nil
-        return SHA256.digest(of: Data((components?.string ?? url.absoluteString).utf8)).hexadecimal
+        return SHA256.digest(of: Data((components?.string ?? absoluteString).utf8)).hexadecimal
     }
+}
+
+extension PreparedRequest {
+    /// What a download is recognised by, whatever its method and fields.
+    var downloadKey: String { url.downloadKey }
 
     /// Whether its file is asked for as it is stored, coded or not; not where codings are asked for.
     var keepsCoding: Bool { !decodesFile && !headerFields.contains("Accept-Encoding") }

@@ -21,10 +21,7 @@ package enum KeptPart {
         guard lstat(directory + "/" + name.part, &part) == 0, lstat(file.path, &noted) == 0,
             let record = try? file.read(), record.needsDigest != true || isVerified
         else { return nil }
-        if let url {
-            let request = try? PreparedRequest(Request<Data>.get(url).core, baseURL: nil)
-            guard request?.downloadKey == record.key else { return nil }
-        }
+        if let url, url.downloadKey != record.key { return nil }
         let ranges = record.usableRanges(ofPart: Int64(part.st_size), boot: Boot.name)
         let count =
             inSegments

@@ -1,0 +1,51 @@
+// What a request can be addressed to.
+import Foundation
+
+/// Something a request can be addressed to: a `URL`, or a `String` that is one.
+///
+/// A string's characters that a URL may not contain are percent-encoded in UTF-8.
+public protocol RequestURL {
+    /// The URL, or nil when there is none to be made of it.
+    var requestURL: URL? { get }
+}
+
+extension URL: RequestURL {
+    /// The URL itself.
+    public var requestURL: URL? { self }
+}
+
+extension String: RequestURL {
+    /// The URL the string spells, with unsafe characters percent-encoded; nil when it cannot be one.
+    public var requestURL: URL? {
+        if let url = URL(string: self, encodingInvalidCharacters: false) { return url }
+        // Foundation encodes the percent signs of escapes too, once anything has to be encoded.
+        guard contains("%") else { return URL(string: self, encodingInvalidCharacters: true) }
+        return URL(string: encodingUnsafe(), encodingInvalidCharacters: false)
+    }
+
+    /// The string with what no URL may contain percent-encoded in UTF-8; escapes that are there stay.
+    private func encodingUnsafe() -> String {
+        let bytes = Array(utf8)
+        return bytes.indices.map { index -> String in
+            let byte = bytes[index]
+            let isEscape =
+                byte == UInt8(ascii: "%") && bytes.dropFirst(index + 1).prefix(2).count(where: \.isHexDigit) == 2
+            let scalar = Unicode.Scalar(byte)
+            guard isEscape || (byte != UInt8(ascii: "%") && CharacterSet.urlCharacters.contains(scalar)) else {
+                return "%" + String(byte >> 4, radix: 16, uppercase: true)
+                    + String(byte & 15, radix: 16, uppercase: true)
+            }
+            return String(scalar)
+        }.joined()
+    }
+}
+
+extension CharacterSet {
+    /// Reserved and unreserved characters (RFC 3986, sections 2.2 and 2.3).
+    fileprivate static let urlCharacters = CharacterSet(
+        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:/?#[]@!$&'()*+,;=")
+}
+
+extension UInt8 {
+    fileprivate var isHexDigit: Bool { Character(Unicode.Scalar(self)).isHexDigit }
+}

@@ -1,0 +1,54 @@
+// What an operation waits for or does, for people.
+import Foundation
+
+extension AnyRequestOperation {
+    /// What it waits for, where no manager knows more.
+    var whyWithoutManager: String {
+        if isFinished { return "has finished" }
+        if isExecuting { return whyRunning }
+        return dependencies.isEmpty ? "waits to be enqueued or started" : whyBlocked
+    }
+
+    /// What it does since it has been started.
+    var whyRunning: String {
+        let (machine, wait) = state.withLock { ($0.machine, $0.course?.wait) }
+        let phase =
+            switch machine.phase {
+            case .abandoned, .finished: "has \(machine.phase.words)"
+            default: machine.whyBetween(wait, context.clock.now) ?? "is \(machine.phase.words)"
+            }
+        return isSuspended ? "\(phase), suspended by its owner" : phase
+    }
+
+    /// Which dependencies it waits for.
+    var whyBlocked: String {
+        let waiting = dependencies.filter { !$0.isFinished }
+        // The last has just finished, or there was none: its turn is being taken.
+        guard !waiting.isEmpty else { return "waits for its turn" }
+        let named = waiting.prefix(3).map { dependency in
+            guard let dependency = dependency as? AnyRequestOperation else { return dependency.description }
+            let (phase, isQueued) = dependency.state.withLock { ($0.machine.phase, $0.scheduler != nil) }
+            return "\(dependency.label) (\(phase == .pending ? isQueued ? "queued" : "not enqueued" : phase.words))"
+        }
+        let more = waiting.count > 3 ? " and \(waiting.count - 3) more" : ""
+        return "waits for: \(named.joined(separator: ", "))\(more)"
+    }
+}
+
+extension OperationStateMachine {
+    /// What it waits for between two attempts; nil when it does not.
+    fileprivate func whyBetween(_ wait: Course.Wait?, _ now: ContinuousClock.Instant) -> String? {
+        guard case .waiting(let attempt) = phase else {
+            if case .deciding(let attempt) = phase { return "is deciding what follows attempt \(attempt)" }
+            return nil
+        }
+        return switch wait {
+        case .time(let due, let reason):
+            "is executing, attempt \(attempt) in \(now.duration(to: due).words)"
+                + (reason.map { ", \($0.wordsForItself)" } ?? "")
+        case .interceptor: "is executing, attempt \(attempt) waits for an interceptor"
+        case .descriptor: "is executing, attempt \(attempt) waits for a file descriptor"
+        case .slot, nil: "is executing, attempt \(attempt) waits for a slot"
+        }
+    }
+}

@@ -1,0 +1,62 @@
+// What decides when operations run, as they see it.
+import Foundation
+
+/// Decides when the operations that it was given run.
+///
+/// An operation tells what happens to it that matters to others, and asks before it takes what they share. No member is
+/// called under a lock of the operation's; each may call the operation back.
+protocol OperationScheduler: AnyObject, Sendable {
+    /// Whether an operation that has been started may send at once. After false it has no slot, and comes back by
+    /// ``rejoin(_:host:)``.
+    func begins(_ reference: TicketReference, isSuspended: Bool) -> Bool
+    /// An operation has been started whose answer another has fetched: it sends nothing.
+    func beginsWithAnswer(_ operation: AnyRequestOperation)
+    /// An operation has an outcome before its start.
+    func abandoned(_ operation: AnyRequestOperation)
+    /// An operation has finished: its slot is free.
+    func finished(_ reference: TicketReference, isSettled: Bool)
+    /// The last callback of an operation has returned.
+    func settled(_ reference: TicketReference)
+
+    /// An operation waits for something else than a slot: others may have its slot.
+    func standAside(_ operation: AnyRequestOperation, isIntercepted: Bool)
+    /// Interceptors are done with an operation for good.
+    func leaveInterceptors(_ operation: AnyRequestOperation)
+    /// An operation that has begun is ready for another attempt, perhaps at another host.
+    func rejoin(_ operation: AnyRequestOperation, host: String)
+
+    /// A dependency of an operation was added, removed or has finished.
+    func dependenciesChanged(of operation: AnyRequestOperation)
+    /// An operation was suspended or resumed, or has come to rest because it was suspended.
+    func suspensionChanged(of operation: AnyRequestOperation)
+    /// The priority of an operation was changed.
+    func priorityChanged(of operation: AnyRequestOperation)
+
+    /// A host wants to be left alone until a moment.
+    func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason)
+    /// Learns from the end of an attempt what its host takes.
+    func learn(
+        from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?)
+    /// Whether one more retry is within the budget.
+    func takeFromRetryBudget() -> Bool
+    /// Whether an operation that found no file descriptor may find one later.
+    func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool
+    /// An operation has given its slot and its files back, and tries again when another has ended.
+    func awaitDescriptor(_ operation: AnyRequestOperation, host: String)
+
+    /// Whether an operation is in the operation queue, which decides itself when it starts.
+    func hasHandedOver(_ operation: AnyRequestOperation) -> Bool
+    /// What an operation waits for, for people.
+    func why(_ operation: AnyRequestOperation) -> String
+}
+
+extension OperationScheduler {
+    /// An operation waits for something else than a slot or its interceptors.
+    func standAside(_ operation: AnyRequestOperation) { standAside(operation, isIntercepted: false) }
+}
+
+/// An operation's place in its scheduler, which alone can tell what it is.
+struct TicketReference: @unchecked Sendable {
+    // @unchecked: the scheduler that made it looks into it under its own lock only.
+    let place: AnyObject
+}

@@ -1,0 +1,50 @@
+// A request becomes one that can be sent.
+import Foundation
+
+extension PreparedRequest {
+    /// Checks a request and resolves its URL.
+    ///
+    /// - Throws: `.invalidRequest` with the reason.
+    init(_ core: RequestCore, baseURL: URL?) throws(RequestError) {
+        if let defect = core.findDefectBesideURL() { throw Self.refusal(defect, core.summary) }
+        guard let given = core.url else { throw Self.refusal("there is no URL", core.summary) }
+        var url = given
+        if given.scheme == nil {
+            guard let baseURL else {
+                throw Self.refusal("the URL \(given.redactedString) is relative and there is no base URL", core.summary)
+            }
+            guard let resolved = URL(string: given.relativeString, relativeTo: baseURL)?.absoluteURL else {
+                throw Self.refusal(
+                    "the URL \(given.redactedString) cannot be resolved against the base URL", core.summary)
+            }
+            url = resolved
+        }
+        let hostKey: String
+        switch url.origin {
+        case .failure(let defect): throw Self.refusal(defect.reason, core.summary)
+        case .success(let key): hostKey = key
+        }
+        if !core.query.isEmpty {
+            guard let extended = url.appendingQuery(core.query) else {
+                throw Self.refusal("the query parameters cannot be added to the URL", core.summary)
+            }
+            url = extended
+        }
+        let body: RequestBody?
+        do { body = try core.body?.prepared().get() } catch { throw error.with(core.summary) }
+        try self.init(
+            method: core.method, url: url, headerFields: core.headerFields, body: body, idleTimeout: core.idleTimeout,
+            transferTimeout: core.transferTimeout, decodesFile: core.policies.decodesFile, hostKey: hostKey,
+            summary: core.summary)
+    }
+}
+
+extension URL {
+    /// The URL with pairs, which are encoded already, behind those of its own.
+    fileprivate func appendingQuery(_ pairs: [String]) -> URL? {
+        guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return nil }
+        let query = components.percentEncodedQuery.map { $0.isEmpty ? [] : [$0] } ?? []
+        components.percentEncodedQuery = (query + pairs).joined(separator: "&")
+        return components.url
+    }
+}
