@@ -107,7 +107,7 @@ struct SwiftDeclarations {
         names = (outer?.type ?? []) + names
         let name = names.joined(separator: ".")
         if !isExtension { types.append(TypeDeclaration(name: name, line: tokens[index].line)) }
-        if token(end)?.text == "<" { end = addGenericParameters(at: end, of: name) }
+        if token(end)?.text == "<" { end = readGenericParameters(at: end, of: isExtension ? nil : name) }
         var parents: [[String]] = []
         while let next = token(end), next.text != "{", next.text != "where" {
             guard next.isTypeName else {
@@ -124,15 +124,17 @@ struct SwiftDeclarations {
             type: names, isExtension: isExtension || outer?.isExtension == true, context: contexts.count - 1)
     }
 
-    /// The parameters count as types of the type; the result is the index behind them.
-    private mutating func addGenericParameters(at start: Int, of type: String) -> Int {
+    /// The parameters count as types of the type, the arguments of an extension do not; the result is the index behind them.
+    private mutating func readGenericParameters(at start: Int, of type: String?) -> Int {
         var (index, depth) = (start, 0)
         repeat {
             switch tokens[index].text {
             case "<": depth += 1
             case ">": depth -= 1
             default:
-                if depth == 1, tokens[index].isTypeName, ["<", ",", "each"].contains(tokens[index - 1].text) {
+                if let type, depth == 1, tokens[index].isTypeName,
+                    ["<", ",", "each"].contains(tokens[index - 1].text)
+                {
                     genericParameters.insert(index)
                     types.append(
                         TypeDeclaration(name: "\(type).\(tokens[index].text)", line: tokens[index].line))

@@ -149,12 +149,4 @@
         static let headerCut = RequestError(
             .connectionLost, "the connection was closed in the middle of the header")
     }
-
-    /// What libcurl reported, for those who know its codes.
-    public struct CurlError: Error, Sendable, Hashable {
-        /// A CURLcode.
-        public let code: Int
-        /// libcurl's own words, without user names and passwords.
-        public let message: String
-    }
 #endif

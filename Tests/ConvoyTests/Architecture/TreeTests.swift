@@ -1,0 +1,35 @@
+import Foundation
+import Testing
+
+/// The folders and files of the package.
+@Suite struct TreeTests {
+    /// Folders of tests that belong to no folder of the sources.
+    private static let others: Set = ["Architecture", "Documents", "Faults", "Stress", "Support", ""]
+
+    private static func folder(of path: String) -> String {
+        path.split(separator: "/").dropLast().joined(separator: "/")
+    }
+
+    @Test func everyFolderOfTestsMirrorsOneOfSources() {
+        let sources = Set(LibrarySources.files(below: "Sources/Convoy").map(Self.folder))
+        let tests = Set(LibrarySources.files(below: "Tests/ConvoyTests").map(Self.folder))
+        #expect(!sources.isEmpty)
+        #expect(tests.subtracting(sources).subtracting(Self.others).sorted() == [])
+    }
+
+    @Test(arguments: [("Sources", 300), ("Tests", 600)])
+    func noFileIsLongerThanItMayBe(folder: String, limit: Int) {
+        let files = LibrarySources.files(below: folder)
+        #expect(files.count > 50)
+        let long = files.filter { LibrarySources.lineCount("\(folder)/\($0)") > limit }
+        #expect(long == [])
+    }
+
+    @Test func everyFileThatThePageOfLayersNamesIsThere() {
+        let words = LibrarySources.page("Layers").split(separator: "`").map(String.init)
+        let named = words.filter { $0.hasSuffix(".swift") }
+        let files = Set(LibrarySources.files(below: "Sources").map { "Sources/" + $0 })
+        #expect(named.count > 10)
+        #expect(named.filter { !files.contains("Sources/Convoy/" + $0) && !files.contains($0) } == [])
+    }
+}
