@@ -23,17 +23,18 @@ public struct PreparedRequest: Sendable, Hashable {
     /// Scheme, host and port, in one spelling: what per-host limits count by.
     private(set) var hostKey: String
 
-    /// Checks a request.
+    /// Checks what has been found to have no other defect.
     ///
+    /// - Parameter summary: what an error calls it.
     /// - Throws: `.invalidRequest` with the reason.
     init(
         method: HTTPMethod, url: URL, headerFields: HeaderFields, body: RequestBody?, idleTimeout: Duration,
-        transferTimeout: Duration?, decodesFile: Bool, hostKey: String, summary: RequestSummary
+        transferTimeout: Duration?, decodesFile: Bool, hostKey: String, summary: @autoclosure () -> RequestSummary
     ) throws(RequestError) {
         (self.method, self.url, self.headerFields, self.body) = (method, url, headerFields, body)
         (self.idleTimeout, self.transferTimeout) = (idleTimeout, transferTimeout)
         (self.decodesFile, self.hostKey) = (decodesFile, hostKey)
-        if let framingDefect { throw Self.refusal(framingDefect, summary) }
+        if let framingDefect { throw Self.refusal(framingDefect, summary()) }
     }
 
     /// Checks a request that was changed.

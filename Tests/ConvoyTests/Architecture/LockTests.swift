@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The table of locks in `ThreadsAndLocks.md` against the sources.
+/// The tables of queues and locks in `ThreadsAndLocks.md` against the sources.
 @Suite struct LockTests {
     private static let locks: Set = [
         "Locked", "Mutex", "NSLock", "NSRecursiveLock", "NSCondition", "NSConditionLock", "Atomic", "pthread_mutex_t",
@@ -48,6 +48,18 @@ import Testing
                 "\(owner) has a lock (\(paths.sorted().joined(separator: ", "))), and the table of locks has not")
         }
         #expect(documented.subtracting(owners.keys).sorted() == [])
+    }
+
+    /// A label ends where something is put into it; threads are named likewise.
+    @Test func everyQueueWithALabelIsInTheTableAndNoOther() {
+        let labels = Set(
+            LibrarySources.texts.flatMap { _, text in
+                text.matches(of: #/(?:label: |name = |_thread\()"(convoy\.[a-z.-]*[a-z])/#).map { String($0.output.1) }
+            })
+        let page = LibrarySources.page("ThreadsAndLocks").components(separatedBy: "\n## Locks\n")[0]
+        let documented = Set(page.matches(of: #/`(convoy\.[a-z.-]*[a-z])`/#).map { String($0.output.1) })
+        #expect(labels.count > 5)
+        #expect(labels.symmetricDifference(documented).sorted() == [])
     }
 
     @Test func aLockIsFoundWhereverATypeHasIt() {

@@ -4,7 +4,7 @@ import Testing
 /// The folders and files of the package.
 @Suite struct TreeTests {
     /// Folders of tests that belong to no folder of the sources.
-    private static let others: Set = ["Architecture", "Documents", "Faults", "Stress", "Support", ""]
+    private static let others: Set = ["Architecture", "Examples", "Faults", "Stress", "Support", ""]
 
     private static func folder(of path: String) -> String {
         path.split(separator: "/").dropLast().joined(separator: "/")

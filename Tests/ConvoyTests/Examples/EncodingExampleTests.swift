@@ -4,8 +4,8 @@ import Testing
 
 @testable import Convoy
 
-/// Document 002: an asynchronous connection that never blocks its caller.
-@Suite struct Document002Tests {
+/// An asynchronous connection that never blocks its caller.
+@Suite struct EncodingExampleTests {
     @Test func unsafeCharactersAreEncodedAndAFragmentIsJSON() async throws {
         let server = try TestServer()
         defer { server.shutDown() }

@@ -4,8 +4,8 @@ import Testing
 
 @testable import Convoy
 
-/// Document 000: a block around an asynchronous POST.
-@Suite struct Document000Tests {
+/// A block around an asynchronous POST.
+@Suite struct CallbackExampleTests {
     /// One call, one callback on every path: an answer, no connection, a time-out.
     @Test func onePostWithOneCallbackOnEveryPath() async throws {
         let server = try TestServer()

@@ -4,8 +4,8 @@ import Testing
 
 @testable import Convoy
 
-/// Document 001: a manager with GET and POST, progress, success and failure.
-@Suite struct Document001Tests {
+/// A manager with GET and POST, progress, success and failure.
+@Suite struct ProgressExampleTests {
     struct Page: Decodable, Sendable { let name: String }
 
     /// The answer is decoded once, when it is whole, and progress is told meanwhile.

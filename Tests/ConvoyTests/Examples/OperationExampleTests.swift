@@ -4,8 +4,8 @@ import Testing
 
 @testable import Convoy
 
-/// Document 003: the connection in depth, as an operation.
-@Suite struct Document003Tests {
+/// The connection in depth, as an operation.
+@Suite struct OperationExampleTests {
     @Test func nothingRunsBeforeStartAndStartReturnsAtOnce() async throws {
         let server = try TestServer()
         defer { server.shutDown() }

@@ -3,8 +3,8 @@ import Testing
 
 @testable import Convoy
 
-/// Document 004: an HTTP library of one's own; its facade is in `NetTests`.
-@Suite struct Document004Tests {
+/// An HTTP library of one's own; its facade is in `NetTests`.
+@Suite struct SlowCallbackExampleTests {
     /// What a slow callback holds up is itself: the others come before it returns.
     @Test func aCallbackThatTakesLongDelaysNoOther() async throws {
         let server = StubServer()
