@@ -152,6 +152,7 @@ final class LoaderBody: Sendable {
             case .waiting(let reader):
                 reader.read { result in
                     self.queue.async { if self.take(result) { self.next() } }
+                    return false
                 }
             }
         }

@@ -3,7 +3,7 @@ import Foundation
 
 /// A body that is being read, in order.
 enum BodyReading: Sendable {
-    /// From memory, a file or a stream: whoever reads waits for it.
+    /// From memory, a file or a stream: the thread that reads waits for it.
     case blocking(any BlockingReader)
     /// From a sequence, which may take any time and calls back.
     case waiting(any WaitingReader)
@@ -15,14 +15,26 @@ enum BodyReading: Sendable {
 protocol BlockingReader: AnyObject, Sendable {
     /// Puts the next bytes into a buffer that is not empty; 0 at the end.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>
+    /// Whether the system may have the next bytes in memory, and can be asked for them without waiting.
+    var readsWithoutWaiting: Bool { get }
+    /// Does what `read` does where that waits for nothing, and so on any thread; nil where it would have to wait.
+    func readWithoutWaiting(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>?
+}
+
+extension BlockingReader {
+    /// A reader that always may have to wait.
+    var readsWithoutWaiting: Bool { false }
+    func readWithoutWaiting(into _: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>? { nil }
 }
 
 /// Chunks in order, which come when they come; letting go of it ends the waiting.
 protocol WaitingReader: AnyObject, Sendable {
-    /// Gets the next chunk, never an empty one; nil at the end. One call at a time.
+    /// Gets chunks, never an empty one; nil at the end. One call at a time.
     ///
-    /// - Parameter then: called once, on any thread; perhaps not at all after the reader has been let go of.
-    func read(_ then: @escaping @Sendable (Result<Data?, RequestError>) -> Void)
+    /// - Parameter take: called on any thread, with one chunk after the other for as long as it returns true, which it does
+    ///   not at the end; perhaps not at all after the reader has been let go of. Once it has returned false, this may be
+    ///   called again.
+    func read(_ take: @escaping @Sendable (Result<Data?, RequestError>) -> Bool)
 }
 
 extension RequestBody {

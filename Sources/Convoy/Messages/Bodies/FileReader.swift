@@ -11,6 +11,18 @@ final class FileReader: BlockingReader, @unchecked Sendable {
     private let mayGrow: Bool
     private var descriptor: Int32 = -1
     private var offset: Int64 = 0
+    /// The file system cannot be asked for what is in memory.
+    private var alwaysWaits = false
+
+    #if os(Linux)
+        private typealias Read =
+            @Sendable @convention(c) (Int32, UnsafePointer<iovec>, Int32, off_t, Int32) -> Int
+
+        /// The module of the C library leaves it out; nil in libraries that have none.
+        private static let preadv2: Read? = dlsym(nil, "preadv2").map { unsafeBitCast($0, to: Read.self) }
+        /// RWF_NOWAIT, Linux 4.14: no more than what is in memory.
+        private static let noWait: Int32 = 8
+    #endif
 
     /// - Parameter mayGrow: whether a file that has become longer is sent as it was, rather than not at all.
     init(_ file: URL, byteCount: Int64, mayGrow: Bool = true) {
@@ -46,6 +58,25 @@ final class FileReader: BlockingReader, @unchecked Sendable {
         offset += Int64(count)
         return .success(count)
     }
+
+    #if os(Linux)
+        var readsWithoutWaiting: Bool { descriptor >= 0 && mayGrow && !alwaysWaits && Self.preadv2 != nil }
+
+        func readWithoutWaiting(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>? {
+            guard readsWithoutWaiting, let preadv2 = Self.preadv2 else { return nil }
+            let wanted = min(buffer.count, Int(clamping: byteCount - offset))
+            guard wanted > 0 else { return .success(0) }
+            var place = iovec(iov_base: buffer.baseAddress, iov_len: wanted)
+            let count = preadv2(descriptor, &place, 1, off_t(offset), Self.noWait)
+            // The end and every failure are for the one that may wait, and says them.
+            guard count > 0 else {
+                if count < 0, errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL { alwaysWaits = true }
+                return nil
+            }
+            offset += Int64(count)
+            return .success(count)
+        }
+    #endif
 
     private var status: stat? {
         var status = stat()

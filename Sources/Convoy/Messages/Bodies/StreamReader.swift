@@ -102,10 +102,13 @@ final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader wher
 
     deinit { task.withLock { $0 }?.cancel() }
 
-    func read(_ then: @escaping @Sendable (Result<Data?, RequestError>) -> Void) {
+    func read(_ take: @escaping @Sendable (Result<Data?, RequestError>) -> Bool) {
         let position = position
-        let reading = Task(priority: priority) { then(await position.next()) }
-        task.withLock { $0 = reading }
+        // Made under the lock: one that has ended at once must not take the place of the next one.
+        task.withLock { task in
+            // As many chunks as are wanted: a task for each would cost more than most chunks.
+            task = Task(priority: priority) { while take(await position.next()) {} }
+        }
     }
 }
 

@@ -70,8 +70,8 @@ extension Request {
 
     /// Sends the chunks of a sequence as they come, and sets the content type unless that is nil.
     ///
-    /// The sequence is asked for no more than a few chunks ahead of what the network takes. One that throws, or gives fewer
-    /// bytes than declared or more, ends the request with `.bodyUnreadable`; the server never sees such a body as
+    /// The sequence is asked for no more than a few chunks, or 64 KiB of small ones, ahead of what the network takes. Chunks
+    /// that are there together go out together. One that throws, or gives fewer bytes than declared or more, ends the request with `.bodyUnreadable`; the server never sees such a body as
     /// complete. With a declared length the last chunk is held back until the sequence ends. While nothing comes the idle
     /// timeout runs. It is asked in tasks with the priority of the one that calls this function; when the request ends
     /// first, the task that waits for the next chunk is cancelled.

@@ -44,9 +44,9 @@
     final class ReadSource: UploadSource {
         private let body: RequestBody
         private let isReady: @Sendable () -> Void
-        private var pieces: ReadAhead
-        /// The piece being taken, and how much of it has been.
-        private var current = Data()
+        private var ahead: ReadAhead
+        /// The pieces being taken, in order, and how much of the first of them has been.
+        private var pieces: ArraySlice<Data> = []
         private var offset = 0
         private var hasBeenTakenFrom = false
 
@@ -54,151 +54,51 @@
         init(_ body: RequestBody, isReady: @escaping @Sendable () -> Void) {
             self.body = body
             self.isReady = isReady
-            pieces = ReadAhead(body, isReady: isReady)
-            pieces.readOn()
+            ahead = ReadAhead(body, isReady: isReady)
+            ahead.readOn()
         }
 
         func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep {
-            if offset == current.count {
-                switch pieces.next() {
-                case .piece(let piece): (current, offset) = (piece, 0)
-                case .end: return .bytes(0)
-                case .wait: return .wait
-                case .failed(let error): return .failed(error)
+            var count = 0
+            // As many pieces as there are and fit: what goes out by itself costs a call of the system's.
+            while count < buffer.count {
+                if pieces.isEmpty {
+                    switch ahead.next(into: buffer, mayAsk: count == 0) {
+                    case .pieces(let next): pieces = next[...]
+                    case .bytes(let bytes): count = bytes
+                    case .wait where count == 0: return .wait
+                    case .failed(let error) where count == 0: return .failed(error)
+                    case .wait, .failed: break
+                    }
+                    if pieces.isEmpty { break }
                 }
+                count += takePiece(into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
             }
-            hasBeenTakenFrom = true
-            let count = min(buffer.count, current.count - offset)
-            let start = current.startIndex + offset
-            current.copyBytes(to: buffer, from: start..<(start + count))
-            offset += count
+            if count > 0 { hasBeenTakenFrom = true }
             return .bytes(count)
+        }
+
+        private func takePiece(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+            guard let piece = pieces.first else { return 0 }
+            let count = min(buffer.count, piece.count - offset)
+            let start = piece.startIndex + offset
+            piece.copyBytes(to: buffer, from: start..<(start + count))
+            offset += count
+            if offset == piece.count {
+                pieces.removeFirst()
+                offset = 0
+            }
+            return count
         }
 
         func rewind() -> Bool {
             // What has been read ahead of the first byte taken is still there.
             guard hasBeenTakenFrom else { return true }
             guard body.canRepeat else { return false }
-            (current, offset, hasBeenTakenFrom) = (Data(), 0, false)
-            pieces = ReadAhead(body, isReady: isReady)
-            pieces.readOn()
+            (pieces, offset, hasBeenTakenFrom) = ([], 0, false)
+            ahead = ReadAhead(body, isReady: isReady)
+            ahead.readOn()
             return true
-        }
-    }
-
-    /// Reads a body ahead of the one who sends it, on a queue of its own.
-    private final class ReadAhead: Sendable {
-        enum Next {
-            case piece(Data)
-            case end
-            case wait
-            case failed(RequestError)
-        }
-
-        private struct State {
-            /// Read and not yet taken.
-            var pieces: [Data] = []
-            var isReading = false
-            /// Nothing follows the pieces.
-            var isAtEnd = false
-            var failure: RequestError?
-            /// The taker found nothing and wants to be called.
-            var isWanted = false
-            var reading: BodyReading?
-        }
-
-        private static let limit = 4
-
-        private let body: RequestBody
-        private let queue = DispatchQueue(label: "convoy.upload")
-        private let state = Locked(State())
-        private let isReady: @Sendable () -> Void
-
-        init(_ body: RequestBody, isReady: @escaping @Sendable () -> Void) {
-            self.body = body
-            self.isReady = isReady
-        }
-
-        deinit {
-            // Closing a stream and cancelling a sequence call code of the caller's: not here, on the engine's thread.
-            guard state.withLock({ $0.reading != nil }) else { return }
-            queue.async { [state] in
-                let reading = state.withLock { state in
-                    defer { state.reading = nil }
-                    return state.reading
-                }
-                withExtendedLifetime(reading) {}
-            }
-        }
-
-        func next() -> Next {
-            let next: Next = state.withLock { state in
-                if !state.pieces.isEmpty { return .piece(state.pieces.removeFirst()) }
-                if let failure = state.failure { return .failed(failure) }
-                guard !state.isAtEnd else { return .end }
-                state.isWanted = true
-                return .wait
-            }
-            readOn()
-            return next
-        }
-
-        /// Has the queue read a piece, if there is room and more to come.
-        func readOn() {
-            let reads = state.withLock { state in
-                guard !state.isReading, !state.isAtEnd, state.failure == nil, state.pieces.count < Self.limit else {
-                    return false
-                }
-                state.isReading = true
-                return true
-            }
-            guard reads else { return }
-            // Weakly: who has let go of the body wants no more of it.
-            queue.async { [weak self] in self?.readPiece() }
-        }
-
-        private func readPiece() {
-            do throws(RequestError) {
-                switch try begun() {
-                case .blocking(let reader): note(Self.piece(of: reader))
-                case .waiting(let reader): reader.read { [weak self] in self?.note($0) }
-                }
-            } catch {
-                note(.failure(error))
-            }
-        }
-
-        private func begun() throws(RequestError) -> BodyReading {
-            if let reading = state.withLock({ $0.reading }) { return reading }
-            let reading = try body.begin()
-            state.withLock { $0.reading = reading }
-            return reading
-        }
-
-        private func note(_ result: Result<Data?, RequestError>) {
-            let calls = state.withLock { state in
-                state.isReading = false
-                switch result {
-                case .success(let piece?): state.pieces.append(piece)
-                case .success(nil): state.isAtEnd = true
-                case .failure(let error): state.failure = error
-                }
-                defer { state.isWanted = false }
-                return state.isWanted
-            }
-            readOn()
-            if calls { isReady() }
-        }
-
-        private static func piece(of reader: any BlockingReader) -> Result<Data?, RequestError> {
-            let buffer = LargeBuffers.take()
-            let bytes = UnsafeMutableRawBufferPointer(start: buffer, count: LargeBuffers.byteCount)
-            let result = reader.read(into: bytes)
-            guard case .success(let count) = result, count > 0 else {
-                LargeBuffers.giveBack(buffer)
-                return result.map { _ in nil }
-            }
-            return .success(LargeBuffers.data(buffer, count: count))
         }
     }
 #endif

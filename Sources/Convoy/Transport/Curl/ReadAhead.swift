@@ -1,0 +1,175 @@
+// Reading a body ahead of the network.
+#if canImport(CLibcurl)
+    import Foundation
+
+    /// Reads a body on a queue of its own, a little ahead of the transfer that sends it.
+    ///
+    /// What the system has in memory of a file anyway is not read ahead: it goes straight to where it is wanted.
+    final class ReadAhead: Sendable {
+        enum Next {
+            /// What has been read, never nothing.
+            case pieces([Data])
+            /// So many bytes have been put where they are wanted; none at the end.
+            case bytes(Int)
+            case wait
+            case failed(RequestError)
+        }
+
+        private struct State {
+            /// Read and not yet taken, and how many bytes these are.
+            var pieces: [Data] = []
+            var byteCount = 0
+            var isReading = false
+            /// How many pieces are to be read before it is asked again whether there is another way.
+            var remaining = 0
+            /// Nothing follows the pieces.
+            var isAtEnd = false
+            var failure: RequestError?
+            /// The taker found nothing and wants to be called.
+            var isWanted = false
+            var reading: BodyReading?
+
+            var isFull: Bool { pieces.count >= ReadAhead.leastCount && byteCount >= ReadAhead.leastBytes }
+            /// Whether the next piece is to be read now.
+            var readsOn: Bool { !isAtEnd && failure == nil && !isFull && remaining > 0 }
+
+            /// What reads without waiting, unless it is reading.
+            var direct: (any BlockingReader)? {
+                guard !isReading, case .blocking(let reader)? = reading, reader.readsWithoutWaiting else { return nil }
+                return reader
+            }
+        }
+
+        /// It reads no further once so many pieces wait, and so many bytes.
+        private static let leastCount = 4
+        private static let leastBytes = 64 << 10
+
+        private let body: RequestBody
+        private let queue = DispatchQueue(label: "convoy.upload")
+        private let state = Locked(State())
+        private let isReady: @Sendable () -> Void
+
+        init(_ body: RequestBody, isReady: @escaping @Sendable () -> Void) {
+            self.body = body
+            self.isReady = isReady
+        }
+
+        deinit {
+            // Closing a stream and cancelling a sequence call code of the caller's: not here, on the engine's thread.
+            guard state.withLock({ $0.reading != nil }) else { return }
+            queue.async { [state] in
+                let reading = state.withLock { state in
+                    defer { state.reading = nil }
+                    return state.reading
+                }
+                withExtendedLifetime(reading) {}
+            }
+        }
+
+        /// What there is now.
+        ///
+        /// - Parameters:
+        ///   - buffer: where it may be put; not used when the result is of another kind than ``Next/bytes(_:)``.
+        ///   - mayAsk: whether nothing has been taken yet; otherwise only what has been read is given.
+        func next(into buffer: UnsafeMutableRawBufferPointer, mayAsk: Bool) -> Next {
+            var direct: (any BlockingReader)?
+            let next: Next = state.withLock { state in
+                if !state.pieces.isEmpty {
+                    defer { (state.pieces, state.byteCount) = ([], 0) }
+                    return .pieces(state.pieces)
+                }
+                guard mayAsk else { return .wait }
+                if let failure = state.failure { return .failed(failure) }
+                if state.isAtEnd { return .bytes(0) }
+                direct = state.direct
+                if direct == nil { state.isWanted = true } else { state.isReading = true }
+                return .wait
+            }
+            if let direct { return take(from: direct, into: buffer) }
+            readOn()
+            return next
+        }
+
+        /// Takes what is in memory; where nothing is, the queue reads.
+        private func take(from reader: any BlockingReader, into buffer: UnsafeMutableRawBufferPointer) -> Next {
+            let result = reader.readWithoutWaiting(into: buffer)
+            state.withLock { state in
+                state.isReading = false
+                if case .success(0)? = result { state.isAtEnd = true }
+                if result == nil { state.isWanted = true }
+            }
+            switch result {
+            case .success(let count)?: return .bytes(count)
+            case .failure(let error)?: return .failed(error)
+            case nil:
+                readOn()
+                return .wait
+            }
+        }
+
+        /// Has the queue read pieces, if there is room and more to come.
+        func readOn() {
+            let reads = state.withLock { state in
+                guard !state.isReading else { return false }
+                // None while there may be another way; then some, so that the disk works while they are sent.
+                let isDirect = state.direct != nil && !state.isWanted
+                state.remaining = isDirect ? 0 : state.reading == nil ? 1 : Self.leastCount
+                state.isReading = state.readsOn
+                return state.isReading
+            }
+            // Weakly, each time: once the transfer has let go of the body, nothing more of it is wanted.
+            if reads { queue.async { [weak self] in while self?.read() == true {} } }
+        }
+
+        /// Reads a piece, or has a sequence give its chunks; whether to go on here.
+        private func read() -> Bool {
+            do throws(RequestError) {
+                switch try begun() {
+                case .blocking(let reader): return note(Self.piece(of: reader))
+                case .waiting(let reader):
+                    reader.read { [weak self] in self?.note($0) ?? false }
+                    return false
+                }
+            } catch {
+                return note(.failure(error))
+            }
+        }
+
+        private func begun() throws(RequestError) -> BodyReading {
+            if let reading = state.withLock({ $0.reading }) { return reading }
+            let reading = try body.begin()
+            state.withLock { $0.reading = reading }
+            return reading
+        }
+
+        /// Takes what has been read; whether the next piece is to be read now.
+        private func note(_ result: Result<Data?, RequestError>) -> Bool {
+            let (readsOn, calls) = state.withLock { state in
+                switch result {
+                case .success(let piece?):
+                    state.pieces.append(piece)
+                    state.byteCount += piece.count
+                case .success(nil): state.isAtEnd = true
+                case .failure(let error): state.failure = error
+                }
+                if case .blocking(let reader)? = state.reading, reader.readsWithoutWaiting { state.remaining -= 1 }
+                state.isReading = state.readsOn
+                defer { state.isWanted = false }
+                return (state.isReading, state.isWanted)
+            }
+            if calls { isReady() }
+            return readsOn
+        }
+
+        private static func piece(of reader: any BlockingReader) -> Result<Data?, RequestError> {
+            let buffer = LargeBuffers.take()
+            let bytes = UnsafeMutableRawBufferPointer(start: buffer, count: LargeBuffers.byteCount)
+            let result = reader.read(into: bytes)
+            guard case .success(let count) = result, count > 0 else {
+                LargeBuffers.giveBack(buffer)
+                return result.map { _ in nil }
+            }
+            return .success(LargeBuffers.data(buffer, count: count))
+        }
+    }
+#endif

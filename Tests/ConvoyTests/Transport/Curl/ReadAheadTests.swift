@@ -1,0 +1,128 @@
+#if canImport(CLibcurl)
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    @Suite(.timeLimit(.minutes(5))) struct ReadAheadTests {
+        /// Takes a body to its end, or its failure.
+        private final class Taker {
+            private(set) var data = Data()
+            /// How many bytes came at a time.
+            private(set) var counts: [Int] = []
+            private(set) var failure: RequestError?
+            private let ready = EventLog<Void>()
+            private let source: ReadSource
+            private var waits = 0
+
+            init(_ body: RequestBody) { source = ReadSource(body) { [ready] in ready.record(()) } }
+
+            /// Takes into a buffer of a size; whether there is more.
+            func take(_ size: Int) async -> Bool {
+                var bytes = [UInt8](repeating: 0, count: size)
+                while true {
+                    switch bytes.withUnsafeMutableBytes({ source.take(into: $0) }) {
+                    case .bytes(let count):
+                        data.append(contentsOf: bytes[..<count])
+                        counts.append(count)
+                        return count > 0
+                    case .failed(let error):
+                        failure = error
+                        return false
+                    case .wait:
+                        waits += 1
+                        await ready.wait(count: waits)
+                    }
+                }
+            }
+        }
+
+        private static let bytes = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: ($0 &* 31) >> 3) })
+
+        private func sequence(_ data: Data, size: Int, asked: EventLog<Int>) -> RequestBody {
+            .stream(.sequence(Chunks.of(data, size: size, asked: asked), byteCount: nil, canRepeat: false))
+        }
+
+        /// A chunk at a time would be a change of thread and a call of the system's for each.
+        @Test func smallChunksAreTakenTogether() async {
+            let asked = EventLog<Int>()
+            let data = Self.bytes.prefix(200_000)
+            let taker = Taker(sequence(data, size: 100, asked: asked))
+            // So many fill it; one of them is empty.
+            await asked.wait(count: (64 << 10) / 100 + 2)
+            while await taker.take(10_000) {}
+            #expect(taker.failure == nil)
+            #expect(taker.data == data)
+            #expect(asked.count == 2_002)
+            #expect(taker.counts.first == 10_000)
+        }
+
+        @Test func largeChunksAreReadAFewAhead() async {
+            let asked = EventLog<Int>()
+            let taker = Taker(sequence(Self.bytes, size: 100_000, asked: asked))
+            await asked.wait(count: 5)
+            #expect(asked.count == 5)
+            while await taker.take(64 << 10) {}
+            #expect(taker.data == Self.bytes)
+            #expect(asked.count == 32)
+        }
+
+        @Test(arguments: [1_000, 64 << 10, 4 << 20])
+        func fileIsTakenInOrder(_ size: Int) async throws {
+            let directory = try TemporaryDirectory()
+            let file = directory.file("body")
+            try Self.bytes.write(to: file)
+            let taker = Taker(.file(file, byteCount: Int64(Self.bytes.count)))
+            while await taker.take(size) {}
+            #expect(taker.failure == nil)
+            #expect(taker.data == Self.bytes)
+        }
+
+        /// Of one that became longer what was announced is sent.
+        @Test func fileThatGrowsIsTakenAsItWas() async throws {
+            let directory = try TemporaryDirectory()
+            let file = directory.file("body")
+            try (Self.bytes + Self.bytes).write(to: file)
+            let taker = Taker(.file(file, byteCount: Int64(Self.bytes.count)))
+            while await taker.take(50_000) {}
+            #expect(taker.data == Self.bytes)
+        }
+
+        @Test(arguments: [0, 1_000_000, 2_999_999])
+        func fileThatBecomesShorterFails(_ left: Int) async throws {
+            let directory = try TemporaryDirectory()
+            let file = directory.file("body")
+            try Self.bytes.write(to: file)
+            let taker = Taker(.file(file, byteCount: Int64(Self.bytes.count)))
+            #expect(await taker.take(1_000))
+            try #require(truncate(file.path, off_t(left)) == 0)
+            while await taker.take(64 << 10) {}
+            #expect(taker.failure?.code == .bodyUnreadable)
+            #expect(taker.data.count < Self.bytes.count)
+        }
+
+        /// Only what is in memory: everything else is for the one that may wait.
+        @Test func readerOfAFileDoesNotWait() throws {
+            let directory = try TemporaryDirectory()
+            let file = directory.file("body")
+            try Self.bytes.write(to: file)
+            let reader = FileReader(file, byteCount: Int64(Self.bytes.count))
+            var bytes = [UInt8](repeating: 0, count: 1_000)
+            func read(_ isWaiting: Bool) -> Result<Int, RequestError>? {
+                bytes.withUnsafeMutableBytes {
+                    isWaiting ? reader.read(into: $0) : reader.readWithoutWaiting(into: $0)
+                }
+            }
+            // Opening it may wait.
+            #expect(read(false) == nil)
+            #expect(try read(true)?.get() == 1_000)
+            // Nil where the file system has no answer to that.
+            if let count = try read(false)?.get() {
+                #expect(Self.bytes[1_000..<1_000 + count] == Data(bytes[..<count]))
+            }
+            try #require(truncate(file.path, 0) == 0)
+            #expect(read(false) == nil)
+            #expect(throws: RequestError.self) { try read(true)?.get() }
+        }
+    }
+#endif
