@@ -124,6 +124,7 @@ int convoy_fork_count(void);
 
 #include "Decoding.h"
 #include "Digesting.h"
+#include "Disk.h"
 #include "Encoding.h"
 
 #endif

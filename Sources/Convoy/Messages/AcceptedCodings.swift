@@ -7,15 +7,15 @@ extension PreparedRequest {
     /// So it is where the field `Accept-Encoding` names nothing but `identity`, and for a `Range` without that field: a
     /// part of a coded body cannot be decoded.
     var asksForIdentity: Bool {
-        guard headerFields.contains("Accept-Encoding") else { return headerFields.contains("Range") }
-        return acceptedCodings.isEmpty
+        guard let value = headerFields["Accept-Encoding"] else { return headerFields.contains("Range") }
+        return value == "identity" || acceptedCodings.isEmpty
     }
 
     /// The codings that the request's own `Accept-Encoding` names, in lower case, without `identity` and what it excludes.
     var acceptedCodings: Set<String> {
         var names: Set<String> = []
         for member in headerFields.values(of: "Accept-Encoding").joined(separator: ",").split(separator: ",") {
-            let parts = member.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
+            let parts = member.split(separator: ";").map { String($0).trimmedOfBlanks.lowercased() }
             guard let name = parts.first, !["", "identity"].contains(name) else { continue }
             let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.flatMap { Double($0.dropFirst(2)) }
             if weight != 0 { names.insert(name) }

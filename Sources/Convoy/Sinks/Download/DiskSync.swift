@@ -1,6 +1,10 @@
 // Brings finished files to the disk, many at once: one journal commit for all of them.
 import Foundation
 
+#if canImport(CLibcurl)
+    import CLibcurl
+#endif
+
 /// Synchronises files before they get their names, and directories after.
 ///
 /// A file of its own each time costs a disk some milliseconds, whatever its size. Those that are finished while others are
@@ -14,6 +18,8 @@ final class DiskSync: Sendable {
         /// Open until it is placed.
         let descriptor: Int32
         let path: String
+        /// The directory that gets its name.
+        let directory: String
         /// Gives it its name.
         let place: @Sendable () -> Result<URL, RequestError>
         let completion: @Sendable (Result<URL, RequestError>) -> Void
@@ -41,16 +47,6 @@ final class DiskSync: Sendable {
         }
     }
 
-    #if os(Linux)
-        /// The module of the C library leaves it out.
-        ///
-        /// It tells no more than that something could not be written since its descriptor was opened, and before Linux 5.8
-        /// nothing at all.
-        private static let syncfs: (@Sendable @convention(c) (Int32) -> Int32)? = dlsym(nil, "syncfs").map {
-            unsafeBitCast($0, to: (@Sendable @convention(c) (Int32) -> Int32).self)
-        }
-    #endif
-
     private let queue = DispatchQueue(label: "convoy.disk")
     private let state = Locked(State())
 
@@ -76,14 +72,15 @@ final class DiskSync: Sendable {
             let results = zip(files, problems).map { file, problem in
                 problem == 0 ? file.place() : .failure(.file("could not be written", file.path, problem))
             }
-            let directories = Set(results.compactMap { try? $0.get().deletingLastPathComponent().path })
-            let failures = directories.reduce(into: [String: Int32]()) { failures, directory in
-                failures[directory] = PartFile.synchronize(directory: directory)
+            var failures: [String: Int32] = [:]
+            for (file, result) in zip(files, results) {
+                guard case .success = result, failures[file.directory] == nil else { continue }
+                failures[file.directory] = PartFile.synchronize(directory: file.directory)
             }
             state.withLock { $0.count -= files.count }
             for (file, result) in zip(files, results) {
                 let result = result.flatMap { url -> Result<URL, RequestError> in
-                    let problem = failures[url.deletingLastPathComponent().path] ?? 0
+                    let problem = failures[file.directory] ?? 0
                     return problem == 0 ? .success(url) : .failure(.nameNotOnDisk(url.path, problem))
                 }
                 file.completion(result)
@@ -101,9 +98,12 @@ final class DiskSync: Sendable {
 
     /// - Returns: an error number for each file, 0 for those that are on the disk.
     private func synchronize(_ files: [File]) -> [Int32] {
-        #if os(Linux)
-            // All of them in one go. What it returns is of the whole file system, or of nothing: each file is asked below.
-            if files.count >= Self.groupCount { _ = Self.syncfs?(files[0].descriptor) }
+        #if canImport(CLibcurl)
+            // All of them in one go: after that a file is asked for its own errors, which says nothing of the others. To
+            // synchronise each of them too would have the disk empty its memory once for each.
+            if files.count >= Self.groupCount, convoy_disk_sync(files[0].descriptor) != 0 {
+                return files.map { convoy_disk_error($0.descriptor) }
+            }
         #endif
         return files.map { PartFile.synchronize($0.descriptor) == 0 ? 0 : errno }
     }

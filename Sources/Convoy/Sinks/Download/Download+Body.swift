@@ -55,13 +55,22 @@ extension Download {
         guard head.statusCode == 200,
             head.headerFields["Accept-Ranges"]?.lowercased() != "none", let validator = Validator(of: head, now: Date())
         else { return nil }
-        var record = ResumeRecord(key: key, validator: validator, totalBytes: totalBytes, boot: Boot.name)
-        record.source = validator.source(request.url)
+        // Few are looked at again: what the record is of is hashed when it is.
+        source = request.url
+        var record = ResumeRecord(key: "", validator: validator, totalBytes: totalBytes, boot: Boot.name)
         record.coding = head.coding
         record.promised = head.headerFields.representationDigest?.description
         // The answer that says that nothing is missing proposes no name.
         if case .directory = plan.target { record.name = plan.fileName(head, of: request) }
         return record
+    }
+
+    /// Has the record say what it is of.
+    func completeRecord() {
+        guard let source, let validator = record?.validator else { return }
+        self.source = nil
+        record?.key = key
+        record?.source = validator.source(source)
     }
 
     func checkSpace(_ missing: Int64?) throws(RequestError) {
@@ -70,7 +79,7 @@ extension Download {
         }
         throw RequestError(
             .diskFull,
-            "\(missing) bytes are to be written to \(plan.directory.path), and there is room for \(free); make room, or choose another directory",
+            "\(missing) bytes are to be written to \(directory), and there is room for \(free); make room, or choose another directory",
             underlying: POSIXError(.ENOSPC))
     }
 
@@ -142,6 +151,7 @@ extension Download {
     }
 
     func saveRecord(synchronized: Bool) throws(RequestError) {
+        completeRecord()
         guard var record, let resumeFile, let part else { return }
         // The record of another's part is the other's.
         try part.checkName()
@@ -156,8 +166,8 @@ extension Download {
         if part?.wasThere == true || isRecordSaved, part?.hasItsName == true {
             resumeFile?.remove()
             // It must not come back when the system stops, beside bytes of another version.
-            let problem = PartFile.synchronize(directory: plan.directory.path)
-            guard problem == 0 else { throw .file("could not be written", plan.directory.path, problem) }
+            let problem = PartFile.synchronize(directory: directory)
+            guard problem == 0 else { throw .file("could not be written", directory, problem) }
         }
         (record, isRecordSaved, digest, lastCheckpoint) = (nil, false, nil, (0, .now))
         segments = SegmentTable()

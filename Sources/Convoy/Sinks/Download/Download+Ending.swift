@@ -44,7 +44,7 @@ extension Download {
         _ head: ResponseHead, of request: PreparedRequest,
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
     ) {
-        guard let part else { return completion(.failure(.file("is closed", plan.directory.path, EBADF))) }
+        guard let part else { return completion(.failure(.file("is closed", directory, EBADF))) }
         if isUnchanged {
             do throws(RequestError) { completion(.success(try unchangedFile(head, of: request))) } catch {
                 completion(.failure(error))
@@ -60,7 +60,7 @@ extension Download {
         }
         // A large one goes to the disk by itself, a small one with others.
         guard part.byteCount - lastCheckpoint.byteCount > Self.smallBytes else {
-            return part.commit(place) { result in
+            return part.commit(in: directory, place) { result in
                 guard case .failure = result, !isSynced.withLock({ $0 }) else { return completion(result) }
                 self.queue.async {
                     self.distrustUnsynced()
@@ -71,13 +71,13 @@ extension Download {
         do throws(RequestError) { try synchronize() } catch { return completion(.failure(error)) }
         let result = place()
         guard case .success(let file) = result else { return completion(result) }
-        let problem = PartFile.synchronize(directory: plan.directory.path)
+        let problem = PartFile.synchronize(directory: directory)
         completion(problem == 0 ? result : .failure(.nameNotOnDisk(file.path, problem)))
     }
 
     private func place(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
-        guard let part else { throw .file("is closed", plan.directory.path, EBADF) }
-        var (name, base, number) = (stem, plan.partStem(key), stemNumber)
+        guard let part else { throw .file("is closed", directory, EBADF) }
+        var (name, base, number) = (stem, plan.partStem { key }, stemNumber)
         if case .directory = plan.target {
             let proposed = head.headerFields.proposedFileName == nil ? record?.name : nil
             name = proposed ?? plan.fileName(head, of: request)
@@ -89,7 +89,7 @@ extension Download {
         try checkIntact()
         try part.setFinalPermissions()
         let version = try prepareVersion(head, named: name)
-        while try !give(part, plan.directory.path + "/" + name, replaces: replaces) {
+        while try !give(part, directory + "/" + name, replaces: replaces) {
             switch plan.existing {
             case .overwrite, .updateIfChanged, .fail: throw plan.existsAlready(name)
             case .skip:
@@ -125,6 +125,7 @@ extension Download {
         part?.close()
         part = nil
         notePlaced()
+        if case .file(let file) = plan.target, name == file.lastPathComponent { return file }
         return plan.directory.appending(path: name, directoryHint: .notDirectory)
     }
 

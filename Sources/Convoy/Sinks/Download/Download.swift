@@ -27,6 +27,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
     static let catchUpBytes: Int64 = 4 << 20
 
     let plan: DownloadPlan
+    /// The path of the directory that the file is for.
+    let directory: String
     let queue = DispatchQueue(label: "convoy.download")
     private let flags = Locked(Flags())
     var keepsPart: Bool { flags.withLock { $0.keepsPart } }
@@ -46,7 +48,10 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var stemNumber = 0
     /// What the bytes of the part are of; nil when they cannot be continued.
     var record: ResumeRecord? {
-        didSet { if (record == nil) != (oldValue == nil) { flags.withLock { $0.keepsPart = record != nil } } }
+        didSet {
+            if record == nil { source = nil }
+            if (record == nil) != (oldValue == nil) { flags.withLock { $0.keepsPart = record != nil } }
+        }
     }
     var isRecordSaved = false
     /// Whether the request leaves ranges and codings to us.
@@ -57,8 +62,12 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var hasBegunBody = false
     /// How much of what was found can be continued.
     var foundBytes: Int64 = 0
+    /// The request of the first attempt.
+    private var first: PreparedRequest?
     /// What the part is recognised by: where the first attempt went, whatever redirects say.
-    var key = ""
+    private(set) lazy var key = first?.downloadKey ?? ""
+    /// Where the version of the record comes from, while the record does not say it yet.
+    var source: URL?
     var totalBytes: Int64?
     var expected: FileDigest?
     var digest: RunningDigest?
@@ -72,6 +81,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     init(_ plan: DownloadPlan, isSegmented: Bool = false) {
         self.plan = plan
+        directory = plan.directory.path
         self.isSegmented = isSegmented
     }
 
@@ -118,6 +128,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         guard let part, isContinuable else { return .send(request, continuing: nil) }
         // Beside a range too: whether the file has changed is answered first (RFC 9110, section 13.2.2).
         if asksForChange { version?.add(to: &request.headerFields) }
+        completeRecord()
         let usable = hasBegunBody ? part.byteCount : foundBytes
         // A resource that redirects is another one than the file; with a digest it may come from anywhere.
         guard let record, !asksForWhole, record.isOf(request.url) || plan.digest != nil else {
@@ -149,19 +160,21 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     private func openPart(_ request: PreparedRequest) throws(RequestError) {
         // After a redirect it is opened again where it had to be let go of.
-        if key.isEmpty { key = request.downloadKey }
-        let first = plan.partStem(key)
+        first = first ?? request
+        let firstStem = plan.partStem { key }
         var number = 0
         while true {
-            (stem, stemNumber) = (number == 0 ? first : FileName.numbered(first, number), number)
-            let name = PartName(stem)
+            (stem, stemNumber) = (
+                number == 0 ? firstStem : FileName.numbered(firstStem, number), number
+            )
+            let (name, directory) = (PartName(stem), self.directory + "/")
             do throws(RequestError) {
                 if plan.existing == .rename, case .file = plan.target, plan.exists(stem) {
                     sweep(stem)
                     throw .inUse(stem)
                 }
                 part = try PartFile.open(
-                    plan.directory.path + "/" + name.part, permissions: plan.permissions, isFilledInPlace: isSegmented)
+                    directory + name.part, permissions: plan.permissions, isFilledInPlace: isSegmented)
             } catch {
                 // The next name may be free.
                 guard plan.existing == .rename, error.code == .destinationInUse else { throw error }
@@ -169,8 +182,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
                 number += 1
                 continue
             }
-            resumeFile = SidecarFile(path: plan.directory.path + "/" + name.record)
-            versionFile = SidecarFile(path: plan.directory.path + "/" + name.version)
+            resumeFile = SidecarFile(path: directory + name.record)
+            versionFile = SidecarFile(path: directory + name.version)
             return try lookAtPart(request)
         }
     }
@@ -180,7 +193,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     /// That is a record without a part, an empty part, and a part that is the file itself under its other name: to write
     /// to the file would change the part. What is kept of another download stays.
     private func sweep(_ fileName: String) {
-        let (name, directory) = (PartName(fileName), plan.directory.path + "/")
+        let (name, directory) = (PartName(fileName), self.directory + "/")
         var (file, part, record) = (stat(), stat(), stat())
         if lstat(directory + name.part, &part) == 0 {
             guard lstat(directory + fileName, &file) == 0,
@@ -202,7 +215,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     private func lookAtPart(_ request: PreparedRequest) throws(RequestError) {
         guard let part, let resumeFile else { return }
         // A record without bytes is of others.
-        guard part.wasThere else { return resumeFile.remove() }
+        guard part.wasThere else { return part.isNew ? resumeFile.removeLeftover() : resumeFile.remove() }
         guard let found = try resumeFile.read(), found.key == key, found.needsDigest != true || plan.digest != nil
         else {
             return

@@ -96,10 +96,10 @@ struct DownloadPlan: Sendable {
     /// The name that the part is made from: the file's, or one that stands for the URL.
     ///
     /// - Parameter key: the ``PreparedRequest/downloadKey`` of the first attempt.
-    func partStem(_ key: String) -> String {
+    func partStem(_ key: () -> String) -> String {
         switch target {
         case .file(let file): file.lastPathComponent
-        case .directory: String(key.prefix(32))
+        case .directory: String(key().prefix(32))
         }
     }
 

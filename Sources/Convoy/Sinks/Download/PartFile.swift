@@ -11,8 +11,10 @@ final class PartFile {
     let path: String
     /// How many bytes it has.
     private(set) var byteCount: Int64
-    /// Whether it was there before.
+    /// Whether it was there before, with bytes.
     let wasThere: Bool
+    /// Whether it has been made here.
+    let isNew: Bool
     /// The open descriptor; -1 when closed.
     private(set) var descriptor: Int32
     /// Which file system it is on.
@@ -21,8 +23,8 @@ final class PartFile {
     /// What the file's mode is to be, where it is another than the part's; a part can be opened again by its owner.
     private let finalPermissions: mode_t?
 
-    private init(path: String, descriptor: Int32, _ status: stat, _ permissions: mode_t) {
-        (self.path, self.descriptor, device) = (path, descriptor, status.st_dev)
+    private init(path: String, descriptor: Int32, _ status: stat, _ permissions: mode_t, isNew: Bool) {
+        (self.path, self.descriptor, self.isNew, device) = (path, descriptor, isNew, status.st_dev)
         // The process's mask has had its part when the file was made.
         let mode = status.st_mode & 0o7777
         finalPermissions = mode & permissions == mode ? nil : mode & permissions
@@ -81,7 +83,7 @@ final class PartFile {
             let isOurs =
                 opened.st_mode & S_IFMT == S_IFREG && opened.st_nlink == 1 && (isNew || opened.st_uid == geteuid())
             if isNamed, isOurs {
-                return PartFile(path: path, descriptor: descriptor, opened, permissions)
+                return PartFile(path: path, descriptor: descriptor, opened, permissions, isNew: isNew)
             }
             if isNamed { unlink(path) }
             Foundation.close(descriptor)
@@ -171,12 +173,15 @@ final class PartFile {
     }
 
     /// Has its bytes on the disk, then does what gives it its name, together with other files that are ready.
+    ///
+    /// - Parameter directory: where the name is.
     func commit(
-        _ place: @escaping @Sendable () -> Result<URL, RequestError>,
+        in directory: String, _ place: @escaping @Sendable () -> Result<URL, RequestError>,
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
     ) {
         DiskSync.of(device).commit(
-            DiskSync.File(descriptor: descriptor, path: path, place: place, completion: completion))
+            DiskSync.File(
+                descriptor: descriptor, path: path, directory: directory, place: place, completion: completion))
     }
 
     func setFinalPermissions() throws(RequestError) {

@@ -98,4 +98,8 @@ struct SidecarFile<Record: SidecarRecord> {
         unlink(path)
         unlink(path + "-new")
     }
+
+    /// Removes what is left of another part, where the part has just been made: of one that was being written only beside
+    /// one that has been.
+    func removeLeftover() { if unlink(path) == 0 { unlink(path + "-new") } }
 }

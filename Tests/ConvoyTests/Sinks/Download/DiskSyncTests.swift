@@ -27,7 +27,7 @@ import Testing
             let file = directory.file("\(index)")
             sync.commit(
                 DiskSync.File(
-                    descriptor: descriptors[index], path: file.path,
+                    descriptor: descriptors[index], path: file.path, directory: directory.url.path,
                     place: {
                         placed.record(index)
                         if index == 0 {

@@ -1,0 +1,34 @@
+// For Linux only, see CLibcurl.c.
+#ifdef __linux__
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE  // syncfs, sync_file_range
+#endif
+#include "Disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+int convoy_disk_sync(int descriptor) {
+    if (syncfs(descriptor) != 0) return 0;
+    struct statfs status;
+    if (fstatfs(descriptor, &status) != 0) return 0;
+    // Their drivers write the bytes of every file, wait for them, and commit their journal to the medium. FUSE, for one,
+    // waits for nothing here, and NFS keeps errors of its own.
+    switch ((unsigned long)status.f_type) {
+        case 0xEF53:      // ext2, ext3, ext4
+        case 0x58465342:  // XFS
+        case 0x9123683E:  // Btrfs
+            return 1;
+        default: return 0;
+    }
+}
+
+int convoy_disk_error(int descriptor) {
+    while (sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE) != 0) {
+        if (errno != EINTR) return errno;
+    }
+    return 0;
+}
+#endif
