@@ -154,7 +154,16 @@ extension String {
     func equalsIgnoringCase(_ other: String) -> Bool {
         let (left, right) = (utf8, other.utf8)
         guard left.count == right.count else { return false }
-        return zip(left, right).allSatisfy { $0 == $1 || ($0 ^ $1 == 0x20 && ($0 | 0x20).isASCIILetter) }
+        func areEqual(_ left: UInt8, _ right: UInt8) -> Bool {
+            left == right || (left ^ right == 0x20 && (left | 0x20).isASCIILetter)
+        }
+        // In memory, where they are: names are compared for each field of each message.
+        let result: Bool?? = left.withContiguousStorageIfAvailable { left in
+            right.withContiguousStorageIfAvailable { right in
+                left.indices.allSatisfy { areEqual(left[$0], right[$0]) }
+            }
+        }
+        return (result ?? nil) ?? zip(left, right).allSatisfy(areEqual)
     }
 
     /// Without the spaces and tabs around it: the optional white space of RFC 9110, section 5.6.3.

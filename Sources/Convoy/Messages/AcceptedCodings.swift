@@ -15,7 +15,7 @@ extension PreparedRequest {
     var acceptedCodings: Set<String> {
         var names: Set<String> = []
         for member in headerFields.values(of: "Accept-Encoding").joined(separator: ",").split(separator: ",") {
-            let parts = member.split(separator: ";").map { String($0).trimmedOfBlanks.lowercased() }
+            let parts = member.split(separator: ";").map { String($0).trimmingBlanks.lowercased() }
             guard let name = parts.first, !["", "identity"].contains(name) else { continue }
             let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.flatMap { Double($0.dropFirst(2)) }
             if weight != 0 { names.insert(name) }

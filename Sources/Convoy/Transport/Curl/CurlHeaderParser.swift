@@ -217,6 +217,8 @@
         /// UTF-8 where it is that, else Latin-1, which any bytes are.
         private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
             let bytes = UnsafeRawBufferPointer(rebasing: bytes).bindMemory(to: UInt8.self)
+            // Nearly all: the general way looks its types up at run time.
+            if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
             if let text = String(validating: bytes, as: UTF8.self) { return text }
             return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
         }

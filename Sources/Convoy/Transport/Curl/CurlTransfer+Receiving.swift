@@ -109,11 +109,12 @@
 
         /// Puts bytes to those that go to the client together, as many as it wants at a time.
         private func keep(_ bytes: UnsafeRawBufferPointer) {
-            let limit = client?.maximumPieceBytes ?? .max
             var new = bytes[...]
             while !new.isEmpty, !hold.byClient {
+                // Once a piece: it is asked for under a lock, and libcurl calls with a sixteenth of one.
+                if piece.isEmpty { pieceLimit = client?.maximumPieceBytes ?? .max }
                 let start = UnsafeRawBufferPointer(rebasing: new)
-                new = new.dropFirst(piece.append(start, expecting: expectedBytes, atMost: limit))
+                new = new.dropFirst(piece.append(start, expecting: expectedBytes, atMost: pieceLimit))
                 if piece.isFull { flush() }
             }
             if !new.isEmpty { rest.append(contentsOf: new) }

@@ -75,6 +75,8 @@
         var undecoded = Data()
         /// Received and decoded, not handed over yet.
         var piece = BodyPiece()
+        /// How large it may become.
+        var pieceLimit = Int.max
         /// What comes behind it: the client wanted no more.
         var rest = Data()
         var isListedForFlush = false
