@@ -31,7 +31,7 @@ extension AnyRequestOperation {
     func adapt(_ number: Int, _ core: RequestCore) {
         let given: (PreparedRequest, AttemptContext)? = state.withLock { state in
             guard let original = state.prepared, let request = state.nextRequest,
-                state.machine.putOff(attempt: number)
+                state.machine.handle(.putOff(attempt: number)).isTaken
             else { return nil }
             let course = state.makeCourse()
             (course.wait, course.adapted) = (.interceptor, nil)

@@ -29,16 +29,14 @@ extension AnyRequestOperation {
         let failed = outcome.error == nil ? nil : state.withLock { $0.transfer?.attempt }
         let metrics = failed?.receiving.withLock { $0.metrics }
         let conclusion = state.withLock { state -> OperationState.Conclusion in
-            let effect = onlyBeforeStart ? state.machine.abandon() : state.machine.claim(attempt: attempt)
-            guard effect != .ignore else { return .none }
+            let effects = state.machine.handle(onlyBeforeStart ? .endBeforeStart : .end(attempt: attempt))
+            guard effects.isTaken else { return .none }
             state.outcome = outcome.listing(state.attemptRecords(outcome.error, now, metrics))
             state.timings.finished = now
-            return state.conclude(effect, isDelivered: isDelivered)
+            return state.conclude(effects, isDelivered: isDelivered)
         }
         conclusion.callers?.stop()
-        switch conclusion.effect {
-        case .ignore: break
-        case .finish:
+        if conclusion.effects.finishes {
             if let commit = conclusion.commit {
                 // Nothing is left to be closed, and the state says so already.
                 notifying([.isFinished]) { ((), isObserved: false) }
@@ -48,7 +46,8 @@ extension AnyRequestOperation {
                 context.taskControl.async { transfer.task.cancel() }
             }
             close(conclusion.transfer?.attempt) { self.finish(wasExecuting: true) }
-        case .abandon:
+        }
+        if conclusion.effects.abandons {
             tellReadiness()
             if conclusion.hasEdges { DependencyGraph.fail(dependentsOf: self, error: error) }
             if let delivery = state.withLock({ $0.beginDelivery() }) { deliver(delivery, isEnd: false) }
@@ -76,18 +75,18 @@ extension AnyRequestOperation {
     func finish(wasExecuting: Bool) {
         let delivery = notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
             state.withLock { state -> (OperationState.Delivery?, isObserved: Bool) in
-                state.machine.commit()
+                _ = state.machine.handle(.finished)
                 return (state.beginDelivery(), state.isObserved)
             }
         }
         deliver(delivery, isEnd: true)
     }
 
-    /// Adds somebody who wants the outcome; at once when there is one.
+    /// Adds a handler for the outcome; called at once when there is one.
     func whenFinished(_ handler: FinishHandler) {
         let given: (outcome: AnyOutcome, place: CallbackPlace)? = state.withLock { state in
             // Runs after the handlers that are being dispatched now.
-            guard let outcome = state.outcome, state.isDelivering, !state.isSendingOff else {
+            guard let outcome = state.outcome, state.machine.delivery.phase == .sent else {
                 state.handlers.append(handler)
                 return nil
             }
@@ -99,8 +98,9 @@ extension AnyRequestOperation {
     /// Calls back when the operation has an outcome and every handler added before has returned; at once if so already.
     func whenSettled(_ hook: @escaping @Sendable () -> Void) {
         let isSettled = state.withLock { state in
-            if !state.isSettled { state.settledHooks.append(hook) }
-            return state.isSettled
+            let isSettled = state.machine.delivery.isSettled
+            if !isSettled { state.settledHooks.append(hook) }
+            return isSettled
         }
         if isSettled { hook() }
     }
@@ -134,7 +134,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Tells those who waited for the end, and gives back what the operation had of its manager.
+    /// Calls the hooks of the end, and gives back what the operation had of its manager.
     private func end(_ ending: OperationState.Ending) {
         for hook in ending.settledHooks { hook() }
         // What it captured goes outside the lock: it may call back from its deinit.
@@ -156,7 +156,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Runs something of the user's where he wants it, with no lock held.
+    /// Runs code of the user's at its place, with no lock held.
     func run(at place: CallbackPlace, _ work: @escaping @Sendable () -> Void) {
         switch place {
         case .here, .inTurn: work()
@@ -167,8 +167,8 @@ extension AnyRequestOperation {
 
     private func handlerReturned(from place: CallbackPlace, counts: Bool) {
         let ending = state.withLock { state -> OperationState.Ending? in
-            if place.isLane { state.turnCount -= 1 }
-            return counts ? state.handlerReturned() : nil
+            if place.isLane { _ = state.machine.handle(.delivery(.laneLeft)) }
+            return counts ? state.settled(by: .handlerReturned) : nil
         }
         if let ending { end(ending) }
     }
@@ -177,19 +177,19 @@ extension AnyRequestOperation {
 /// A handler, and where it runs.
 typealias SentHandler = (FinishHandler, place: CallbackPlace)
 
-/// Who wants to know of the end, in which order; what the end lets go of.
+// What is told of the end, in which order, and what the end lets go of.
 extension OperationState {
     /// What follows from an outcome that was stored.
     struct Conclusion: Sendable {
-        let effect: OperationStateMachine.ClaimEffect
+        let effects: OperationStateMachine.Effects
         var transfer: Transfer?
         var scheduler: (any OperationScheduler)?
         var callers: Course.Callers?
         var hasEdges = false
-        /// The operation has finished with its outcome: nothing was left to be closed, and nobody observes it.
+        /// The operation has finished with its outcome: nothing was left to be closed, and it has no observers.
         var commit: Delivery?
 
-        static let none = Conclusion(effect: .ignore)
+        static let none = Conclusion(effects: .dropped)
     }
 
     /// The handlers of an outcome.
@@ -212,13 +212,13 @@ extension OperationState {
         var leavesGraph = false
     }
 
-    fileprivate mutating func conclude(_ effect: OperationStateMachine.ClaimEffect, isDelivered: Bool) -> Conclusion {
-        var conclusion = Conclusion(effect: effect)
+    fileprivate mutating func conclude(_ effects: OperationStateMachine.Effects, isDelivered: Bool) -> Conclusion {
+        var conclusion = Conclusion(effects: effects)
         (conclusion.transfer, transfer) = (transfer, nil)
         (conclusion.scheduler, conclusion.callers, conclusion.hasEdges) = (scheduler, course?.takeCallers(), hasEdges)
         #if canImport(FoundationNetworking)
-            if isDelivered, effect == .finish, !isObserved, course?.download == nil {
-                machine.commit()
+            if isDelivered, effects.finishes, !isObserved, course?.download == nil {
+                _ = machine.handle(.finished)
                 conclusion.commit = beginDelivery()
             }
         #endif
@@ -229,10 +229,7 @@ extension OperationState {
     ///
     /// Called with the claim of an abandoned operation, else when it has finished.
     fileprivate mutating func beginDelivery() -> Delivery? {
-        guard !isDelivering, let outcome else { return nil }
-        (isDelivering, isSendingOff) = (true, true)
-        // It counts for one itself, so that nothing settles before all have been sent off.
-        runningHandlers += 1
+        guard let outcome, machine.handle(.delivery(.begin)).isTaken else { return nil }
         if !isWatched {
             hasEmittedEnd = true
             watch?.hasEnded = true
@@ -241,7 +238,7 @@ extension OperationState {
     }
 
     fileprivate mutating func takeHandlers() -> [SentHandler] {
-        runningHandlers += handlers.count
+        _ = machine.handle(.delivery(.handlersSent(handlers.count)))
         defer { handlers = [] }
         return handlers.map { ($0, takeTurn($0)) }
     }
@@ -253,14 +250,10 @@ extension OperationState {
     ///   - isEnd: whether the operation has finished.
     fileprivate mutating func endDelivery(ranHere: Int?, isEnd: Bool) -> Ending {
         var ending = Ending()
-        if isEnd { hasNotifiedEnd = true }
-        if let ranHere {
-            isSendingOff = false
-            runningHandlers -= ranHere
-            if let settled = handlerReturned() { ending = settled }
-        }
+        if isEnd { _ = machine.handle(.delivery(.endNotified)) }
+        if let ranHere, let settled = settled(by: .sentOff(returned: ranHere)) { ending = settled }
         guard isEnd else { return ending }
-        (ending.isEnd, ending.isSettled) = (true, isSettled)
+        (ending.isEnd, ending.isSettled) = (true, machine.delivery.isSettled)
         (ending.scheduler, ending.ticket) = ending.ticket == nil ? takeManager() : (ending.scheduler, ending.ticket)
         finalTags = recipe?.core?.tags ?? []
         finalLink = recipe?.link
@@ -270,11 +263,9 @@ extension OperationState {
         return ending
     }
 
-    /// A handler has returned; what is to be done when it was the last.
-    fileprivate mutating func handlerReturned() -> Ending? {
-        runningHandlers -= 1
-        guard runningHandlers == 0, !isSettled else { return nil }
-        isSettled = true
+    /// What is to be done when the last handler has returned.
+    fileprivate mutating func settled(by event: HandlerDelivery.Event) -> Ending? {
+        guard machine.handle(.delivery(event)).settles else { return nil }
         defer { settledHooks = [] }
         let (scheduler, ticket) = takeManager()
         return Ending(isSettled: true, settledHooks: settledHooks, scheduler: scheduler, ticket: ticket)
@@ -282,15 +273,15 @@ extension OperationState {
 
     /// The manager's half; let go of when the operation has finished and settled, as the manager forgets the operation then.
     private mutating func takeManager() -> ((any OperationScheduler)?, TicketReference?) {
-        defer { if isSettled, hasNotifiedEnd { (scheduler, ticket) = (nil, nil) } }
+        defer { if machine.delivery.isOver { (scheduler, ticket) = (nil, nil) } }
         return (scheduler, ticket)
     }
 
     /// Where a handler that is sent off now runs: one that only takes its turn needs the lane for others before it alone.
     fileprivate mutating func takeTurn(_ handler: FinishHandler) -> CallbackPlace {
         var place = handler.place
-        if case .inTurn = place { place = turnCount > 0 ? .lane : .here }
-        if place.isLane { turnCount += 1 }
+        if case .inTurn = place { place = machine.delivery.laneHandlers > 0 ? .lane : .here }
+        if place.isLane { _ = machine.handle(.delivery(.laneEntered)) }
         return place
     }
 }

@@ -25,7 +25,9 @@ extension AnyRequestOperation {
     ///
     /// - Thread: the transport's.
     func attemptIsHeld(_ number: Int) {
-        state.withLock { if $0.machine.accepts(attempt: number) { $0.transfer?.isRunning = false } }
+        state.withLock { state in
+            if state.machine.handle(.taskHeld(attempt: number)).isTaken { state.transfer?.runningChanges &+= 1 }
+        }
     }
 
     /// - Thread: the transport's.
@@ -66,9 +68,9 @@ extension AnyRequestOperation {
     ) -> OperationState.Completion? {
         let now = context.clock.now
         return state.withLock { state in
-            guard let recipe = state.recipe, state.machine.bodyComplete(attempt: number, commits: commits) else {
-                return nil
-            }
+            guard let recipe = state.recipe,
+                state.machine.handle(.bodyComplete(attempt: number, commits: commits)).isTaken
+            else { return nil }
             state.timings.finished = now
             if !isSent { state.timings.attemptStarted = nil }
             return OperationState.Completion(

@@ -22,7 +22,7 @@ extension AnyRequestOperation {
     ///
     /// - Thread: the operation's lane.
     func attempt(_ attempt: Attempt, didEnd ending: AttemptEnding) {
-        guard state.withLock({ $0.machine.endAttempt(attempt.number) }) else { return }
+        guard state.withLock({ $0.machine.handle(.attemptEnded(attempt: attempt.number)) }).isTaken else { return }
         guard asksInterceptors else { return followUp(attempt, ending) }
         askInterceptors(attempt.core, after: ending, of: attempt.number) { decision in
             switch decision {
@@ -141,7 +141,7 @@ extension AnyRequestOperation {
             response: ending.head, failure: ending.isAnswer ? nil : ending.error?.code, next: next,
             transfer: progress, metrics: ending.metrics)
         let transfer: Transfer? = state.withLock { state in
-            guard state.machine.repeatAttempt(after: attempt.number) else { return nil }
+            guard state.machine.handle(.repeats(attempt: attempt.number)).isTaken else { return nil }
             let course = state.makeCourse()
             course.records.append(record)
             (course.request, course.adapted) = (request, nil)
@@ -172,7 +172,7 @@ extension AnyRequestOperation {
     /// Has an attempt that could not be begun wait until another request has given a descriptor back; false when none will.
     func putOff(_ attempt: Int) -> Bool {
         guard state.withLock({ $0.scheduler })?.mayGetDescriptor(self) == true,
-            state.withLock({ $0.machine.putOff(attempt: attempt) })
+            state.withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken
         else { return false }
         awaitDescriptor()
         return true
@@ -227,15 +227,11 @@ extension AnyRequestOperation {
 
     /// It has a slot, or needs none: the attempt that waited, or was suspended, goes on; without effect when none was.
     ///
-    /// - Parameter suspensions: how often it had been suspended when it got its slot; one that was suspended again since may
-    ///   have given it back. Nil for one that needs no slot.
-    func goOn(after suspensions: UInt32? = nil) {
-        let (attempt, usesDisk, isPaused) = state.withLock { state in
-            if !state.isSuspended, suspensions ?? state.suspensions == state.suspensions { state.awaitsSlot = false }
-            let attempt = state.machine.beginWaitingAttempt() ?? state.takeResting()
-            return (attempt, state.usesDisk, state.transfer?.isRunning == false)
-        }
-        guard let attempt else { return isPaused ? adjustTask() : () }
+    /// - Parameter event: which slot it has; by default it needs none.
+    func goOn(after event: OperationStateMachine.Event = .slotGiven(nil)) {
+        let (effects, usesDisk) = state.withLock { ($0.machine.handle(event), $0.usesDisk) }
+        if effects.adjusts { adjustTask() }
+        guard let attempt = effects.launches else { return }
         // This may be a transport's thread, on which not every transport can make a task.
         if usesDisk || asksInterceptors || !context.transport.isReentrant {
             onLane { self.launch(attempt) }

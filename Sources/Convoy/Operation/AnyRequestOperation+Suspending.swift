@@ -27,60 +27,36 @@ extension AnyRequestOperation {
     public final func resume() { setSuspended(false) }
 
     /// Whether ``suspend()`` was called and ``resume()`` was not.
-    public final var isSuspended: Bool { state.withLock { $0.isSuspended } }
+    public final var isSuspended: Bool { state.withLock { $0.machine.isSuspended } }
 
     var suspension: OperationState.Suspension { state.withLock { $0.suspension } }
 
     private func setSuspended(_ isSuspended: Bool) {
-        enum Effect {
-            case end(Transfer)
-            case launch(Int)
-            case adjust
-        }
         let now = context.clock.now
         let pausesInPlace =
             context.transport.pausesInPlace && state.withLock { $0.course?.download }?.keepsPart != true
-        let (changed, effect, scheduler): (Bool, Effect, (any OperationScheduler)?) = state.withLock { state in
-            guard state.isSuspended != isSuspended, state.outcome == nil else { return (false, .adjust, nil) }
-            state.isSuspended = isSuspended
-            if isSuspended { state.suspensions &+= 1 }
-            var effect = Effect.adjust
-            if isSuspended, !pausesInPlace, let transfer = state.transfer, state.machine.nextAttempt() != nil {
-                let attempt = transfer.attempt
-                state.makeCourse().records.append(
-                    AttemptRecord(
-                        number: attempt.number, request: attempt.request, started: attempt.started, ended: now,
-                        next: .suspended, transfer: state.progress))
-                state.transfer = nil
-                // The next attempt is not launched before this one has written its last.
-                state.isLaunching = true
-                effect = .end(transfer)
-            } else if let attempt = state.takeResting() {
-                effect = .launch(attempt)
-            }
-            return (true, effect, state.scheduler)
+        let (effects, ended, scheduler) = state.withLock {
+            state -> (OperationStateMachine.Effects, Transfer?, (any OperationScheduler)?) in
+            let effects = state.machine.handle(isSuspended ? .suspend(pausesInPlace: pausesInPlace) : .resume)
+            return (effects, effects.endsAttempt ? state.takeSuspendedTransfer(now) : nil, state.scheduler)
         }
-        guard changed else { return }
+        guard effects.isTaken else { return }
         emit(isSuspended ? .suspended : .resumed)
         scheduler?.suspensionChanged(of: self)
-        switch effect {
-        case .end(let transfer):
+        if let ended {
             let control = context.taskControl
-            control.async { transfer.task.cancel() }
+            control.async { ended.task.cancel() }
             // Behind that: its slot is given back when it uses it no more.
-            transfer.attempt.close { control.async { self.hasEndedForSuspension() } }
-        case .launch(let attempt): launch(attempt)
-        case .adjust: adjustTask()
+            ended.attempt.close { control.async { self.hasEndedForSuspension() } }
         }
+        if let attempt = effects.launches { launch(attempt) }
+        if effects.adjusts { adjustTask() }
     }
 
     /// The attempt that a suspension has ended is done with its sink; it may have been resumed meanwhile.
     private func hasEndedForSuspension() {
-        let attempt: Int? = state.withLock { state in
-            (state.isLaunching, state.isResting) = (false, true)
-            return state.takeResting()
-        }
-        if let attempt { onLane { self.launch(attempt) } } else { leaveSlot() }
+        let effects = state.withLock { $0.machine.handle(.attemptClosed) }
+        if let attempt = effects.launches { onLane { self.launch(attempt) } } else { leaveSlot() }
     }
 
     /// Lets others have its slot, if it is suspended and at rest.
@@ -88,10 +64,7 @@ extension AnyRequestOperation {
     /// Called wherever it may have come to rest: its task has been paused, has ended, or was not begun.
     func leaveSlot() {
         let scheduler: (any OperationScheduler)? = state.withLock { state in
-            guard state.isSuspended, state.machine.currentAttempt != nil, !state.isLaunching,
-                state.transfer.map({ !$0.isRunning && !$0.isSettingOff }) ?? true, let scheduler = state.scheduler
-            else { return nil }
-            state.awaitsSlot = true
+            guard let scheduler = state.scheduler, state.machine.handle(.cameToRest).leavesSlot else { return nil }
             return scheduler
         }
         scheduler?.suspensionChanged(of: self)
@@ -121,17 +94,14 @@ extension AnyRequestOperation {
         guard context.transport.pausesInPlace else { return }
         context.taskControl.async {
             let isHeld = self.state.withLock { $0.transfer?.attempt }?.isHeld ?? false
-            let action: (task: any TransferTask, run: Bool)? = self.state.withLock { state in
-                let runs = !state.isHeldBack && !isHeld
-                guard let transfer = state.transfer, !transfer.isSettingOff, transfer.isRunning != runs else {
-                    return nil
-                }
-                state.transfer?.isRunning = runs
-                return (transfer.task, runs)
+            let action = self.state.withLock { state -> (task: any TransferTask, runs: Bool)? in
+                guard let runs = state.machine.handle(.adjust(isHeld: isHeld)).runsTask else { return nil }
+                state.transfer?.runningChanges &+= 1
+                return state.transfer.map { ($0.task, runs) }
             }
             if let action {
                 self.noteRunning()
-                if action.run { action.task.resume() } else { action.task.suspend() }
+                if action.runs { action.task.resume() } else { action.task.suspend() }
             }
             self.leaveSlot()
         }
@@ -139,10 +109,15 @@ extension AnyRequestOperation {
 }
 
 extension OperationState {
-    /// The attempt to be launched because nothing holds it back any more; nil when none was waiting for that.
-    mutating func takeResting() -> Int? {
-        guard isResting, !isHeldBack else { return nil }
-        isResting = false
-        return machine.currentAttempt
+    /// The transfer that a suspension ends, with a record of its attempt.
+    fileprivate mutating func takeSuspendedTransfer(_ now: ContinuousClock.Instant) -> Transfer? {
+        guard let ended = transfer else { return nil }
+        let attempt = ended.attempt
+        makeCourse().records.append(
+            AttemptRecord(
+                number: attempt.number, request: attempt.request, started: attempt.started, ended: now,
+                next: .suspended, transfer: progress))
+        transfer = nil
+        return ended
     }
 }

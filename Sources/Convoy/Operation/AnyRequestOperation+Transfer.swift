@@ -24,7 +24,7 @@ extension AnyRequestOperation {
         } else if let scheduler = beginning.scheduler, let ticket = beginning.ticket,
             !scheduler.begins(ticket, isSuspended: beginning.isSuspended)
         {
-            if state.withLock({ $0.machine.putOff(attempt: attempt) }) { queueAgain() }
+            if state.withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken { queueAgain() }
             return
         }
         if asksInterceptors {
@@ -72,7 +72,9 @@ extension AnyRequestOperation {
     func launch(_ number: Int) {
         let pausesInPlace = context.transport.pausesInPlace
         let given: (core: RequestCore, adapted: PreparedRequest?, carried: SharedAnswer?)? = state.withLock { state in
-            guard state.mayLaunch(number, pausesInPlace), let core = state.recipe?.core else { return nil }
+            let event = OperationStateMachine.Event.launch(
+                attempt: number, pausesInPlace: pausesInPlace, isClaim: false)
+            guard state.machine.handle(event).isTaken, let core = state.recipe?.core else { return nil }
             return (core, state.course?.adapted, state.course?.carried)
         }
         guard let given else { return leaveSlot() }
@@ -91,10 +93,9 @@ extension AnyRequestOperation {
         let now = context.clock.now
         let given: (PreparedRequest, RequestCore, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
             state in
-            guard state.mayLaunch(number, pausesInPlace), let core = state.recipe?.core,
-                let request = state.course?.adapted ?? state.nextRequest
+            guard let core = state.recipe?.core, let request = state.course?.adapted ?? state.nextRequest,
+                state.machine.handle(.launch(attempt: number, pausesInPlace: pausesInPlace, isClaim: true)).isTaken
             else { return nil }
-            state.isLaunching = true
             state.timings.attemptStarted = now
             state.course?.adapted = nil
             guard core.destination.isFile else { return (request, core, nil, false) }
@@ -125,10 +126,10 @@ extension AnyRequestOperation {
                     self.context.taskControl.async(execute: transmit)
                 }
             case .success(.isThere(let file)):
-                self.state.withLock { $0.isLaunching = false }
+                self.noTaskMade()
                 self.finishUnsent(number, core, with: file, request)
             case .failure(let error):
-                self.state.withLock { $0.isLaunching = false }
+                self.noTaskMade()
                 if error.lacksDescriptors, self.putOff(number) { return }
                 self.conclude(AnyOutcome(error: error.with(request.summary)), attempt: number)
             }
@@ -162,49 +163,28 @@ extension AnyRequestOperation {
                 task = try context.transport.makeTask(for: request, client: attempt)
             }
         } catch {
-            state.withLock { $0.isLaunching = false }
+            noTaskMade()
             let error = error.blamed(on: lastRecord, for: request)
             return conclude(AnyOutcome(error: error.with(request.summary)), attempt: number)
         }
 
-        enum Next { case resume, wait, discard }
-        let (next, isWatched) = state.withLock { state -> (Next, isWatched: Bool) in
-            state.isLaunching = false
-            guard state.machine.accepts(attempt: number) else { return (.discard, false) }
-            if state.isHeldBack && !pausesInPlace {
-                state.isResting = state.machine.nextAttempt() != nil
-                return (.discard, false)
-            }
-            let runs = !state.isHeldBack
-            state.transfer = Transfer(attempt: attempt, task: task, isRunning: runs, isSettingOff: runs)
-            return (runs ? .resume : .wait, state.isWatched)
+        let (effects, isWatched) = state.withLock { state in
+            let effects = state.machine.handle(.taskMade(attempt: number, pausesInPlace: pausesInPlace))
+            if effects.isTaken { state.transfer = Transfer(attempt: attempt, task: task) }
+            return (effects, state.isWatched)
         }
-        if isWatched { emit(.started(attempt: number)) }
-        switch next {
-        case .resume:
-            task.resume()
-            // A suspension meanwhile, or a reader that caught up, has waited for this: the other way round it would be undone.
-            let isOutdated = state.withLock { state in
-                state.transfer?.isSettingOff = false
-                return state.isHeldBack || state.transfer?.isRunning == false
-            }
-            if isOutdated { adjustTask() }
-        case .wait: leaveSlot()
-        case .discard:
+        guard effects.isTaken else {
             attempt.close()
-            context.taskControl.async {
+            return context.taskControl.async {
                 task.cancel()
                 self.leaveSlot()
             }
         }
+        if isWatched { emit(.started(attempt: number)) }
+        guard effects.runsTask == true else { return leaveSlot() }
+        task.resume()
+        if state.withLock({ $0.machine.handle(.taskResumed(attempt: number)) }).adjusts { adjustTask() }
     }
-}
 
-extension OperationState {
-    /// Whether an attempt may be launched now; one that is only held back is launched when that is over.
-    fileprivate mutating func mayLaunch(_ number: Int, _ pausesInPlace: Bool) -> Bool {
-        guard machine.accepts(attempt: number), !isLaunching, transfer == nil else { return false }
-        isResting = isHeldBack && !pausesInPlace
-        return !isResting
-    }
+    private func noTaskMade() { _ = state.withLock { $0.machine.handle(.taskNotMade) } }
 }

@@ -133,7 +133,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// Whether all dependencies have finished, or an outcome is known without them.
     public final override var isReady: Bool {
         let (hasOutcome, isBeingHandedOver, hasEdges) = state.withLock {
-            ($0.outcome != nil, $0.isBeingHandedOver, $0.hasEdges)
+            ($0.machine.hasOutcome, $0.machine.handover != .none, $0.hasEdges)
         }
         // A barrier of the queue is Foundation's to wait for, and is waited for by what has been cancelled too: SCF's barrier
         // follows a pointer to each operation behind it when it ends.
@@ -148,29 +148,31 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     ///
     /// - Thread: any. The transfer and the callbacks run elsewhere.
     public final override func start() {
-        var start = claimStart(mayBeBlocked: true)
-        if case .lookAtGraph = start {
+        var (effects, beginning) = claimStart(mayBeBlocked: true)
+        if effects.looksAtGraph {
             if DependencyGraph.isBlocked(self), state.withLock({ $0.scheduler })?.hasHandedOver(self) != true {
                 conclude(
                     .invalidRequest, "nothing was sent: it was started before its dependencies had finished",
                     onlyBeforeStart: true)
             }
-            start = claimStart(mayBeBlocked: false)
+            (effects, beginning) = claimStart(mayBeBlocked: false)
         }
-        switch start {
-        case .begin(let attempt, let beginning): execute(attempt, beginning)
-        case .finish: finish(wasExecuting: false)
-        case .ignore, .lookAtGraph: break
-        }
+        if let attempt = effects.begins { execute(attempt, beginning) }
+        if effects.finishes { finish(wasExecuting: false) }
     }
 
     /// Starts it, where that takes no time and runs nobody's code; false where it does, or it has been started.
     func startInPassing() -> Bool {
         #if canImport(FoundationNetworking)
             let now = context.clock.now
-            let start = state.withLock { $0.startsInPassing ? $0.start(now, mayBeBlocked: false) : .ignore }
-            guard case .begin(let attempt, let beginning) = start else { return false }
-            execute(attempt, beginning)
+            let begun = state.withLock { state -> (attempt: Int, OperationState.Beginning)? in
+                guard state.startsInPassing, let attempt = state.start(now, mayBeBlocked: false).begins else {
+                    return nil
+                }
+                return (attempt, state.beginning)
+            }
+            guard let begun else { return false }
+            execute(begun.attempt, begun.1)
             return true
         #else
             // Where KVO may be told of it.
@@ -181,13 +183,13 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     }
 
     /// Of two threads that start it, one gets to begin.
-    private func claimStart(mayBeBlocked: Bool) -> OperationState.Start {
+    private func claimStart(mayBeBlocked: Bool) -> (OperationStateMachine.Effects, OperationState.Beginning) {
         let now = context.clock.now
         return notifying([.isExecuting]) {
             state.withLock { state in
-                let start = state.start(now, mayBeBlocked: mayBeBlocked && state.hasEdges)
+                let effects = state.start(now, mayBeBlocked: mayBeBlocked && state.hasEdges)
                 // Nothing has changed unless it begins.
-                return if case .begin = start { (start, state.isObserved) } else { (start, false) }
+                return ((effects, state.beginning), effects.begins != nil && state.isObserved)
             }
         }
     }
@@ -196,21 +198,14 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     ///
     /// - Parameter add: adds it to the queue.
     func handOver(_ add: (AnyRequestOperation) -> Void) {
-        let phase = state.withLock { state in
-            state.isBeingHandedOver = state.machine.phase == .pending
-            return state.machine.phase
-        }
-        guard phase == .pending else {
-            if phase == .abandoned { start() }
-            return
-        }
+        let beginning = state.withLock { $0.machine.handle(.handoverBegan) }
+        guard beginning.isTaken else { return beginning.starts ? start() : () }
         add(self)
-        let (isStartWanted, mayHaveChanged) = state.withLock { state in
-            defer { (state.isBeingHandedOver, state.isStartWanted) = (false, false) }
-            return (state.isStartWanted, state.outcome != nil || state.hasEdges)
+        let (handover, mayHaveChanged) = state.withLock { state in
+            (state.machine.handle(.handoverEnded), state.machine.hasOutcome || state.hasEdges)
         }
         // Elsewhere: this may be a transport's thread.
-        if isStartWanted { context.taskControl.async { self.start() } }
+        if handover.starts { context.taskControl.async { self.start() } }
         // The queue may have asked while the answer was no.
         if mayHaveChanged { tellReadiness() }
     }
@@ -274,6 +269,16 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// The name is that of ``Request/named(_:)``, unless the operation's own `name` is set. A chain's link without a name is
     /// called by what it follows until its request has been built.
     public final override var description: String { "\(label) (\(state.withLock { $0.machine.phase }.words))" }
+}
+
+extension OperationState {
+    fileprivate mutating func start(
+        _ now: ContinuousClock.Instant, mayBeBlocked: Bool
+    ) -> OperationStateMachine.Effects {
+        let effects = machine.handle(.start(mayBeBlocked: mayBeBlocked))
+        if effects.begins != nil { timings.started = now }
+        return effects
+    }
 }
 
 extension OperationStateMachine.Phase {

@@ -90,7 +90,8 @@ extension AnyRequestOperation {
     ///
     /// Of two changes at a time the later one counts, whoever tells it first.
     func noteRunning() {
-        guard let transfer = state.withLock({ $0.transfer }), let watch = transfer.attempt.pace.watch else { return }
-        watch.note(isRunning: transfer.isRunning, change: transfer.runningChanges)
+        let (transfer, isPaused) = state.withLock { ($0.transfer, $0.machine.transfer.isPaused) }
+        guard let transfer, let watch = transfer.attempt.pace.watch else { return }
+        watch.note(isRunning: !isPaused, change: transfer.runningChanges)
     }
 }

@@ -35,42 +35,15 @@ struct OperationState {
     private(set) var isBeyondGraph = false
     /// Redirects, retries, deadlines and interceptors; nil for one plain attempt.
     var course: Course?
-    /// A task is being made outside the lock.
-    var isLaunching = false
-    /// It is on its way into an operation queue, which traps on what has begun, and asks under its own lock whether it is
-    /// ready.
-    var isBeingHandedOver = false
-    /// Somebody called `start()` meanwhile.
-    var isStartWanted = false
-    /// The caller asked for it.
-    var isSuspended = false
-    /// How often the caller has; a slot that was got before the last time does not count.
-    var suspensions: UInt32 = 0
-    /// It came to rest because it was suspended, and others may have its slot: it moves no bytes before it has one again.
-    var awaitsSlot = false
-    /// The attempt under way was held back before it was launched: whatever lets it go on launches it.
-    var isResting = false
-
     var handlers: [FinishHandler] = []
-    /// How many handlers that take turns on the lane have been sent off, or are to be, and have not returned.
-    var turnCount = 0
-    /// Handlers that have been sent off and have not returned.
-    var runningHandlers = 0
     /// Called after the last handler has returned.
     var settledHooks: [@Sendable () -> Void] = []
-    var isSettled = false
-    /// Whether the handlers have been sent off: later ones run at once.
-    var isDelivering = false
-    /// Whether they are just being sent off: later ones come behind them.
-    var isSendingOff = false
     /// Whether the last event has been noted.
     var hasEmittedEnd = false
     /// How many changes of `isReady` are to be told or are being told.
     var readinessChanges: UInt32 = 0
     /// Whether it was cancelled before it had finished; where Foundation's own flag is not used.
     var isCancelled = false
-    /// Whether the observers have been told that it has finished.
-    var hasNotifiedEnd = false
 
     /// Observers of events, progress and state; nil while there is none.
     var watch: Watch?
@@ -81,17 +54,6 @@ struct OperationState {
     let isMonitored: Bool
 
     init(recipe: Recipe, isMonitored: Bool) { (self.recipe, self.isMonitored) = (recipe, isMonitored) }
-
-    /// What `start()` does.
-    enum Start: Sendable {
-        /// Look whether a dependency has not finished, then ask again.
-        case lookAtGraph
-        case begin(attempt: Int, Beginning)
-        /// The outcome is known already: send the notifications.
-        case finish
-        /// Started before, or on its way into a queue.
-        case ignore
-    }
 
     /// What the beginning of the first attempt depends on.
     struct Beginning: Sendable {
@@ -107,30 +69,13 @@ struct OperationState {
 
     var beginning: Beginning {
         Beginning(
-            scheduler: scheduler, ticket: ticket, isSuspended: isSuspended, hasAnswer: course?.carried != nil,
+            scheduler: scheduler, ticket: ticket, isSuspended: machine.isSuspended, hasAnswer: course?.carried != nil,
             isToBeBuilt: prepared == nil && recipe?.build != nil, isToBePrepared: prepared == nil)
-    }
-
-    /// Claims the start; one that comes while the operation is on its way into a queue waits until it is there.
-    ///
-    /// Foundation takes the locks of queue and operation in one order when it adds, in the other when one finishes.
-    mutating func start(_ now: ContinuousClock.Instant, mayBeBlocked: Bool) -> Start {
-        guard !isBeingHandedOver else {
-            isStartWanted = true
-            return .ignore
-        }
-        if mayBeBlocked, machine.isWaitingToStart { return .lookAtGraph }
-        if machine.phase == .pending { timings.started = now }
-        return switch machine.start() {
-        case .execute(let attempt): .begin(attempt: attempt, beginning)
-        case .finish: .finish
-        case .ignore: .ignore
-        }
     }
 
     /// Whether starting takes no time and runs nobody's code.
     var startsInPassing: Bool {
-        machine.phase == .pending && !isBeingHandedOver && !isObserved && !usesDisk && !hasEdges
+        machine.phase == .pending && machine.handover == .none && !isObserved && !usesDisk && !hasEdges
     }
 
     /// How an operation is when a manager takes it.
@@ -209,38 +154,27 @@ struct OperationState {
     }
 
     var suspension: Suspension {
-        Suspension(isSuspended: isSuspended, awaitsSlot: awaitsSlot, number: suspensions)
+        Suspension(isSuspended: machine.isSuspended, awaitsSlot: machine.awaitsSlot, number: machine.suspensions)
     }
 
     /// Whether somebody's code runs inside the notifications of the state.
     var isObserved: Bool { watch?.stateObservers.isEmpty == false }
 
-    /// Whether its bytes may not move: it is suspended, or was and has no slot yet.
-    var isHeldBack: Bool { isSuspended || awaitsSlot }
-
     /// Whether starting looks at the file of a body; a download looks at its own on its own queue.
     var usesDisk: Bool { recipe?.core?.body?.usesDisk == true }
 }
 
-/// The attempt under way.
+/// The attempt under way, and its task; what the task was told stands in ``OperationStateMachine/transfer``.
 struct Transfer {
     let attempt: Attempt
     let task: any TransferTask
-    /// What the owner has been given of it.
+    /// The task as the owner of the operation sees it, once that was asked for.
     var sessionTask: URLSessionTask?
-    /// Whether the task was last told to run or to pause.
-    var isRunning: Bool { didSet { runningChanges &+= 1 } }
-    /// Whether the first `resume()` is on its way, outside the lock.
-    var isSettingOff: Bool
-    /// How often `isRunning` was told.
-    private(set) var runningChanges: UInt32 = 0
-
-    init(attempt: Attempt, task: any TransferTask, isRunning: Bool, isSettingOff: Bool) {
-        (self.attempt, self.task, self.isRunning, self.isSettingOff) = (attempt, task, isRunning, isSettingOff)
-    }
+    /// How often the task was told to run or to pause.
+    var runningChanges: UInt32 = 0
 }
 
-/// Somebody who wants the outcome.
+/// A handler for the outcome, and where it runs.
 struct FinishHandler: Sendable {
     let place: CallbackPlace
     let run: @Sendable (AnyOutcome) -> Void

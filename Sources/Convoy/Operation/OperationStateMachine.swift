@@ -1,12 +1,12 @@
-// What states a request operation can be in, and what moves it: a pure value.
+// What a request operation does next: a pure value. Events go in, effects come out.
 
-/// Decides what an operation does next.
+/// The life of an operation, from creation until its last handler has returned.
 ///
-/// No lock, no I/O: an event goes in, an effect comes out.
-///
-/// `AnyRequestOperation` holds it behind its lock and performs the effects after the lock has been given back.
-struct OperationStateMachine {
-    enum Phase: Equatable {
+/// No lock, no I/O, nothing of the user's: `AnyRequestOperation` holds it behind its lock, gives it an ``Event`` at a time
+/// and performs the ``Effects`` after the lock has been given back. What happens at each stage to each event stands in
+/// `OperationStateMachineTests`; `OperationExplorationTests` run through every order of events.
+struct OperationStateMachine: Hashable, Sendable {
+    enum Phase: Hashable, Sendable {
         /// Made, perhaps queued; not started. Next: executing, abandoned.
         case pending
         /// Cancelled or failed before it was started; the outcome is stored and delivered. Next: finishing, in `start()`.
@@ -29,134 +29,255 @@ struct OperationStateMachine {
         case finished
     }
 
-    enum StartEffect: Equatable {
-        /// Make a task for this attempt.
-        case execute(attempt: Int)
-        /// The outcome is known already: send the notifications.
-        case finish
-        /// Started before.
-        case ignore
+    /// The task of the attempt under way.
+    enum Transfer: Hashable, Sendable {
+        /// There is none. Next: launching.
+        case none
+        /// A task is being made, or the one before is being ended. Next: none, settingOff, paused.
+        case launching
+        /// The first `resume()` is on its way; whether the task is to run after it. Next: running, paused, none.
+        case settingOff(runs: Bool)
+        /// The task was last told to run. Next: paused, none, launching.
+        case running
+        /// The task was last told to pause, or holds by itself. Next: running, none, launching.
+        case paused
+
+        var isMade: Bool {
+            switch self {
+            case .none, .launching: false
+            case .settingOff, .running, .paused: true
+            }
+        }
+
+        /// Whether a task that is made is to stand still.
+        var isPaused: Bool { self == .paused || self == .settingOff(runs: false) }
     }
 
-    enum ClaimEffect: Equatable {
-        /// Store the outcome and deliver it; `start()` will finish the operation.
-        case abandon
-        /// Store the outcome, then notify, commit and deliver.
-        case finish
-        /// An outcome was stored before, or the attempt is over: drop it.
-        case ignore
+    /// The way into an operation queue, which traps on operations that have begun.
+    enum Handover: Hashable, Sendable {
+        case none
+        /// The queue is adding the operation.
+        case underWay
+        /// `start()` was called meanwhile; it is called again when the queue is done.
+        case startWanted
     }
 
     private(set) var phase = Phase.pending
+    private(set) var transfer = Transfer.none
+    private(set) var handover = Handover.none
+    private(set) var delivery = HandlerDelivery()
+    /// Whether the owner has suspended it.
+    private(set) var isSuspended = false
+    /// How often that was; a slot that was given before the last time does not count.
+    private(set) var suspensions: UInt32 = 0
+    /// The number of the slot that it last went on with.
+    private(set) var lastSlot: UInt32 = 0
+    /// It came to rest because it was suspended, and others may have its slot: no byte moves before it has one again.
+    private(set) var awaitsSlot = false
+    /// The attempt under way was held back before its task was made: what lets it go on launches it.
+    private(set) var isResting = false
+    // MARK: Events
 
-    var isExecuting: Bool {
-        switch phase {
-        case .executing, .deciding, .waiting, .decoding, .finishing(wasExecuting: true): true
-        case .pending, .abandoned, .finishing(wasExecuting: false), .finished: false
+    /// Takes an event in.
+    mutating func handle(_ event: Event) -> Effects {
+        switch event {
+        case .handoverBegan: return beginHandover()
+        case .handoverEnded: return endHandover()
+        case .start(let mayBeBlocked): return start(mayBeBlocked)
+        case .suspend(let pausesInPlace): return suspend(pausesInPlace)
+        case .resume: return resume()
+        case .launch(let attempt, let pausesInPlace, let isClaim): return launch(attempt, pausesInPlace, isClaim)
+        case .taskMade(let attempt, let pausesInPlace): return taskMade(attempt, pausesInPlace)
+        case .taskNotMade:
+            guard transfer == .launching else { return .dropped }
+            transfer = .none
+            return .taken
+        case .taskResumed(let attempt): return taskResumed(attempt)
+        case .taskHeld(let attempt):
+            guard accepts(attempt: attempt), transfer.isMade else { return .dropped }
+            if case .settingOff = transfer { transfer = .settingOff(runs: false) } else { transfer = .paused }
+            return .taken
+        case .adjust(let isHeld): return adjust(isHeld)
+        case .attemptClosed:
+            guard transfer == .launching else { return .dropped }
+            (transfer, isResting) = (.none, true)
+            return takeResting().map { Effects(isTaken: true, launches: $0) } ?? .taken
+        case .cameToRest:
+            guard isSuspended, currentAttempt != nil, transfer == .none || transfer == .paused else { return .dropped }
+            awaitsSlot = true
+            return Effects(isTaken: true, leavesSlot: true)
+        case .slotGiven(let slot): return slotGiven(slot)
+        case .slotKept(let slot): return slotKept(slot)
+        case .putOff(let attempt):
+            guard accepts(attempt: attempt) else { return .dropped }
+            phase = .waiting(attempt: attempt)
+            return .taken
+        case .attemptEnded(let attempt):
+            guard accepts(attempt: attempt) else { return .dropped }
+            phase = .deciding(attempt: attempt)
+            return .taken
+        case .repeats(let attempt):
+            guard phase == .deciding(attempt: attempt) else { return .dropped }
+            (phase, transfer) = (.waiting(attempt: attempt + 1), .none)
+            return .taken
+        case .bodyComplete(let attempt, let commits):
+            guard accepts(attempt: attempt) || phase == .deciding(attempt: attempt) else { return .dropped }
+            phase = .decoding(attempt: attempt, isCommitted: commits)
+            return .taken
+        case .end(let attempt): return end(attempt)
+        case .endBeforeStart: return endBeforeStart()
+        case .finished:
+            guard case .finishing = phase else { return .dropped }
+            phase = .finished
+            return .taken
+        case .delivery(let event):
+            guard event != .begin || hasOutcome else { return .dropped }
+            return delivery.handle(event)
         }
     }
 
-    var isFinished: Bool { phase == .finished }
-
-    /// The number of the attempt under way; nil before the first, between two, and once the body is complete.
-    var currentAttempt: Int? {
-        if case .executing(let attempt) = phase { attempt } else { nil }
+    private mutating func beginHandover() -> Effects {
+        guard phase == .pending else { return Effects(starts: phase == .abandoned) }
+        handover = .underWay
+        return .taken
     }
 
-    /// Whether what arrives for an attempt still counts.
-    func accepts(attempt: Int) -> Bool { currentAttempt == attempt }
+    private mutating func endHandover() -> Effects {
+        guard handover != .none else { return .dropped }
+        defer { handover = .none }
+        return Effects(isTaken: true, starts: handover == .startWanted)
+    }
 
-    mutating func start() -> StartEffect {
+    private mutating func start(_ mayBeBlocked: Bool) -> Effects {
+        guard handover == .none else {
+            handover = .startWanted
+            return .taken
+        }
+        if mayBeBlocked, isWaitingToStart { return Effects(looksAtGraph: true) }
         switch phase {
         case .pending:
             phase = .executing(attempt: 1)
-            return .execute(attempt: 1)
+            return Effects(isTaken: true, begins: 1)
         case .abandoned:
             phase = .finishing(wasExecuting: false)
-            return .finish
-        case .executing, .deciding, .waiting, .decoding, .finishing, .finished:
-            return .ignore
+            return Effects(isTaken: true, finishes: true)
+        case .executing, .deciding, .waiting, .decoding, .finishing, .finished: return .dropped
         }
     }
 
-    /// Ends the attempt under way and numbers the next one; nil when none is under way.
-    mutating func nextAttempt() -> Int? {
-        guard let attempt = currentAttempt else { return nil }
-        phase = .executing(attempt: attempt + 1)
-        return attempt + 1
+    // MARK: Suspension
+
+    private mutating func suspend(_ pausesInPlace: Bool) -> Effects {
+        guard !isSuspended, !hasOutcome else { return .dropped }
+        isSuspended = true
+        suspensions &+= 1
+        guard !pausesInPlace, transfer.isMade, numberNextAttempt() else { return Effects(isTaken: true, adjusts: true) }
+        // The next attempt is not launched before this one has written its last.
+        transfer = .launching
+        return Effects(isTaken: true, endsAttempt: true)
     }
 
-    /// The attempt has come to its end, and it is to be decided what that means; false when it is over already.
-    mutating func endAttempt(_ attempt: Int) -> Bool {
-        guard accepts(attempt: attempt) else { return false }
-        phase = .deciding(attempt: attempt)
-        return true
+    private mutating func resume() -> Effects {
+        guard isSuspended, !hasOutcome else { return .dropped }
+        isSuspended = false
+        if let attempt = takeResting() { return Effects(isTaken: true, launches: attempt) }
+        return Effects(isTaken: true, adjusts: true)
     }
 
-    /// It was decided that another attempt follows.
-    mutating func repeatAttempt(after attempt: Int) -> Bool {
-        guard phase == .deciding(attempt: attempt) else { return false }
-        phase = .waiting(attempt: attempt + 1)
-        return true
-    }
-
-    /// The attempt cannot be begun yet.
-    mutating func putOff(attempt: Int) -> Bool {
-        guard accepts(attempt: attempt) else { return false }
-        phase = .waiting(attempt: attempt)
-        return true
-    }
-
-    /// The attempt that waited begins; nil when none did.
-    mutating func beginWaitingAttempt() -> Int? {
-        guard case .waiting(let attempt) = phase else { return nil }
+    private mutating func slotGiven(_ slot: Slot?) -> Effects {
+        // It has gone on with it already: the attempt that waits now waits for another one.
+        if let slot, slot.number == lastSlot { return .dropped }
+        let effects = slotKept(slot)
+        guard case .waiting(let attempt) = phase else { return effects }
         phase = .executing(attempt: attempt)
-        return attempt
+        return Effects(isTaken: true, launches: attempt)
     }
 
-    /// The body of an attempt is complete; false when that attempt is over.
-    ///
-    /// - Parameter commits: whether what comes next shows outside the process, so that only the attempt's own end counts.
-    mutating func bodyComplete(attempt: Int, commits: Bool = false) -> Bool {
-        guard accepts(attempt: attempt) || phase == .deciding(attempt: attempt) else { return false }
-        phase = .decoding(attempt: attempt, isCommitted: commits)
+    /// What was suspended goes on, unless it was suspended again since, and may have given that slot back.
+    private mutating func slotKept(_ slot: Slot?) -> Effects {
+        switch phase {
+        case .executing, .waiting: break
+        case .pending, .abandoned, .deciding, .decoding, .finishing, .finished: return .dropped
+        }
+        if let slot { lastSlot = slot.number }
+        if !isSuspended, slot?.suspensions ?? suspensions == suspensions { awaitsSlot = false }
+        if let attempt = takeResting() { return Effects(isTaken: true, launches: attempt) }
+        return Effects(isTaken: true, adjusts: transfer.isPaused)
+    }
+
+    /// The attempt to be launched because it is not held back any more; nil when none waits for that.
+    private mutating func takeResting() -> Int? {
+        guard isResting, !isHeldBack else { return nil }
+        isResting = false
+        return currentAttempt
+    }
+
+    /// Ends the attempt under way in favour of the next; false when none is.
+    private mutating func numberNextAttempt() -> Bool {
+        guard let attempt = currentAttempt else { return false }
+        phase = .executing(attempt: attempt + 1)
         return true
     }
 
-    /// Claims the outcome of an operation that has not been started; later it has no effect.
-    mutating func abandon() -> ClaimEffect {
-        guard phase == .pending else { return .ignore }
-        phase = .abandoned
-        return .abandon
+    // MARK: The task
+
+    private mutating func launch(_ attempt: Int, _ pausesInPlace: Bool, _ isClaim: Bool) -> Effects {
+        guard accepts(attempt: attempt), transfer == .none else { return .dropped }
+        isResting = isHeldBack && !pausesInPlace
+        guard !isResting else { return .dropped }
+        if isClaim { transfer = .launching }
+        return .taken
     }
 
-    /// Claims the one outcome: the first claim wins.
-    ///
-    /// - Parameter attempt: the attempt whose end this is; nil for what ends the operation whatever it does, as a cancellation.
-    mutating func claim(attempt: Int? = nil) -> ClaimEffect {
+    private mutating func taskMade(_ attempt: Int, _ pausesInPlace: Bool) -> Effects {
+        guard transfer == .launching else { return .dropped }
+        transfer = .none
+        guard accepts(attempt: attempt) else { return .dropped }
+        if isHeldBack, !pausesInPlace {
+            isResting = numberNextAttempt()
+            return .dropped
+        }
+        transfer = isHeldBack ? .paused : .settingOff(runs: true)
+        return isHeldBack ? .taken : Effects(isTaken: true, runsTask: true)
+    }
+
+    private mutating func taskResumed(_ attempt: Int) -> Effects {
+        guard accepts(attempt: attempt), case .settingOff(let runs) = transfer else { return .dropped }
+        transfer = runs ? .running : .paused
+        // What came meanwhile has waited for this: the other way round it would be undone.
+        return Effects(isTaken: true, adjusts: isHeldBack || !runs)
+    }
+
+    private mutating func adjust(_ isHeld: Bool) -> Effects {
+        let runs = !isHeldBack && !isHeld
+        guard currentAttempt != nil, transfer == (runs ? .paused : .running) else { return .dropped }
+        transfer = runs ? .running : .paused
+        return Effects(isTaken: true, runsTask: runs)
+    }
+
+    // MARK: The end
+
+    /// The first outcome counts.
+    private mutating func end(_ attempt: Int?) -> Effects {
         switch phase {
         case .pending where attempt == nil:
-            return abandon()
+            return endBeforeStart()
         case .executing(let current) where attempt == nil || attempt == current,
             .deciding(let current) where attempt == nil || attempt == current,
             .waiting(let current) where attempt == nil || attempt == current:
-            phase = .finishing(wasExecuting: true)
-            return .finish
+            break
         case .decoding(let current, let isCommitted) where attempt == current || attempt == nil && !isCommitted:
-            phase = .finishing(wasExecuting: true)
-            return .finish
+            break
         case .pending, .executing, .deciding, .waiting, .decoding, .abandoned, .finishing, .finished:
-            return .ignore
+            return .dropped
         }
+        (phase, transfer) = (.finishing(wasExecuting: true), .none)
+        return Effects(isTaken: true, finishes: true)
     }
 
-    /// The notifications are on their way: `isExecuting` turns false, `isFinished` true.
-    mutating func commit() {
-        if case .finishing = phase { phase = .finished }
+    private mutating func endBeforeStart() -> Effects {
+        guard phase == .pending else { return .dropped }
+        phase = .abandoned
+        return Effects(isTaken: true, abandons: true)
     }
-}
-
-extension OperationStateMachine {
-    /// Whether `start()` is still to come.
-    var isWaitingToStart: Bool { phase == .pending || phase == .abandoned }
 }

@@ -27,7 +27,8 @@ extension RequestOperation {
         defer { anchor.invalidate() }
         var toldAt: ContinuousClock.Instant?
         while true {
-            let (isDelivering, isSettled) = state.withLock { ($0.isDelivering, $0.isSettled) }
+            let delivery = state.withLock { $0.machine.delivery }
+            let (isDelivering, isSettled) = (delivery.hasBegun, delivery.isSettled)
             // Callbacks due on this loop get their turn; those sent elsewhere may take longer than anybody would wait.
             if isDelivering, toldAt == nil { toldAt = .now }
             if isSettled || toldAt.map({ $0.duration(to: .now) > .milliseconds(250) }) == true { break }

@@ -47,7 +47,7 @@ extension OperationState {
     /// - Returns: what was let go of, to be released outside the lock.
     mutating func takeWatchIfOver() -> Watch? {
         // Observers of the end are notified outside the lock, after the state has changed.
-        guard hasNotifiedEnd, watch?.hasEnded == true, watch?.isTelling == false else { return nil }
+        guard machine.delivery.hasNotifiedEnd, watch?.hasEnded == true, watch?.isTelling == false else { return nil }
         defer { watch = nil }
         return watch
     }
@@ -102,10 +102,9 @@ extension AnyRequestOperation {
             operation.run(at: place) {
                 isWaiting.withLock { $0 = false }
                 // On the lane the finish handlers stand behind this call; elsewhere they may have run.
-                let isLate = { (state: OperationState) in place.isLane ? state.isSettled : state.isDelivering }
-                guard let progress = holder.operation?.state.withLock({ isLate($0) ? nil : $0.progress }) ?? nil else {
-                    return
-                }
+                let isLate = { (delivery: HandlerDelivery) in place.isLane ? delivery.isSettled : delivery.hasBegun }
+                let progress = holder.operation?.state.withLock { isLate($0.machine.delivery) ? nil : $0.progress }
+                guard let progress = progress ?? nil else { return }
                 handler(progress)
             }
         }
@@ -115,7 +114,7 @@ extension AnyRequestOperation {
     func whenProgressing(_ tell: @escaping @Sendable (TransferProgress) -> Void) {
         state.withLock { state in
             // Nothing follows the outcome, and nobody would let go of the closure.
-            guard !state.isDelivering else { return }
+            guard !state.machine.delivery.hasBegun else { return }
             var watch = state.watch ?? Watch()
             state.watch = nil
             watch.progressObservers.append(.init(identity: watch.makeIdentity(), tell: tell))

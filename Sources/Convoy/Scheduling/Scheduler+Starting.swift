@@ -48,7 +48,7 @@ extension Scheduler {
         if !next.hasBegun, ownQueue?.start(next.operation) == true { return true }
         guard !next.hasBegun, next.operation.state.withLock({ $0.machine.isWaitingToStart }) else {
             // It goes on after a wait; or it was started by hand meanwhile, and keeps its slot until it finishes.
-            next.operation.goOn(after: next.suspensions)
+            next.operation.goOn(after: .slotGiven(next.slot))
             return true
         }
         handOver(next.operation)
@@ -71,8 +71,7 @@ extension Scheduler {
     /// An operation that has a slot.
     struct Next: Sendable {
         let operation: AnyRequestOperation
-        /// How often it had been suspended when it was given it.
-        let suspensions: UInt32
+        let slot: OperationStateMachine.Slot
         let hasBegun: Bool
     }
 
@@ -112,7 +111,7 @@ extension Scheduler.State {
         isPumping = true
         if !isSuspended, freezes == 0, let ticket = takeTicket(placeLimit, now), let operation = ticket.operation {
             return Scheduler.Next(
-                operation: operation, suspensions: ticket.suspension?.number ?? 0, hasBegun: ticket.hasBegun)
+                operation: operation, slot: ticket.operationSlot, hasBegun: ticket.hasBegun)
         }
         isPumping = false
         return nil

@@ -86,10 +86,10 @@ extension Scheduler {
     func suspensionChanged(of operation: AnyRequestOperation) {
         // Until what was looked at is what was acted on: another thread may have changed it between the two.
         var suspension: OperationState.Suspension
-        var keepsSlot: Bool?
+        var kept: OperationStateMachine.Slot??
         repeat {
             suspension = operation.suspension
-            keepsSlot = change(operation) { [suspension] state, ticket in
+            kept = change(operation) { [suspension] state, ticket -> OperationStateMachine.Slot? in
                 ticket.suspension = suspension
                 switch ticket.status {
                 case .waiting where suspension.isSuspended:
@@ -97,20 +97,21 @@ extension Scheduler {
                     state.leaveInterceptors(ticket)
                 case .crowded where suspension.isSuspended: ticket.status = .suspended
                 case .handed where ticket.hasBegun && suspension.awaitsSlot:
-                    guard suspension.isSuspended else { return true }
+                    guard suspension.isSuspended else { return ticket.operationSlot }
                     state.room.giveBack(ticket, for: .suspended)
                     state.leaveInterceptors(ticket)
                 case .suspended where !suspension.isSuspended: state.room.join(ticket)
                 // Started by hand: no slot will come for it.
                 case .blocked, .preparing, .crowded, .riding, .parked, .gone:
-                    return ticket.hasBegun && suspension.awaitsSlot && !suspension.isSuspended
+                    let goesOn = ticket.hasBegun && suspension.awaitsSlot && !suspension.isSuspended
+                    return goesOn ? ticket.operationSlot : nil
                 case .waiting, .suspended, .handed, .aside: break
                 }
-                return false
+                return nil
             }
         } while operation.suspension != suspension
         // Resumed before others could have its slot.
-        if keepsSlot == true { operation.goOn(after: suspension.number) }
+        if let slot = kept ?? nil { operation.goOn(after: .slotKept(slot)) }
         pump()
     }
 

@@ -98,7 +98,7 @@ final class Scheduler: OperationScheduler {
         guard waits else { return }
         if operation.state.withLock({ $0.outcome != nil }) {
             // It had ended before it came here.
-            if operation.state.withLock({ $0.isSettled }) { settled(reference) }
+            if operation.state.withLock({ $0.machine.delivery.isSettled }) { settled(reference) }
             abandoned(operation)
         } else {
             dependenciesChanged(of: operation)

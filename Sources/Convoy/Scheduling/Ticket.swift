@@ -42,6 +42,8 @@ final class Ticket {
     var line: Host?
     /// When it joined its line; an entry of a line with another turn is a leftover.
     var turn: UInt64 = 0
+    /// How many slots it has had.
+    var slotCount: UInt32 = 0
     /// Has been started.
     ///
     /// Until then those who have begun may use its slot: it may be in the operation queue, waiting for them to end.
@@ -76,6 +78,11 @@ final class Ticket {
     var isSettled = false
     /// Its index among the manager's operations.
     var slot = 0
+
+    /// Its slot, as the operation is told of it.
+    var operationSlot: OperationStateMachine.Slot {
+        OperationStateMachine.Slot(number: slotCount, suspensions: suspension?.number ?? 0)
+    }
 
     /// Its line among those of its host, and its place among hosts: by priority, those who return first.
     var rank: Int { 2 * priority.rank + (isReturning ? 0 : 1) }

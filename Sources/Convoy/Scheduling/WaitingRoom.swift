@@ -139,6 +139,7 @@ struct WaitingRoom {
 
     private mutating func takeSlot(_ ticket: Ticket, at host: Host) {
         (ticket.status, ticket.line) = (.handed, host)
+        ticket.slotCount &+= 1
         host.running += 1
         running += 1
         guard !ticket.hasBegun else { return }

@@ -2,157 +2,83 @@ import Testing
 
 @testable import Convoy
 
+/// The table of stages and events, and what it means for the rules.
 @Suite struct OperationStateMachineTests {
-    typealias Phase = OperationStateMachine.Phase
+    typealias Event = OperationStateMachine.Event
 
-    /// Every phase, with the events that lead there.
-    static let phases: [(String, OperationStateMachine)] = [
-        ("pending", make { _ in }),
-        ("abandoned", make { _ = $0.claim() }),
-        ("executing", make { _ = $0.start() }),
-        (
-            "second attempt",
-            make {
-                _ = $0.start()
-                _ = $0.nextAttempt()
+    @Test func everyEventAtEveryStageDoesWhatTheTableSays() {
+        var lines: [String] = []
+        for way in OperationStages.ways {
+            lines.append("\(way.name):")
+            for (name, event) in OperationStages.events {
+                if let outcome = OperationStages.outcome(of: event, at: way.name) {
+                    lines.append("  \(name): \(outcome)")
+                }
             }
-        ),
-        (
-            "decoding",
-            make {
-                _ = $0.start()
-                _ = $0.bodyComplete(attempt: 1)
-            }
-        ),
-        (
-            "committed",
-            make {
-                _ = $0.start()
-                _ = $0.bodyComplete(attempt: 1, commits: true)
-            }
-        ),
-        (
-            "finishing",
-            make {
-                _ = $0.start()
-                _ = $0.claim()
-            }
-        ),
-        (
-            "finishing unstarted",
-            make {
-                _ = $0.claim()
-                _ = $0.start()
-            }
-        ),
-        (
-            "finished",
-            make {
-                _ = $0.start()
-                _ = $0.claim()
-                $0.commit()
-            }
-        ),
-    ]
-
-    static func make(_ body: (inout OperationStateMachine) -> Void) -> OperationStateMachine {
-        var machine = OperationStateMachine()
-        body(&machine)
-        return machine
-    }
-
-    static func machine(_ name: String) -> OperationStateMachine {
-        phases.first { $0.0 == name }?.1 ?? OperationStateMachine()
-    }
-
-    @Test(arguments: [
-        ("pending", OperationStateMachine.StartEffect.execute(attempt: 1), Phase.executing(attempt: 1)),
-        ("abandoned", .finish, .finishing(wasExecuting: false)),
-        ("executing", .ignore, .executing(attempt: 1)),
-        ("second attempt", .ignore, .executing(attempt: 2)),
-        ("decoding", .ignore, .decoding(attempt: 1, isCommitted: false)),
-        ("committed", .ignore, .decoding(attempt: 1, isCommitted: true)),
-        ("finishing", .ignore, .finishing(wasExecuting: true)),
-        ("finishing unstarted", .ignore, .finishing(wasExecuting: false)),
-        ("finished", .ignore, .finished),
-    ])
-    func startExecutesOnceOrFinishesWhatWasAbandoned(
-        name: String, effect: OperationStateMachine.StartEffect, next: Phase
-    ) {
-        var machine = Self.machine(name)
-        #expect(machine.start() == effect)
-        #expect(machine.phase == next)
-    }
-
-    @Test(arguments: [
-        ("pending", OperationStateMachine.ClaimEffect.abandon, Phase.abandoned),
-        ("abandoned", .ignore, .abandoned),
-        ("executing", .finish, .finishing(wasExecuting: true)),
-        ("second attempt", .finish, .finishing(wasExecuting: true)),
-        ("decoding", .finish, .finishing(wasExecuting: true)),
-        ("committed", .ignore, .decoding(attempt: 1, isCommitted: true)),
-        ("finishing", .ignore, .finishing(wasExecuting: true)),
-        ("finishing unstarted", .ignore, .finishing(wasExecuting: false)),
-        ("finished", .ignore, .finished),
-    ])
-    func onlyTheFirstClaimWins(name: String, effect: OperationStateMachine.ClaimEffect, next: Phase) {
-        var machine = Self.machine(name)
-        #expect(machine.claim() == effect)
-        #expect(machine.phase == next)
-        #expect(machine.claim() == .ignore)
-    }
-
-    @Test(arguments: [
-        ("pending", false), ("abandoned", false), ("executing", true), ("second attempt", false), ("decoding", true),
-        ("committed", true),
-        ("finishing", false), ("finishing unstarted", false), ("finished", false),
-    ])
-    func theEndOfAnAttemptCountsOnlyWhileThatAttemptIsTheLast(name: String, counts: Bool) {
-        var machine = Self.machine(name)
-        #expect(machine.claim(attempt: 1) == (counts ? .finish : .ignore))
-    }
-
-    @Test(arguments: phases.map(\.0))
-    func aBodyIsCompleteOnlyForTheAttemptUnderWay(name: String) {
-        for attempt in 1...3 {
-            var machine = Self.machine(name)
-            let isCurrent = machine.phase == .executing(attempt: attempt)
-            #expect(machine.accepts(attempt: attempt) == isCurrent)
-            #expect(machine.bodyComplete(attempt: attempt) == isCurrent)
-            #expect(
-                machine.phase
-                    == (isCurrent ? .decoding(attempt: attempt, isCommitted: false) : Self.machine(name).phase))
         }
+        let expected = OperationStages.table.split(separator: "\n").map(String.init)
+        #expect(lines.count == expected.count)
+        for (line, expected) in zip(lines, expected) { #expect(line == expected) }
     }
 
-    @Test(arguments: phases.map(\.0))
-    func attemptsAreNumberedUpwardsWhileExecuting(name: String) {
-        var machine = Self.machine(name)
-        let before = machine.currentAttempt
-        #expect(machine.nextAttempt() == before.map { $0 + 1 })
-        #expect(machine.currentAttempt == before.map { $0 + 1 })
+    @Test func theTableHasEveryPhase() {
+        var names: Set<String> = []
+        for way in OperationStages.ways {
+            switch OperationStages.machine(way.name).phase {
+            case .pending: names.insert("pending")
+            case .abandoned: names.insert("abandoned")
+            case .executing: names.insert("executing")
+            case .deciding: names.insert("deciding")
+            case .waiting: names.insert("waiting")
+            case .decoding(_, let isCommitted): names.insert(isCommitted ? "committed" : "decoding")
+            case .finishing(let wasExecuting): names.insert(wasExecuting ? "finishing" : "finishing unstarted")
+            case .finished: names.insert("finished")
+            }
+        }
+        #expect(names.count == 10)
     }
 
-    @Test(arguments: phases.map(\.0))
-    func commitFinishesOnlyWhatIsFinishing(name: String) {
-        var machine = Self.machine(name)
-        machine.commit()
-        #expect(machine.isFinished == name.hasPrefix("finish"))
-        if machine.isFinished { #expect(!machine.isExecuting) }
+    /// Rule 1.
+    @Test(arguments: OperationStages.ways.map(\.name))
+    func theFirstOutcomeIsTheOnlyOne(stage: String) {
+        var machine = OperationStages.machine(stage)
+        let isFirst = !machine.hasOutcome
+        let effects = [
+            Event.end(attempt: nil), .end(attempt: machine.currentAttempt), .end(attempt: 1), .endBeforeStart,
+        ]
+        .map { machine.handle($0) }
+        #expect(effects.count { $0.finishes || $0.abandons } == (isFirst ? 1 : 0))
+        #expect(machine.hasOutcome)
     }
 
-    @Test(arguments: [
-        ("pending", false), ("abandoned", false), ("executing", true), ("second attempt", true), ("decoding", true),
-        ("committed", true),
-        ("finishing", true), ("finishing unstarted", false), ("finished", false),
-    ])
-    func isExecutingFromStartToCommit(name: String, isExecuting: Bool) {
-        #expect(Self.machine(name).isExecuting == isExecuting)
+    /// Rule 5.
+    @Test(arguments: OperationStages.ways.map(\.name))
+    func whatComesForAnotherAttemptIsDropped(stage: String) {
+        var machine = OperationStages.machine(stage)
+        let before = machine
+        for event in [
+            Event.taskHeld(attempt: 9), .taskResumed(attempt: 9), .putOff(attempt: 9), .attemptEnded(attempt: 9),
+            .repeats(attempt: 9), .bodyComplete(attempt: 9, commits: true), .end(attempt: 9),
+        ] { #expect(machine.handle(event) == .dropped) }
+        #expect(machine == before)
     }
 
-    @Test(arguments: phases.map(\.0))
-    func abandoningWorksOnlyBeforeTheStart(name: String) {
-        var machine = Self.machine(name)
-        #expect(machine.abandon() == (name == "pending" ? .abandon : .ignore))
+    @Test(arguments: OperationStages.ways.map(\.name))
+    func itIsExecutingFromItsStartToItsFinish(stage: String) {
+        let machine = OperationStages.machine(stage)
+        #expect(!machine.isExecuting || !machine.isFinished && !machine.isWaitingToStart)
+        if machine.currentAttempt != nil { #expect(machine.isExecuting) }
+    }
+
+    /// A second word of one slot must not begin the attempt after the one it was for.
+    @Test func aSlotIsUsedOnce() {
+        var machine = OperationStages.machine("resumed without a slot")
+        let slot = OperationStateMachine.Slot(number: 2, suspensions: 1)
+        #expect(machine.handle(.slotKept(slot)).adjusts)
+        for event in [Event.adjust(isHeld: false), .attemptEnded(attempt: 1), .repeats(attempt: 1)] {
+            #expect(machine.handle(event).isTaken)
+        }
+        #expect(machine.handle(.slotGiven(slot)) == .dropped)
+        #expect(machine.handle(.slotGiven(.init(number: 3, suspensions: 1))).launches == 2)
     }
 }

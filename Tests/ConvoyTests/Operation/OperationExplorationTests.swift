@@ -1,0 +1,78 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Every order in which the events of one operation can come: the state machine, and a model of what performs its effects.
+///
+/// `CONVOY_LONG=1` visits all of some three million worlds; else the first thousands, nearest to the beginning.
+@Suite struct OperationExplorationTests {
+    struct Exploration {
+        var count = 0
+        /// What was wrong first, and what led there.
+        var finding: String?
+    }
+
+    private static let isLong = ProcessInfo.processInfo.environment["CONVOY_LONG"] != nil
+
+    /// Visits every world that can follow from a beginning, each once, nearest first.
+    private static func explore(
+        _ first: OperationWorld, limit: Int, _ defect: OperationWorld.Defect? = nil
+    ) -> Exploration {
+        var seen: Set<OperationWorld> = [first]
+        /// With the index of the world before, to tell the way.
+        var worlds: [(world: OperationWorld, before: Int, name: String)] = [(first, -1, "created")]
+        var index = 0
+        while index < worlds.count, worlds.count < limit {
+            let world = worlds[index].world
+            if let problem = world.violation ?? world.stillness {
+                return Exploration(count: worlds.count, finding: "\(problem), after \(way(to: index, worlds))")
+            }
+            for (name, next) in world.successors(defect) where seen.insert(next).inserted {
+                worlds.append((next, index, name))
+            }
+            index += 1
+        }
+        return Exploration(count: worlds.count)
+    }
+
+    private static func way(to index: Int, _ worlds: [(world: OperationWorld, before: Int, name: String)]) -> String {
+        var (names, index) = ([String](), index)
+        while index > 0 {
+            names.append(worlds[index].name)
+            index = worlds[index].before
+        }
+        return names.reversed().joined(separator: ", ")
+    }
+
+    @Test(arguments: [(true, false), (true, true), (false, false)])
+    func everyOrderOfEventsEndsWell(pausesInPlace: Bool, isCommitting: Bool) {
+        let bounds = Self.isLong ? OperationWorld.Bounds(attempts: 2, suspensions: 1, holds: 1) : .init(suspensions: 1)
+        let first = OperationWorld(bounds, pausesInPlace: pausesInPlace, isCommitting: isCommitting)
+        let exploration = Self.explore(first, limit: Self.isLong ? 3_000_000 : 10_000)
+        #expect(exploration.finding == nil)
+        #expect(exploration.count >= 10_000)
+    }
+
+    /// What has gone wrong in an order that only two suspensions make possible.
+    @Test(.enabled(if: isLong, "visits a million worlds"))
+    func everyOrderWithTwoSuspensionsEndsWell() {
+        let first = OperationWorld(.init(attempts: 1, suspensions: 2, holds: 0), pausesInPlace: false)
+        #expect(Self.explore(first, limit: 3_000_000).finding == nil)
+    }
+
+    @Test(arguments: OperationWorld.Defect.all.indices)
+    func aMistakeIsFound(index: Int) {
+        let defect = OperationWorld.Defect.all[index]
+        guard Self.isLong || !defect.place.isDeep else { return }
+        let bounds = OperationWorld.Bounds(attempts: 1, suspensions: defect.place.isDeep ? 2 : 1, holds: 1)
+        let first = OperationWorld(
+            bounds, pausesInPlace: defect.place.pausesInPlace, isCommitting: defect.place.isCommitting)
+        let exploration = Self.explore(first, limit: defect.place.isDeep ? 3_000_000 : 30_000, defect)
+        #expect(exploration.finding != nil, "\(defect.name): not seen in \(exploration.count) worlds")
+    }
+
+    @Test func thereAreMistakesEnough() {
+        #expect(OperationWorld.Defect.all.count { !$0.place.isDeep } >= 20)
+    }
+}

@@ -1,0 +1,108 @@
+@testable import Convoy
+
+/// The stages of an operation and the events that can come, for the table of both.
+enum OperationStages {
+    typealias Event = OperationStateMachine.Event
+
+    /// Every stage, with what leads there from the one named.
+    static let ways: [(name: String, from: String?, events: [Event])] = [
+        ("created", nil, []),
+        ("on its way into a queue", "created", [.handoverBegan]),
+        ("wanted on that way", "on its way into a queue", [.start(mayBeBlocked: false)]),
+        ("suspended before its start", "created", [.suspend(pausesInPlace: true)]),
+        ("abandoned", "created", [.end(attempt: nil)]),
+        ("begun", "created", [.start(mayBeBlocked: false)]),
+        ("resting", "begun", [.suspend(pausesInPlace: false), launch(1, false)]),
+        ("launching", "begun", [launch(1, true)]),
+        ("setting off", "launching", [.taskMade(attempt: 1, pausesInPlace: true)]),
+        ("held while setting off", "setting off", [.taskHeld(attempt: 1)]),
+        ("running", "setting off", [.taskResumed(attempt: 1)]),
+        ("held", "running", [.taskHeld(attempt: 1)]),
+        ("suspended", "running", [.suspend(pausesInPlace: true), .adjust(isHeld: false)]),
+        ("without its slot", "suspended", [.cameToRest]),
+        ("resumed without a slot", "without its slot", [.resume]),
+        ("ended by its suspension", "running", [.suspend(pausesInPlace: false)]),
+        ("deciding", "running", [.attemptEnded(attempt: 1)]),
+        ("waiting", "deciding", [.repeats(attempt: 1)]),
+        ("in its second attempt", "waiting", [.slotGiven(.init(number: 1, suspensions: 0)), launch(2, true)]),
+        ("decoding", "running", [.bodyComplete(attempt: 1, commits: false)]),
+        ("committing", "running", [.bodyComplete(attempt: 1, commits: true)]),
+        ("finishing", "running", [.end(attempt: 1)]),
+        ("finishing unstarted", "abandoned", [.start(mayBeBlocked: false)]),
+        ("finished", "finishing", [.finished]),
+        ("calling its handlers", "finished", [.delivery(.begin), .delivery(.handlersSent(1))]),
+        ("with a handler under way", "calling its handlers", [.delivery(.sentOff(returned: 0))]),
+        ("settled", "with a handler under way", [.delivery(.handlerReturned), .delivery(.endNotified)]),
+    ]
+
+    /// Every event; with values where they matter.
+    static let events: [(name: String, event: Event)] = [
+        ("handoverBegan", .handoverBegan), ("handoverEnded", .handoverEnded), ("start", .start(mayBeBlocked: false)),
+        ("start, with edges", .start(mayBeBlocked: true)),
+        ("suspend", .suspend(pausesInPlace: true)), ("suspend, not in place", .suspend(pausesInPlace: false)),
+        ("resume", .resume), ("launch 1", launch(1, true)), ("launch 1, not in place", launch(1, false)),
+        ("taskMade 1", .taskMade(attempt: 1, pausesInPlace: true)),
+        ("taskMade 1, not in place", .taskMade(attempt: 1, pausesInPlace: false)), ("taskNotMade", .taskNotMade),
+        ("taskResumed 1", .taskResumed(attempt: 1)), ("taskHeld 1", .taskHeld(attempt: 1)),
+        ("adjust", .adjust(isHeld: false)), ("adjust, held", .adjust(isHeld: true)), ("attemptClosed", .attemptClosed),
+        ("cameToRest", .cameToRest), ("slotGiven, none needed", .slotGiven(nil)),
+        ("slotGiven 2", .slotGiven(.init(number: 2, suspensions: 0))),
+        ("slotKept 1", .slotKept(.init(number: 1, suspensions: 1))), ("putOff 1", .putOff(attempt: 1)),
+        ("attemptEnded 1", .attemptEnded(attempt: 1)), ("repeats 1", .repeats(attempt: 1)),
+        ("bodyComplete 1", .bodyComplete(attempt: 1, commits: false)), ("end", .end(attempt: nil)),
+        ("end 1", .end(attempt: 1)), ("endBeforeStart", .endBeforeStart), ("finished", .finished),
+        ("delivery.begin", .delivery(.begin)), ("delivery.handlersSent", .delivery(.handlersSent(1))),
+        ("delivery.laneEntered", .delivery(.laneEntered)), ("delivery.laneLeft", .delivery(.laneLeft)),
+        ("delivery.handlerReturned", .delivery(.handlerReturned)),
+        ("delivery.sentOff", .delivery(.sentOff(returned: 0))), ("delivery.endNotified", .delivery(.endNotified)),
+    ]
+
+    private static func launch(_ attempt: Int, _ pausesInPlace: Bool) -> Event {
+        .launch(attempt: attempt, pausesInPlace: pausesInPlace, isClaim: true)
+    }
+
+    static func machine(_ name: String) -> OperationStateMachine {
+        guard let way = ways.first(where: { $0.name == name }) else { return OperationStateMachine() }
+        var machine = way.from.map(machine) ?? OperationStateMachine()
+        for event in way.events { _ = machine.handle(event) }
+        return machine
+    }
+
+    /// What an event does at a stage, in a line; nil when it is dropped and changes nothing.
+    static func outcome(of event: Event, at name: String) -> String? {
+        let before = machine(name)
+        var after = before
+        let effects = after.handle(event)
+        guard after != before || effects != .dropped else { return nil }
+        var words: [String] = []
+        func note(_ text: String, if condition: Bool) { if condition { words.append(text) } }
+        note("\(after.phase)", if: after.phase != before.phase)
+        note("task \(after.transfer)", if: after.transfer != before.transfer)
+        note("handover \(after.handover)", if: after.handover != before.handover)
+        note(after.isSuspended ? "suspended" : "not suspended", if: after.isSuspended != before.isSuspended)
+        note(after.awaitsSlot ? "awaits a slot" : "awaits no slot", if: after.awaitsSlot != before.awaitsSlot)
+        note(after.isResting ? "rests" : "rests no more", if: after.isResting != before.isResting)
+        note("handlers \(after.delivery.phase)", if: after.delivery.phase != before.delivery.phase)
+        let counts = (after.delivery.runningHandlers, after.delivery.laneHandlers)
+        note(
+            "\(counts.0) running, \(counts.1) on the lane",
+            if: counts != (before.delivery.runningHandlers, before.delivery.laneHandlers))
+        note("end notified", if: after.delivery.hasNotifiedEnd != before.delivery.hasNotifiedEnd)
+        if let attempt = effects.begins { words.append("-> begin \(attempt)") }
+        if let attempt = effects.launches { words.append("-> launch \(attempt)") }
+        if let runs = effects.runsTask { words.append(runs ? "-> resume the task" : "-> suspend the task") }
+        note("-> look at the graph", if: effects.looksAtGraph)
+        note("-> end the attempt", if: effects.endsAttempt)
+        note("-> look at the task", if: effects.adjusts)
+        note("-> give the slot back", if: effects.leavesSlot)
+        note("-> start", if: effects.starts)
+        note("-> finish", if: effects.finishes)
+        note("-> deliver before the start", if: effects.abandons)
+        note("-> settle", if: effects.settles)
+        return words.isEmpty ? "counts" : words.joined(separator: ", ").replacingArrows
+    }
+}
+
+extension String {
+    fileprivate var replacingArrows: String { split(separator: ", ->").joined(separator: " ->") }
+}

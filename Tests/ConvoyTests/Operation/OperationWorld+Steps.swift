@@ -1,0 +1,233 @@
+@testable import Convoy
+
+// What `AnyRequestOperation` and `Scheduler` do with the effects, a step at a time.
+extension OperationWorld {
+    mutating func enqueue() {
+        slot = machine.isSuspended ? .givenBack : .queued
+        toldSuspensions = machine.suspensions
+        // It had ended before.
+        if machine.hasOutcome { steps.append(.start) }
+    }
+
+    mutating func cancel(_ defect: Defect?) {
+        isCancelled = true
+        let (phase, count) = (machine.phase, outcomes)
+        conclude(.end(attempt: nil), defect)
+        if case .decoding(_, isCommitted: true) = phase, outcomes > count {
+            fail("its file is there, and it is cancelled")
+        }
+    }
+
+    private mutating func conclude(_ event: OperationStateMachine.Event, _ defect: Defect?) {
+        let effects = handle(event, defect)
+        if effects.finishes {
+            if task == .made || task == .running || task == .paused { task = .cancelled }
+            steps.append(.finish)
+        }
+        if effects.abandons {
+            steps.append(.deliver)
+            // The queue starts what it has; the scheduler what it has not.
+            if !isInQueue, !startedByHand, slot != .none { steps.append(.start) }
+        }
+    }
+
+    mutating func startByHand(_ defect: Defect?) {
+        startedByHand = true
+        steps.append(.start)
+    }
+
+    mutating func suspend(_ defect: Defect?) {
+        suspendCount += 1
+        changeSuspension(.suspend(pausesInPlace: pausesInPlace), defect)
+    }
+
+    mutating func resume(_ defect: Defect?) { changeSuspension(.resume, defect) }
+
+    private mutating func changeSuspension(_ event: OperationStateMachine.Event, _ defect: Defect?) {
+        let effects = handle(event, defect)
+        guard effects.isTaken else { return }
+        steps.append(.tellScheduler)
+        if effects.endsAttempt { steps.append(.endSuspendedAttempt) }
+        if let attempt = effects.launches { steps.append(.launch(attempt)) }
+        if effects.adjusts, pausesInPlace { steps.append(.adjust) }
+    }
+
+    mutating func giveSlot(_ defect: Defect?) {
+        (slot, slotCount) = (.taken, slotCount + 1)
+        if machine.isWaitingToStart, !isInQueue {
+            if handle(.handoverBegan, defect).isTaken {
+                steps.append(.endHandover)
+                isInQueue = true
+            } else {
+                steps.append(.start)
+            }
+        } else {
+            steps.append(.goOn(.slotGiven(operationSlot)))
+        }
+    }
+
+    private var operationSlot: OperationStateMachine.Slot {
+        OperationStateMachine.Slot(number: slotCount, suspensions: toldSuspensions)
+    }
+
+    mutating func endTask(_ defect: Defect?) {
+        task = .ended
+        if handle(.attemptEnded(attempt: taskAttempt), defect).isTaken { steps.append(.decide(taskAttempt)) }
+    }
+
+    mutating func hold(_ defect: Defect?) {
+        (isReaderBehind, task, holdCount) = (true, .paused, holdCount + 1)
+        _ = handle(.taskHeld(attempt: taskAttempt), defect)
+        // It may have caught up before that was noted.
+        steps.append(.adjust)
+    }
+
+    mutating func perform(_ step: Step, _ defect: Defect?) {
+        switch step {
+        case .endHandover: if handle(.handoverEnded, defect).starts { steps.append(.start) }
+        case .start:
+            let effects = handle(.start(mayBeBlocked: false), defect)
+            if let attempt = effects.begins { steps.append(.begin(attempt)) }
+            if effects.finishes { steps.append(.finish) }
+        case .begin(let attempt):
+            // One that was suspended before it began gives its slot back.
+            if machine.isSuspended, slot == .taken {
+                slot = .aside
+                if handle(.putOff(attempt: attempt), defect).isTaken { steps.append(.queueAgain) }
+            } else {
+                steps.append(.launch(attempt))
+            }
+        case .launch(let attempt):
+            let event = OperationStateMachine.Event.launch(
+                attempt: attempt, pausesInPlace: pausesInPlace, isClaim: true)
+            steps.append(handle(event, defect).isTaken ? .makeTask(attempt) : .leaveSlot)
+        case .makeTask(let attempt): makeTask(attempt, defect)
+        case .resumeTask(let attempt):
+            if task == .made, taskAttempt == attempt { task = .running }
+            if handle(.taskResumed(attempt: attempt), defect).adjusts { steps.append(.adjust) }
+        case .adjust: adjust(defect)
+        case .leaveSlot:
+            if slot != .none, handle(.cameToRest, defect).leavesSlot { steps.append(.tellScheduler) }
+        case .tellScheduler: tellScheduler()
+        case .endSuspendedAttempt:
+            if task == .made || task == .running || task == .paused { task = .cancelled }
+            steps.append(.closeSuspendedAttempt)
+        case .closeSuspendedAttempt:
+            if let attempt = handle(.attemptClosed, defect).launches {
+                steps.append(.launch(attempt))
+            } else {
+                steps.append(.leaveSlot)
+            }
+        case .decide(let attempt): decide(attempt, defect)
+        case .queueAgain:
+            if slot == .none {
+                steps.append(.goOn(.slotGiven(nil)))
+            } else if slot != .over {
+                slot = machine.isSuspended ? .givenBack : .queued
+            }
+        case .decode(let attempt): conclude(.end(attempt: attempt), defect)
+        case .goOn(let event):
+            let effects = handle(event, defect)
+            if let attempt = effects.launches { steps.append(.launch(attempt)) }
+            if effects.adjusts, pausesInPlace { steps.append(.adjust) }
+        case .finish:
+            if handle(.finished, defect).isTaken {
+                if isFinishedTold { fail("finished twice") }
+                isFinishedTold = true
+                slot = .over
+                steps.append(.deliver)
+            }
+            _ = handle(.delivery(.endNotified), defect)
+        case .deliver:
+            guard handle(.delivery(.begin), defect).isTaken else { return }
+            deliveries += 1
+            if deliveries > 1 { fail("the handlers are called twice") }
+            _ = handle(.delivery(.handlersSent(bounds.handlers)), defect)
+            steps += Array(repeating: .handlerReturns, count: bounds.handlers) + [.sendOff]
+        case .sendOff: _ = handle(.delivery(.sentOff(returned: 0)), defect)
+        case .handlerReturns:
+            handlersRun += 1
+            _ = handle(.delivery(.handlerReturned), defect)
+        }
+    }
+
+    private mutating func makeTask(_ attempt: Int, _ defect: Defect?) {
+        if task == .made || task == .running || task == .paused { fail("two tasks at a time") }
+        let effects = handle(.taskMade(attempt: attempt, pausesInPlace: pausesInPlace), defect)
+        guard effects.isTaken else { return steps.append(.leaveSlot) }
+        (task, taskAttempt, isReaderBehind) = (.made, attempt, false)
+        if machine.hasOutcome { fail("a task for an operation that has an outcome") }
+        steps.append(effects.runsTask == true ? .resumeTask(attempt) : .leaveSlot)
+    }
+
+    private mutating func adjust(_ defect: Defect?) {
+        guard pausesInPlace else { return }
+        if let runs = handle(.adjust(isHeld: isReaderBehind), defect).runsTask {
+            if runs, machine.isHeldBack { fail("a task runs that is held back") }
+            if task == .made || task == .running || task == .paused { task = runs ? .running : .paused }
+        }
+        steps.append(.leaveSlot)
+    }
+
+    private mutating func tellScheduler() {
+        toldSuspensions = machine.suspensions
+        switch slot {
+        case .taken where machine.awaitsSlot:
+            guard !machine.isSuspended else {
+                slot = .givenBack
+                return
+            }
+            steps.append(.goOn(.slotKept(operationSlot)))
+        case .queued where machine.isSuspended: slot = .givenBack
+        case .givenBack where !machine.isSuspended: slot = .queued
+        case .none, .queued, .taken, .givenBack, .aside, .over: break
+        }
+    }
+
+    private mutating func decide(_ attempt: Int, _ defect: Defect?) {
+        if attempt < bounds.attempts, handle(.repeats(attempt: attempt), defect).isTaken {
+            task = .none
+            if slot != .none, slot != .over { slot = .aside }
+            return steps.append(.queueAgain)
+        }
+        if handle(.bodyComplete(attempt: attempt, commits: isCommitting), defect).isTaken {
+            steps.append(.decode(attempt))
+        }
+    }
+
+    // MARK: What has to hold
+
+    /// What must not be when nothing is about to happen by itself; nil when all is well.
+    var stillness: String? {
+        guard steps.isEmpty else { return nil }
+        let isTaskThere = task == .made || task == .running || task == .paused
+        switch machine.phase {
+        case .finishing: return "it never finishes"
+        case .deciding, .decoding: return "nothing decides what follows"
+        case .abandoned where slot != .none && !isInQueue: return "it ended before its start and is never started"
+        case .abandoned where deliveries == 0: return "its handlers wait for ever"
+        case .waiting where slot != .queued && slot != .taken && !machine.isSuspended: return "it waits for no slot"
+        case .finished:
+            if settlements != 1 { return "it never settles" }
+            if !machine.delivery.isOver { return "its manager never forgets it" }
+            if isTaskThere { return "its task goes on" }
+        case .executing: return executingStillness(isTaskThere)
+        case .pending where startedByHand || machine.handover != .none: return "its start is lost"
+        case .pending, .abandoned, .waiting: break
+        }
+        return nil
+    }
+
+    private func executingStillness(_ isTaskThere: Bool) -> String? {
+        if machine.isSuspended {
+            if task == .running { return "a task runs though its operation is suspended" }
+            return slot == .taken ? "it is at rest and keeps its slot" : nil
+        }
+        if !startedByHand, task == .running, slot != .taken { return "it runs without a slot" }
+        if machine.awaitsSlot { return slot == .queued ? nil : "it awaits a slot that never comes" }
+        if !isTaskThere { return "it has neither a task nor a wait" }
+        if task == .made || task == .paused && !isReaderBehind { return "its task stands still" }
+        if task == .running, isReaderBehind { return "its task runs though its body is not read" }
+        return nil
+    }
+}

@@ -1,0 +1,168 @@
+@testable import Convoy
+
+/// One operation without threads: its state machine, what is still to be performed, its task, its slot and its owner.
+///
+/// What the operation performs outside its lock may happen in any order and at any time later, as it does on threads.
+/// A world is a value: all that can happen next is tried from each, and each is visited once.
+struct OperationWorld: Hashable {
+    /// A step that a thread is about to take.
+    enum Step: Hashable {
+        case endHandover
+        case start
+        case begin(Int)
+        case launch(Int)
+        case makeTask(Int)
+        case resumeTask(Int)
+        case adjust
+        case leaveSlot
+        /// The scheduler hears of a suspension, or of the rest that follows it.
+        case tellScheduler
+        case endSuspendedAttempt
+        case closeSuspendedAttempt
+        case decide(Int)
+        case queueAgain
+        case decode(Int)
+        case goOn(OperationStateMachine.Event)
+        case finish
+        case deliver
+        case sendOff
+        case handlerReturns
+    }
+
+    enum Slot: Hashable {
+        case none, queued, taken
+        /// Given back because of a suspension; a resume queues it again.
+        case givenBack
+        /// Given back until the operation asks for it again.
+        case aside
+        case over
+    }
+
+    enum TaskState: Hashable { case none, made, running, paused, cancelled, ended }
+
+    struct Bounds: Hashable {
+        var attempts = 2
+        var suspensions = 2
+        var holds = 1
+        var handlers = 1
+    }
+
+    let bounds: Bounds
+    let pausesInPlace: Bool
+    let isCommitting: Bool
+    var machine = OperationStateMachine()
+    /// In no order; kept sorted, so that equal worlds are equal.
+    var steps: [Step] = []
+    var slot = Slot.none
+    var slotCount: UInt32 = 0
+    /// The number of suspensions that the scheduler has heard of.
+    var toldSuspensions: UInt32 = 0
+    var task = TaskState.none
+    var taskAttempt = 0
+    var isReaderBehind = false
+    var suspendCount = 0
+    var holdCount = 0
+    var isCancelled = false
+    var isInQueue = false
+    var startedByHand = false
+    var outcomes = 0
+    var deliveries = 0
+    var settlements = 0
+    var handlersRun = 0
+    var isFinishedTold = false
+    /// What must never be, when it has been.
+    var violation: String?
+
+    init(_ bounds: Bounds = Bounds(), pausesInPlace: Bool, isCommitting: Bool = false) {
+        (self.bounds, self.pausesInPlace, self.isCommitting) = (bounds, pausesInPlace, isCommitting)
+    }
+
+    /// A defect for the exploration to find: what becomes of an event, or of its effects.
+    struct Defect: Sendable {
+        /// Where it shows.
+        struct Place: Sendable {
+            var pausesInPlace = false
+            var isCommitting = false
+            /// Only after more events than a short run visits.
+            var isDeep = false
+        }
+
+        let name: String
+        var place = Place()
+        var event: @Sendable (OperationStateMachine.Event, OperationStateMachine) -> OperationStateMachine.Event? = {
+            event, _ in event
+        }
+        var effects: @Sendable (OperationStateMachine.Event, inout OperationStateMachine.Effects) -> Void = { _, _ in }
+    }
+
+    /// All worlds that can follow, with what leads there.
+    func successors(_ defect: Defect? = nil) -> [(String, OperationWorld)] {
+        var result: [(String, OperationWorld)] = []
+        func add(_ name: String, _ change: (inout OperationWorld) -> Void) {
+            var next = self
+            change(&next)
+            next.steps.sort { $0.hashValue < $1.hashValue }
+            result.append((name, next))
+        }
+        for (index, step) in steps.enumerated() where !steps[..<index].contains(step) {
+            add("\(step)") {
+                $0.steps.remove(at: index)
+                $0.perform(step, defect)
+            }
+        }
+        addOwner(add, defect)
+        addSurroundings(add, defect)
+        return result
+    }
+
+    /// What the owner may do.
+    private func addOwner(_ add: (String, (inout OperationWorld) -> Void) -> Void, _ defect: Defect?) {
+        if slot == .none, machine.isWaitingToStart { add("enqueue") { $0.enqueue() } }
+        if !isCancelled { add("cancel") { $0.cancel(defect) } }
+        if !startedByHand, slot == .none { add("start by hand") { $0.startByHand(defect) } }
+        if !machine.isSuspended, suspendCount < bounds.suspensions { add("suspend") { $0.suspend(defect) } }
+        if machine.isSuspended { add("resume") { $0.resume(defect) } }
+    }
+
+    /// What the scheduler, the queue, the transport and the reader of the body may do.
+    private func addSurroundings(_ add: (String, (inout OperationWorld) -> Void) -> Void, _ defect: Defect?) {
+        if slot == .queued { add("slot") { $0.giveSlot(defect) } }
+        if isInQueue, machine.isWaitingToStart, !steps.contains(.start) {
+            add("queue starts") { $0.steps.append(.start) }
+        }
+        if task == .running {
+            add("task ends") { $0.endTask(defect) }
+            if pausesInPlace, !isReaderBehind, holdCount < bounds.holds {
+                add("reader falls behind") { $0.hold(defect) }
+            }
+        }
+        if isReaderBehind {
+            add("reader catches up") {
+                $0.isReaderBehind = false
+                $0.steps.append(.adjust)
+            }
+        }
+    }
+
+    // MARK: The machine
+
+    mutating func handle(
+        _ event: OperationStateMachine.Event, _ defect: Defect?
+    ) -> OperationStateMachine.Effects {
+        guard let event = defect.map({ $0.event(event, machine) }) ?? event else { return .dropped }
+        var effects = machine.handle(event)
+        defect?.effects(event, &effects)
+        if effects.finishes || effects.abandons {
+            if case .start = event {} else { outcomes += 1 }
+            if outcomes > 1 { violation = "two outcomes" }
+        }
+        if effects.settles {
+            settlements += 1
+            if settlements > 1 { violation = "settled twice" }
+            if handlersRun < bounds.handlers { violation = "settled before a handler had returned" }
+        }
+        return effects
+    }
+
+    mutating func fail(_ text: String) { violation = violation ?? text }
+}
