@@ -1,15 +1,5 @@
-// Where a body goes.
+// What takes a body, and what it becomes there.
 import Foundation
-
-/// Where a request wants its body.
-enum BodyDestination: Sendable {
-    case memory
-    case nowhere
-    indirect case file(DownloadPlan)
-    case segment(FileSegment)
-    case stream(@Sendable () -> OutputStream)
-    case chunks(ChunkBuffer)
-}
 
 /// A complete body: its bytes, where they were kept.
 struct ReceivedBody: Sendable {
@@ -53,74 +43,8 @@ extension BodySink {
     func discard(_ completion: @escaping @Sendable () -> Void) { completion() }
 }
 
-extension BodyDestination {
-    var isFile: Bool {
-        switch self {
-        case .file, .segment: true
-        case .memory, .nowhere, .stream, .chunks: false
-        }
-    }
-
-    /// What the attempts of one operation fill, where that is a file.
-    func makeDownload() -> (any DownloadTarget)? {
-        switch self {
-        case .file(let plan): Download(plan)
-        case .segment(let segment): segment
-        case .memory, .nowhere, .stream, .chunks: nil
-        }
-    }
-
-    /// Makes the sink for the body of an acceptable answer, unless that goes into a file.
-    func makeSink(
-        for head: ResponseHead, limit: Int64, calls: @autoclosure () -> SinkCalls
-    ) throws(RequestError) -> any BodySink {
-        switch self {
-        case .memory:
-            // The caller's limit has been looked at; where there is none, this is that of memory.
-            if let expected = head.expectedBytes, expected > limit {
-                throw .tooLarge("the server announced \(expected) bytes", limit: limit)
-            }
-            return MemorySink(limit: limit)
-        case .nowhere: return MemorySink(limit: 0, truncates: true)
-        case .file, .segment: throw RequestError(.destinationUnwritable, "the download is over")
-        case .stream(let makeStream): return StreamSink(makeStream, limit: limit, calls: calls())
-        case .chunks(let buffer): return try buffer.makeSink(limit: limit, calls: calls())
-        }
-    }
-}
-
 extension RequestError {
     static func tooLarge(_ what: String, limit: Int64) -> RequestError {
         RequestError(.bodyTooLarge, "\(what) where the request allows \(limit) bytes")
-    }
-}
-
-/// Collects a body in memory, up to a limit.
-final class MemorySink: BodySink, @unchecked Sendable {
-    // @unchecked: the owner of a sink calls one member at a time, so `data` needs no lock.
-    private let limit: Int64
-    private let truncates: Bool
-    private var data = Data()
-
-    /// - Parameter truncates: whether bytes beyond the limit are dropped instead of ending the request.
-    init(limit: Int64, truncates: Bool = false) {
-        self.limit = limit
-        self.truncates = truncates
-    }
-
-    func write(_ new: Data) throws(RequestError) {
-        let room = limit - Int64(data.count)
-        if Int64(new.count) <= room {
-            // The first piece is kept as it is: most bodies are one.
-            if data.isEmpty { data = new } else { data.append(new) }
-        } else if truncates {
-            data.append(new.prefix(Int(clamping: max(0, room))))
-        } else {
-            throw .tooLarge("the body has more than \(data.count) bytes", limit: limit)
-        }
-    }
-
-    func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
-        completion(.success(ReceivedBody(storedData: data)))
     }
 }

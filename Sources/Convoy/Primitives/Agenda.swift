@@ -1,0 +1,39 @@
+// The timers of a clock.
+
+/// The moments to come, the next one first; cancelled ones go when they outnumber the others.
+struct Agenda {
+    private struct Entry: Comparable {
+        let instant: ContinuousClock.Instant
+        let number: UInt64
+        let alarm: Alarm
+
+        static func < (left: Entry, right: Entry) -> Bool {
+            left.instant != right.instant ? left.instant < right.instant : left.number < right.number
+        }
+
+        static func == (left: Entry, right: Entry) -> Bool { left.number == right.number }
+    }
+
+    private var entries = Heap<Entry>()
+    private var lastNumber: UInt64 = 0
+    private var countAfterSweep = 64
+
+    /// The next moment.
+    var next: ContinuousClock.Instant? { entries.first?.instant }
+
+    /// - Complexity: O(log *n*) amortised.
+    mutating func insert(_ alarm: Alarm, at instant: ContinuousClock.Instant) {
+        if entries.count >= 2 * countAfterSweep {
+            entries.removeAll { $0.alarm.isOver }
+            countAfterSweep = max(64, entries.count)
+        }
+        lastNumber += 1
+        entries.insert(Entry(instant: instant, number: lastNumber, alarm: alarm))
+    }
+
+    /// The first alarm whose moment has come.
+    mutating func takeDue(_ now: ContinuousClock.Instant) -> Alarm? {
+        guard let next, next <= now else { return nil }
+        return entries.popFirst()?.alarm
+    }
+}

@@ -1,0 +1,48 @@
+// Where a body goes.
+import Foundation
+
+/// Where a request wants its body.
+enum BodyDestination: Sendable {
+    case memory
+    case nowhere
+    indirect case file(DownloadPlan)
+    case segment(FileSegment)
+    case stream(@Sendable () -> OutputStream)
+    case chunks(ChunkBuffer)
+}
+
+extension BodyDestination {
+    var isFile: Bool {
+        switch self {
+        case .file, .segment: true
+        case .memory, .nowhere, .stream, .chunks: false
+        }
+    }
+
+    /// What the attempts of one operation fill, where that is a file.
+    func makeDownload() -> (any DownloadTarget)? {
+        switch self {
+        case .file(let plan): Download(plan)
+        case .segment(let segment): segment
+        case .memory, .nowhere, .stream, .chunks: nil
+        }
+    }
+
+    /// Makes the sink for the body of an acceptable answer, unless that goes into a file.
+    func makeSink(
+        for head: ResponseHead, limit: Int64, calls: @autoclosure () -> SinkCalls
+    ) throws(RequestError) -> any BodySink {
+        switch self {
+        case .memory:
+            // The caller's limit has been looked at; where there is none, this is that of memory.
+            if let expected = head.expectedBytes, expected > limit {
+                throw .tooLarge("the server announced \(expected) bytes", limit: limit)
+            }
+            return MemorySink(limit: limit)
+        case .nowhere: return MemorySink(limit: 0, truncates: true)
+        case .file, .segment: throw RequestError(.destinationUnwritable, "the download is over")
+        case .stream(let makeStream): return StreamSink(makeStream, limit: limit, calls: calls())
+        case .chunks(let buffer): return try buffer.makeSink(limit: limit, calls: calls())
+        }
+    }
+}

@@ -1,0 +1,32 @@
+// The body in memory.
+import Foundation
+
+/// Collects a body in memory, up to a limit.
+final class MemorySink: BodySink, @unchecked Sendable {
+    // @unchecked: the owner of a sink calls one member at a time, so `data` needs no lock.
+    private let limit: Int64
+    private let truncates: Bool
+    private var data = Data()
+
+    /// - Parameter truncates: whether bytes beyond the limit are dropped instead of ending the request.
+    init(limit: Int64, truncates: Bool = false) {
+        self.limit = limit
+        self.truncates = truncates
+    }
+
+    func write(_ new: Data) throws(RequestError) {
+        let room = limit - Int64(data.count)
+        if Int64(new.count) <= room {
+            // The first piece is kept as it is: most bodies are one.
+            if data.isEmpty { data = new } else { data.append(new) }
+        } else if truncates {
+            data.append(new.prefix(Int(clamping: max(0, room))))
+        } else {
+            throw .tooLarge("the body has more than \(data.count) bytes", limit: limit)
+        }
+    }
+
+    func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
+        completion(.success(ReceivedBody(storedData: data)))
+    }
+}
