@@ -11,13 +11,13 @@ enum InputLine: Equatable {
 
     /// Reads a line of a list.
     init(_ line: some StringProtocol) {
-        let text = line.trimmingCharacters(in: .whitespacesAndNewlines)
+        let text = String(line).trimmed
         guard !text.isEmpty, !text.hasPrefix("#") else {
             self = .blank
             return
         }
         let columns = text.split(separator: "\t", maxSplits: 2, omittingEmptySubsequences: false)
-            .map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
+            .map { String($0).trimmed }
         let (name, digits) = (columns.dropFirst().first ?? "", columns.dropFirst(2).first ?? "")
         let digest = digits.isEmpty ? nil : FileDigest(digits)
         guard digits.isEmpty || digest != nil else {
@@ -49,6 +49,14 @@ enum InputLine: Equatable {
         } else {
             self = .request(url, name: name, digest: digest)
         }
+    }
+}
+
+extension String {
+    /// Without the white space around it; mostly there is none, which is seen without Foundation's long way.
+    fileprivate var trimmed: String {
+        let isVisible = { (byte: UInt8?) in byte.map { (0x21...0x7E).contains($0) } ?? true }
+        return isVisible(utf8.first) && isVisible(utf8.last) ? self : trimmingCharacters(in: .whitespacesAndNewlines)
     }
 }
 

@@ -19,6 +19,7 @@
         private static let errorTextSize = 256
 
         private let options: ConnectionOptions
+        private let trustFile: String?
         /// Whether libcurl asks before it sends a request.
         private(set) var asksBeforeSending = true
         /// libcurl has sent again with it by itself, which some versions count over all its requests.
@@ -28,9 +29,11 @@
 
         /// Makes a handle.
         ///
+        /// - Parameter trustFile: the path of ``ConnectionOptions/trust``, which costs something to be made.
         /// - Throws: `.transportFailed` when this libcurl cannot do what an option asks, or is out of memory.
-        init(_ options: ConnectionOptions) throws(RequestError) {
+        init(_ options: ConnectionOptions, trustFile: String?) throws(RequestError) {
             self.options = options
+            self.trustFile = trustFile
             guard let easy = curl_easy_init() else {
                 errorText.deallocate()
                 throw RequestError(.transportFailed, "nothing was sent: libcurl is out of memory")
@@ -169,8 +172,8 @@
             try check("connectTimeout", convoy_set_long(easy, CurlOption.connectTimeoutMilliseconds, timeout))
             let age = Int(clamping: Int64(options.idleConnectionTime.seconds.rounded(.up)))
             convoy_set_long(easy, CurlOption.maxAgeOfConnection, min(age, 1 << 30))
-            if case .certificates(let file) = options.trust {
-                try check("trust", convoy_set_string(easy, CurlOption.caInfo, file.path))
+            if let trustFile {
+                try check("trust", convoy_set_string(easy, CurlOption.caInfo, trustFile))
                 // The system's directory of certificates is not meant.
                 try check("trust", convoy_set_string(easy, CurlOption.caPath, nil))
             }
@@ -209,8 +212,8 @@
             }
             // A proxy reached by TLS is trusted as servers are; a libcurl without such proxies reaches none.
             let isSecure = convoy_set_long(easy, CurlOption.proxySSLVersion, 6) == 0
-            guard isSecure, case .certificates(let file) = options.trust else { return }
-            try check("trust", convoy_set_string(easy, CurlOption.proxyCAInfo, file.path))
+            guard isSecure, let trustFile else { return }
+            try check("trust", convoy_set_string(easy, CurlOption.proxyCAInfo, trustFile))
             try check("trust", convoy_set_string(easy, CurlOption.proxyCAPath, nil))
         }
 

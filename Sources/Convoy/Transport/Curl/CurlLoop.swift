@@ -9,6 +9,7 @@
     final class CurlLoop {
         let multi: OpaquePointer
         private let options: ConnectionOptions
+        private let trustFile: String?
         private var idleHandles: [CurlHandle] = []
         var headerLists = HeaderListCache()
         private var active: [CurlTransfer] = []
@@ -57,6 +58,7 @@
             }
             self.multi = multi
             self.options = options
+            trustFile = options.trustFile
             // By default as many as four times the transfers of the moment.
             convoy_multi_set_long(multi, CurlOption.multiMaxConnects, Self.keptConnectionLimit)
         }
@@ -140,7 +142,9 @@
 
         // MARK: For transfers
 
-        func takeHandle() -> CurlHandle? { idleHandles.popLast() ?? (try? CurlHandle(options)) }
+        func takeHandle() -> CurlHandle? {
+            idleHandles.popLast() ?? (try? CurlHandle(options, trustFile: trustFile))
+        }
 
         /// Gives a transfer's handle to libcurl, now or when it need no longer wait for another; false when libcurl does not
         /// take it.

@@ -41,7 +41,7 @@
             if let defect = CurlLibrary.defect { throw defect }
             if let defect = options.defect { throw RequestError(.transportFailed, defect) }
             // A libcurl that cannot do what an option asks says so now.
-            _ = try CurlHandle(options)
+            _ = try CurlHandle(options, trustFile: options.trustFile)
             self.init(unchecked: options)
         }
 
@@ -141,6 +141,9 @@
     }
 
     extension ConnectionOptions {
+        /// The path of the certificates that are trusted; nil for the system's.
+        var trustFile: String? { if case .certificates(let file) = trust { file.path } else { nil } }
+
         /// Why no transport can be made with these, or nil.
         var defect: String? {
             if connectTimeout <= .zero { return "connectTimeout is not positive" }

@@ -30,6 +30,36 @@
             var requestCounts: [KeptConnections.Key: Int] = [:]
 
             var isForgettable: Bool { opener == nil && waiting.isEmpty && requestCounts.isEmpty }
+
+            mutating func arrive(_ transfer: ObjectIdentifier, on connection: KeptConnections.Key) -> [CurlTransfer] {
+                requestCounts[connection, default: 0] += 1
+                let isAlone = !requestCounts.values.contains { $0 > 1 }
+                if !isAlone { sharing = .isSeen }
+                let isOpener = opener == transfer
+                // It may have been seen to share: the server can have lost HTTP/2 since.
+                if isAlone, requestCounts.count > 1, isOpener || sharing == .isUnknown { sharing = .isNotSeen }
+                guard isOpener else { return [] }
+                opener = nil
+                defer { waiting = [] }
+                return waiting
+            }
+
+            mutating func leave(
+                _ transfer: CurlTransfer, _ connection: KeptConnections.Key?, hasFailed: Bool
+            ) -> [CurlTransfer] {
+                if let connection, let count = requestCounts[connection] {
+                    requestCounts[connection] = count > 1 ? count - 1 : nil
+                }
+                if !waiting.isEmpty { waiting.removeAll { $0 === transfer } }
+                if opener == ObjectIdentifier(transfer) {
+                    opener = nil
+                    if hasFailed { sharing = .isNotSeen }
+                    defer { waiting = [] }
+                    return waiting
+                }
+                // There is room for one.
+                return connection == nil || waiting.isEmpty ? [] : [waiting.removeFirst()]
+            }
         }
 
         private var origins: [String: Origin] = [:]
@@ -84,20 +114,8 @@
         ///
         /// - Returns: those that may try again.
         mutating func arrive(_ transfer: CurlTransfer, on connection: KeptConnections.Key) -> [CurlTransfer] {
-            var origin = origins[transfer.request.hostKey] ?? Origin()
-            defer { origins[transfer.request.hostKey] = origin }
-            origin.requestCounts[connection, default: 0] += 1
-            let isAlone = !origin.requestCounts.values.contains { $0 > 1 }
-            if !isAlone { origin.sharing = .isSeen }
-            let isOpener = origin.opener == ObjectIdentifier(transfer)
-            // It may have been seen to share: the server can have lost HTTP/2 since.
-            if isAlone, origin.requestCounts.count > 1, isOpener || origin.sharing == .isUnknown {
-                origin.sharing = .isNotSeen
-            }
-            guard isOpener else { return [] }
-            origin.opener = nil
-            defer { origin.waiting = [] }
-            return origin.waiting
+            // In place, as below: a copy would be one of the counts too, for each request.
+            origins[transfer.request.hostKey, default: Origin()].arrive(ObjectIdentifier(transfer), on: connection)
         }
 
         /// A transfer has ended, or left its connection.
@@ -107,20 +125,7 @@
         mutating func leave(
             _ transfer: CurlTransfer, _ connection: KeptConnections.Key?, hasFailed: Bool
         ) -> [CurlTransfer] {
-            guard var origin = origins[transfer.request.hostKey] else { return [] }
-            defer { origins[transfer.request.hostKey] = origin }
-            if let connection, let count = origin.requestCounts[connection] {
-                origin.requestCounts[connection] = count > 1 ? count - 1 : nil
-            }
-            origin.waiting.removeAll { $0 === transfer }
-            if origin.opener == ObjectIdentifier(transfer) {
-                origin.opener = nil
-                if hasFailed { origin.sharing = .isNotSeen }
-                defer { origin.waiting = [] }
-                return origin.waiting
-            }
-            // There is room for one.
-            return connection == nil || origin.waiting.isEmpty ? [] : [origin.waiting.removeFirst()]
+            origins[transfer.request.hostKey]?.leave(transfer, connection, hasFailed: hasFailed) ?? []
         }
 
         // MARK: What is not taken
