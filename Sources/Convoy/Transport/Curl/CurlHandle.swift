@@ -150,9 +150,8 @@
             // Taking a transfer back does not wait for a name lookup; libcurl 7.87.
             convoy_set_long(easy, CurlOption.quickExit, 1)
             convoy_set_long(easy, CurlOption.tcpKeepAlive, 1)
-            // As much as comes at once costs one call of the system's, and one change of thread behind it. Less than what
-            // the C library asks the system for anew each time.
-            convoy_set_long(easy, CurlOption.bufferSize, 120 << 10)
+            // Not more: the C library gives so much back to the system, and asks for it again, for each request.
+            convoy_set_long(easy, CurlOption.bufferSize, 60 << 10)
             convoy_set_long(easy, CurlOption.uploadBufferSize, 256 << 10)
             convoy_set_long(easy, CurlOption.suppressConnectHeaders, 1)
             // The path as the request tells it, which somebody may have signed.
