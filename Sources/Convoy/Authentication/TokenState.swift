@@ -11,7 +11,7 @@ struct TokenState {
         case wait(Int)
     }
 
-    /// What is to be done with somebody who joins.
+    /// What is to be done with a request that joins.
     enum JoinEffect {
         case none
         case resume(Result<String, any Error>)
@@ -58,7 +58,7 @@ struct TokenState {
         return .wait(lastWaiter)
     }
 
-    /// Somebody who was told to wait waits from now on; the refresh may have ended in between.
+    /// A request that was told to wait waits from now on; the refresh may have ended in between.
     mutating func join(
         _ number: Int, _ waiter: Waiter, insteadOf refused: String?, isCancelled: Bool
     ) -> JoinEffect {
@@ -70,7 +70,7 @@ struct TokenState {
         return .refresh
     }
 
-    /// Somebody waits no longer; nil when he has been resumed, or has not joined yet.
+    /// A request waits no longer; nil when it has been resumed, or has not joined yet.
     mutating func leave(_ number: Int) -> Waiter? { waiters.removeValue(forKey: number) }
 
     /// - Returns: those who waited for it, first come first.

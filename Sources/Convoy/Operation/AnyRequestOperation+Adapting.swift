@@ -2,10 +2,10 @@
 import Foundation
 
 extension AnyRequestOperation {
-    /// Whether anybody changes the request or has a say in what follows an attempt.
+    /// Whether interceptors may change the request or decide what follows an attempt.
     var asksInterceptors: Bool {
         guard traits.mayIntercept else { return false }
-        guard let policies = state.withLock({ $0.recipe?.core?.policyBox })?.policies else {
+        guard let policies = state.withLock({ $0.requestPlan?.core?.policyBox })?.policies else {
             return !context.interceptors.isEmpty
         }
         return !policies.interceptors.isEmpty || (policies.usesManagerInterceptors && !context.interceptors.isEmpty)
@@ -21,9 +21,9 @@ extension AnyRequestOperation {
     func isCurrent(_ request: PreparedRequest, _ interceptors: [any RequestInterceptor]) -> Bool {
         if interceptors.allSatisfy({ $0.isCurrent(request) }) { return true }
         return state.withLock { state in
-            let course = state.makeCourse()
-            course.outdatedCount += 1
-            return course.outdatedCount > 10
+            let followUp = state.makeFollowUp()
+            followUp.outdatedCount += 1
+            return followUp.outdatedCount > 10
         }
     }
 
@@ -33,13 +33,13 @@ extension AnyRequestOperation {
             guard let original = state.prepared, let request = state.nextRequest,
                 state.machine.handle(.putOff(attempt: number)).isTaken
             else { return nil }
-            let course = state.makeCourse()
-            (course.wait, course.adapted) = (.interceptor, nil)
+            let followUp = state.makeFollowUp()
+            (followUp.wait, followUp.adapted) = (.interceptor, nil)
             return (request, state.attemptContext(number, original))
         }
         guard let (base, attempt) = given else { return }
         let interceptors = interceptors(of: core)
-        state.withLock { $0.scheduler }?.standAside(self, isIntercepted: true)
+        state.withLock { $0.scheduler }?.yieldSlot(self, isIntercepted: true)
         intercept {
             var request = base
             for interceptor in interceptors {
@@ -52,7 +52,7 @@ extension AnyRequestOperation {
             }
             try request.check()
             return { [request] in
-                self.state.withLock { $0.course?.adapted = request }
+                self.state.withLock { $0.followUp?.adapted = request }
                 self.queueAgain()
             }
         }
@@ -65,13 +65,13 @@ extension AnyRequestOperation {
     ) {
         let attempt: AttemptContext? = state.withLock { state in
             guard let original = state.prepared, state.machine.phase == .deciding(attempt: number) else { return nil }
-            state.makeCourse().wait = .interceptor
+            state.makeFollowUp().wait = .interceptor
             return state.attemptContext(number, original)
         }
         guard let attempt else { return }
         let interceptors = interceptors(of: core)
         let end = AttemptEnd(request: ending.request, response: ending.head, error: ending.error)
-        state.withLock { $0.scheduler }?.standAside(self, isIntercepted: true)
+        state.withLock { $0.scheduler }?.yieldSlot(self, isIntercepted: true)
         intercept {
             var decision = InterceptorDecision.proceed
             for interceptor in interceptors where decision == .proceed {
@@ -83,7 +83,7 @@ extension AnyRequestOperation {
 
     /// Runs interceptors in a task of their own, and what follows from it on the lane.
     private func intercept(_ work: @escaping @Sendable () async throws -> @Sendable () -> Void) {
-        // Somebody waits for it: among tasks of a higher priority one of the default priority may get no turn.
+        // The request waits for it: among tasks of a higher priority one of the default priority may get no turn.
         let task = Task(priority: .userInitiated) {
             do {
                 let next = try await work()
@@ -96,7 +96,7 @@ extension AnyRequestOperation {
             }
         }
         let isOver = state.withLock { state in
-            if state.outcome == nil { state.makeCourse().interceptorTask = task }
+            if state.outcome == nil { state.makeFollowUp().interceptorTask = task }
             return state.outcome != nil
         }
         if isOver { task.cancel() }
@@ -106,7 +106,7 @@ extension AnyRequestOperation {
 extension OperationState {
     fileprivate func attemptContext(_ number: Int, _ original: PreparedRequest) -> AttemptContext {
         AttemptContext(
-            number: number, originalRequest: original, hasLeftOrigin: course?.hasLeftOrigin ?? false,
-            earlierAttempts: course?.records ?? [])
+            number: number, originalRequest: original, hasLeftOrigin: followUp?.hasLeftOrigin ?? false,
+            earlierAttempts: followUp?.records ?? [])
     }
 }

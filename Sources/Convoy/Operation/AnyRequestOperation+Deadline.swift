@@ -8,13 +8,13 @@ extension AnyRequestOperation {
     /// the first of these at which the request is known counts.
     func armDeadline() {
         guard traits.mayHaveDeadline else { return }
-        guard let policies = state.withLock({ $0.recipe?.core?.policyBox })?.policies else { return }
+        guard let policies = state.withLock({ $0.requestPlan?.core?.policyBox })?.policies else { return }
         // A sum that overflows would trap: thirty years are for ever.
         let own = policies.deadline.map { context.clock.now + min($0, .seconds(1_000_000_000)) }
         guard let deadline = [own, policies.inheritedDeadline].compactMap({ $0 }).min() else { return }
         let isFirst = state.withLock { state in
-            guard state.outcome == nil, state.course?.deadline == nil else { return false }
-            state.makeCourse().deadline = deadline
+            guard state.outcome == nil, state.followUp?.deadline == nil else { return false }
+            state.makeFollowUp().deadline = deadline
             return true
         }
         guard isFirst else { return }
@@ -24,7 +24,7 @@ extension AnyRequestOperation {
             context.taskControl.async { self.deadlineHasPassed() }
         }
         let isOver = state.withLock { state in
-            state.course?.deadlineAlarm = state.outcome == nil ? alarm : nil
+            state.followUp?.deadlineAlarm = state.outcome == nil ? alarm : nil
             return state.outcome != nil
         }
         if isOver { alarm.cancel() }
@@ -32,7 +32,7 @@ extension AnyRequestOperation {
 
     /// The moment at which everything has to be over; nil for as long as it takes.
     var deadline: ContinuousClock.Instant? {
-        traits.mayHaveDeadline ? state.withLock { $0.course?.deadline } : nil
+        traits.mayHaveDeadline ? state.withLock { $0.followUp?.deadline } : nil
     }
 
     private func deadlineHasPassed() {
@@ -44,7 +44,7 @@ extension AnyRequestOperation {
     /// How the time was spent, for people.
     private var spentTime: String {
         let (timings, records, isInAttempt) = state.withLock {
-            ($0.timings, $0.course?.records ?? [], $0.machine.currentAttempt != nil)
+            ($0.timings, $0.followUp?.records ?? [], $0.machine.currentAttempt != nil)
         }
         let now = context.clock.now
         var parts: [String] = []

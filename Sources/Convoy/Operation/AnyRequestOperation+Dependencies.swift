@@ -77,24 +77,24 @@ extension AnyRequestOperation {
 
     /// A short name for messages: its own name, or method and URL, or of a link without a request what it follows.
     var label: String {
-        let (recipe, link, prepared, error) = state.withLock {
-            ($0.recipe, $0.recipe?.link ?? $0.finalLink, $0.prepared, $0.outcome?.error)
+        let (requestPlan, link, prepared, error) = state.withLock {
+            ($0.requestPlan, $0.requestPlan?.link ?? $0.finalLink, $0.prepared, $0.outcome?.error)
         }
-        if let name = name?.oneLine ?? prepared?.description ?? recipe?.core?.summary.description { return name }
+        if let name = name?.oneLine ?? prepared?.description ?? requestPlan?.core?.summary.description { return name }
         // Of one that could not be sent, what it was to do has been let go of at its end.
         return link?.description ?? error?.request ?? "a request not built yet"
     }
 
     /// What a link is called that follows this operation, and perhaps others too.
     func linkLabel(others: Int) -> LinkLabel {
-        let (recipe, prepared) = state.withLock { ($0.recipe, $0.prepared) }
+        let (requestPlan, prepared) = state.withLock { ($0.requestPlan, $0.prepared) }
         if let name { return LinkLabel(root: RequestSummary(text: name.oneLine), others: others) }
-        if let link = recipe?.link, prepared == nil {
+        if let link = requestPlan?.link, prepared == nil {
             // In words once for all that follow: when a chain fails, each of its links is named.
             let root = link.distance == 1 ? RequestSummary(text: link.root.description) : link.root
             return LinkLabel(root: root, others: link.others + others, distance: link.distance + 1)
         }
-        let summary = prepared?.summary ?? recipe?.core?.summary
+        let summary = prepared?.summary ?? requestPlan?.core?.summary
         return LinkLabel(root: summary ?? RequestSummary(text: label), others: others)
     }
 }

@@ -7,7 +7,7 @@ extension AnyRequestOperation {
         // Cheap way out for the common case of cancelling what has ended.
         guard state.withLock({ $0.outcome == nil }) else { return }
         let (summary, link) = state.withLock {
-            ($0.prepared?.summary ?? $0.recipe?.core?.summary, $0.recipe?.link)
+            ($0.prepared?.summary ?? $0.requestPlan?.core?.summary, $0.requestPlan?.link)
         }
         let error = RequestError(
             code, message, summary: summary ?? RequestSummary(text: name ?? link?.description ?? ""))
@@ -59,8 +59,8 @@ extension AnyRequestOperation {
     /// Ends what is under way, then lets go of a download's part: another one may have it when the outcome is told.
     private func close(_ attempt: Attempt?, _ afterwards: @escaping @Sendable () -> Void) {
         let download = state.withLock { state -> (any DownloadTarget)? in
-            defer { state.course?.download = nil }
-            return state.course?.download
+            defer { state.followUp?.download = nil }
+            return state.followUp?.download
         }
         download?.stop()
         let rest: @Sendable () -> Void = {
@@ -138,7 +138,7 @@ extension AnyRequestOperation {
     private func end(_ ending: OperationState.Ending) {
         for hook in ending.settledHooks { hook() }
         // What it captured goes outside the lock: it may call back from its deinit.
-        withExtendedLifetime((ending.recipe, ending.watch, ending.requests)) {
+        withExtendedLifetime((ending.requestPlan, ending.watch, ending.requests)) {
             guard let scheduler = ending.scheduler, let ticket = ending.ticket else { return }
             if ending.isEnd {
                 scheduler.finished(ticket, isSettled: ending.isSettled)
@@ -184,7 +184,7 @@ extension OperationState {
         let effects: OperationStateMachine.Effects
         var transfer: Transfer?
         var scheduler: (any OperationScheduler)?
-        var callers: Course.Callers?
+        var callers: FollowUpState.Callers?
         var hasEdges = false
         /// The operation has finished with its outcome: nothing was left to be closed, and it has no observers.
         var commit: Delivery?
@@ -206,18 +206,18 @@ extension OperationState {
         var settledHooks: [@Sendable () -> Void] = []
         var scheduler: (any OperationScheduler)?
         var ticket: TicketReference?
-        var recipe: Recipe?
-        var watch: Watch?
-        var requests: Course.Requests?
+        var requestPlan: RequestPlan?
+        var watch: ObserverRegistry?
+        var requests: FollowUpState.Requests?
         var leavesGraph = false
     }
 
     fileprivate mutating func conclude(_ effects: OperationStateMachine.Effects, isDelivered: Bool) -> Conclusion {
         var conclusion = Conclusion(effects: effects)
         (conclusion.transfer, transfer) = (transfer, nil)
-        (conclusion.scheduler, conclusion.callers, conclusion.hasEdges) = (scheduler, course?.takeCallers(), hasEdges)
+        (conclusion.scheduler, conclusion.callers, conclusion.hasEdges) = (scheduler, followUp?.takeCallers(), hasEdges)
         #if canImport(FoundationNetworking)
-            if isDelivered, effects.finishes, !isObserved, course?.download == nil {
+            if isDelivered, effects.finishes, !isObserved, followUp?.download == nil {
                 _ = machine.handle(.finished)
                 conclusion.commit = beginDelivery()
             }
@@ -255,10 +255,10 @@ extension OperationState {
         guard isEnd else { return ending }
         (ending.isEnd, ending.isSettled) = (true, machine.delivery.isSettled)
         (ending.scheduler, ending.ticket) = ending.ticket == nil ? takeManager() : (ending.scheduler, ending.ticket)
-        finalTags = recipe?.core?.tags ?? []
-        finalLink = recipe?.link
-        (ending.recipe, recipe) = (recipe, nil)
-        (ending.watch, ending.requests) = (takeWatchIfOver(), course?.takeRequests())
+        finalTags = requestPlan?.core?.tags ?? []
+        finalLink = requestPlan?.link
+        (ending.requestPlan, requestPlan) = (requestPlan, nil)
+        (ending.watch, ending.requests) = (takeWatchIfOver(), followUp?.takeRequests())
         ending.leavesGraph = leavesGraph()
         return ending
     }

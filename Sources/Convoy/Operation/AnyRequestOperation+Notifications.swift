@@ -1,4 +1,4 @@
-// The one file that sends the finish notifications: KVO, and our own observation where nobody can observe.
+// The one file that sends the finish notifications: KVO, and our own observation where there is no KVO.
 import Foundation
 
 extension AnyRequestOperation {
@@ -17,7 +17,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Whether somebody's code runs inside the notifications; they are then never sent on a transport's thread.
+    /// Whether code of the user's runs inside the notifications; they are then never sent on a transport's thread.
     var isObservedSynchronously: Bool {
         #if canImport(FoundationNetworking)
             state.withLock { $0.isObserved }
@@ -26,7 +26,7 @@ extension AnyRequestOperation {
         #endif
     }
 
-    /// Whether finishing now runs nobody's code and takes no time: then it may happen on a transport's thread.
+    /// Whether finishing now runs no code of the user's and takes no time: then it may happen on a transport's thread.
     func finishesWithoutUserCode(_ completion: OperationState.Completion) -> Bool {
         #if canImport(FoundationNetworking)
             guard !completion.isObserved else { return false }
@@ -34,7 +34,7 @@ extension AnyRequestOperation {
             guard !isObservedSynchronously else { return false }
         #endif
         guard completion.hasEdges else { return true }
-        // A crowd of dependents is told elsewhere, and so is one that somebody observes.
+        // Many dependents are told elsewhere, and so is one that is observed.
         let dependents = DependencyGraph.dependents(of: self, atMost: 2)
         return dependents.count < 2 && dependents.allSatisfy { !$0.isObservedSynchronously }
     }
@@ -116,7 +116,7 @@ extension AnyRequestOperation {
 
     extension AnyRequestOperation {
         /// Observes `\.isExecuting`, `\.isFinished`, `\.isCancelled` or `\.isReady`, with the call that KVO has on Apple
-        /// platforms; on Linux nobody can observe an operation, so this is our own.
+        /// platforms; on Linux there is no KVO, so this is our own.
         ///
         /// - Parameters:
         ///   - keyPath: what to observe; of other keys nothing is told.
@@ -138,7 +138,7 @@ extension AnyRequestOperation {
                 changeHandler(self, StateChange(newValue: options.contains(.new) ? self[keyPath: keyPath] : nil))
             }
             return StateObservation { [weak self] in
-                let removed = self?.state.withLock { state -> [Watch.StateObserver] in
+                let removed = self?.state.withLock { state -> [ObserverRegistry.StateObserver] in
                     let removed = state.watch?.stateObservers.filter { $0.identity == identity } ?? []
                     state.watch?.stateObservers.removeAll { $0.identity == identity }
                     return removed

@@ -9,7 +9,7 @@ extension AnyRequestOperation {
             guard state.machine.accepts(attempt: number) else { return false }
             state.timings.firstByte = now
             // It replaces what was there, and may itself be continued.
-            if head.statusCode == 200, case .body(0, _)? = answer { state.course?.startsOver = false }
+            if head.statusCode == 200, case .body(0, _)? = answer { state.followUp?.startsOver = false }
             state.progress.begin(head, answer)
             return state.isWatched
         }
@@ -46,7 +46,7 @@ extension AnyRequestOperation {
 
     private func moved(if isCurrent: (OperationStateMachine) -> Bool, _ change: (inout TransferProgress) -> Void) {
         let isMonitored = !context.monitors.isEmpty
-        let told: (TransferProgress, observers: [Watch.ProgressObserver]?)? = state.withLock { state in
+        let told: (TransferProgress, observers: [ObserverRegistry.ProgressObserver]?)? = state.withLock { state in
             guard isCurrent(state.machine) else { return nil }
             change(&state.progress)
             guard state.watch != nil || isMonitored else { return nil }
@@ -68,14 +68,14 @@ extension AnyRequestOperation {
     ) -> OperationState.Completion? {
         let now = context.clock.now
         return state.withLock { state in
-            guard let recipe = state.recipe,
+            guard let requestPlan = state.requestPlan,
                 state.machine.handle(.bodyComplete(attempt: number, commits: commits)).isTaken
             else { return nil }
             state.timings.finished = now
             if !isSent { state.timings.attemptStarted = nil }
             return OperationState.Completion(
-                recipe: recipe, timings: state.timings, progress: state.progress,
-                earlierAttempts: state.course?.earlierAttempts ?? [], isObserved: state.isObserved,
+                requestPlan: requestPlan, timings: state.timings, progress: state.progress,
+                earlierAttempts: state.followUp?.earlierAttempts ?? [], isObserved: state.isObserved,
                 hasEdges: state.hasEdges)
         }
     }
@@ -88,24 +88,25 @@ extension AnyRequestOperation {
         _ number: Int, didComplete answer: CompleteAnswer, _ completion: OperationState.Completion,
         for shared: SharedAnswer? = nil
     ) {
-        let recipe = completion.recipe
+        let requestPlan = completion.requestPlan
         let transfer = FinishedTransfer(
             request: answer.request, head: answer.head, timings: completion.timings, progress: completion.progress,
             metrics: answer.metrics, earlierAttempts: completion.earlierAttempts)
-        guard let shared, let sharing = recipe.sharing else {
+        guard let shared, let sharing = requestPlan.sharing else {
             return conclude(
-                outcome(of: answer.body, transfer, recipe), attempt: number, taskHasEnded: true, isDelivered: true)
+                outcome(of: answer.body, transfer, requestPlan), attempt: number, taskHasEnded: true, isDelivered: true)
         }
-        shared.decode(sharing, by: { outcome(of: answer.body, transfer, recipe) }) { outcome in
+        shared.decode(sharing, by: { outcome(of: answer.body, transfer, requestPlan) }) { outcome in
             // This may be the lane of another one.
             self.onLane { self.conclude(sharing.adopt(outcome, transfer), attempt: number, taskHasEnded: true) }
         }
     }
 
-    private func outcome(of body: ReceivedBody, _ transfer: FinishedTransfer, _ recipe: Recipe) -> AnyOutcome {
+    private func outcome(of body: ReceivedBody, _ transfer: FinishedTransfer, _ requestPlan: RequestPlan) -> AnyOutcome
+    {
         let head = transfer.head
         do {
-            return try recipe.respond(body, transfer)
+            return try requestPlan.respond(body, transfer)
         } catch let error as RequestError {
             return AnyOutcome(error: error.with(request?.summary, response: head))
         } catch {
@@ -125,18 +126,18 @@ extension AnyRequestOperation {
         guard ending.isAnswer, error.code == .unacceptableStatus, error.underlying == nil, let head = ending.head,
             let body = error.body
         else { return AnyOutcome(error: error) }
-        let given: (Recipe, FinishedTransfer)? = state.withLock { state in
-            guard let recipe = state.recipe, state.outcome == nil else { return nil }
+        let given: (RequestPlan, FinishedTransfer)? = state.withLock { state in
+            guard let requestPlan = state.requestPlan, state.outcome == nil else { return nil }
             var timings = state.timings
             timings.finished = ending.ended
             let transfer = FinishedTransfer(
                 request: ending.request, head: head, timings: timings, progress: state.progress,
-                metrics: ending.metrics, earlierAttempts: state.course?.earlierAttempts ?? [])
-            return (recipe, transfer)
+                metrics: ending.metrics, earlierAttempts: state.followUp?.earlierAttempts ?? [])
+            return (requestPlan, transfer)
         }
-        guard let (recipe, transfer) = given else { return AnyOutcome(error: error) }
+        guard let (requestPlan, transfer) = given else { return AnyOutcome(error: error) }
         do {
-            return try recipe.respond(ReceivedBody(storedData: body, isRefused: true), transfer)
+            return try requestPlan.respond(ReceivedBody(storedData: body, isRefused: true), transfer)
         } catch let reason {
             return AnyOutcome(
                 error: RequestError(

@@ -11,11 +11,11 @@ extension AnyRequestOperation {
     }
 
     private var redirectPolicy: RedirectPolicy {
-        state.withLock { $0.recipe?.core?.policyBox }?.policies.redirects ?? context.redirects
+        state.withLock { $0.requestPlan?.core?.policyBox }?.policies.redirects ?? context.redirects
     }
 
     private var retryPolicy: RetryPolicy {
-        state.withLock { $0.recipe?.core?.policyBox }?.policies.retries ?? context.retries
+        state.withLock { $0.requestPlan?.core?.policyBox }?.policies.retries ?? context.retries
     }
 
     /// An attempt has ended in a way that leaves something to be decided.
@@ -40,7 +40,7 @@ extension AnyRequestOperation {
         }
         if let error = ending.error, error.lacksDescriptors, awaitsDescriptor(attempt, ending) { return }
         if ending.canStartOver, let base = state.withLock({ $0.nextRequest }),
-            state.withLock({ $0.makeCourse().startOver() })
+            state.withLock({ $0.makeFollowUp().startOver() })
         {
             return again(attempt, ending, .startOver, base, after: .zero) { _ in }
         }
@@ -51,7 +51,7 @@ extension AnyRequestOperation {
     }
 
     private func redirect(_ attempt: Attempt, _ ending: AttemptEnding, _ head: ResponseHead) {
-        let (base, records) = state.withLock { ($0.nextRequest, $0.course?.records ?? []) }
+        let (base, records) = state.withLock { ($0.nextRequest, $0.followUp?.records ?? []) }
         guard var base else { return }
         // Interceptors may have sent it elsewhere; what else they added is not carried on.
         (base.url, base.method) = (ending.request.url, ending.request.method)
@@ -62,8 +62,8 @@ extension AnyRequestOperation {
                 AnyOutcome(error: error.with(request?.summary, response: head)), attempt: attempt.number,
                 taskHasEnded: ending.taskHasEnded)
         case .follow(let next, let leavesOrigin):
-            again(attempt, ending, .redirect(to: next.url), next, after: .zero) { course in
-                if leavesOrigin { course.hasLeftOrigin = true }
+            again(attempt, ending, .redirect(to: next.url), next, after: .zero) { followUp in
+                if leavesOrigin { followUp.hasLeftOrigin = true }
             }
         }
     }
@@ -72,7 +72,7 @@ extension AnyRequestOperation {
     private func retries(_ attempt: Attempt, _ ending: AttemptEnding, _ error: RequestError) -> Bool {
         let policy = retryPolicy
         let (base, retryCount, deadline) = state.withLock {
-            ($0.nextRequest, $0.course?.retryCount ?? 0, $0.course?.deadline)
+            ($0.nextRequest, $0.followUp?.retryCount ?? 0, $0.followUp?.deadline)
         }
         guard let base, base.body?.canRepeat != false, attempt.core.destination.canBeginAgain,
             policy.permits(error, of: base, retries: retryCount)
@@ -102,7 +102,7 @@ extension AnyRequestOperation {
     }
 
     private func repeatIntercepted(_ attempt: Attempt, _ ending: AttemptEnding, after delay: Duration) {
-        let (base, count) = state.withLock { ($0.nextRequest, $0.course?.interceptionCount ?? 0) }
+        let (base, count) = state.withLock { ($0.nextRequest, $0.followUp?.interceptionCount ?? 0) }
         guard let base, count < 10, base.body?.canRepeat != false, attempt.core.destination.canBeginAgain else {
             return letStand(attempt, ending)
         }
@@ -123,7 +123,7 @@ extension AnyRequestOperation {
     /// Ends an attempt in favour of another, which comes after a delay and when it has a slot again.
     private func again(
         _ attempt: Attempt, _ ending: AttemptEnding, _ next: AttemptRecord.Next, _ request: PreparedRequest,
-        after delay: Duration, asked reason: RetryAfterReason? = nil, note: (Course) -> Void
+        after delay: Duration, asked reason: RetryAfterReason? = nil, note: (FollowUpState) -> Void
     ) {
         // What was received has gone before the next attempt may write.
         let due = delay > .zero ? ending.ended + delay : nil
@@ -133,7 +133,7 @@ extension AnyRequestOperation {
     /// - Parameter queue: has the next attempt wait for what it needs.
     private func again(
         _ attempt: Attempt, _ ending: AttemptEnding, _ next: AttemptRecord.Next, _ request: PreparedRequest,
-        _ note: (Course) -> Void, then queue: () -> Void
+        _ note: (FollowUpState) -> Void, then queue: () -> Void
     ) {
         let progress = progress
         let record = AttemptRecord(
@@ -142,10 +142,10 @@ extension AnyRequestOperation {
             transfer: progress, metrics: ending.metrics)
         let transfer: Transfer? = state.withLock { state in
             guard state.machine.handle(.repeats(attempt: attempt.number)).isTaken else { return nil }
-            let course = state.makeCourse()
-            course.records.append(record)
-            (course.request, course.adapted) = (request, nil)
-            note(course)
+            let followUp = state.makeFollowUp()
+            followUp.records.append(record)
+            (followUp.request, followUp.adapted) = (request, nil)
+            note(followUp)
             (state.progress.sentBytes, state.progress.expectedSentBytes) = (0, request.body?.byteCount)
             defer { state.transfer = nil }
             return state.transfer
@@ -181,10 +181,10 @@ extension AnyRequestOperation {
     /// Holds nothing meanwhile that another may wait for.
     private func awaitDescriptor() {
         let (download, scheduler, host) = state.withLock { state in
-            state.course?.wait = .descriptor
+            state.followUp?.wait = .descriptor
             return (
-                state.course?.download, state.scheduler,
-                state.course?.adapted?.hostKey ?? state.nextRequest?.hostKey ?? ""
+                state.followUp?.download, state.scheduler,
+                state.followUp?.adapted?.hostKey ?? state.nextRequest?.hostKey ?? ""
             )
         }
         let wait: @Sendable () -> Void = {
@@ -199,14 +199,14 @@ extension AnyRequestOperation {
     /// Waits for a time, then for a slot.
     private func queueAgain(at due: ContinuousClock.Instant?, _ reason: RetryAfterReason?) {
         guard let due else { return queueAgain() }
-        state.withLock { $0.scheduler }?.standAside(self)
-        state.withLock { $0.course?.wait = nil }
-        // Strongly: nobody else may hold an operation that waits; it lets go of its alarm when it ends.
+        state.withLock { $0.scheduler }?.yieldSlot(self)
+        state.withLock { $0.followUp?.wait = nil }
+        // Strongly: there may be no other reference to an operation that waits; it lets go of its alarm when it ends.
         let alarm = context.clock.wake(at: due) { self.queueAgain() }
         let isOver = state.withLock { state in
-            state.course?.waitAlarm = state.outcome == nil ? alarm : nil
+            state.followUp?.waitAlarm = state.outcome == nil ? alarm : nil
             // It may have rung already, and said so.
-            if case nil = state.course?.wait { state.course?.wait = .time(due, asked: reason) }
+            if case nil = state.followUp?.wait { state.followUp?.wait = .time(due, asked: reason) }
             return state.outcome != nil
         }
         if isOver { alarm.cancel() }
@@ -215,13 +215,13 @@ extension AnyRequestOperation {
     /// Waits for a slot; an operation without a manager goes on.
     func queueAgain() {
         let (scheduler, host) = state.withLock { state in
-            state.course?.wait = .slot
-            return (state.scheduler, state.course?.adapted?.hostKey ?? state.nextRequest?.hostKey ?? "")
+            state.followUp?.wait = .slot
+            return (state.scheduler, state.followUp?.adapted?.hostKey ?? state.nextRequest?.hostKey ?? "")
         }
         // On the lane: what starts here may be many, and this may be the clock's queue.
         onLane {
             guard let scheduler else { return self.goOn() }
-            scheduler.rejoin(self, host: host)
+            scheduler.requeue(self, host: host)
         }
     }
 
@@ -242,7 +242,7 @@ extension AnyRequestOperation {
 }
 
 extension BodyDestination {
-    /// Whether a body can begin again: not when somebody has read of it.
+    /// Whether a body can begin again: not when a part of it has been read.
     var canBeginAgain: Bool {
         if case .chunks(let buffer) = self { !buffer.hasDelivered } else { true }
     }

@@ -34,7 +34,7 @@ extension AnyRequestOperation {
     private func setSuspended(_ isSuspended: Bool) {
         let now = context.clock.now
         let pausesInPlace =
-            context.transport.pausesInPlace && state.withLock { $0.course?.download }?.keepsPart != true
+            context.transport.pausesInPlace && state.withLock { $0.followUp?.download }?.keepsPart != true
         let (effects, ended, scheduler) = state.withLock {
             state -> (OperationStateMachine.Effects, Transfer?, (any OperationScheduler)?) in
             let effects = state.machine.handle(isSuspended ? .suspend(pausesInPlace: pausesInPlace) : .resume)
@@ -113,7 +113,7 @@ extension OperationState {
     fileprivate mutating func takeSuspendedTransfer(_ now: ContinuousClock.Instant) -> Transfer? {
         guard let ended = transfer else { return nil }
         let attempt = ended.attempt
-        makeCourse().records.append(
+        makeFollowUp().records.append(
             AttemptRecord(
                 number: attempt.number, request: attempt.request, started: attempt.started, ended: now,
                 next: .suspended, transfer: progress))

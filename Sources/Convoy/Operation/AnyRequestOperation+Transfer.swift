@@ -38,30 +38,30 @@ extension AnyRequestOperation {
 
     /// Builds the request where that is still to be done, and checks it; false when that failed and the outcome is known.
     ///
-    /// User code may run here: call it on a lane unless the recipe has its request already.
+    /// User code may run here: call it on a lane unless the plan has its request already.
     func prepare() -> Bool {
-        guard var recipe = state.withLock({ $0.recipe }) else { return false }
+        guard var requestPlan = state.withLock({ $0.requestPlan }) else { return false }
         do throws(RequestError) {
-            if let build = recipe.build {
-                do { recipe = try build() } catch let error as RequestError { throw error } catch {
+            if let build = requestPlan.build {
+                do { requestPlan = try build() } catch let error as RequestError { throw error } catch {
                     throw RequestError(.invalidRequest, "its request could not be built: \(error)", underlying: error)
                 }
             }
-            guard let core = recipe.core else { return false }
+            guard let core = requestPlan.core else { return false }
             let prepared = try PreparedRequest(core, baseURL: context.baseURL)
-            let replaced: Recipe? = state.withLock { state in
-                guard state.recipe != nil else { return nil }
-                defer { state.recipe = recipe }
+            let replaced: RequestPlan? = state.withLock { state in
+                guard state.requestPlan != nil else { return nil }
+                defer { state.requestPlan = requestPlan }
                 state.prepared = prepared
                 state.progress.expectedSentBytes = prepared.body?.byteCount
-                return state.recipe
+                return state.requestPlan
             }
             // A link's deadline begins when it is known.
             armDeadline()
             // The builder and what it captured go outside the lock.
             return withExtendedLifetime(replaced) { true }
         } catch {
-            conclude(AnyOutcome(error: error.with(recipe.core?.summary ?? name.map { RequestSummary(text: $0) })))
+            conclude(AnyOutcome(error: error.with(requestPlan.core?.summary ?? name.map { RequestSummary(text: $0) })))
             return false
         }
     }
@@ -74,8 +74,8 @@ extension AnyRequestOperation {
         let given: (core: RequestCore, adapted: PreparedRequest?, carried: SharedAnswer?)? = state.withLock { state in
             let event = OperationStateMachine.Event.launch(
                 attempt: number, pausesInPlace: pausesInPlace, isClaim: false)
-            guard state.machine.handle(event).isTaken, let core = state.recipe?.core else { return nil }
-            return (core, state.course?.adapted, state.course?.carried)
+            guard state.machine.handle(event).isTaken, let core = state.requestPlan?.core else { return nil }
+            return (core, state.followUp?.adapted, state.followUp?.carried)
         }
         guard let given else { return leaveSlot() }
         if let carried = given.carried { return takeCarried(carried, attempt: number) }
@@ -93,15 +93,15 @@ extension AnyRequestOperation {
         let now = context.clock.now
         let given: (PreparedRequest, RequestCore, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
             state in
-            guard let core = state.recipe?.core, let request = state.course?.adapted ?? state.nextRequest,
+            guard let core = state.requestPlan?.core, let request = state.followUp?.adapted ?? state.nextRequest,
                 state.machine.handle(.launch(attempt: number, pausesInPlace: pausesInPlace, isClaim: true)).isTaken
             else { return nil }
             state.timings.attemptStarted = now
-            state.course?.adapted = nil
+            state.followUp?.adapted = nil
             guard core.destination.isFile else { return (request, core, nil, false) }
-            let course = state.makeCourse()
-            course.download = course.download ?? core.destination.makeDownload()
-            return (request, core, course.download, course.startsOver)
+            let followUp = state.makeFollowUp()
+            followUp.download = followUp.download ?? core.destination.makeDownload()
+            return (request, core, followUp.download, followUp.startsOver)
         }
         guard let given else { return leaveSlot() }
         var request = given.0

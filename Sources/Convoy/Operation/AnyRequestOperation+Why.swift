@@ -11,7 +11,7 @@ extension AnyRequestOperation {
 
     /// What it does since it has been started.
     var whyRunning: String {
-        let (machine, wait) = state.withLock { ($0.machine, $0.course?.wait) }
+        let (machine, wait) = state.withLock { ($0.machine, $0.followUp?.wait) }
         let phase =
             switch machine.phase {
             case .abandoned, .finished: "has \(machine.phase.words)"
@@ -37,7 +37,7 @@ extension AnyRequestOperation {
 
 extension OperationStateMachine {
     /// What it waits for between two attempts; nil when it does not.
-    fileprivate func whyBetween(_ wait: Course.Wait?, _ now: ContinuousClock.Instant) -> String? {
+    fileprivate func whyBetween(_ wait: FollowUpState.Wait?, _ now: ContinuousClock.Instant) -> String? {
         guard case .waiting(let attempt) = phase else {
             if case .deciding(let attempt) = phase { return "is deciding what follows attempt \(attempt)" }
             return nil

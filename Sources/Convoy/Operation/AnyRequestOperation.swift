@@ -24,15 +24,15 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     var isReleased = false
     var releasedFailure: RequestError?
 
-    init(recipe: Recipe, context: ExecutionContext, isUnseen: Bool) {
+    init(requestPlan: RequestPlan, context: ExecutionContext, isUnseen: Bool) {
         self.context = context
-        traits = OperationTraits(recipe, context, isUnseen: isUnseen)
-        state = Locked(OperationState(recipe: recipe, isMonitored: !context.monitors.isEmpty))
+        traits = OperationTraits(requestPlan, context, isUnseen: isUnseen)
+        state = Locked(OperationState(requestPlan: requestPlan, isMonitored: !context.monitors.isEmpty))
         super.init()
-        if let name = recipe.core?.name { self.name = name }
+        if let name = requestPlan.core?.name { self.name = name }
         // Explicitly, also when it is normal: SCF files an operation without a priority of its own by its quality of
         // service and later ignores a raised priority.
-        let priority = recipe.core?.priority ?? .normal
+        let priority = requestPlan.core?.priority ?? .normal
         if !isUnseen || priority != .normal { super.queuePriority = priority }
     }
 
@@ -43,16 +43,16 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         if let node { links.append(node) }
         node = nil
         state.withLock { state in
-            if let recipe = state.recipe { links.append(recipe) }
-            state.recipe = nil
+            if let requestPlan = state.requestPlan { links.append(requestPlan) }
+            state.requestPlan = nil
         }
-        Cascade.release(&links)
+        Trampoline.release(&links)
     }
 
     // MARK: What the caller can ask
 
     /// The tags of the request; those of a chain's link once it has been built.
-    public var tags: Set<String> { state.withLock { $0.recipe?.core?.tags ?? $0.finalTags } }
+    public var tags: Set<String> { state.withLock { $0.requestPlan?.core?.tags ?? $0.finalTags } }
 
     /// The request as it is sent; nil until a manager has checked it, and for a chain's link until it has been built.
     public var request: PreparedRequest? { state.withLock { $0.prepared } }
@@ -67,12 +67,12 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     ///
     /// Empty when nothing was sent. Of an operation that shared another's transfer, those of the transfer.
     public var attempts: [AttemptRecord] {
-        let (outcome, records) = state.withLock { ($0.outcome, $0.course?.records ?? []) }
+        let (outcome, records) = state.withLock { ($0.outcome, $0.followUp?.records ?? []) }
         return outcome?.attempts ?? records
     }
 
     /// The attempt that ended last.
-    var lastRecord: AttemptRecord? { state.withLock { $0.course?.records.last } }
+    var lastRecord: AttemptRecord? { state.withLock { $0.followUp?.records.last } }
 
     /// The bytes moved so far.
     public var progress: TransferProgress { state.withLock { $0.progress } }
@@ -161,7 +161,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         if effects.finishes { finish(wasExecuting: false) }
     }
 
-    /// Starts it, where that takes no time and runs nobody's code; false where it does, or it has been started.
+    /// Starts it, where that takes no time and runs no code of the user's; false where it does, or it has been started.
     func startInPassing() -> Bool {
         #if canImport(FoundationNetworking)
             let now = context.clock.now

@@ -1,4 +1,4 @@
-// The end of an attempt: straight to its outcome, or to whoever may want another.
+// The end of an attempt: straight to its outcome, or to what may ask for another attempt.
 import Foundation
 
 extension Attempt {
@@ -37,7 +37,7 @@ extension Attempt {
                 } else if self.operation.asksInterceptors {
                     self.decide(received, nil, isAnswer: true)
                 } else {
-                    // The plain case: nobody has a say in it.
+                    // The plain case: no policy and no interceptor is asked.
                     self.learn(statusCode: head.statusCode, nil)
                     self.complete(sink, head, received.metrics)
                 }
@@ -129,14 +129,14 @@ extension Attempt {
 
     /// The body goes to the operation, and belongs to the attempt no more.
     private func handOver(_ sink: any BodySink, _ head: ResponseHead, _ metrics: TransferMetrics?) {
-        // One that goes to a file cannot be cancelled any more: nobody is told that a download was cancelled whose file is
+        // One that goes to a file cannot be cancelled any more: no download is told to be cancelled whose file is
         // there.
         guard let completion = operation.attempt(number, hasWholeBodyCommitting: core.destination.isFile) else {
             return sink.discard {}
         }
         // A small file that waits for the disk with others needs no place in the network.
         if download != nil, operation.progress.receivedBytes <= Download.smallBytes, !DiskSync.isCrowded {
-            operation.state.withLock { $0.scheduler }?.standAside(operation)
+            operation.state.withLock { $0.scheduler }?.yieldSlot(operation)
         }
         sink.finish { result in
             switch result {

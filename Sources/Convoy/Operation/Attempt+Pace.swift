@@ -8,7 +8,7 @@ struct Pace: Sendable {
     /// That of the request; nil for none.
     let own: RateLimit?
     /// Nil where any speed is good enough.
-    let watch: SpeedWatch?
+    let watch: StallDetector?
 
     /// The pace of an operation's next attempt; its own limit is that of the attempts before.
     init(_ operation: AnyRequestOperation, _ core: RequestCore) {
@@ -18,16 +18,16 @@ struct Pace: Sendable {
             (own, watch) = (nil, nil)
             return
         }
-        watch = policies.minimumSpeed.map { SpeedWatch($0, clock: context.clock) }
+        watch = policies.minimumSpeed.map { StallDetector($0, clock: context.clock) }
         guard let rate = policies.maximumBytesPerSecond, policies.sharedRateLimit == nil else {
             own = policies.sharedRateLimit
             return
         }
         let fresh = RateLimit(rate, clock: context.clock)
         own = operation.state.withLock { state in
-            let course = state.makeCourse()
-            let limit = course.rateLimit ?? fresh
-            course.rateLimit = limit
+            let followUp = state.makeFollowUp()
+            let limit = followUp.rateLimit ?? fresh
+            followUp.rateLimit = limit
             return limit
         }
     }
@@ -66,7 +66,7 @@ extension Attempt {
         let paysShared = pace.shared.charge(count, to: payer, wake: { [weak self] in self?.operation.adjustTask() })
         let paysOwn = pace.own?.charge(count, to: payer, wake: { [weak self] in self?.operation.adjustTask() }) ?? true
         if paysShared && paysOwn { return true }
-        // Whoever has ended the attempt meanwhile did not find it here.
+        // A thread that has ended the attempt meanwhile did not find it here.
         if !receiving.withLock({ $0.accepts }) { pace.leave(payer) }
         return false
     }
@@ -78,7 +78,7 @@ extension Attempt {
         operation.noteRunning()
     }
 
-    /// It has ended: nobody waits for anything, and no alarm rings.
+    /// It has ended: nothing waits for it, and no timer fires.
     func stopPacing() {
         pace.leave(ObjectIdentifier(self))
         pace.watch?.stop()
@@ -88,7 +88,7 @@ extension Attempt {
 extension AnyRequestOperation {
     /// Tells the attempt whether its bytes may move; called after each change.
     ///
-    /// Of two changes at a time the later one counts, whoever tells it first.
+    /// Of two changes at a time the later one counts, whichever is told first.
     func noteRunning() {
         let (transfer, isPaused) = state.withLock { ($0.transfer, $0.machine.transfer.isPaused) }
         guard let transfer, let watch = transfer.attempt.pace.watch else { return }

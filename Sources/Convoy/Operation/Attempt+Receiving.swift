@@ -83,7 +83,7 @@ extension Attempt {
             fail: { [weak self] in self?.fail($0) },
             caughtUp: { [weak self] in self?.operation.adjustTask() },
             canHold: operation.context.transport.pausesInPlace,
-            queue: { [operation] in operation.state.withLock { $0.makeCourse().streamQueue } })
+            queue: { [operation] in operation.state.withLock { $0.makeFollowUp().streamQueue } })
     }
 
     /// Whether neither its head nor its body leads to more than a change of its own state.
@@ -145,7 +145,7 @@ extension Attempt {
     func didHold() {
         operation.attemptIsHeld(number)
         operation.noteRunning()
-        // Whoever takes the bytes may have caught up before that was noted.
+        // The reader of the body may have caught up before that was noted.
         if !isHeld { operation.adjustTask() }
     }
 

@@ -66,7 +66,7 @@ final class Attempt: TransportClient {
         /// The sink, when it takes what it is given at once: it is used under the lock.
         var memory: MemorySink?
         var metrics: TransferMetrics?
-        /// The transport's thread is at work with the sink: whoever ends the attempt leaves the rest to it.
+        /// The transport's thread is using the sink: a thread that ends the attempt leaves the rest to it.
         var isBusy = false
         var afterwards: (@Sendable () -> Void)?
 

@@ -1,4 +1,4 @@
-// Who waits for whom: the edges between operations, behind one lock.
+// The edges between operations, behind one lock.
 import Foundation
 
 /// What a dependent does when a dependency fails or is cancelled.
@@ -14,7 +14,7 @@ public enum DependencyPolicy: Sendable {
 /// Touched only under the graph's lock; not `Sendable`, so that it cannot leave it.
 final class DependencyNode {
     fileprivate struct Dependent {
-        // Weak: a dependent that nobody holds any more has nothing to wait for.
+        // Weak: a dependent without other references has nothing to wait for.
         weak var operation: AnyRequestOperation?
         /// Which it is, without holding it for a moment: that might be the last reference, let go of under the lock.
         let identity: ObjectIdentifier
@@ -87,7 +87,7 @@ enum DependencyGraph {
         case .beyondGraph(let error?) where policy == .fail: return .failed(error)
         case .beyondGraph: return .met
         }
-        // Whom the search has met is let go of outside the lock: it may be the last to hold him.
+        // Operations that the search has met are released outside the lock: these may be their last references.
         var met: [AnyRequestOperation] = []
         return locked.withLock { edges in
             if policy == .fail, let error = dependency.releasedFailure { return .failed(error) }
@@ -189,14 +189,14 @@ enum DependencyGraph {
         // Released here, outside the lock. The dependencies have let go of theirs: no chain hangs on them.
         withExtendedLifetime((dropped, waiting)) {}
         if let error { fail(failing, because: operation, error) }
-        for operation in ready { Cascade.run { operation.dependenciesChanged() } }
+        for operation in ready { Trampoline.run { operation.dependenciesChanged() } }
     }
 
     private static func fail(_ operations: [AnyRequestOperation], because dependency: Operation, _ error: RequestError)
     {
         for operation in operations {
             // A chain of 100,000 fails in a loop, not in 100,000 frames.
-            Cascade.run { operation.dependencyFailed(dependency, error) }
+            Trampoline.run { operation.dependencyFailed(dependency, error) }
         }
     }
 

@@ -5,7 +5,7 @@ import Foundation
 ///
 /// An operation stands in line once, with all the code it has to run; a worker takes it, runs that code in order and takes
 /// the next. One worker is enough for brief code, and waking it once for many operations is what makes them cheap. A watch
-/// looks every millisecond while somebody waits: a worker that does not come back gets company, twice as many each time,
+/// looks every millisecond while work waits: a worker that does not come back gets company, twice as many each time,
 /// and code that is only slow gets as many workers as there are cores. So what blocks delays others by a millisecond or two.
 final class Lanes: Sendable {
     private struct State {

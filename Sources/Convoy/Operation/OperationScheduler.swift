@@ -7,7 +7,7 @@ import Foundation
 /// called under a lock of the operation's; each may call the operation back.
 protocol OperationScheduler: AnyObject, Sendable {
     /// Whether an operation that has been started may send at once. After false it has no slot, and comes back by
-    /// ``rejoin(_:host:)``.
+    /// ``requeue(_:host:)``.
     func begins(_ reference: TicketReference, isSuspended: Bool) -> Bool
     /// An operation has been started whose answer another has fetched: it sends nothing.
     func beginsWithAnswer(_ operation: AnyRequestOperation)
@@ -19,11 +19,11 @@ protocol OperationScheduler: AnyObject, Sendable {
     func settled(_ reference: TicketReference)
 
     /// An operation waits for something else than a slot: others may have its slot.
-    func standAside(_ operation: AnyRequestOperation, isIntercepted: Bool)
+    func yieldSlot(_ operation: AnyRequestOperation, isIntercepted: Bool)
     /// Interceptors are done with an operation for good.
     func leaveInterceptors(_ operation: AnyRequestOperation)
     /// An operation that has begun is ready for another attempt, perhaps at another host.
-    func rejoin(_ operation: AnyRequestOperation, host: String)
+    func requeue(_ operation: AnyRequestOperation, host: String)
 
     /// A dependency of an operation was added, removed or has finished.
     func dependenciesChanged(of operation: AnyRequestOperation)
@@ -52,7 +52,7 @@ protocol OperationScheduler: AnyObject, Sendable {
 
 extension OperationScheduler {
     /// An operation waits for something else than a slot or its interceptors.
-    func standAside(_ operation: AnyRequestOperation) { standAside(operation, isIntercepted: false) }
+    func yieldSlot(_ operation: AnyRequestOperation) { yieldSlot(operation, isIntercepted: false) }
 }
 
 /// An operation's place in its scheduler, which alone can tell what it is.

@@ -11,12 +11,12 @@ import Foundation
 struct OperationState {
     var machine = OperationStateMachine()
     /// Until the operation finishes.
-    var recipe: Recipe?
+    var requestPlan: RequestPlan?
     /// From the moment the request has been checked.
     var prepared: PreparedRequest?
     /// From the moment it is claimed, for good.
     var outcome: AnyOutcome?
-    /// The tags, kept when the recipe has been let go of.
+    /// The tags, kept when the plan has been released.
     var finalTags: Set<String> = []
     /// The name of a link whose request was never built, kept likewise.
     var finalLink: LinkLabel?
@@ -34,7 +34,7 @@ struct OperationState {
     /// Whether it had finished without ever being there.
     private(set) var isBeyondGraph = false
     /// Redirects, retries, deadlines and interceptors; nil for one plain attempt.
-    var course: Course?
+    var followUp: FollowUpState?
     var handlers: [FinishHandler] = []
     /// Called after the last handler has returned.
     var settledHooks: [@Sendable () -> Void] = []
@@ -46,14 +46,16 @@ struct OperationState {
     var isCancelled = false
 
     /// Observers of events, progress and state; nil while there is none.
-    var watch: Watch?
+    var watch: ObserverRegistry?
     /// Code of the user's that waits to run: decoding, building, callbacks without another place.
     var lane = LaneWork()
 
     /// Whether the manager has monitors.
     let isMonitored: Bool
 
-    init(recipe: Recipe, isMonitored: Bool) { (self.recipe, self.isMonitored) = (recipe, isMonitored) }
+    init(requestPlan: RequestPlan, isMonitored: Bool) {
+        (self.requestPlan, self.isMonitored) = (requestPlan, isMonitored)
+    }
 
     /// What the beginning of the first attempt depends on.
     struct Beginning: Sendable {
@@ -69,11 +71,11 @@ struct OperationState {
 
     var beginning: Beginning {
         Beginning(
-            scheduler: scheduler, ticket: ticket, isSuspended: machine.isSuspended, hasAnswer: course?.carried != nil,
-            isToBeBuilt: prepared == nil && recipe?.build != nil, isToBePrepared: prepared == nil)
+            scheduler: scheduler, ticket: ticket, isSuspended: machine.isSuspended, hasAnswer: followUp?.carried != nil,
+            isToBeBuilt: prepared == nil && requestPlan?.build != nil, isToBePrepared: prepared == nil)
     }
 
-    /// Whether starting takes no time and runs nobody's code.
+    /// Whether starting takes no time and runs no code of the user's.
     var startsInPassing: Bool {
         machine.phase == .pending && machine.handover == .none && !isObserved && !usesDisk && !hasEdges
     }
@@ -100,7 +102,7 @@ struct OperationState {
     /// Prepares a plain request that waits for nothing else.
     mutating func prepared(for arrival: Arrival, _ baseURL: URL?) -> Arrival {
         var arrival = arrival
-        guard outcome == nil, !hasEdges, let core = recipe?.core else { return arrival }
+        guard outcome == nil, !hasEdges, let core = requestPlan?.core else { return arrival }
         do throws(RequestError) {
             let request = if let prepared { prepared } else { try PreparedRequest(core, baseURL: baseURL) }
             prepared = request
@@ -114,7 +116,7 @@ struct OperationState {
 
     /// What the output of a complete body is made of.
     struct Completion: Sendable {
-        let recipe: Recipe
+        let requestPlan: RequestPlan
         let timings: Timings
         let progress: TransferProgress
         let earlierAttempts: [AttemptRecord]
@@ -122,7 +124,7 @@ struct OperationState {
         let hasEdges: Bool
     }
 
-    /// Whether anybody is to be told of events, in their order; progress alone has none.
+    /// Whether events are observed, in their order; progress alone has none.
     var isWatched: Bool { isMonitored || watch?.events != nil }
 
     /// How an operation is found by one that wants an edge to it.
@@ -157,11 +159,11 @@ struct OperationState {
         Suspension(isSuspended: machine.isSuspended, awaitsSlot: machine.awaitsSlot, number: machine.suspensions)
     }
 
-    /// Whether somebody's code runs inside the notifications of the state.
+    /// Whether code of the user's runs inside the notifications of the state.
     var isObserved: Bool { watch?.stateObservers.isEmpty == false }
 
     /// Whether starting looks at the file of a body; a download looks at its own on its own queue.
-    var usesDisk: Bool { recipe?.core?.body?.usesDisk == true }
+    var usesDisk: Bool { requestPlan?.core?.body?.usesDisk == true }
 }
 
 /// The attempt under way, and its task; what the task was told stands in ``OperationStateMachine/transfer``.

@@ -18,9 +18,9 @@ struct OperationTraits: Sendable {
     /// Preparing the request may look at a file, or run code of the user's.
     let mayWait: Bool
 
-    init(_ recipe: Recipe, _ context: ExecutionContext, isUnseen: Bool) {
+    init(_ requestPlan: RequestPlan, _ context: ExecutionContext, isUnseen: Bool) {
         self.isUnseen = isUnseen
-        guard let core = recipe.core else {
+        guard let core = requestPlan.core else {
             (isBuilt, mayIntercept, mayHaveDeadline, mayShare, mayWait) = (false, true, true, true, true)
             return
         }

@@ -33,13 +33,13 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///   - transport: what moves the bytes; the best one for the platform by default.
     public convenience init(_ request: Request<Output>, transport: (any Transport)? = nil) {
         self.init(
-            recipe: Recipe(request),
+            requestPlan: RequestPlan(request),
             context: transport.map { ExecutionContext(transport: .custom($0)) } ?? .standalone)
     }
 
     /// - Parameter isUnseen: whether only the library holds it.
-    override init(recipe: Recipe, context: ExecutionContext, isUnseen: Bool = false) {
-        super.init(recipe: recipe, context: context, isUnseen: isUnseen)
+    override init(requestPlan: RequestPlan, context: ExecutionContext, isUnseen: Bool = false) {
+        super.init(requestPlan: requestPlan, context: context, isUnseen: isUnseen)
     }
 
     /// The outcome; nil until there is one.

@@ -1,4 +1,4 @@
-// A reference that keeps nobody alive.
+// A reference that does not keep its operation alive.
 
 /// An operation that may have gone.
 struct WeakOperation: Sendable {

@@ -8,7 +8,7 @@ final class SystemClock: RequestClock {
     static let shared = SystemClock()
 
     private struct State {
-        var agenda = Agenda()
+        var agenda = TimerQueue()
         /// What the timer is set to, or about to be.
         var armed: ContinuousClock.Instant?
         var timer: (any DispatchSourceTimer)?

@@ -64,7 +64,7 @@ extension Scheduler {
         let queueLimit = queue.maxConcurrentOperationCount
         let now = context.clock.now
         let view = change(operation) { state, ticket in
-            // Those who have begun wait for nobody who has not.
+            // Operations that have begun do not wait for those that have not.
             let unstarted = ticket.isReturning ? state.room.unstarted : 0
             return (
                 status: ticket.status, host: ticket.host, flight: ticket.flight, hasBegun: ticket.hasBegun,
@@ -85,7 +85,7 @@ extension Scheduler {
         case .crowded: return "waits until fewer requests are with their interceptors"
         case .aside: return operation.whyRunning
         case .riding:
-            guard let carrier = view.flight.flatMap({ key in flights.withLock { $0.carrier(key) } }) else {
+            guard let carrier = view.flight.flatMap({ key in coalescer.withLock { $0.carrier(key) } }) else {
                 return operation.whyRunning
             }
             return "shares a transfer that \(why(carrier))"

@@ -5,12 +5,12 @@ extension Scheduler {
     /// An operation waits for something else than a slot: others may have its slot.
     ///
     /// - Parameter isIntercepted: whether it waits for interceptors.
-    func standAside(_ operation: AnyRequestOperation, isIntercepted: Bool) {
+    func yieldSlot(_ operation: AnyRequestOperation, isIntercepted: Bool) {
         change(operation) { state, ticket in
-            state.standAside(ticket)
+            state.yieldSlot(ticket)
             // One that has finished meanwhile has no place to give back.
             guard isIntercepted, ticket.status == .aside else { return state.leaveInterceptors(ticket) }
-            state.interceptions.take(ticket)
+            state.interceptorLimiter.take(ticket)
         }
         pump()
     }
@@ -30,24 +30,24 @@ extension Scheduler {
     }
 
     /// An operation that has begun is ready for another attempt, perhaps at another host.
-    func rejoin(_ operation: AnyRequestOperation, host: String) {
+    func requeue(_ operation: AnyRequestOperation, host: String) {
         let isSuspended = operation.isSuspended
         let isIn = change(operation) { state, ticket -> Bool in
-            state.standAside(ticket)
+            state.yieldSlot(ticket)
             guard ticket.status == .aside else { return false }
             state.leaveInterceptors(ticket)
             ticket.host = host
             if isSuspended { ticket.status = .suspended } else { state.room.join(ticket) }
             return true
         }
-        // Without a place here, started by hand for example, it waits for nobody.
+        // Without a place here, started by hand for example, it waits for no slot.
         guard isIn == true else { return operation.goOn() }
         if operation.isSuspended != isSuspended { suspensionChanged(of: operation) }
         dropIfTooLate(operation)
         pump()
     }
 
-    /// A host wants to be left alone until a moment: nobody who has not been sent yet goes there before.
+    /// A host wants to be left alone until a moment: nothing that has not been sent yet goes there before.
     func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) {
         if state.withLock({ $0.room.hold(host, until: instant, reason) }) { liftLater(host, at: instant) }
     }
@@ -82,7 +82,7 @@ extension Scheduler {
         guard context.samplesHosts else { return }
         let now = context.clock.now
         let answered = operation.timings.firstByte.flatMap { $0 >= started ? $0 : nil } ?? now
-        let lesson = HostLesson(latency: started.duration(to: answered), statusCode: statusCode, failure: failure?.code)
+        let lesson = HostSample(latency: started.duration(to: answered), statusCode: statusCode, failure: failure?.code)
         let hold = change(operation) { state, ticket in
             (ticket.host, ticket.status == .handed ? state.room.learn(ticket, lesson, now: now) : nil)
         }
@@ -99,7 +99,7 @@ extension Scheduler {
 
 extension Scheduler.State {
     /// Takes a ticket that has begun out of everything, for a wait that is not one for a slot.
-    mutating func standAside(_ ticket: Ticket) {
+    mutating func yieldSlot(_ ticket: Ticket) {
         room.giveBack(ticket, for: .aside)
         // Started by hand while it stood in line.
         room.leave(ticket, for: .aside)
@@ -109,6 +109,6 @@ extension Scheduler.State {
 
     /// Interceptors are done with a ticket: the next of the crowd may come.
     mutating func leaveInterceptors(_ ticket: Ticket) {
-        if let next = interceptions.leave(ticket) { room.join(next) }
+        if let next = interceptorLimiter.leave(ticket) { room.join(next) }
     }
 }

@@ -17,7 +17,7 @@ extension Scheduler {
     func handingOver<Result: Sendable>(_ change: (inout State) -> Result) -> Result {
         let placeLimit = State.placeLimit(queue.maxConcurrentOperationCount)
         let now = context.clock.now
-        let (result, next, holds) = state.withLock { state -> (Result, Next?, [WaitingRoom.NewHold]) in
+        let (result, next, holds) = state.withLock { state -> (Result, Next?, [HostQueues.NewHold]) in
             let result = change(&state)
             // The thread that hands over looks once more before it ends.
             guard !state.isPumping else { return (result, nil, []) }
@@ -33,7 +33,7 @@ extension Scheduler {
         var (next, count) = (first, 0)
         while true {
             if handOver(next) { count += 1 }
-            // This may be somebody's main thread, and others may add as fast as it starts.
+            // This may be the main thread, and others may add as fast as it starts.
             if count == Self.inlineStartLimit, let startQueue {
                 state.withLock { $0.isPumping = false }
                 return startQueue.async { self.pump() }
@@ -77,7 +77,7 @@ extension Scheduler {
 
     /// An operation has been started: whether it may send at once.
     ///
-    /// One that may not has no slot, and is to come back by ``rejoin(_:host:)``: it is suspended, its host has been put on
+    /// One that may not has no slot, and is to come back by ``requeue(_:host:)``: it is suspended, its host has been put on
     /// hold while it waited for the operation queue, or its slot was used by another that had begun before.
     func begins(_ reference: TicketReference, isSuspended: Bool) -> Bool {
         let begins = state.withLock { state in
@@ -121,9 +121,9 @@ extension Scheduler.State {
     private mutating func takeTicket(_ placeLimit: Int, _ now: ContinuousClock.Instant) -> Ticket? {
         while let ticket = room.takeNext(limit: slotLimit, placeLimit: placeLimit, now: now) {
             ticket.releasesSeen = shortage.releases
-            // Who returns has begun: it waits for nobody who has not.
+            // An operation that returns has begun: it does not wait for those that have not.
             if ticket.isReturning { return ticket }
-            if !ticket.asksInterceptors || interceptions.admit(ticket) {
+            if !ticket.asksInterceptors || interceptorLimiter.admit(ticket) {
                 retryBudget.noteRequest(now: now)
                 return ticket
             }

@@ -7,20 +7,20 @@ extension Scheduler {
     /// May come late and in any order: it looks itself whether the operation is blocked, until what was looked at is what was
     /// acted on. Told of an end after another dependency had been added, it would give a slot to what still waits.
     func dependenciesChanged(of operation: AnyRequestOperation) {
-        var (begins, flight) = (false, FlightKey?.none)
+        var (begins, flight) = (false, CoalescingKey?.none)
         var isBlocked: Bool
         repeat {
             isBlocked = operation.isBlocked
-            let left = change(operation) { [isBlocked] state, ticket -> (begins: Bool, flight: FlightKey?) in
+            let left = change(operation) { [isBlocked] state, ticket -> (begins: Bool, flight: CoalescingKey?) in
                 isBlocked ? (false, state.block(ticket)) : (state.unblock(ticket), nil)
             }
             if left?.begins == true { begins = true }
             flight = left?.flight ?? flight
         } while operation.isBlocked != isBlocked
-        if let flight { leaveFlight(operation, flight) }
+        if let flight { leaveSharedTransfer(operation, flight) }
         if isBlocked { pump() }
         guard begins else { return }
-        if operation.state.withLock({ ($0.recipe?.build == nil && !$0.usesDisk) || $0.prepared != nil }) {
+        if operation.state.withLock({ ($0.requestPlan?.build == nil && !$0.usesDisk) || $0.prepared != nil }) {
             prepare(operation)
         } else {
             // Building a chain's link is user code, and looking at a file may take its time.
@@ -138,7 +138,7 @@ extension Scheduler {
     /// comes to them.
     func abandoned(_ operation: AnyRequestOperation) {
         let (isOurs, flight) =
-            change(operation) { state, ticket -> (Bool, FlightKey?) in
+            change(operation) { state, ticket -> (Bool, CoalescingKey?) in
                 let flight = ticket.status == .riding ? ticket.flight : nil
                 switch ticket.status {
                 case .waiting: state.room.leave(ticket, for: .gone)
@@ -147,7 +147,7 @@ extension Scheduler {
                 }
                 return (true, flight)
             } ?? (false, nil)
-        if let flight { leaveFlight(operation, flight) }
+        if let flight { leaveSharedTransfer(operation, flight) }
         if isOurs { operation.start() }
     }
 
@@ -161,7 +161,7 @@ extension Scheduler.State {
     /// Takes a ticket out of its line, or its slot away: it waits for a dependency.
     ///
     /// - Returns: the shared transfer it leaves.
-    fileprivate mutating func block(_ ticket: Ticket) -> FlightKey? {
+    fileprivate mutating func block(_ ticket: Ticket) -> CoalescingKey? {
         // It was started while the dependency was being added: that is too late.
         guard !ticket.hasBegun else { return nil }
         switch ticket.status {
@@ -170,7 +170,7 @@ extension Scheduler.State {
             leaveInterceptors(ticket)
         case .suspended, .crowded: ticket.status = .blocked
         case .preparing: ticket.mustBlock = true
-        // It has not been started: whoever it waits for may need the slot.
+        // It has not been started: the operation that it waits for may need the slot.
         case .handed:
             room.giveBack(ticket, for: .parked)
             leaveInterceptors(ticket)

@@ -9,7 +9,7 @@ import Foundation
 /// event, which makes long chains quadratic. Here each enqueue, finish and cancel is O(1) amortised.
 final class Scheduler: OperationScheduler {
     struct State {
-        var room: WaitingRoom
+        var room: HostQueues
         var limit: Int
         var tickets: [Ticket?] = []
         var freeSlots: [Int] = []
@@ -23,7 +23,7 @@ final class Scheduler: OperationScheduler {
         var drains: [Int: CheckedContinuation<Void, Never>] = [:]
         var lastDrain = 0
         var retryBudget: RetryBudgetState
-        var interceptions = Interceptions()
+        var interceptorLimiter = InterceptorLimiter()
         var shortage = Shortage()
         /// The barriers of the manager's own queue that have not run, and what each holds back.
         var barriers: [(block: @Sendable () -> Void, earlier: [AnyRequestOperation], held: [Ticket])] = []
@@ -37,7 +37,7 @@ final class Scheduler: OperationScheduler {
     let context: ExecutionContext
     let state: Locked<State>
     /// The transfers that are shared.
-    let flights = Locked(Flights())
+    let coalescer = Locked(Coalescer())
     /// The batches and the like that have not ended.
     let undertakings = Locked<[ObjectIdentifier: any Undertaking]>([:])
 
@@ -51,7 +51,7 @@ final class Scheduler: OperationScheduler {
         self.context = context
         state = Locked(
             State(
-                room: WaitingRoom(limits: hosts), limit: max(1, limit), retryBudget: RetryBudgetState(retryBudget)))
+                room: HostQueues(limits: hosts), limit: max(1, limit), retryBudget: RetryBudgetState(retryBudget)))
     }
 
     /// Tells the manager's own queue of the operations.

@@ -5,7 +5,7 @@ import Foundation
 ///
 /// The limit falls to what is in flight when a descriptor is missing, and rises by one each time that many operations have
 /// ended without another miss (additive increase), and after a time in any case: those in flight may never end, and the
-/// descriptors may have been somebody else's.
+/// descriptors may have been used by other parts of the process.
 struct Shortage {
     /// So often a request is tried again because of the time alone.
     static let mostTrials = 10
@@ -97,7 +97,7 @@ extension Scheduler {
     /// An operation has given its slot and its files back, and tries again when another has ended.
     func awaitDescriptor(_ operation: AnyRequestOperation, host: String) {
         let isIn = change(operation) { state, ticket -> Bool in
-            state.standAside(ticket)
+            state.yieldSlot(ticket)
             guard ticket.status == .aside else { return false }
             state.leaveInterceptors(ticket)
             ticket.host = host

@@ -54,9 +54,9 @@ final class Ticket {
     var hasPlace = false
     /// What its owner wanted when that was last told; nil before the ticket is in its scheduler.
     var suspension: OperationState.Suspension?
-    /// Whether somebody changes its request or has a say in what follows.
+    /// Whether interceptors may change its request or decide what follows.
     var asksInterceptors = false
-    /// Has a place among those that are with their interceptors; see ``Interceptions``.
+    /// Has a place among those that are with their interceptors; see ``InterceptorLimiter``.
     var isIntercepted = false
     /// A barrier that was added before it was enqueued has not run.
     var isBarred = false
@@ -71,8 +71,8 @@ final class Ticket {
     /// What its host's breaker let it out with, until the end of its attempt has been told.
     var pass: HostBreaker.Pass?
     /// The transfer it shares.
-    var flight: FlightKey?
-    /// Whether it was made to be shared, and is nobody's own.
+    var flight: CoalescingKey?
+    /// Whether it was made to be shared, and belongs to no caller.
     let isCarrier: Bool
     var isFinished = false
     var isSettled = false

@@ -1,4 +1,4 @@
-// How far whoever takes a body is behind.
+// How far the reader of a body is behind.
 import Dispatch
 
 /// Counts the bytes that have arrived and have not been taken; says when no more should come.

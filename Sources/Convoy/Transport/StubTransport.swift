@@ -46,7 +46,7 @@ public final class StubExchange: Sendable {
     private struct State {
         /// Until the end has been told.
         var client: (any TransportClient)?
-        /// What is to be told, in order; whoever finds `isTelling` false tells it all.
+        /// What is to be told, in order; the thread that finds `isTelling` false tells it all.
         var pending: [@Sendable (any TransportClient) -> Void] = []
         var isTelling = false
         var hasEnded = false

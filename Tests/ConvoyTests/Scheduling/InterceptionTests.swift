@@ -65,7 +65,7 @@ import Testing
         gate.open()
         await manager.drain()
         try await manager.send(Request.stub("last"))
-        #expect(manager.scheduler.state.withLock { $0.interceptions.count } == 0)
+        #expect(manager.scheduler.state.withLock { $0.interceptorLimiter.count } == 0)
     }
 
     /// A body that is only looked at is cut: the connection goes with it.

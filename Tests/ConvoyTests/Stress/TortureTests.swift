@@ -109,7 +109,7 @@ import Testing
         tormentor.expectAllTold(monitor, plan)
         let left = manager.scheduler.state.withLock { state in
             let room = state.room
-            return [room.running, room.unstarted, room.places, state.count, state.interceptions.count]
+            return [room.running, room.unstarted, room.places, state.count, state.interceptorLimiter.count]
         }
         #expect(left == [0, 0, 0, 0, 0], "slots, places and tickets left, \(plan.label)")
         return true

@@ -160,7 +160,7 @@ final class TortureStub: Sendable {
     private struct State {
         var members: [String: TortureMember] = [:]
         var asked: [String: Int] = [:]
-        var flights: [Int: Flight] = [:]
+        var coalescer: [Int: Flight] = [:]
         var lastFlight = 0
         var faults: [String] = []
     }
@@ -178,7 +178,7 @@ final class TortureStub: Sendable {
 
     func know(_ member: TortureMember, as name: String) { state.withLock { $0.members[name] = member } }
 
-    func forget() { state.withLock { ($0.members, $0.flights) = ([:], [:]) } }
+    func forget() { state.withLock { ($0.members, $0.coalescer) = ([:], [:]) } }
 
     var transport: StubTransport {
         StubTransport(pausesInPlace: plan.pausesInPlace) { [self] exchange in handle(exchange) }
@@ -191,7 +191,7 @@ final class TortureStub: Sendable {
             state.lastFlight += 1
             let name = path.split(separator: "/").first.map(String.init) ?? ""
             let member = state.members[name]
-            state.flights[state.lastFlight] = member.map {
+            state.coalescer[state.lastFlight] = member.map {
                 Flight(member: $0, host: exchange.request.url.host() ?? "", exchange: exchange)
             }
             return (state.lastFlight, state.asked[path] ?? 0, member != nil)
@@ -213,7 +213,7 @@ final class TortureStub: Sendable {
             exchange.send(body)
         }
         // Before it is told: what follows from the end may begin others.
-        state.withLock { $0.flights[number] = nil }
+        state.withLock { $0.coalescer[number] = nil }
         exchange.finish(answer.statusCode == 0 ? RequestError(.connectionLost, "lost") : nil)
     }
 
@@ -233,7 +233,7 @@ final class TortureStub: Sendable {
     }
 
     private func moving() -> [Int: String] {
-        state.withLock { $0.flights }.filter { _, flight in
+        state.withLock { $0.coalescer }.filter { _, flight in
             !flight.exchange.isCancelled && !flight.exchange.isSuspended && flight.member.isMoving
         }.mapValues(\.host)
     }

@@ -8,7 +8,7 @@ final class VirtualClock: RequestClock {
     private struct State {
         var now = ContinuousClock.now
         var date: Date
-        var agenda = Agenda()
+        var agenda = TimerQueue()
     }
 
     /// An entry for each alarm that is set: how long after the beginning of the test it rings.

@@ -101,7 +101,7 @@ public final class HARRecorder: EventMonitor {
 extension AnyRequestOperation {
     /// An entry for each attempt of this finished operation; none where it has shared another's transfer.
     fileprivate func harEntries(_ style: HARStyle) -> [(started: Date, json: JSONText)] {
-        let (outcome, isCarried) = state.withLock { ($0.outcome, $0.course?.isCarried == true) }
+        let (outcome, isCarried) = state.withLock { ($0.outcome, $0.followUp?.isCarried == true) }
         guard let outcome, !isCarried else { return [] }
         let (attempts, timings) = (outcome.attempts, timings)
         let (now, date) = (context.clock.now, context.clock.date)

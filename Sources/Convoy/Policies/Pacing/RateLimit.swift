@@ -2,7 +2,7 @@
 
 import Synchronization
 
-/// Lets at most so many bytes a second come: whoever charges more waits for his turn.
+/// Lets at most so many bytes a second come: a transfer that charges more waits for its turn.
 ///
 /// First come, first served: each charge is paid after those before it, so that all who want more get as much as the others.
 ///
@@ -41,7 +41,7 @@ final class RateLimit: Sendable {
 
     private let clock: any RequestClock
     private let state: Locked<State>
-    /// Whether there is a limit; while there is none, nobody waits.
+    /// Whether there is a limit; while there is none, no transfer waits.
     private let isSet: Atomic<Bool>
 
     /// Makes a limit.
@@ -81,7 +81,7 @@ final class RateLimit: Sendable {
     /// Without a limit a charge costs no lock.
     private var isUnlimited: Bool { !isSet.load(ordering: .acquiring) }
 
-    /// How many bytes are to be charged at a time, so that nobody waits long: what comes in a twentieth of a second.
+    /// How many bytes are to be charged at a time, so that no transfer waits long: what comes in a twentieth of a second.
     var pieceBytes: Int {
         if isUnlimited { return .max }
         return state.withLock { $0.bucket.map { Int(clamping: max(1_024, $0.rate / 20)) } ?? .max }
@@ -109,10 +109,10 @@ final class RateLimit: Sendable {
         return effects == nil
     }
 
-    /// Whether somebody waits until his charges have been paid for.
+    /// Whether a transfer waits until its charges have been paid for.
     func holds(_ payer: ObjectIdentifier) -> Bool { !isUnlimited && state.withLock { $0.waiting[payer] != nil } }
 
-    /// Forgets somebody who wants no more; what he was charged has come, and others wait for it.
+    /// Forgets a transfer that has ended; what it was charged has come, and others wait for it.
     func leave(_ payer: ObjectIdentifier) {
         if isUnlimited { return }
         let (effects, gone) = state.withLock { state -> (Effects?, Waiting?) in

@@ -19,7 +19,7 @@ struct HostLimits: Sendable {
 }
 
 /// What the end of an attempt says about its host.
-struct HostLesson {
+struct HostSample {
     let latency: Duration
     let load: HostLimit.Outcome
     let isFailure: Bool
@@ -90,7 +90,7 @@ final class Host {
     /// The turns offered last, of returning and of new operations; an entry with one of these turns needs no second
     /// offer.
     private var offeredTurns = (returning: UInt64(0), new: UInt64(0))
-    /// Nobody is sent there before this moment: it asked for that.
+    /// Nothing is sent there before this moment: it asked for that.
     private var heldUntil: ContinuousClock.Instant?
     /// How it asked.
     private var reason: RetryAfterReason?
@@ -118,7 +118,7 @@ final class Host {
         (returning ? running - unstarted : running) < currentLimit && heldUntil == nil && brokenUntil == nil
     }
 
-    /// Until when nobody is sent there.
+    /// Until when nothing is sent there.
     var hold: ContinuousClock.Instant? {
         guard let heldUntil, let brokenUntil else { return heldUntil ?? brokenUntil }
         return max(heldUntil, brokenUntil)
@@ -157,7 +157,7 @@ final class Host {
         return nil
     }
 
-    /// Leftovers behind somebody who waits are not reached by `peek`; they go when they outnumber those who wait.
+    /// Stale entries behind a waiting one are not reached by `peek`; they go when they outnumber those who wait.
     func sweepIfNeeded() {
         guard lines.reduce(0, { $0 + $1.count }) > 2 * waiting + 64 else { return }
         for index in lines.indices { lines[index].sweep() }
@@ -178,7 +178,7 @@ final class Host {
 
     /// Takes in what an attempt's end says; until when the host is to be left alone because of it.
     func learn(
-        _ lesson: HostLesson, pass: HostBreaker.Pass?, now: ContinuousClock.Instant
+        _ lesson: HostSample, pass: HostBreaker.Pass?, now: ContinuousClock.Instant
     ) -> ContinuousClock.Instant? {
         limit?.finished(latency: lesson.latency, outcome: lesson.load, inFlight: running, now: now)
         guard let pass, breaker != nil else { return nil }

@@ -90,7 +90,7 @@ struct HostBreaker {
             {
                 open(now: now, because: "failed \(tally.failures) of its last \(tally.total) requests")
             }
-        // Nobody holds a pass of that time.
+        // No operation holds a pass of that time.
         case .open: break
         case .halfOpen:
             if isFailure {

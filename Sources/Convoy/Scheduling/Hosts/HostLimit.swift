@@ -32,12 +32,12 @@ struct HostLimit {
     private var lastDecrease: ContinuousClock.Instant?
     /// How many decreases there have been since a request succeeded that was sent after one of them.
     private var decreasesInVain = 0
-    private var gauge: LatencyGauge
+    private var gauge: LatencyEstimator
 
     init(_ limits: AdaptiveLimits) {
         self.limits = limits.inRange
         allowed = Double(self.limits.initial)
-        gauge = LatencyGauge(tolerance: self.limits.latencyTolerance, memory: self.limits.latencyMemory)
+        gauge = LatencyEstimator(tolerance: self.limits.latencyTolerance, memory: self.limits.latencyMemory)
     }
 
     /// How many requests may be under way at once now.
@@ -83,7 +83,7 @@ struct HostLimit {
         // worth knowing.
         decreasesInVain = min(decreasesInVain + 1, 3)
         guard decreasesInVain < 3 else { return decrease(to: allowed / 2, now: now) }
-        // What was under way was too much, not a limit nobody used (RFC 5681, FlightSize); but one refusal out of the
+        // What was under way was too much, not an unused limit (RFC 5681, FlightSize); but one refusal out of the
         // blue halves it at most.
         let refusedAt = min(allowed, max(inFlight, allowed / 2))
         tooMuch = refusedAt

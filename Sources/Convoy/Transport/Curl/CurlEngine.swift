@@ -31,7 +31,7 @@
         // MARK: From any thread
 
         /// Has the thread look at what the owner of a transfer wants.
-        func look(at transfer: CurlTransfer, _ wish: (inout TransferWishes) -> Void) {
+        func look(at transfer: CurlTransfer, _ wish: (inout DesiredTransferState) -> Void) {
             let isFirst = transfer.wishes.withLock { wishes in
                 wish(&wishes)
                 transfer.isSuspended.store(wishes.isSuspended, ordering: .releasing)

@@ -8,7 +8,7 @@
     ///
     /// Written by any thread; the engine looks when it comes to the transfer, not when it was asked, so that two wishes
     /// cannot be carried out in the wrong order.
-    struct TransferWishes {
+    struct DesiredTransferState {
         var hasBegun = false
         var isSuspended = true
         /// `resume()` was called since the last look: a client that wanted no more wants more.
@@ -35,7 +35,7 @@
     final class CurlTransfer: @unchecked Sendable {
         // @unchecked: `wishes` is a lock of its own; `engine` and `request` are constant; everything else belongs to the
         // engine's thread.
-        let wishes = Locked(TransferWishes())
+        let wishes = Locked(DesiredTransferState())
         /// Whether its owner has suspended it; as in `wishes`, for the thread that asks with every piece of a body.
         let isSuspended = Atomic(true)
         /// Whether the client has been told the end.

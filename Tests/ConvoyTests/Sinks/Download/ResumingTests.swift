@@ -367,7 +367,7 @@ import Testing
         let operation = sending.operation
         let first = await server.exchanges.wait()[0]
         first.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: 300_000))
-        let download = try #require(operation.state.withLock { $0.course?.download })
+        let download = try #require(operation.state.withLock { $0.followUp?.download })
         // The disk is slow.
         download.queue.suspend()
         Thread { first.send(Self.old.prefix(100_000)) }.start()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-@Suite struct WaitingRoomTests {
+@Suite struct HostQueuesTests {
     private func ticket(_ name: String, host: String = "a", _ priority: Operation.QueuePriority = .normal) -> Ticket {
         let ticket = Ticket(
             RequestOperation(Request<Data>.stub(name), transport: StubServer().transport))
@@ -12,14 +12,14 @@ import Testing
         return ticket
     }
 
-    private func takeAll(_ room: inout WaitingRoom, limit: Int = .max) -> [String] {
+    private func takeAll(_ room: inout HostQueues, limit: Int = .max) -> [String] {
         var names: [String] = []
         while let ticket = room.takeNext(limit: limit, now: .now) { names.append(ticket.operation?.name ?? "") }
         return names
     }
 
     @Test func takesByPriorityThenByTurnOverAllHosts() {
-        var room = WaitingRoom(limits: HostLimits(fixed: 10))
+        var room = HostQueues(limits: HostLimits(fixed: 10))
         room.join(ticket("1", host: "a"))
         room.join(ticket("2", host: "b", .high))
         room.join(ticket("3", host: "c", .veryLow))
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test func neverExceedsEitherLimit() {
-        var room = WaitingRoom(limits: HostLimits(fixed: 2))
+        var room = HostQueues(limits: HostLimits(fixed: 2))
         let tickets = (0..<9).map { ticket("\($0)", host: "\($0 % 3)") }
         for ticket in tickets { room.join(ticket) }
         #expect(takeAll(&room, limit: 4) == ["0", "1", "2", "3"])
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test func whoLeavesIsNotTakenAndWhoComesBackIsTakenOnce() {
-        var room = WaitingRoom(limits: HostLimits(fixed: 10))
+        var room = HostQueues(limits: HostLimits(fixed: 10))
         let (first, second) = (ticket("first"), ticket("second"))
         room.join(first)
         room.join(second)
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test func whoIsParkedFreesTheHostAndCountsAgainAfterwards() {
-        var room = WaitingRoom(limits: HostLimits(fixed: 1))
+        var room = HostQueues(limits: HostLimits(fixed: 1))
         let tickets = (1...3).map { ticket("\($0)") }
         for ticket in tickets { room.join(ticket) }
         #expect(takeAll(&room) == ["1"])
@@ -75,7 +75,7 @@ import Testing
     @Test(arguments: 0..<30)
     func behavesAsAListThatIsSearched(seed: Int) {
         var random = SeededGenerator(seed: UInt64(seed))
-        var room = WaitingRoom(limits: HostLimits(fixed: 3))
+        var room = HostQueues(limits: HostLimits(fixed: 3))
         var waiting: [Ticket] = []
         var running: [Ticket] = []
         let priorities: [Operation.QueuePriority] = [.veryLow, .low, .normal, .high, .veryHigh]
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test func leftoversDoNotPileUp() {
-        var room = WaitingRoom(limits: HostLimits(fixed: 1))
+        var room = HostQueues(limits: HostLimits(fixed: 1))
         let check = LeakCheck()
         let holder = ticket("holder")
         room.join(holder)

@@ -4,8 +4,8 @@
 ///
 /// Each has a task of its own and waits perhaps for one token: a queue of a hundred thousand must not begin all at once. A
 /// place is taken when an operation is let out of the waiting room and given back when its interceptors are done, or it
-/// leaves for another reason; whoever gives one back lets in the first of the crowd, with that place.
-struct Interceptions {
+/// leaves for another reason; `leave` returns a place and hands it to the first of the crowd.
+struct InterceptorLimiter {
     /// Those who have begun are not kept waiting: after an attempt they take a place beyond the limit.
     static let limit = 256
 

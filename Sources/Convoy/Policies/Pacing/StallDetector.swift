@@ -4,7 +4,7 @@
 ///
 /// ## Concurrency
 /// One lock, a leaf. Who is told is called with no lock held, on the clock's queue.
-final class SpeedWatch: Sendable {
+final class StallDetector: Sendable {
     private struct State {
         var window: SpeedWindow
         var alarm = AlarmSlot()
@@ -46,7 +46,7 @@ final class SpeedWatch: Sendable {
     /// Notes bytes that have come.
     func add(_ count: Int) { state.withLock { $0.window.add(count) } }
 
-    /// Watches no more: nobody is told.
+    /// Ends; nothing is reported after it.
     func stop() {
         let tell = state.withLock { state in
             state.isOver = true

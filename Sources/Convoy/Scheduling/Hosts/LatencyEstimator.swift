@@ -6,7 +6,7 @@
 /// about the others. Queues of our own making hide the best for as long as they stand, and a best that simply aged
 /// would take them for normal after a while; one that did not would take a longer way for a queue for ever, as TCP
 /// Vegas does. So it is measured anew when it is old, with fewer requests at once, as BBR does (ProbeRTT).
-struct LatencyGauge {
+struct LatencyEstimator {
     /// So many answers make an average.
     private static let leastCount = 8
 

@@ -5,13 +5,13 @@ import Foundation
 ///
 /// Within a priority first come, first served, over all hosts; a host at its limit is passed over and takes no slot from
 /// others (rules 14 and 17). Who leaves a line leaves an entry behind that is skipped later, so that every move costs
-/// O(1), and O(log *h*) for *h* hosts that have somebody waiting.
+/// O(1), and O(log *h*) for *h* hosts with waiting operations.
 ///
 /// A slot is what an operation needs to send; a place is what it has in the operation queue. One that waits between two
-/// attempts, or is suspended, gives its slot back and keeps its place: where the queue has a limit, nobody comes in for it.
+/// attempts, or is suspended, gives its slot back and keeps its place: where the queue has a limit, no other operation is put in instead.
 /// A slot does not yet count against those who have begun while its owner has not: that one may be in the queue behind
 /// them, and could wait for their end while they wait for its slot. It is asked once more when it begins (``begin(_:limit:)``).
-struct WaitingRoom {
+struct HostQueues {
     /// The best of one host, as seen when it was offered; outdated ones are skipped.
     private struct Offer: Comparable {
         let rank: Int
@@ -39,9 +39,9 @@ struct WaitingRoom {
     /// How many have a place in the operation queue.
     private(set) var places = 0
 
-    /// When somebody last looked for the next one.
+    /// When the next one was last looked for.
     private var lastLook: ContinuousClock.Instant?
-    /// What was found to be held, and until when: somebody has to come back then.
+    /// Hosts that were found to be held, and until when: the scheduler looks again then.
     private var newHolds: [NewHold] = []
 
     /// A host that was found to be held.
@@ -75,7 +75,7 @@ struct WaitingRoom {
         forgetIfIdle(host)
     }
 
-    /// The next one to run, with a slot; nil when nobody may.
+    /// The next one to run, with a slot; nil when none may.
     ///
     /// - Parameters:
     ///   - limit: how many may have a slot.
@@ -131,7 +131,7 @@ struct WaitingRoom {
             (ticket.hasBegun, ticket.status) = (true, .aside)
             return false
         case .blocked, .preparing, .waiting, .suspended, .aside, .crowded, .riding, .gone:
-            // By hand: it waits for nobody.
+            // By hand: it waits for no slot.
             ticket.hasBegun = true
             return true
         }
@@ -154,7 +154,7 @@ struct WaitingRoom {
         places += 1
     }
 
-    /// An operation has left the operation queue, or stands there in nobody's way.
+    /// An operation has left the operation queue, or stands there in the way of none.
     mutating func leavePlace(_ ticket: Ticket) {
         guard ticket.hasPlace else { return }
         ticket.hasPlace = false
@@ -171,7 +171,7 @@ struct WaitingRoom {
     /// Takes in how an attempt ended, while its ticket still has its slot.
     ///
     /// - Returns: until when the host is to be left alone because of it.
-    mutating func learn(_ ticket: Ticket, _ lesson: HostLesson, now: ContinuousClock.Instant) -> ContinuousClock
+    mutating func learn(_ ticket: Ticket, _ lesson: HostSample, now: ContinuousClock.Instant) -> ContinuousClock
         .Instant?
     {
         guard let host = ticket.line else { return nil }
@@ -202,7 +202,7 @@ struct WaitingRoom {
     /// Takes the slot of a parked ticket again, whatever the limits: it is in the operation queue already.
     mutating func takeBack(_ ticket: Ticket) { takeSlot(ticket, at: makeHost(ticket.host)) }
 
-    /// Sends nobody to a host before a moment; false when it is held for longer already.
+    /// Sends nothing to a host before a moment; false when it is held for longer already.
     mutating func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) -> Bool {
         makeHost(host).hold(until: instant, reason)
     }
@@ -226,7 +226,7 @@ struct WaitingRoom {
         hosts[host].map { ($0.running, $0.waiting) } ?? (0, 0)
     }
 
-    /// Whenever a host has room and somebody waits there, an offer for the best of them is in the heap.
+    /// Whenever a host has room and waiting operations, an offer for the best of them is in the heap.
     private mutating func offerBest(of host: Host) {
         guard host.waiting > 0 else { return }
         offerBest(of: host, returning: true)

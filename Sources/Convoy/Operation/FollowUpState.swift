@@ -4,7 +4,7 @@ import Foundation
 /// Redirects, retries, the deadline, interceptors at work: what most operations never have.
 ///
 /// Part of the operation's state, and touched only under its lock; not `Sendable`, so that it cannot leave it.
-final class Course {
+final class FollowUpState {
     /// The attempts that have ended.
     var records: [AttemptRecord] = []
     /// What the next attempt sends, before interceptors; nil for the request as it was given.
@@ -93,16 +93,16 @@ final class Course {
 }
 
 extension OperationState {
-    /// The course, made when there is something to note.
-    mutating func makeCourse() -> Course {
-        if let course { return course }
-        let made = Course()
-        course = made
+    /// The follow-up state, made when there is something to note.
+    mutating func makeFollowUp() -> FollowUpState {
+        if let followUp { return followUp }
+        let made = FollowUpState()
+        followUp = made
         return made
     }
 
     /// What the attempt sends, before interceptors.
-    var nextRequest: PreparedRequest? { course?.request ?? prepared }
+    var nextRequest: PreparedRequest? { followUp?.request ?? prepared }
 }
 
 extension OperationState {
@@ -111,7 +111,7 @@ extension OperationState {
         _ error: RequestError?, _ now: ContinuousClock.Instant, _ metrics: TransferMetrics?
     ) -> [AttemptRecord] {
         guard let error else { return [] }
-        let records = course?.records ?? []
+        let records = followUp?.records ?? []
         guard let attempt = transfer?.attempt else { return records }
         return records + [
             AttemptRecord(

@@ -2,7 +2,7 @@
 import Foundation
 
 /// Flattens what would recurse: a failing chain of 100,000 operations, or one that is freed, would overflow the stack.
-enum Cascade {
+enum Trampoline {
     private final class Pending {
         var work: [(() -> Void)?] = []
         var objects: [AnyObject?] = []

@@ -2,13 +2,13 @@
 import Foundation
 
 /// The request of an operation and how its answer becomes an outcome; let go of when the operation finishes.
-final class Recipe: Sendable {
+final class RequestPlan: Sendable {
     /// The request; nil for a link of a chain, whose request is built when its dependencies have finished.
     let core: RequestCore?
     /// Builds the request of a chain's link.
     ///
     /// User code: runs on the operation's lane.
-    let build: (@Sendable () throws -> Recipe)?
+    let build: (@Sendable () throws -> RequestPlan)?
     /// What a chain's link is called until its request has been built.
     let link: LinkLabel?
     /// Decodes a complete body.
@@ -31,7 +31,7 @@ final class Recipe: Sendable {
     init<Output>(link: LinkLabel, building request: @escaping @Sendable () throws -> Request<Output>) {
         core = nil
         self.link = link
-        build = { Recipe(try request()) }
+        build = { RequestPlan(try request()) }
         sharing = nil
         respond = { _, transfer in
             AnyOutcome(
@@ -41,7 +41,7 @@ final class Recipe: Sendable {
     }
 }
 
-/// Names a chain's link by what it follows; put into words only when somebody reads it.
+/// Names a chain's link by what it follows; put into words only when it is read.
 ///
 /// A class, so that requests which are no links have no more than a reference for it.
 final class LinkLabel: Sendable, CustomStringConvertible {
@@ -94,7 +94,7 @@ class AnyOutcome: @unchecked Sendable {
         self.failedAttempts = failedAttempts
     }
 
-    /// The attempts of this operation, whoever's the error was first.
+    /// The attempts of this operation, whichever operation the error came from.
     var attempts: [AttemptRecord] { failedAttempts }
     /// The bytes of the answer, where they were kept.
     var body: Data? { error?.body }

@@ -1,7 +1,7 @@
 // The timers of a clock.
 
 /// The moments to come, the next one first; cancelled ones go when they outnumber the others.
-struct Agenda {
+struct TimerQueue {
     private struct Entry: Comparable {
         let instant: ContinuousClock.Instant
         let number: UInt64

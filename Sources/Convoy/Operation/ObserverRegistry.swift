@@ -4,7 +4,7 @@ import Foundation
 /// The observers of one operation, and the events still to be told.
 ///
 /// Made with the first observer.
-struct Watch {
+struct ObserverRegistry {
     struct StateObserver: Sendable {
         let identity: Int
         let keyPath: KeyPath<Operation, Bool> & Sendable
@@ -19,7 +19,7 @@ struct Watch {
     var stateObservers: [StateObserver] = []
     var progressObservers: [ProgressObserver] = []
     var events: BroadcastSource<RequestEvent>?
-    /// Events in the order they happened; whoever finds `isTelling` false tells them all.
+    /// Events in the order they happened; the thread that finds `isTelling` false tells them all.
     var pending: [RequestEvent] = []
     var isTelling = false
     var hasEnded = false
@@ -31,7 +31,7 @@ struct Watch {
     }
 }
 
-extension Watch {
+extension ObserverRegistry {
     mutating func addStateObserver(
         _ keyPath: KeyPath<Operation, Bool> & Sendable, tell: @escaping @Sendable (AnyRequestOperation) -> Void
     ) -> Int {
@@ -45,7 +45,7 @@ extension OperationState {
     /// Lets go of the observers once the last thing has been told; their closures may hold the operation.
     ///
     /// - Returns: what was let go of, to be released outside the lock.
-    mutating func takeWatchIfOver() -> Watch? {
+    mutating func takeWatchIfOver() -> ObserverRegistry? {
         // Observers of the end are notified outside the lock, after the state has changed.
         guard machine.delivery.hasNotifiedEnd, watch?.hasEnded == true, watch?.isTelling == false else { return nil }
         defer { watch = nil }
@@ -61,7 +61,7 @@ extension AnyRequestOperation {
             if let source = state.watch?.events { return (source, nil) }
             // Too late to be told: what there is to tell is known.
             if state.hasEmittedEnd { return (fresh, state.outcome) }
-            var watch = state.watch ?? Watch()
+            var watch = state.watch ?? ObserverRegistry()
             watch.events = fresh
             state.watch = watch
             return (fresh, nil)
@@ -113,18 +113,18 @@ extension AnyRequestOperation {
     /// Tells the library's own observers of every change, on the thread that reports it.
     func whenProgressing(_ tell: @escaping @Sendable (TransferProgress) -> Void) {
         state.withLock { state in
-            // Nothing follows the outcome, and nobody would let go of the closure.
+            // Nothing follows the outcome, and the closure would never be released.
             guard !state.machine.delivery.hasBegun else { return }
-            var watch = state.watch ?? Watch()
+            var watch = state.watch ?? ObserverRegistry()
             state.watch = nil
             watch.progressObservers.append(.init(identity: watch.makeIdentity(), tell: tell))
             state.watch = watch
         }
     }
 
-    func watching<Result: Sendable>(_ body: (inout Watch) -> Result) -> Result {
+    func watching<Result: Sendable>(_ body: (inout ObserverRegistry) -> Result) -> Result {
         state.withLock { state in
-            var watch = state.watch ?? Watch()
+            var watch = state.watch ?? ObserverRegistry()
             // Leaves the optional empty meanwhile, so that changing the arrays copies nothing.
             state.watch = nil
             defer { state.watch = watch }
@@ -139,7 +139,7 @@ extension AnyRequestOperation {
             // What was decided before the end and is told behind it is not told.
             guard !state.hasEmittedEnd else { return false }
             if event.isFinished { state.hasEmittedEnd = true }
-            if isMonitored, state.watch == nil { state.watch = Watch() }
+            if isMonitored, state.watch == nil { state.watch = ObserverRegistry() }
             guard state.watch != nil, state.watch?.hasEnded == false else { return false }
             if event.isFinished { state.watch?.hasEnded = true }
             state.watch?.pending.append(event)
@@ -154,8 +154,8 @@ extension AnyRequestOperation {
     }
 
     /// The watch with the events still to be told; nil when there are none.
-    private func takePending() -> Watch? {
-        let (pending, dropped) = state.withLock { state -> (Watch?, Watch?) in
+    private func takePending() -> ObserverRegistry? {
+        let (pending, dropped) = state.withLock { state -> (ObserverRegistry?, ObserverRegistry?) in
             guard let watch = state.watch, !watch.pending.isEmpty else {
                 state.watch?.isTelling = false
                 return (nil, state.takeWatchIfOver())
@@ -168,7 +168,8 @@ extension AnyRequestOperation {
     }
 
     private func tell(
-        _ event: RequestEvent, _ source: BroadcastSource<RequestEvent>?, _ observers: [Watch.ProgressObserver]
+        _ event: RequestEvent, _ source: BroadcastSource<RequestEvent>?,
+        _ observers: [ObserverRegistry.ProgressObserver]
     ) {
         let monitors = context.monitors
         if !monitors.isEmpty {
