@@ -17,7 +17,7 @@ int convoy_disk_sync(int descriptor) {
     // Their drivers write the bytes of every file, wait for them, and commit their journal to the medium. FUSE, for one,
     // waits for nothing here, and NFS keeps errors of its own.
     switch ((unsigned long)status.f_type) {
-        case 0xEF53:      // ext2, ext3, ext4
+        case 0xEF53:      // ext3, ext4; ext2 as far as ext4's driver serves it
         case 0x58465342:  // XFS
         case 0x9123683E:  // Btrfs
             return 1;

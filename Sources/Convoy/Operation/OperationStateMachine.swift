@@ -187,8 +187,9 @@ struct OperationStateMachine: Hashable, Sendable {
     private mutating func slotGiven(_ slot: Slot?) -> Effects {
         // It has gone on with it already: the attempt that waits now waits for another one.
         if let slot, slot.number == lastSlot { return .dropped }
-        let effects = slotKept(slot)
-        guard case .waiting(let attempt) = phase else { return effects }
+        guard case .waiting(let attempt) = phase else { return slotKept(slot) }
+        _ = slotKept(slot)
+        if let slot { lastSlot = slot.number }
         phase = .executing(attempt: attempt)
         return Effects(isTaken: true, launches: attempt)
     }
@@ -196,10 +197,11 @@ struct OperationStateMachine: Hashable, Sendable {
     /// What was suspended goes on, unless it was suspended again since, and may have given that slot back.
     private mutating func slotKept(_ slot: Slot?) -> Effects {
         switch phase {
-        case .executing, .waiting: break
+        case .executing: if let slot { lastSlot = slot.number }
+        // The attempt that waits begins when the slot is given, which may still be on its way.
+        case .waiting: break
         case .pending, .abandoned, .deciding, .decoding, .finishing, .finished: return .dropped
         }
-        if let slot { lastSlot = slot.number }
         if !isSuspended, slot?.suspensions ?? suspensions == suspensions { awaitsSlot = false }
         if let attempt = takeResting() { return Effects(isTaken: true, launches: attempt) }
         return Effects(isTaken: true, adjusts: transfer.isPaused)

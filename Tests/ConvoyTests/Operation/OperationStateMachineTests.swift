@@ -81,4 +81,15 @@ import Testing
         #expect(machine.handle(.slotGiven(slot)) == .dropped)
         #expect(machine.handle(.slotGiven(.init(number: 3, suspensions: 1))).launches == 2)
     }
+
+    /// Word that a slot was kept says nothing to an attempt that waits: the slot itself begins it, and is still to come.
+    @Test func wordOfAKeptSlotTakesNothingFromAnAttemptThatWaits() {
+        var machine = OperationStages.machine("without its slot")
+        for event in [Event.attemptEnded(attempt: 1), .repeats(attempt: 1), .resume] {
+            #expect(machine.handle(event).isTaken)
+        }
+        let slot = OperationStateMachine.Slot(number: 2, suspensions: 1)
+        #expect(machine.handle(.slotKept(slot)).launches == nil)
+        #expect(machine.handle(.slotGiven(slot)).launches == 2)
+    }
 }

@@ -206,7 +206,7 @@ extension OperationWorld {
         case .deciding, .decoding: return "nothing decides what follows"
         case .abandoned where slot != .none && !isInQueue: return "it ended before its start and is never started"
         case .abandoned where deliveries == 0: return "its handlers wait for ever"
-        case .waiting where slot != .queued && slot != .taken && !machine.isSuspended: return "it waits for no slot"
+        case .waiting where slot != .queued && !machine.isSuspended: return "it waits for no slot"
         case .finished:
             if settlements != 1 { return "it never settles" }
             if !machine.delivery.isOver { return "its manager never forgets it" }

@@ -165,7 +165,9 @@
         private func send(in loop: CurlLoop) {
             guard let handle = loop.takeHandle() else { return refuse() }
             self.handle = handle
-            (place, isPaused, lastActivity) = (ConnectionPlace(), false, loop.now)
+            // The time that it waited for another's connection counts.
+            if !place.isParked { lastActivity = loop.now }
+            (place, isPaused) = (ConnectionPlace(), false)
             if !handle.prepare(for: self, &loop.headerLists) || !loop.add(self, handle) {
                 finish(RequestError(.transportFailed, "nothing was sent: libcurl did not take the request"))
             }

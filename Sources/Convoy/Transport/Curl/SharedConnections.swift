@@ -20,6 +20,8 @@
                 case isSeen
                 /// A request needed a connection of its own while another one was there.
                 case isNotSeen
+                /// A connection could not be opened: until all has ended none waits for another's.
+                case isFailing
             }
 
             var sharing = Sharing.isUnknown
@@ -49,11 +51,12 @@
             ) -> [CurlTransfer] {
                 if let connection, let count = requestCounts[connection] {
                     requestCounts[connection] = count > 1 ? count - 1 : nil
+                    if sharing == .isFailing, requestCounts.isEmpty { sharing = .isUnknown }
                 }
                 if !waiting.isEmpty { waiting.removeAll { $0 === transfer } }
                 if opener == ObjectIdentifier(transfer) {
                     opener = nil
-                    if hasFailed { sharing = .isNotSeen }
+                    if hasFailed { sharing = .isFailing }
                     defer { waiting = [] }
                     return waiting
                 }
