@@ -131,7 +131,7 @@ public final class Batch<Output: Sendable>: Sendable {
         let (waiters, telling) = state.withLock { state -> ([CheckedContinuation<Void, Never>]?, Telling?) in
             guard !state.sourceHasEnded else { return (nil, nil) }
             state.endSource(error)
-            return (state.takeFinish(), state.beginTelling().map { ($0, state.isFinished) })
+            return (state.takeFinish(), state.beginTelling())
         }
         tell(telling)
         finish(waiters)
@@ -167,7 +167,7 @@ public final class Batch<Output: Sendable>: Sendable {
         tell(
             state.withLock { state -> Telling? in
                 state.move(member, transfer)
-                return state.beginTelling().map { ($0, state.isFinished) }
+                return state.beginTelling()
             })
     }
 
@@ -182,7 +182,7 @@ public final class Batch<Output: Sendable>: Sendable {
             // A manager that has been shut down takes no more from any batch.
             let isEnough = failFast && error != nil || error?.code == .managerShutDown
             let waiters = state.takeFinish()
-            let telling: Telling? = state.beginTelling().map { ($0, state.isFinished) }
+            let telling = state.beginTelling()
             return (room, isEnough && !state.isStopped, waiters, telling)
         }
         tell(telling)
@@ -198,7 +198,7 @@ public final class Batch<Output: Sendable>: Sendable {
             state.stop()
             defer { state.room = nil }
             let waiters = state.takeFinish()
-            let telling: Telling? = state.beginTelling().map { ($0, state.isFinished) }
+            let telling = state.beginTelling()
             return (operations, state.room, pulling, waiters, telling)
         }
         manager.frozen { for operation in operations { operation.cancel() } }
@@ -217,15 +217,14 @@ public final class Batch<Output: Sendable>: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Progress, and whether it is the last.
-    private typealias Telling = (BatchProgress, isLast: Bool)
+    private typealias Telling = BatchState<Output>.Telling
 
     /// Sends progress in the order it was made, with no lock held; the first thread that comes sends for all.
     private func tell(_ first: Telling?) {
         var next = first
         while let (progress, isLast) = next {
             if isLast { progressSource.end(with: progress) } else { progressSource.send(progress) }
-            next = state.withLock { state in state.goOnTelling().map { ($0, state.isFinished) } }
+            next = state.withLock { $0.goOnTelling() }
         }
     }
 }

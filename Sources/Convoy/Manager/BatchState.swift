@@ -40,18 +40,17 @@ struct BatchState<Output: Sendable> {
     var pending: BatchProgress?
     private var isTelling = false
 
+    /// Progress that is to be told, and whether it is the last.
+    typealias Telling = (progress: BatchProgress, isLast: Bool)
+
     /// What is to be told now; nil when there is nothing, or another thread tells it.
-    mutating func beginTelling() -> BatchProgress? {
-        guard !isTelling, let pending else { return nil }
-        (isTelling, self.pending) = (true, nil)
-        return pending
-    }
+    mutating func beginTelling() -> Telling? { isTelling ? nil : goOnTelling() }
 
     /// What has come meanwhile; nil when there is nothing more to tell.
-    mutating func goOnTelling() -> BatchProgress? {
+    mutating func goOnTelling() -> Telling? {
         isTelling = pending != nil
         defer { pending = nil }
-        return pending
+        return pending.map { ($0, isFinished) }
     }
 
     init(announced: Int?, keepsResults: Bool) {

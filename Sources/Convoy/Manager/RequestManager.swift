@@ -30,7 +30,7 @@ public final class RequestManager: Sendable {
     ///
     /// It gets a request when that has a slot: its list and its count tell of those, ``operations`` of all. Waiting for all,
     /// cancelling all and barriers of a queue of the manager's own mean those too that wait for a slot, and the requests of
-    /// ``send(_:)`` and of batches, which nobody else holds and which may start beside that queue.
+    /// ``send(_:)`` and of batches, to which callers have no reference and which may start beside that queue.
     public let queue: OperationQueue
     /// The configuration, as it was given.
     public let configuration: Configuration

@@ -1,7 +1,7 @@
 // What the operations of one manager share.
 import Foundation
 
-/// The surroundings of an operation: transport, base URL, where callbacks go by default, who watches.
+/// The surroundings of an operation: transport, base URL, the default place of callbacks, monitors.
 final class ExecutionContext: Sendable {
     let transport: any Transport
     /// The same, where it can do without a `URLSessionTask`.

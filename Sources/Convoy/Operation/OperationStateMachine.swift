@@ -76,6 +76,7 @@ struct OperationStateMachine: Hashable, Sendable {
     private(set) var awaitsSlot = false
     /// The attempt under way was held back before its task was made: what lets it go on launches it.
     private(set) var isResting = false
+
     // MARK: Events
 
     /// Takes an event in.

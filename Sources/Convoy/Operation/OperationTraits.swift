@@ -5,8 +5,6 @@
 /// A plain request needs none of it, and none of it costs a plain request anything. A chain's link may need everything until its
 /// request has been built.
 struct OperationTraits: Sendable {
-    /// The request is known; it is built later for a chain's link.
-    let isBuilt: Bool
     /// An interceptor may change the request or have a say in what follows an attempt.
     let mayIntercept: Bool
     /// The operation may have a deadline.
@@ -21,11 +19,10 @@ struct OperationTraits: Sendable {
     init(_ requestPlan: RequestPlan, _ context: ExecutionContext, isUnseen: Bool) {
         self.isUnseen = isUnseen
         guard let core = requestPlan.core else {
-            (isBuilt, mayIntercept, mayHaveDeadline, mayShare, mayWait) = (false, true, true, true, true)
+            (mayIntercept, mayHaveDeadline, mayShare, mayWait) = (true, true, true, true)
             return
         }
         let policies = core.policyBox?.policies
-        isBuilt = true
         mayIntercept =
             policies?.interceptors.isEmpty == false
             || !context.interceptors.isEmpty && policies?.usesManagerInterceptors != false
@@ -39,5 +36,5 @@ struct OperationTraits: Sendable {
     }
 
     /// Whether nothing stands between a free slot and the request.
-    var isPlain: Bool { isBuilt && !mayIntercept && !mayHaveDeadline && !mayShare && !mayWait }
+    var isPlain: Bool { !mayIntercept && !mayHaveDeadline && !mayShare && !mayWait }
 }

@@ -15,17 +15,25 @@ extension Scheduler {
     /// One thread at a time hands over, so that what was first in line is first in the queue.
     @discardableResult
     func handingOver<Result: Sendable>(_ change: (inout State) -> Result) -> Result {
+        // The thread that hands over looks once more before it ends.
+        let (result, next) = takeNext { state in (change(&state), !state.isPumping) }
+        if let next { handOver(from: next) }
+        return result
+    }
+
+    /// Changes the state, and takes the operation that may run next if that is wanted then.
+    private func takeNext<Result: Sendable>(
+        after change: (inout State) -> (result: Result, isWanted: Bool)
+    ) -> (Result, Next?) {
         let placeLimit = State.placeLimit(queue.maxConcurrentOperationCount)
         let now = context.clock.now
         let (result, next, holds) = state.withLock { state -> (Result, Next?, [HostQueues.NewHold]) in
-            let result = change(&state)
-            // The thread that hands over looks once more before it ends.
-            guard !state.isPumping else { return (result, nil, []) }
+            let (result, isWanted) = change(&state)
+            guard isWanted else { return (result, nil, []) }
             return (result, state.takeNext(placeLimit, now), state.room.takeNewHolds())
         }
         for hold in holds { liftLater(hold.host, at: hold.until) }
-        if let next { handOver(from: next) }
-        return result
+        return (result, next)
     }
 
     /// Hands over one operation after the other, until none may run.
@@ -38,7 +46,7 @@ extension Scheduler {
                 state.withLock { $0.isPumping = false }
                 return startQueue.async { self.pump() }
             }
-            guard let another = takeNext() else { return }
+            guard let another = takeNext(after: { _ in ((), isWanted: true) }).1 else { return }
             next = another
         }
     }
@@ -58,14 +66,6 @@ extension Scheduler {
     /// Gives an operation to the operation queue to start it.
     func handOver(_ operation: AnyRequestOperation) {
         if let ownQueue { ownQueue.add(operation) } else { operation.handOver { queue.addOperation($0) } }
-    }
-
-    private func takeNext() -> Next? {
-        let placeLimit = State.placeLimit(queue.maxConcurrentOperationCount)
-        let now = context.clock.now
-        let (next, holds) = state.withLock { ($0.takeNext(placeLimit, now), $0.room.takeNewHolds()) }
-        for hold in holds { liftLater(hold.host, at: hold.until) }
-        return next
     }
 
     /// An operation that has a slot.

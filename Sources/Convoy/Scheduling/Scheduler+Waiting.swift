@@ -62,12 +62,12 @@ extension Scheduler {
     /// enqueues meanwhile comes neither before it nor behind it.
     func addBarrier(_ block: @escaping @Sendable () -> Void) {
         let earlier = operations.filter { !$0.isFinished && !$0.isBlocked }
-        state.withLock { $0.barriers.append((block, earlier, [])) }
+        state.withLock { $0.barriers.append((Barrier(block: block, earlier: earlier), [])) }
     }
 
     /// The first barrier, which is to run now.
     func takeBarrier() -> Barrier? {
-        state.withLock { $0.barriers.first.map { Barrier(block: $0.block, earlier: $0.earlier) } }
+        state.withLock { $0.barriers.first?.barrier }
     }
 
     /// The first barrier has run: what it held back goes on.

@@ -26,7 +26,7 @@ final class Scheduler: OperationScheduler {
         var interceptorLimiter = InterceptorLimiter()
         var shortage = Shortage()
         /// The barriers of the manager's own queue that have not run, and what each holds back.
-        var barriers: [(block: @Sendable () -> Void, earlier: [AnyRequestOperation], held: [Ticket])] = []
+        var barriers: [(barrier: Barrier, held: [Ticket])] = []
     }
 
     let queue: OperationQueue
@@ -96,9 +96,12 @@ final class Scheduler: OperationScheduler {
         }
         if let error = arrival.refusal { operation.conclude(AnyOutcome(error: error)) }
         guard waits else { return }
-        if operation.state.withLock({ $0.outcome != nil }) {
+        let (hasOutcome, isSettled) = operation.state.withLock {
+            ($0.machine.hasOutcome, $0.machine.delivery.isSettled)
+        }
+        if hasOutcome {
             // It had ended before it came here.
-            if operation.state.withLock({ $0.machine.delivery.isSettled }) { settled(reference) }
+            if isSettled { settled(reference) }
             abandoned(operation)
         } else {
             dependenciesChanged(of: operation)

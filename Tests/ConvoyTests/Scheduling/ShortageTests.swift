@@ -98,11 +98,7 @@ import Testing
     @Test(.timeLimit(.minutes(1))) func timeEndsAShortageThatNoOperationEnds() async throws {
         let (server, clock) = (ScarceServer(1), VirtualClock())
         let manager = manager(server, clock: clock)
-        let endless = manager.operation(Request<Data>.stub("endless"))
-        manager.enqueue(endless)
-        _ = await server.admitted.wait(count: 1)
-        let short = manager.operation(Request<Data>.stub("short"))
-        manager.enqueue(short)
+        let (endless, short) = await shortage(in: manager, server)
         await clock.armed.wait()
         server.capacity.withLock { $0 = 8 }
         let third = manager.operation(Request<Data>.stub("third"))
@@ -119,17 +115,25 @@ import Testing
     @Test(.timeLimit(.minutes(1))) func aShortageThatTimeDoesNotEndIsAnError() async throws {
         let (server, clock) = (ScarceServer(1), VirtualClock())
         let manager = manager(server, clock: clock)
-        let endless = manager.operation(Request<Data>.stub("endless"))
-        manager.enqueue(endless)
-        _ = await server.admitted.wait(count: 1)
-        let short = manager.operation(Request<Data>.stub("short"))
-        manager.enqueue(short)
+        let (endless, short) = await shortage(in: manager, server)
         await turns(within: .seconds(30)) {
             clock.advanceToNext()
             return short.result != nil
         }
         #expect(short.error?.lacksDescriptors == true)
         endless.cancel()
+    }
+
+    /// An operation that has the one descriptor and does not end, and one that has none.
+    private func shortage(
+        in manager: RequestManager, _ server: ScarceServer
+    ) async -> (endless: RequestOperation<Data>, short: RequestOperation<Data>) {
+        let endless = manager.operation(Request<Data>.stub("endless"))
+        manager.enqueue(endless)
+        _ = await server.admitted.wait(count: 1)
+        let short = manager.operation(Request<Data>.stub("short"))
+        manager.enqueue(short)
+        return (endless, short)
     }
 
     @Test func oneThatWaitsCanBeCancelledAndSaysWhatItWaitsFor() async throws {

@@ -19,6 +19,7 @@ import Testing
             var generator = SeededGenerator(seed: 7)
             for _ in 1...2_000 {
                 try await load.run(requests: [1, 2, 6, 20].randomElement(using: &generator) ?? 1, atOnce: 20)
+                // Not a wait for something: what a pause does to open connections is measured.
                 try await Task.sleep(for: .milliseconds(Int.random(in: 0...200, using: &generator)))
             }
             #expect(load.failures.events.isEmpty)

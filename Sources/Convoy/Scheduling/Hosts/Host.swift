@@ -157,7 +157,7 @@ final class Host {
         return nil
     }
 
-    /// Stale entries behind a waiting one are not reached by `peek`; they go when they outnumber those who wait.
+    /// Stale entries behind a waiting one are not reached by `peek`; they are removed when they outnumber the waiting entries.
     func sweepIfNeeded() {
         guard lines.reduce(0, { $0 + $1.count }) > 2 * waiting + 64 else { return }
         for index in lines.indices { lines[index].sweep() }
