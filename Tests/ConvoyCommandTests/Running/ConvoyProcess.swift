@@ -112,7 +112,10 @@ final class ConvoyProcess {
     private static func file(_ files: TestDirectory, _ name: String) throws -> FileHandle {
         let file = files.url.appending(path: name)
         try Data().write(to: file)
-        return try FileHandle(forWritingTo: file)
+        let handle = try FileHandle(forWritingTo: file)
+        // Other children have no use for it.
+        _ = fcntl(handle.fileDescriptor, F_SETFD, FD_CLOEXEC)
+        return handle
     }
 
     /// The command lies beside the test bundle, or some directories above what runs it.

@@ -59,15 +59,10 @@
             self.multi = multi
             self.options = options
             trustFile = options.trustFile
-            // By default as many as four times the transfers of the moment.
-            convoy_multi_set_long(multi, CurlOption.multiMaxConnects, Self.keptConnectionLimit)
-        }
-
-        /// How many connections may be kept: few where descriptors are, since only a new request closes one of them.
-        private static var keptConnectionLimit: Int {
-            var limit = rlimit()
-            guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 256 }
-            return max(2, Int(clamping: min(256, limit.rlim_cur / 8)))
+            // By default as many as four times the transfers of the moment. Only a new request closes one of them, so that
+            // few are kept where descriptors are few: a quarter of what is free, with two engines.
+            convoy_multi_set_long(
+                multi, CurlOption.multiMaxConnects, max(2, min(256, FileDescriptors.freeCount(upTo: 2_048) / 8)))
         }
 
         deinit {
