@@ -40,11 +40,13 @@ struct BlockBuffer: Sendable {
         }
     }
 
-    /// The last one or two blocks: what is kept, a one bit, zeros, and the length field.
-    func padded(lengthField: [UInt8]) -> [UInt8] {
+    /// Hands on the last one or two blocks: what is kept, a one bit, zeros, and the length field.
+    func takeEnd(lengthField: [UInt8], compress: (_ blocks: UnsafeRawPointer, _ count: Int) -> Void) {
         var end = kept + [0x80]
         let used = (end.count + lengthField.count) % block.count
         end += [UInt8](repeating: 0, count: (block.count - used) % block.count)
-        return end + lengthField
+        (end + lengthField).withUnsafeBytes { end in
+            if let start = end.baseAddress { compress(start, end.count / block.count) }
+        }
     }
 }

@@ -16,9 +16,8 @@ struct MD5: HashFunction {
     func finish() -> [UInt8] {
         var words = state
         // Section 3.2: the least significant byte of the length comes first.
-        buffer.padded(lengthField: (buffer.totalBytes &<< 3).littleEndianBytes).withUnsafeBytes { end in
-            guard let start = end.baseAddress else { return }
-            Self.compress(start, count: end.count / Self.blockBytes, into: &words)
+        buffer.takeEnd(lengthField: (buffer.totalBytes &<< 3).littleEndianBytes) {
+            Self.compress($0, count: $1, into: &words)
         }
         return words.indices.flatMap { words[$0].littleEndianBytes }
     }

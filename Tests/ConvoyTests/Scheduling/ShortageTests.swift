@@ -138,7 +138,8 @@ import Testing
 
     @Test func oneThatWaitsCanBeCancelledAndSaysWhatItWaitsFor() async throws {
         let server = ScarceServer(1)
-        let manager = manager(server)
+        // Time that stands still has none of them try again.
+        let manager = manager(server, clock: VirtualClock())
         let first = manager.operation(Request<Data>.stub("first"))
         manager.enqueue(first)
         _ = await server.admitted.wait(count: 1)
