@@ -5,11 +5,12 @@ extension AnyRequestOperation {
     /// Whether interceptors may change the request or decide what follows an attempt.
     var asksInterceptors: Bool {
         guard traits.mayIntercept else { return false }
-        guard let policies = state.withLock({ $0.requestPlan?.core?.policyBox })?.policies else {
-            return !context.interceptors.isEmpty
-        }
+        guard let policies else { return !context.interceptors.isEmpty }
         return !policies.interceptors.isEmpty || (policies.usesManagerInterceptors && !context.interceptors.isEmpty)
     }
+
+    /// What its request asks for beyond the manager's own; nil until it is known, and for one that asks for nothing.
+    var policies: RequestPolicies? { state.withLock { $0.requestPlan?.core?.policyBox }?.policies }
 
     /// The manager's interceptors, then the request's own.
     func interceptors(of core: RequestCore) -> [any RequestInterceptor] {
@@ -29,18 +30,7 @@ extension AnyRequestOperation {
 
     /// Has the interceptors change the request of an attempt, which then waits for a slot again.
     func adapt(_ number: Int, _ core: RequestCore) {
-        let given: (PreparedRequest, AttemptContext)? = state.withLock { state in
-            guard let original = state.prepared, let request = state.nextRequest,
-                state.machine.handle(.putOff(attempt: number)).isTaken
-            else { return nil }
-            let followUp = state.makeFollowUp()
-            (followUp.wait, followUp.adapted) = (.interceptor, nil)
-            return (request, state.attemptContext(number, original))
-        }
-        guard let (base, attempt) = given else { return }
-        let interceptors = interceptors(of: core)
-        state.withLock { $0.scheduler }?.yieldSlot(self, isIntercepted: true)
-        intercept {
+        intercept(core, number, if: { $0.handle(.putOff(attempt: number)).isTaken }) { interceptors, attempt, base in
             var request = base
             for interceptor in interceptors {
                 request = try await interceptor.adapt(request, for: attempt)
@@ -59,20 +49,10 @@ extension AnyRequestOperation {
     }
 
     /// Asks the interceptors what an attempt's end means.
-    func askInterceptors(
-        _ core: RequestCore, after ending: AttemptEnding, of number: Int,
-        then: @escaping @Sendable (InterceptorDecision) -> Void
-    ) {
-        let attempt: AttemptContext? = state.withLock { state in
-            guard let original = state.prepared, state.machine.phase == .deciding(attempt: number) else { return nil }
-            state.makeFollowUp().wait = .interceptor
-            return state.attemptContext(number, original)
-        }
-        guard let attempt else { return }
-        let interceptors = interceptors(of: core)
+    func askInterceptors(after ending: AttemptEnding, then: @escaping @Sendable (InterceptorDecision) -> Void) {
+        let (number, core) = (ending.attempt.number, ending.attempt.core)
         let end = AttemptEnd(request: ending.request, response: ending.head, error: ending.error)
-        state.withLock { $0.scheduler }?.yieldSlot(self, isIntercepted: true)
-        intercept {
+        intercept(core, number, if: { $0.phase == .deciding(attempt: number) }) { interceptors, attempt, _ in
             var decision = InterceptorDecision.proceed
             for interceptor in interceptors where decision == .proceed {
                 decision = try await interceptor.decide(after: end, of: attempt)
@@ -82,31 +62,41 @@ extension AnyRequestOperation {
     }
 
     /// Runs interceptors in a task of their own, and what follows from it on the lane.
-    private func intercept(_ work: @escaping @Sendable () async throws -> @Sendable () -> Void) {
+    ///
+    /// - Parameters:
+    ///   - isDue: whether the operation is still where they are to be asked.
+    ///   - work: is given what the attempt sends without them; its result is what follows.
+    private func intercept(
+        _ core: RequestCore, _ number: Int, if isDue: (inout OperationStateMachine) -> Bool,
+        _ work:
+            @escaping @Sendable ([any RequestInterceptor], AttemptContext, PreparedRequest) async throws
+            -> @Sendable () -> Void
+    ) {
+        let given: (AttemptContext, PreparedRequest)? = state.withLock { state in
+            guard let original = state.prepared, let request = state.nextRequest, isDue(&state.machine) else {
+                return nil
+            }
+            let followUp = state.makeFollowUp()
+            (followUp.wait, followUp.adapted) = (.interceptor, nil)
+            let attempt = AttemptContext(
+                number: number, originalRequest: original, hasLeftOrigin: followUp.hasLeftOrigin,
+                earlierAttempts: followUp.records)
+            return (attempt, request)
+        }
+        guard let (attempt, request) = given else { return }
+        let interceptors = interceptors(of: core)
+        state.withLock { $0.scheduler }?.yieldSlot(self, isIntercepted: true)
         // The request waits for it: among tasks of a higher priority one of the default priority may get no turn.
         let task = Task(priority: .userInitiated) {
             do {
-                let next = try await work()
-                onLane(next)
+                onLane(try await work(interceptors, attempt, request))
             } catch {
                 let error =
                     error as? RequestError
                     ?? RequestError(.interceptorFailed, "an interceptor failed: \(error)", underlying: error)
-                onLane { self.conclude(AnyOutcome(error: error.with(self.request?.summary))) }
+                onLane { self.conclude(error) }
             }
         }
-        let isOver = state.withLock { state in
-            if state.outcome == nil { state.makeFollowUp().interceptorTask = task }
-            return state.outcome != nil
-        }
-        if isOver { task.cancel() }
-    }
-}
-
-extension OperationState {
-    fileprivate func attemptContext(_ number: Int, _ original: PreparedRequest) -> AttemptContext {
-        AttemptContext(
-            number: number, originalRequest: original, hasLeftOrigin: followUp?.hasLeftOrigin ?? false,
-            earlierAttempts: followUp?.records ?? [])
+        keep(.interceptors) { task.cancel() }
     }
 }

@@ -7,8 +7,7 @@ extension AnyRequestOperation {
     /// Called when a manager takes the operation, when it is started by hand, and when a link's request has been built:
     /// the first of these at which the request is known counts.
     func armDeadline() {
-        guard traits.mayHaveDeadline else { return }
-        guard let policies = state.withLock({ $0.requestPlan?.core?.policyBox })?.policies else { return }
+        guard traits.mayHaveDeadline, let policies else { return }
         // A sum that overflows would trap: thirty years are for ever.
         let own = policies.deadline.map { context.clock.now + min($0, .seconds(1_000_000_000)) }
         guard let deadline = [own, policies.inheritedDeadline].compactMap({ $0 }).min() else { return }
@@ -23,11 +22,7 @@ extension AnyRequestOperation {
             // Not behind user code of its own that may take its time.
             context.taskControl.async { self.deadlineHasPassed() }
         }
-        let isOver = state.withLock { state in
-            state.followUp?.deadlineAlarm = state.outcome == nil ? alarm : nil
-            return state.outcome != nil
-        }
-        if isOver { alarm.cancel() }
+        keep(.deadline) { alarm.cancel() }
     }
 
     /// The moment at which everything has to be over; nil for as long as it takes.

@@ -77,12 +77,12 @@ extension AnyRequestOperation {
 
     /// A short name for messages: its own name, or method and URL, or of a link without a request what it follows.
     var label: String {
-        let (requestPlan, link, prepared, error) = state.withLock {
-            ($0.requestPlan, $0.requestPlan?.link ?? $0.finalLink, $0.prepared, $0.outcome?.error)
+        let (prepared, core, link, error) = state.withLock {
+            ($0.prepared, $0.requestPlan?.core, $0.requestPlan?.link ?? $0.finalLink, $0.outcome?.error)
         }
-        if let name = name?.oneLine ?? prepared?.description ?? requestPlan?.core?.summary.description { return name }
-        // Of one that could not be sent, what it was to do has been let go of at its end.
-        return link?.description ?? error?.request ?? "a request not built yet"
+        // Of one that could not be sent, what it was to do has been let go of at its end: its failure names it.
+        return name?.oneLine ?? prepared?.description ?? core?.summary.description ?? link?.description
+            ?? error?.request ?? "a request not built yet"
     }
 
     /// What a link is called that follows this operation, and perhaps others too.

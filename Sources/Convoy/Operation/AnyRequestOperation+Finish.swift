@@ -2,15 +2,24 @@
 import Foundation
 
 extension AnyRequestOperation {
+    /// Ends the operation, or an attempt, with a failure that names the request.
+    func conclude(
+        _ error: RequestError, response: ResponseHead? = nil, attempt: Int? = nil, taskHasEnded: Bool = false
+    ) {
+        let error = error.with(request?.summary, response: response)
+        conclude(AnyOutcome(error: error), attempt: attempt, taskHasEnded: taskHasEnded)
+    }
+
     /// Ends the operation with a failure, whatever it does.
     func conclude(_ code: RequestError.Code, _ message: String, onlyBeforeStart: Bool = false) {
-        // Cheap way out for the common case of cancelling what has ended.
-        guard state.withLock({ $0.outcome == nil }) else { return }
-        let (summary, link) = state.withLock {
-            ($0.prepared?.summary ?? $0.requestPlan?.core?.summary, $0.requestPlan?.link)
+        let known: (summary: RequestSummary?, link: LinkLabel?)? = state.withLock { state in
+            // Cheap way out for the common case of cancelling what has ended.
+            guard state.outcome == nil else { return nil }
+            return (state.prepared?.summary ?? state.requestPlan?.core?.summary, state.requestPlan?.link)
         }
+        guard let known else { return }
         let error = RequestError(
-            code, message, summary: summary ?? RequestSummary(text: name ?? link?.description ?? ""))
+            code, message, summary: known.summary ?? RequestSummary(text: name ?? known.link?.description ?? ""))
         conclude(AnyOutcome(error: error), onlyBeforeStart: onlyBeforeStart)
     }
 
@@ -35,7 +44,7 @@ extension AnyRequestOperation {
             state.timings.finished = now
             return state.conclude(effects, isDelivered: isDelivered)
         }
-        conclusion.callers?.stop()
+        for stop in conclusion.callers { stop() }
         if conclusion.effects.finishes {
             if let commit = conclusion.commit {
                 // Nothing is left to be closed, and the state says so already.
@@ -111,48 +120,48 @@ extension AnyRequestOperation {
     ///   - delivery: the handlers; nil when they have been sent off before.
     ///   - isEnd: whether the operation has finished. One that was abandoned has its handlers called before.
     private func deliver(_ delivery: OperationState.Delivery?, isEnd: Bool) {
-        var (handlers, ranHere) = (delivery?.handlers ?? [], 0)
-        if let delivery, delivery.isWatched { emit(.finished(delivery.outcome.error)) }
-        while true {
-            if let delivery {
+        if delivery?.tellsEvents == true { tellEvents() }
+        var (handlers, ending) = (delivery?.handlers ?? [], OperationState.Ending?.none)
+        repeat {
+            if let outcome = delivery?.outcome {
                 for (handler, place) in handlers {
-                    if case .here = place {
-                        handler.run(delivery.outcome)
-                        ranHere += 1
-                    } else {
-                        run(handler, at: place, with: delivery.outcome, counts: true)
-                    }
+                    if case .here = place { handler.run(outcome) } else { run(handler, at: place, with: outcome) }
                 }
             }
-            let (more, ending) = state.withLock { state -> ([SentHandler]?, OperationState.Ending?) in
+            (handlers, ending) = state.withLock { state in
                 // Added meanwhile: they come behind the others.
                 if delivery != nil, !state.handlers.isEmpty { return (state.takeHandlers(), nil) }
-                return (nil, state.endDelivery(ranHere: delivery == nil ? nil : ranHere, isEnd: isEnd))
+                return ([], state.endDelivery(isSentOff: delivery != nil, isEnd: isEnd))
             }
-            guard let more else { return ending.map { end($0) } ?? () }
-            handlers = more
-        }
+        } while !handlers.isEmpty
+        if let ending { end(ending) }
     }
 
     /// Calls the hooks of the end, and gives back what the operation had of its manager.
     private func end(_ ending: OperationState.Ending) {
         for hook in ending.settledHooks { hook() }
         // What it captured goes outside the lock: it may call back from its deinit.
-        withExtendedLifetime((ending.requestPlan, ending.watch, ending.requests)) {
+        withExtendedLifetime((ending.requestPlan, ending.observers, ending.requests)) {
             guard let scheduler = ending.scheduler, let ticket = ending.ticket else { return }
             if ending.isEnd {
                 scheduler.finished(ticket, isSettled: ending.isSettled)
-            } else if ending.isSettled {
+            } else {
                 scheduler.settled(ticket)
             }
         }
         if ending.leavesGraph { DependencyGraph.release(self, error: error) }
     }
 
-    private func run(_ handler: FinishHandler, at place: CallbackPlace, with outcome: AnyOutcome, counts: Bool) {
+    /// - Parameter counts: whether the operation settles behind it.
+    private func run(_ handler: FinishHandler, at place: CallbackPlace, with outcome: AnyOutcome, counts: Bool = true) {
         run(at: place) {
             handler.run(outcome)
-            self.handlerReturned(from: place, counts: counts)
+            let ending = self.state.withLock { state -> OperationState.Ending? in
+                if place.isLane { _ = state.machine.handle(.delivery(.laneLeft)) }
+                guard counts, state.machine.handle(.delivery(.handlerReturned)).settles else { return nil }
+                return state.takeEnding(settles: true, isEnd: false)
+            }
+            if let ending { self.end(ending) }
         }
     }
 
@@ -163,14 +172,6 @@ extension AnyRequestOperation {
         case .lane: onLane(work)
         case .elsewhere(let delivery): delivery.run(work)
         }
-    }
-
-    private func handlerReturned(from place: CallbackPlace, counts: Bool) {
-        let ending = state.withLock { state -> OperationState.Ending? in
-            if place.isLane { _ = state.machine.handle(.delivery(.laneLeft)) }
-            return counts ? state.settled(by: .handlerReturned) : nil
-        }
-        if let ending { end(ending) }
     }
 }
 
@@ -184,7 +185,8 @@ extension OperationState {
         let effects: OperationStateMachine.Effects
         var transfer: Transfer?
         var scheduler: (any OperationScheduler)?
-        var callers: FollowUpState.Callers?
+        /// What stops everything that would still call the operation.
+        var callers: [@Sendable () -> Void] = []
         var hasEdges = false
         /// The operation has finished with its outcome: nothing was left to be closed, and it has no observers.
         var commit: Delivery?
@@ -196,18 +198,19 @@ extension OperationState {
     struct Delivery: Sendable {
         let outcome: AnyOutcome
         let handlers: [SentHandler]
-        let isWatched: Bool
+        /// Whether the end is to be told to those that observe events.
+        let tellsEvents: Bool
     }
 
-    /// What is to be done when the handlers have been sent off, and when the last of them has returned.
+    /// What is to be done when the operation has finished, and when the last handler has returned.
     struct Ending: Sendable {
-        var isSettled = false
-        var isEnd = false
+        let isEnd: Bool
+        let isSettled: Bool
+        let scheduler: (any OperationScheduler)?
+        let ticket: TicketReference?
         var settledHooks: [@Sendable () -> Void] = []
-        var scheduler: (any OperationScheduler)?
-        var ticket: TicketReference?
         var requestPlan: RequestPlan?
-        var watch: ObserverRegistry?
+        var observers: ObserverRegistry?
         var requests: FollowUpState.Requests?
         var leavesGraph = false
     }
@@ -215,7 +218,8 @@ extension OperationState {
     fileprivate mutating func conclude(_ effects: OperationStateMachine.Effects, isDelivered: Bool) -> Conclusion {
         var conclusion = Conclusion(effects: effects)
         (conclusion.transfer, transfer) = (transfer, nil)
-        (conclusion.scheduler, conclusion.callers, conclusion.hasEdges) = (scheduler, followUp?.takeCallers(), hasEdges)
+        (conclusion.scheduler, conclusion.hasEdges) = (scheduler, hasEdges)
+        if let followUp { conclusion.callers = followUp.takeCallers() }
         #if canImport(FoundationNetworking)
             if isDelivered, effects.finishes, !isObserved, followUp?.download == nil {
                 _ = machine.handle(.finished)
@@ -230,51 +234,40 @@ extension OperationState {
     /// Called with the claim of an abandoned operation, else when it has finished.
     fileprivate mutating func beginDelivery() -> Delivery? {
         guard let outcome, machine.handle(.delivery(.begin)).isTaken else { return nil }
-        if !isWatched {
-            hasEmittedEnd = true
-            watch?.hasEnded = true
-        }
-        return Delivery(outcome: outcome, handlers: takeHandlers(), isWatched: isWatched)
+        let tellsEvents = note(.finished(outcome.error))
+        return Delivery(outcome: outcome, handlers: takeHandlers(), tellsEvents: tellsEvents)
     }
 
     fileprivate mutating func takeHandlers() -> [SentHandler] {
-        _ = machine.handle(.delivery(.handlersSent(handlers.count)))
-        defer { handlers = [] }
-        return handlers.map { ($0, takeTurn($0)) }
+        let sent = handlers.map { ($0, place: takeTurn($0)) }
+        handlers = []
+        // What runs here has returned when the rest has been sent off.
+        _ = machine.handle(.delivery(.handlersSent(sent.count { !$0.place.isHere })))
+        return sent
     }
 
-    /// The handlers have been sent off.
+    /// The handlers have been sent off, or had been before.
     ///
-    /// - Parameters:
-    ///   - ranHere: how many have run already; nil when they were sent off before.
-    ///   - isEnd: whether the operation has finished.
-    fileprivate mutating func endDelivery(ranHere: Int?, isEnd: Bool) -> Ending {
-        var ending = Ending()
+    /// - Parameter isEnd: whether the operation has finished.
+    fileprivate mutating func endDelivery(isSentOff: Bool, isEnd: Bool) -> Ending? {
         if isEnd { _ = machine.handle(.delivery(.endNotified)) }
-        if let ranHere, let settled = settled(by: .sentOff(returned: ranHere)) { ending = settled }
+        let settles = isSentOff && machine.handle(.delivery(.sentOff)).settles
+        return isEnd || settles ? takeEnding(settles: settles, isEnd: isEnd) : nil
+    }
+
+    /// What is to be done at the end, and when the last handler has returned: twice, or at once for both.
+    fileprivate mutating func takeEnding(settles: Bool, isEnd: Bool) -> Ending {
+        var ending = Ending(isEnd: isEnd, isSettled: machine.delivery.isSettled, scheduler: scheduler, ticket: ticket)
+        if settles { swap(&ending.settledHooks, &settledHooks) }
+        // The manager forgets the operation then.
+        if machine.delivery.isOver { (scheduler, ticket) = (nil, nil) }
         guard isEnd else { return ending }
-        (ending.isEnd, ending.isSettled) = (true, machine.delivery.isSettled)
-        (ending.scheduler, ending.ticket) = ending.ticket == nil ? takeManager() : (ending.scheduler, ending.ticket)
         finalTags = requestPlan?.core?.tags ?? []
         finalLink = requestPlan?.link
         (ending.requestPlan, requestPlan) = (requestPlan, nil)
-        (ending.watch, ending.requests) = (takeWatchIfOver(), followUp?.takeRequests())
+        (ending.observers, ending.requests) = (takeObserversIfOver(), followUp?.takeRequests())
         ending.leavesGraph = leavesGraph()
         return ending
-    }
-
-    /// What is to be done when the last handler has returned.
-    fileprivate mutating func settled(by event: HandlerDelivery.Event) -> Ending? {
-        guard machine.handle(.delivery(event)).settles else { return nil }
-        defer { settledHooks = [] }
-        let (scheduler, ticket) = takeManager()
-        return Ending(isSettled: true, settledHooks: settledHooks, scheduler: scheduler, ticket: ticket)
-    }
-
-    /// The manager's half; let go of when the operation has finished and settled, as the manager forgets the operation then.
-    private mutating func takeManager() -> ((any OperationScheduler)?, TicketReference?) {
-        defer { if machine.delivery.isOver { (scheduler, ticket) = (nil, nil) } }
-        return (scheduler, ticket)
     }
 
     /// Where a handler that is sent off now runs: one that only takes its turn needs the lane for others before it alone.

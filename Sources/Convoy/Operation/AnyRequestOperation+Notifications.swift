@@ -127,21 +127,22 @@ extension AnyRequestOperation {
             _ keyPath: KeyPath<Operation, Bool> & Sendable, options: StateObservingOptions = [],
             changeHandler: @escaping @Sendable (Operation, StateChange) -> Void
         ) -> StateObservation {
-            let identity = watching { watch in
-                watch.addStateObserver(keyPath) { operation in
-                    changeHandler(
-                        operation,
-                        StateChange(newValue: options.contains(.new) ? operation[keyPath: keyPath] : nil))
+            let tell = { @Sendable (operation: AnyRequestOperation) in
+                changeHandler(
+                    operation, StateChange(newValue: options.contains(.new) ? operation[keyPath: keyPath] : nil))
+            }
+            let identity = state.withLock { state in
+                state.observing { observers in
+                    observers.lastIdentity += 1
+                    observers.state.append(.init(identity: observers.lastIdentity, keyPath: keyPath, tell: tell))
+                    return observers.lastIdentity
                 }
             }
-            if options.contains(.initial) {
-                changeHandler(self, StateChange(newValue: options.contains(.new) ? self[keyPath: keyPath] : nil))
-            }
+            if options.contains(.initial) { tell(self) }
             return StateObservation { [weak self] in
                 let removed = self?.state.withLock { state -> [ObserverRegistry.StateObserver] in
-                    let removed = state.watch?.stateObservers.filter { $0.identity == identity } ?? []
-                    state.watch?.stateObservers.removeAll { $0.identity == identity }
-                    return removed
+                    defer { state.observers?.state.removeAll { $0.identity == identity } }
+                    return state.observers?.state.filter { $0.identity == identity } ?? []
                 }
                 // What it captured goes outside the lock.
                 withExtendedLifetime(removed) {}
@@ -149,7 +150,7 @@ extension AnyRequestOperation {
         }
 
         func tellStateObservers(_ keyPath: KeyPath<Operation, Bool> & Sendable) {
-            let observers = state.withLock { $0.watch?.stateObservers ?? [] }
+            let observers = state.withLock { $0.observers?.state ?? [] }
             for observer in observers where observer.keyPath == keyPath { observer.tell(self) }
         }
     }

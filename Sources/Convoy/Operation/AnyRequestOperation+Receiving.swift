@@ -18,7 +18,30 @@ extension AnyRequestOperation {
 
     /// - Thread: the transport's.
     func attempt(_ number: Int, didReceiveBytes count: Int64) {
-        moved(number) { $0.receivedBytes += count }
+        moved(if: { $0.accepts(attempt: number) }) { $0.receivedBytes += count }
+    }
+
+    /// - Thread: the transport's.
+    func attempt(_ number: Int, didSendTotal total: Int64) {
+        moved(if: { $0.accepts(attempt: number) }) { $0.sentBytes = total }
+    }
+
+    /// Notes and tells how far the transfer is that it shares with others.
+    func carry(_ progress: TransferProgress) {
+        moved(if: { $0.phase == .pending }) { $0 = progress }
+    }
+
+    private func moved(if isCurrent: (OperationStateMachine) -> Bool, _ change: (inout TransferProgress) -> Void) {
+        let told: (TransferProgress, observers: [ObserverRegistry.ProgressObserver]?)? = state.withLock { state in
+            guard isCurrent(state.machine) else { return nil }
+            change(&state.progress)
+            // Where only progress is observed, there is no order among events to keep.
+            if state.isWatched { return (state.progress, nil) }
+            return state.observers.map { (state.progress, $0.progress) }
+        }
+        guard let told else { return }
+        guard let observers = told.observers else { return emit(.progress(told.0)) }
+        for tell in observers { tell(told.0) }
     }
 
     /// Notes that the transport holds the task until it is resumed: so much waits to be written or read.
@@ -30,41 +53,13 @@ extension AnyRequestOperation {
         }
     }
 
-    /// - Thread: the transport's.
-    func attempt(_ number: Int, didSendTotal total: Int64) {
-        moved(number) { $0.sentBytes = total }
-    }
-
-    private func moved(_ number: Int, _ change: (inout TransferProgress) -> Void) {
-        moved(if: { $0.accepts(attempt: number) }, change)
-    }
-
-    /// Notes and tells how far the transfer is that it shares with others.
-    func carry(_ progress: TransferProgress) {
-        moved(if: { $0.phase == .pending }) { $0 = progress }
-    }
-
-    private func moved(if isCurrent: (OperationStateMachine) -> Bool, _ change: (inout TransferProgress) -> Void) {
-        let isMonitored = !context.monitors.isEmpty
-        let told: (TransferProgress, observers: [ObserverRegistry.ProgressObserver]?)? = state.withLock { state in
-            guard isCurrent(state.machine) else { return nil }
-            change(&state.progress)
-            guard state.watch != nil || isMonitored else { return nil }
-            // Where only progress is watched, there is no order among events to keep.
-            let observers = isMonitored || state.watch?.events != nil ? nil : state.watch?.progressObservers
-            return (state.progress, observers)
-        }
-        guard let told else { return }
-        guard let observers = told.observers else { return emit(.progress(told.0)) }
-        for observer in observers { observer.tell(told.0) }
-    }
-
     /// The body is complete; nil when the attempt is over.
     ///
     /// - Parameter isSent: whether the request was sent at all.
     /// - Thread: the transport's.
     func attempt(
-        _ number: Int, hasWholeBodyCommitting commits: Bool, isSent: Bool = true
+        _ number: Int, hasWholeBodyOf head: ResponseHead, to request: PreparedRequest, _ metrics: TransferMetrics?,
+        commits: Bool = false, isSent: Bool = true
     ) -> OperationState.Completion? {
         let now = context.clock.now
         return state.withLock { state in
@@ -74,9 +69,8 @@ extension AnyRequestOperation {
             state.timings.finished = now
             if !isSent { state.timings.attemptStarted = nil }
             return OperationState.Completion(
-                requestPlan: requestPlan, timings: state.timings, progress: state.progress,
-                earlierAttempts: state.followUp?.earlierAttempts ?? [], isObserved: state.isObserved,
-                hasEdges: state.hasEdges)
+                attempt: number, requestPlan: requestPlan, transfer: state.finishedTransfer(request, head, metrics),
+                isObserved: state.isObserved, hasEdges: state.hasEdges)
         }
     }
 
@@ -84,37 +78,35 @@ extension AnyRequestOperation {
     ///
     /// - Parameter shared: the answer, where others have it too.
     /// - Thread: the operation's lane, unless the request has no user code to run.
-    func attempt(
-        _ number: Int, didComplete answer: CompleteAnswer, _ completion: OperationState.Completion,
-        for shared: SharedAnswer? = nil
+    func complete(
+        _ completion: OperationState.Completion, with body: ReceivedBody, for shared: SharedAnswer? = nil
     ) {
-        let requestPlan = completion.requestPlan
-        let transfer = FinishedTransfer(
-            request: answer.request, head: answer.head, timings: completion.timings, progress: completion.progress,
-            metrics: answer.metrics, earlierAttempts: completion.earlierAttempts)
+        let (requestPlan, transfer) = (completion.requestPlan, completion.transfer)
         guard let shared, let sharing = requestPlan.sharing else {
             return conclude(
-                outcome(of: answer.body, transfer, requestPlan), attempt: number, taskHasEnded: true, isDelivered: true)
+                outcome(of: body, transfer, requestPlan), attempt: completion.attempt, taskHasEnded: true,
+                isDelivered: true)
         }
-        shared.decode(sharing, by: { outcome(of: answer.body, transfer, requestPlan) }) { outcome in
+        shared.decode(sharing, by: { outcome(of: body, transfer, requestPlan) }) { outcome in
             // This may be the lane of another one.
-            self.onLane { self.conclude(sharing.adopt(outcome, transfer), attempt: number, taskHasEnded: true) }
+            self.onLane {
+                self.conclude(sharing.adopt(outcome, transfer), attempt: completion.attempt, taskHasEnded: true)
+            }
         }
     }
 
     private func outcome(of body: ReceivedBody, _ transfer: FinishedTransfer, _ requestPlan: RequestPlan) -> AnyOutcome
     {
-        let head = transfer.head
         do {
             return try requestPlan.respond(body, transfer)
         } catch let error as RequestError {
-            return AnyOutcome(error: error.with(request?.summary, response: head))
+            return AnyOutcome(error: error.with(request?.summary, response: transfer.head))
         } catch {
             return AnyOutcome(
                 error: RequestError(
                     .decodingFailed,
                     "the body of \(body.data.count) bytes could not be decoded: \(error.decodingWords)",
-                    summary: transfer.request.summary, response: head, body: body.data, underlying: error))
+                    summary: transfer.request.summary, response: transfer.head, body: body.data, underlying: error))
         }
     }
 
@@ -128,11 +120,8 @@ extension AnyRequestOperation {
         else { return AnyOutcome(error: error) }
         let given: (RequestPlan, FinishedTransfer)? = state.withLock { state in
             guard let requestPlan = state.requestPlan, state.outcome == nil else { return nil }
-            var timings = state.timings
-            timings.finished = ending.ended
-            let transfer = FinishedTransfer(
-                request: ending.request, head: head, timings: timings, progress: state.progress,
-                metrics: ending.metrics, earlierAttempts: state.followUp?.earlierAttempts ?? [])
+            var transfer = state.finishedTransfer(ending.request, head, ending.metrics)
+            transfer.timings.finished = ending.ended
             return (requestPlan, transfer)
         }
         guard let (requestPlan, transfer) = given else { return AnyOutcome(error: error) }
@@ -145,5 +134,15 @@ extension AnyRequestOperation {
                     summary: transfer.request.summary, response: head, body: body, underlying: reason,
                     isRetryable: error.isRetryable))
         }
+    }
+}
+
+extension OperationState {
+    fileprivate func finishedTransfer(
+        _ request: PreparedRequest, _ head: ResponseHead, _ metrics: TransferMetrics?
+    ) -> FinishedTransfer {
+        FinishedTransfer(
+            request: request, head: head, timings: timings, progress: progress, metrics: metrics,
+            earlierAttempts: followUp?.earlierAttempts ?? [])
     }
 }

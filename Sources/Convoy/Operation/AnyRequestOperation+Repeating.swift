@@ -10,71 +10,62 @@ extension AnyRequestOperation {
             || head.statusCode == 401 && asksInterceptors
     }
 
-    private var redirectPolicy: RedirectPolicy {
-        state.withLock { $0.requestPlan?.core?.policyBox }?.policies.redirects ?? context.redirects
-    }
-
-    private var retryPolicy: RetryPolicy {
-        state.withLock { $0.requestPlan?.core?.policyBox }?.policies.retries ?? context.retries
-    }
+    private var redirectPolicy: RedirectPolicy { policies?.redirects ?? context.redirects }
 
     /// An attempt has ended in a way that leaves something to be decided.
     ///
     /// - Thread: the operation's lane.
-    func attempt(_ attempt: Attempt, didEnd ending: AttemptEnding) {
+    func attemptEnded(_ ending: AttemptEnding) {
+        let attempt = ending.attempt
         guard state.withLock({ $0.machine.handle(.attemptEnded(attempt: attempt.number)) }).isTaken else { return }
-        guard asksInterceptors else { return followUp(attempt, ending) }
-        askInterceptors(attempt.core, after: ending, of: attempt.number) { decision in
+        guard asksInterceptors else { return followUp(ending) }
+        askInterceptors(after: ending) { decision in
             switch decision {
-            case .proceed: self.followUp(attempt, ending)
-            case .stop: self.letStand(attempt, ending)
-            case .retry(let delay): self.repeatIntercepted(attempt, ending, after: delay)
+            case .proceed: self.followUp(ending)
+            case .stop: self.letStand(ending)
+            case .retry(let delay): self.repeatIntercepted(ending, after: delay)
             }
         }
     }
 
     /// What the policies say.
-    private func followUp(_ attempt: Attempt, _ ending: AttemptEnding) {
+    private func followUp(_ ending: AttemptEnding) {
         if ending.hasHead, let head = ending.head, redirectPolicy.leads(head, of: ending.request) {
-            return redirect(attempt, ending, head)
+            return redirect(ending, head)
         }
-        if let error = ending.error, error.lacksDescriptors, awaitsDescriptor(attempt, ending) { return }
+        if let error = ending.error, error.lacksDescriptors, awaitsDescriptor(ending) { return }
         if ending.canStartOver, let base = state.withLock({ $0.nextRequest }),
             state.withLock({ $0.makeFollowUp().startOver() })
         {
-            return again(attempt, ending, .startOver, base, after: .zero) { _ in }
+            return again(ending, .startOver, base)
         }
-        guard let error = ending.error else { return letStand(attempt, ending) }
-        if retries(attempt, ending, error) { return }
+        guard let error = ending.error else { return letStand(ending) }
+        if retries(ending, error) { return }
         let defect = ending.isAnswer ? ending.head.flatMap { redirectPolicy.defect(of: $0, of: ending.request) } : nil
-        letStand(attempt, ending, telling: defect.map { error.noting($0) })
+        letStand(ending, telling: defect.map { error.noting($0) })
     }
 
-    private func redirect(_ attempt: Attempt, _ ending: AttemptEnding, _ head: ResponseHead) {
+    private func redirect(_ ending: AttemptEnding, _ head: ResponseHead) {
         let (base, records) = state.withLock { ($0.nextRequest, $0.followUp?.records ?? []) }
         guard var base else { return }
         // Interceptors may have sent it elsewhere; what else they added is not carried on.
         (base.url, base.method) = (ending.request.url, ending.request.method)
         switch redirectPolicy.next(after: head, of: base, earlier: records) {
-        case .stands: letStand(attempt, ending)
+        case .stands: letStand(ending)
         case .fail(let error):
-            conclude(
-                AnyOutcome(error: error.with(request?.summary, response: head)), attempt: attempt.number,
-                taskHasEnded: ending.taskHasEnded)
+            conclude(error, response: head, attempt: ending.attempt.number, taskHasEnded: ending.taskHasEnded)
         case .follow(let next, let leavesOrigin):
-            again(attempt, ending, .redirect(to: next.url), next, after: .zero) { followUp in
-                if leavesOrigin { followUp.hasLeftOrigin = true }
-            }
+            again(ending, .redirect(to: next.url), next) { if leavesOrigin { $0.hasLeftOrigin = true } }
         }
     }
 
     /// Sends it again when the policy wants that, or ends it when that would come too late; false when neither.
-    private func retries(_ attempt: Attempt, _ ending: AttemptEnding, _ error: RequestError) -> Bool {
-        let policy = retryPolicy
+    private func retries(_ ending: AttemptEnding, _ error: RequestError) -> Bool {
+        let policy = policies?.retries ?? context.retries
         let (base, retryCount, deadline) = state.withLock {
             ($0.nextRequest, $0.followUp?.retryCount ?? 0, $0.followUp?.deadline)
         }
-        guard let base, base.body?.canRepeat != false, attempt.core.destination.canBeginAgain,
+        guard let base, ending.attempt.canBeRepeated(with: base),
             policy.permits(error, of: base, retries: retryCount)
         else { return false }
         let scheduler = state.withLock { $0.scheduler }
@@ -93,51 +84,39 @@ extension AnyRequestOperation {
         if let deadline, ending.ended + delay >= deadline {
             let asked = reason.map { " \($0.wordsForItself)," } ?? ""
             let told = error.noting("another attempt, in \(delay.words),\(asked) would come after its deadline")
-            letStand(attempt, ending, telling: told)
+            letStand(ending, telling: told)
             return true
         }
         if scheduler?.takeFromRetryBudget() == false { return false }
-        again(attempt, ending, .retry(after: delay), base, after: delay, asked: reason) { $0.retryCount += 1 }
+        again(ending, .retry(after: delay), base, asked: reason) { $0.retryCount += 1 }
         return true
     }
 
-    private func repeatIntercepted(_ attempt: Attempt, _ ending: AttemptEnding, after delay: Duration) {
+    private func repeatIntercepted(_ ending: AttemptEnding, after delay: Duration) {
         let (base, count) = state.withLock { ($0.nextRequest, $0.followUp?.interceptionCount ?? 0) }
-        guard let base, count < 10, base.body?.canRepeat != false, attempt.core.destination.canBeginAgain else {
-            return letStand(attempt, ending)
-        }
+        guard let base, count < 10, ending.attempt.canBeRepeated(with: base) else { return letStand(ending) }
         let delay = min(max(.zero, delay), .seconds(1_000_000_000))
-        again(attempt, ending, .intercepted(after: delay), base, after: delay) { $0.interceptionCount += 1 }
+        again(ending, .intercepted(after: delay), base) { $0.interceptionCount += 1 }
     }
 
     /// It was decided that the attempt's end is the outcome.
     ///
     /// - Parameter told: the failure with more said about it; the attempt's own if nil.
-    private func letStand(_ attempt: Attempt, _ ending: AttemptEnding, telling told: RequestError? = nil) {
+    private func letStand(_ ending: AttemptEnding, telling told: RequestError? = nil) {
         state.withLock { $0.scheduler }?.leaveInterceptors(self)
-        guard let error = told ?? ending.error else { return attempt.giveAnswer() }
-        let outcome = attempt.core.decodesRefusals ? outcome(ofRefused: ending, error) : AnyOutcome(error: error)
-        conclude(outcome, attempt: attempt.number, taskHasEnded: ending.taskHasEnded)
+        guard let error = told ?? ending.error else { return ending.attempt.giveAnswer() }
+        let outcome = ending.attempt.core.decodesRefusals ? outcome(ofRefused: ending, error) : AnyOutcome(error: error)
+        conclude(outcome, attempt: ending.attempt.number, taskHasEnded: ending.taskHasEnded)
     }
 
-    /// Ends an attempt in favour of another, which comes after a delay and when it has a slot again.
+    /// Ends an attempt in favour of another, which comes when it has what it waits for: its time, a descriptor, a slot.
     private func again(
-        _ attempt: Attempt, _ ending: AttemptEnding, _ next: AttemptRecord.Next, _ request: PreparedRequest,
-        after delay: Duration, asked reason: RetryAfterReason? = nil, note: (FollowUpState) -> Void
+        _ ending: AttemptEnding, _ next: AttemptRecord.Next, _ request: PreparedRequest,
+        asked reason: RetryAfterReason? = nil, note: (FollowUpState) -> Void = { _ in }
     ) {
-        // What was received has gone before the next attempt may write.
-        let due = delay > .zero ? ending.ended + delay : nil
-        again(attempt, ending, next, request, note) { attempt.close { self.queueAgain(at: due, reason) } }
-    }
-
-    /// - Parameter queue: has the next attempt wait for what it needs.
-    private func again(
-        _ attempt: Attempt, _ ending: AttemptEnding, _ next: AttemptRecord.Next, _ request: PreparedRequest,
-        _ note: (FollowUpState) -> Void, then queue: () -> Void
-    ) {
-        let progress = progress
+        let (attempt, progress) = (ending.attempt, progress)
         let record = AttemptRecord(
-            number: attempt.number, request: ending.request, started: ending.started, ended: ending.ended,
+            number: attempt.number, request: attempt.request, started: attempt.started, ended: ending.ended,
             response: ending.head, failure: ending.isAnswer ? nil : ending.error?.code, next: next,
             transfer: progress, metrics: ending.metrics)
         let transfer: Transfer? = state.withLock { state in
@@ -153,19 +132,25 @@ extension AnyRequestOperation {
         guard let transfer else { return }
         if !ending.taskHasEnded { context.taskControl.async { transfer.task.cancel() } }
         emit(.attemptEnded(record))
-        queue()
+        // What was received has gone before the next attempt may write.
+        attempt.close {
+            switch next {
+            case .awaitedDescriptor: self.awaitDescriptor()
+            case .retry(let delay) where delay > .zero, .intercepted(let delay) where delay > .zero:
+                self.queueAgain(at: ending.ended + delay, reason)
+            case .redirect, .retry, .intercepted, .startOver, .suspended, .outcome: self.queueAgain()
+            }
+        }
     }
 
     /// Sends it again when another request has given a descriptor back; false when none will, or it may have arrived.
-    private func awaitsDescriptor(_ attempt: Attempt, _ ending: AttemptEnding) -> Bool {
+    private func awaitsDescriptor(_ ending: AttemptEnding) -> Bool {
         let (base, scheduler) = state.withLock { ($0.nextRequest, $0.scheduler) }
-        guard let base, let scheduler, base.body?.canRepeat != false, attempt.core.destination.canBeginAgain,
-            ending.head == nil || base.isIdempotent, scheduler.mayGetDescriptor(self)
+        guard let base, let scheduler, ending.attempt.canBeRepeated(with: base),
+            ending.head == nil || base.isIdempotent,
+            scheduler.mayGetDescriptor(self)
         else { return false }
-        again(attempt, ending, .awaitedDescriptor, base) { _ in
-        } then: {
-            attempt.close { self.awaitDescriptor() }
-        }
+        again(ending, .awaitedDescriptor, base)
         return true
     }
 
@@ -182,10 +167,7 @@ extension AnyRequestOperation {
     private func awaitDescriptor() {
         let (download, scheduler, host) = state.withLock { state in
             state.followUp?.wait = .descriptor
-            return (
-                state.followUp?.download, state.scheduler,
-                state.followUp?.adapted?.hostKey ?? state.nextRequest?.hostKey ?? ""
-            )
+            return (state.followUp?.download, state.scheduler, state.nextHost)
         }
         let wait: @Sendable () -> Void = {
             self.onLane {
@@ -197,26 +179,26 @@ extension AnyRequestOperation {
     }
 
     /// Waits for a time, then for a slot.
-    private func queueAgain(at due: ContinuousClock.Instant?, _ reason: RetryAfterReason?) {
-        guard let due else { return queueAgain() }
-        state.withLock { $0.scheduler }?.yieldSlot(self)
-        state.withLock { $0.followUp?.wait = nil }
+    private func queueAgain(at due: ContinuousClock.Instant, _ reason: RetryAfterReason?) {
+        let scheduler = state.withLock { state in
+            state.followUp?.wait = nil
+            return state.scheduler
+        }
+        scheduler?.yieldSlot(self)
         // Strongly: there may be no other reference to an operation that waits; it lets go of its alarm when it ends.
         let alarm = context.clock.wake(at: due) { self.queueAgain() }
-        let isOver = state.withLock { state in
-            state.followUp?.waitAlarm = state.outcome == nil ? alarm : nil
-            // It may have rung already, and said so.
+        keep(.wait) { alarm.cancel() }
+        // It may have fired already, and said so.
+        state.withLock { state in
             if case nil = state.followUp?.wait { state.followUp?.wait = .time(due, asked: reason) }
-            return state.outcome != nil
         }
-        if isOver { alarm.cancel() }
     }
 
     /// Waits for a slot; an operation without a manager goes on.
     func queueAgain() {
         let (scheduler, host) = state.withLock { state in
             state.followUp?.wait = .slot
-            return (state.scheduler, state.followUp?.adapted?.hostKey ?? state.nextRequest?.hostKey ?? "")
+            return (state.scheduler, state.nextHost)
         }
         // On the lane: what starts here may be many, and this may be the clock's queue.
         onLane {
@@ -241,9 +223,11 @@ extension AnyRequestOperation {
     }
 }
 
-extension BodyDestination {
-    /// Whether a body can begin again: not when a part of it has been read.
-    var canBeginAgain: Bool {
-        if case .chunks(let buffer) = self { !buffer.hasDelivered } else { true }
+extension Attempt {
+    /// Whether it can be followed by another: not when its body cannot be sent again, or a part of the answer's has been
+    /// read.
+    fileprivate func canBeRepeated(with request: PreparedRequest) -> Bool {
+        if case .chunks(let buffer) = core.destination, buffer.hasDelivered { return false }
+        return request.body?.canRepeat != false
     }
 }

@@ -33,8 +33,7 @@ extension AnyRequestOperation {
 
     private func setSuspended(_ isSuspended: Bool) {
         let now = context.clock.now
-        let pausesInPlace =
-            context.transport.pausesInPlace && state.withLock { $0.followUp?.download }?.keepsPart != true
+        let pausesInPlace = traits.pausesInPlace && state.withLock { $0.followUp?.download }?.keepsPart != true
         let (effects, ended, scheduler) = state.withLock {
             state -> (OperationStateMachine.Effects, Transfer?, (any OperationScheduler)?) in
             let effects = state.machine.handle(isSuspended ? .suspend(pausesInPlace: pausesInPlace) : .resume)
@@ -91,7 +90,7 @@ extension AnyRequestOperation {
     /// Two calls cannot be performed in the wrong order: each looks when its turn on the serial queue comes, not when it
     /// was asked for.
     func adjustTask() {
-        guard context.transport.pausesInPlace else { return }
+        guard traits.pausesInPlace else { return }
         context.taskControl.async {
             let isHeld = self.state.withLock { $0.transfer?.attempt }?.isHeld ?? false
             let action = self.state.withLock { state -> (task: any TransferTask, runs: Bool)? in

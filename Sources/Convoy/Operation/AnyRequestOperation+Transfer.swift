@@ -70,11 +70,10 @@ extension AnyRequestOperation {
     ///
     /// - Thread: the operation's lane when there are interceptors.
     func launch(_ number: Int) {
-        let pausesInPlace = context.transport.pausesInPlace
         let given: (core: RequestCore, adapted: PreparedRequest?, carried: SharedAnswer?)? = state.withLock { state in
-            let event = OperationStateMachine.Event.launch(
-                attempt: number, pausesInPlace: pausesInPlace, isClaim: false)
-            guard state.machine.handle(event).isTaken, let core = state.requestPlan?.core else { return nil }
+            guard state.launches(number, traits, isClaim: false), let core = state.requestPlan?.core else {
+                return nil
+            }
             return (core, state.followUp?.adapted, state.followUp?.carried)
         }
         guard let given else { return leaveSlot() }
@@ -89,12 +88,11 @@ extension AnyRequestOperation {
 
     /// Claims the launch of an attempt: what it sends is completed, and goes.
     private func send(_ number: Int) {
-        let pausesInPlace = context.transport.pausesInPlace
         let now = context.clock.now
         let given: (PreparedRequest, RequestCore, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
             state in
             guard let core = state.requestPlan?.core, let request = state.followUp?.adapted ?? state.nextRequest,
-                state.machine.handle(.launch(attempt: number, pausesInPlace: pausesInPlace, isClaim: true)).isTaken
+                state.launches(number, traits, isClaim: true)
             else { return nil }
             state.timings.attemptStarted = now
             state.followUp?.adapted = nil
@@ -103,16 +101,14 @@ extension AnyRequestOperation {
             followUp.download = followUp.download ?? core.destination.makeDownload()
             return (request, core, followUp.download, followUp.startsOver)
         }
-        guard let given else { return leaveSlot() }
-        var request = given.0
-        let core = given.1
+        guard let (asked, core, download, asksForWhole) = given else { return leaveSlot() }
+        var request = asked
         if let cookies = context.cookies, !request.headerFields.contains("Cookie") {
             request.headerFields["Cookie"] = cookies.cookieField(for: request.url)
         }
-
-        guard let download = given.2 else { return transmit(request, number, core) }
+        guard let download else { return transmit(request, number, core) }
         // On its own queue from here: opening and reading files may take its time.
-        download.begin(request, asksForWhole: given.asksForWhole) { [request] beginning in
+        download.begin(request, asksForWhole: asksForWhole) { [request] beginning in
             switch beginning {
             case .success(.send(let request, let point)):
                 let transmit: @Sendable () -> Void = {
@@ -120,29 +116,27 @@ extension AnyRequestOperation {
                 }
                 // A loader that makes tasks on its own queue may be waiting there for the file: an attempt before this one
                 // may still be writing.
-                if self.context.transport.isReentrant, self.context.transport.pausesInPlace {
+                if self.context.transport.isReentrant, self.traits.pausesInPlace {
                     transmit()
                 } else {
                     self.context.taskControl.async(execute: transmit)
                 }
             case .success(.isThere(let file)):
                 self.noTaskMade()
-                self.finishUnsent(number, core, with: file, request)
+                self.finishUnsent(number, with: file, request)
             case .failure(let error):
                 self.noTaskMade()
                 if error.lacksDescriptors, self.putOff(number) { return }
-                self.conclude(AnyOutcome(error: error.with(request.summary)), attempt: number)
+                self.conclude(error.with(request.summary), attempt: number)
             }
         }
     }
 
     /// The file is there already: it is the output, and no answer came with it.
-    private func finishUnsent(_ number: Int, _ core: RequestCore, with file: URL, _ request: PreparedRequest) {
-        guard let completion = attempt(number, hasWholeBodyCommitting: false, isSent: false) else { return }
-        let answer = CompleteAnswer(
-            body: ReceivedBody(file: file), head: ResponseHead(statusCode: 304, url: request.url), request: request,
-            metrics: nil)
-        onLane { self.attempt(number, didComplete: answer, completion) }
+    private func finishUnsent(_ number: Int, with file: URL, _ request: PreparedRequest) {
+        let head = ResponseHead(statusCode: 304, url: request.url)
+        guard let completion = attempt(number, hasWholeBodyOf: head, to: request, nil, isSent: false) else { return }
+        onLane { self.complete(completion, with: ReceivedBody(file: file)) }
     }
 
     /// Makes a task for an attempt and resumes it.
@@ -150,13 +144,12 @@ extension AnyRequestOperation {
         _ request: PreparedRequest, _ number: Int, _ core: RequestCore, into download: (any DownloadTarget)? = nil,
         continuing point: ResumePoint? = nil
     ) {
-        let pausesInPlace = context.transport.pausesInPlace
         let attempt = Attempt(
             number: number, operation: self, core: core, request: request, download: download, continuing: point)
         let task: any TransferTask
         do throws(RequestError) {
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }
-            if let defect = attempt.pace.defect(over: context.transport) { throw defect }
+            if let defect = attempt.pace.defect(pausesInPlace: traits.pausesInPlace) { throw defect }
             if let direct = context.directTransport {
                 task = try direct.makeTransfer(for: request, client: attempt)
             } else {
@@ -165,11 +158,11 @@ extension AnyRequestOperation {
         } catch {
             noTaskMade()
             let error = error.blamed(on: lastRecord, for: request)
-            return conclude(AnyOutcome(error: error.with(request.summary)), attempt: number)
+            return conclude(error.with(request.summary), attempt: number)
         }
 
         let (effects, isWatched) = state.withLock { state in
-            let effects = state.machine.handle(.taskMade(attempt: number, pausesInPlace: pausesInPlace))
+            let effects = state.machine.handle(.taskMade(attempt: number, pausesInPlace: traits.pausesInPlace))
             if effects.isTaken { state.transfer = Transfer(attempt: attempt, task: task) }
             return (effects, state.isWatched)
         }
@@ -187,4 +180,11 @@ extension AnyRequestOperation {
     }
 
     private func noTaskMade() { _ = state.withLock { $0.machine.handle(.taskNotMade) } }
+}
+
+extension OperationState {
+    /// Whether an attempt is to be launched now; claimed: its task is made next.
+    fileprivate mutating func launches(_ number: Int, _ traits: OperationTraits, isClaim: Bool) -> Bool {
+        machine.handle(.launch(attempt: number, pausesInPlace: traits.pausesInPlace, isClaim: isClaim)).isTaken
+    }
 }

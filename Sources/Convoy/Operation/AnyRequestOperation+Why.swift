@@ -12,12 +12,14 @@ extension AnyRequestOperation {
     /// What it does since it has been started.
     var whyRunning: String {
         let (machine, wait) = state.withLock { ($0.machine, $0.followUp?.wait) }
-        let phase =
+        let what =
             switch machine.phase {
             case .abandoned, .finished: "has \(machine.phase.words)"
-            default: machine.whyBetween(wait, context.clock.now) ?? "is \(machine.phase.words)"
+            case .deciding(let attempt): "is deciding what follows attempt \(attempt)"
+            case .waiting(let attempt): "is executing, attempt \(attempt) \(wait.words(context.clock.now))"
+            default: "is \(machine.phase.words)"
             }
-        return isSuspended ? "\(phase), suspended by its owner" : phase
+        return machine.isSuspended ? "\(what), suspended by its owner" : what
     }
 
     /// Which dependencies it waits for.
@@ -35,20 +37,14 @@ extension AnyRequestOperation {
     }
 }
 
-extension OperationStateMachine {
-    /// What it waits for between two attempts; nil when it does not.
-    fileprivate func whyBetween(_ wait: FollowUpState.Wait?, _ now: ContinuousClock.Instant) -> String? {
-        guard case .waiting(let attempt) = phase else {
-            if case .deciding(let attempt) = phase { return "is deciding what follows attempt \(attempt)" }
-            return nil
-        }
-        return switch wait {
+extension FollowUpState.Wait? {
+    fileprivate func words(_ now: ContinuousClock.Instant) -> String {
+        switch self {
         case .time(let due, let reason):
-            "is executing, attempt \(attempt) in \(now.duration(to: due).words)"
-                + (reason.map { ", \($0.wordsForItself)" } ?? "")
-        case .interceptor: "is executing, attempt \(attempt) waits for an interceptor"
-        case .descriptor: "is executing, attempt \(attempt) waits for a file descriptor"
-        case .slot, nil: "is executing, attempt \(attempt) waits for a slot"
+            "in \(now.duration(to: due).words)" + (reason.map { ", \($0.wordsForItself)" } ?? "")
+        case .interceptor: "waits for an interceptor"
+        case .descriptor: "waits for a file descriptor"
+        case .slot, nil: "waits for a slot"
         }
     }
 }

@@ -24,7 +24,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     var isReleased = false
     var releasedFailure: RequestError?
 
-    init(requestPlan: RequestPlan, context: ExecutionContext, isUnseen: Bool) {
+    /// - Parameter isUnseen: whether only the library holds it.
+    init(requestPlan: RequestPlan, context: ExecutionContext, isUnseen: Bool = false) {
         self.context = context
         traits = OperationTraits(requestPlan, context, isUnseen: isUnseen)
         state = Locked(OperationState(requestPlan: requestPlan, isMonitored: !context.monitors.isEmpty))
@@ -163,31 +164,26 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// Starts it, where that takes no time and runs no code of the user's; false where it does, or it has been started.
     func startInPassing() -> Bool {
-        #if canImport(FoundationNetworking)
-            let now = context.clock.now
-            let begun = state.withLock { state -> (attempt: Int, OperationState.Beginning)? in
-                guard state.startsInPassing, let attempt = state.start(now, mayBeBlocked: false).begins else {
-                    return nil
-                }
-                return (attempt, state.beginning)
-            }
-            guard let begun else { return false }
-            execute(begun.attempt, begun.1)
-            return true
-        #else
+        #if !canImport(FoundationNetworking)
             // Where KVO may be told of it.
-            guard !isObservedSynchronously, state.withLock({ $0.startsInPassing }) else { return false }
-            start()
-            return true
+            if isObservedSynchronously { return false }
         #endif
+        let (effects, beginning) = claimStart(mayBeBlocked: false, inPassing: true)
+        guard let attempt = effects.begins else { return false }
+        execute(attempt, beginning)
+        return true
     }
 
     /// Of two threads that start it, one gets to begin.
-    private func claimStart(mayBeBlocked: Bool) -> (OperationStateMachine.Effects, OperationState.Beginning) {
+    private func claimStart(
+        mayBeBlocked: Bool, inPassing: Bool = false
+    ) -> (OperationStateMachine.Effects, OperationState.Beginning) {
         let now = context.clock.now
         return notifying([.isExecuting]) {
             state.withLock { state in
-                let effects = state.start(now, mayBeBlocked: mayBeBlocked && state.hasEdges)
+                let event = OperationStateMachine.Event.start(mayBeBlocked: mayBeBlocked && state.hasEdges)
+                let effects = inPassing && !state.startsInPassing ? .dropped : state.machine.handle(event)
+                if effects.begins != nil { state.timings.started = now }
                 // Nothing has changed unless it begins.
                 return ((effects, state.beginning), effects.begins != nil && state.isObserved)
             }
@@ -269,16 +265,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// The name is that of ``Request/named(_:)``, unless the operation's own `name` is set. A chain's link without a name is
     /// called by what it follows until its request has been built.
     public final override var description: String { "\(label) (\(state.withLock { $0.machine.phase }.words))" }
-}
-
-extension OperationState {
-    fileprivate mutating func start(
-        _ now: ContinuousClock.Instant, mayBeBlocked: Bool
-    ) -> OperationStateMachine.Effects {
-        let effects = machine.handle(.start(mayBeBlocked: mayBeBlocked))
-        if effects.begins != nil { timings.started = now }
-        return effects
-    }
 }
 
 extension OperationStateMachine.Phase {

@@ -7,51 +7,47 @@ extension Attempt {
     /// The attempt has come to its end, or enough has been seen of an answer that is only looked at.
     func end(_ error: RequestError?, taskHasEnded: Bool) {
         let isPlain = operation.traits.isPlain
-        let received = receiving.withLock { receiving -> Receiving? in
+        let ended = receiving.withLock { receiving -> (Receiving, isTaken: Bool)? in
             guard receiving.accepts else { return nil }
-            receiving.hasEnded = true
-            receiving.taskHasEnded = taskHasEnded
-            defer {
-                // Nothing else may want it: from here on it is the output's.
-                if isPlain, error == nil, receiving.memory != nil, case .inDestination = receiving.keeping {
-                    (receiving.sink, receiving.memory) = (nil, nil)
-                }
-            }
-            return receiving
+            (receiving.hasEnded, receiving.taskHasEnded) = (true, taskHasEnded)
+            // Nothing else may want what is in memory: from here on it is the output's.
+            let isTaken = isPlain && error == nil && !receiving.isPreview && receiving.sink is MemorySink
+            defer { if isTaken { receiving.sink = nil } }
+            return (receiving, isTaken)
         }
-        guard let received else { return }
+        guard let (received, isTaken) = ended else { return }
         stopPacing()
         guard error == nil, let head = received.head, let sink = received.sink else {
             var error = error ?? RequestError(.badResponse, "the transfer ended without a response")
             if error.code == .invalidRequest { error = error.blamed(on: operation.lastRecord, for: request) }
             return decide(received, error.with(response: received.head), isAnswer: false)
         }
-        switch received.keeping {
-        case .inDestination where isPlain && received.memory != nil:
+        if received.isPreview {
+            guard let refusal = received.refusal else { return decide(received, nil, isAnswer: true) }
+            sink.finish { result in
+                let isCut = self.core.decodesRefusals && received.bodyCount > received.bodyLimit
+                let cut: RequestError? = isCut ? .tooLarge("its body is larger", limit: received.bodyLimit) : nil
+                let error = RequestError(
+                    refusal.code, refusal.message, response: head, body: try? result.get().data,
+                    underlying: cut ?? refusal.underlying, isRetryable: refusal.isRetryable)
+                self.decide(received, error, isAnswer: true)
+            }
+        } else if isTaken {
             learn(statusCode: head.statusCode, nil)
             handOver(sink, head, received.metrics)
-        case .inDestination:
+        } else {
             sink.verify { problem in
                 if let problem {
-                    self.decide(received.starting(over: self.resumePoint, problem), problem, isAnswer: false)
+                    var received = received
+                    // What was put together of old bytes and new ones is not the file: the whole may be.
+                    received.canStartOver = self.resumePoint != nil && problem.code == .integrityFailed
+                    self.decide(received, problem, isAnswer: false)
                 } else if self.operation.asksInterceptors {
                     self.decide(received, nil, isAnswer: true)
                 } else {
-                    // The plain case: no policy and no interceptor is asked.
                     self.learn(statusCode: head.statusCode, nil)
                     self.complete(sink, head, received.metrics)
                 }
-            }
-        case .aside:
-            guard let refusal = received.refusal else { return decide(received, nil, isAnswer: true) }
-            sink.finish { result in
-                let isCut = self.core.decodesRefusals && received.asideCount > received.asideLimit
-                let cut: RequestError? = isCut ? .tooLarge("its body is larger", limit: received.asideLimit) : nil
-                let error = RequestError(
-                    refusal.code, refusal.message, response: head, body: try? result.get().data,
-                    underlying: cut ?? refusal.underlying,
-                    isRetryable: refusal.isRetryable)
-                self.decide(received, error, isAnswer: true)
             }
         }
     }
@@ -60,10 +56,10 @@ extension Attempt {
     private func decide(_ received: Receiving, _ error: RequestError?, isAnswer: Bool) {
         learn(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error)
         let ending = AttemptEnding(
-            request: request, head: received.head, error: error?.with(operation.request?.summary),
-            metrics: received.metrics, started: started, ended: operation.context.clock.now, isAnswer: isAnswer,
+            attempt: self, head: received.head, error: error?.with(operation.request?.summary),
+            metrics: received.metrics, ended: operation.context.clock.now, isAnswer: isAnswer,
             taskHasEnded: received.taskHasEnded, canStartOver: received.canStartOver)
-        operation.onLane { self.operation.attempt(self, didEnd: ending) }
+        operation.onLane { self.operation.attemptEnded(ending) }
     }
 
     /// The operation's deadline ends it: a host that has not answered by then is one that does not.
@@ -84,24 +80,23 @@ extension Attempt {
     func giveAnswer() {
         let received = receiving.withLock { $0.isOver ? nil : $0 }
         guard let received, let head = received.head, let sink = received.sink else { return }
-        switch received.keeping {
-        case .inDestination: complete(sink, head, received.metrics)
-        case .aside: sink.finish { self.moveToDestination($0, head, received) }
-        }
+        guard received.isPreview else { return complete(sink, head, received.metrics) }
+        sink.finish { self.moveToDestination($0, head, received) }
     }
 
-    /// The body that was kept aside, because another attempt might have followed, is wanted after all.
+    /// The body of which only the beginning was to be kept, as another attempt might have followed, is wanted after all.
     private func moveToDestination(
         _ kept: Result<ReceivedBody, RequestError>, _ head: ResponseHead, _ received: Receiving
     ) {
         do throws(RequestError) {
             let body = try kept.get().data
-            guard received.asideCount <= Self.asideBytes else {
+            guard received.bodyCount <= Self.previewBytes else {
                 throw RequestError(
-                    .bodyTooLarge, "only \(Self.asideBytes) bytes are kept of an answer that asks for another request")
+                    .bodyTooLarge, "only \(Self.previewBytes) bytes are kept of an answer that asks for another request"
+                )
             }
             guard Int64(body.count) + (received.answer?.offset ?? 0) <= core.bodyLimit ?? .max else { throw tooLarge }
-            let sink = try makeLimitedSink(for: head, received.answer)
+            let sink = try makeSink(for: head, received.answer)
             let isOver = receiving.withLock { receiving in
                 receiving.sink = sink
                 return receiving.isOver
@@ -131,9 +126,9 @@ extension Attempt {
     private func handOver(_ sink: any BodySink, _ head: ResponseHead, _ metrics: TransferMetrics?) {
         // One that goes to a file cannot be cancelled any more: no download is told to be cancelled whose file is
         // there.
-        guard let completion = operation.attempt(number, hasWholeBodyCommitting: core.destination.isFile) else {
-            return sink.discard {}
-        }
+        let commits = core.destination.isFile
+        guard let completion = operation.attempt(number, hasWholeBodyOf: head, to: request, metrics, commits: commits)
+        else { return sink.discard {} }
         // A small file that waits for the disk with others needs no place in the network.
         if download != nil, operation.progress.receivedBytes <= Download.smallBytes, !DiskSync.isCrowded {
             operation.state.withLock { $0.scheduler }?.yieldSlot(operation)
@@ -142,23 +137,13 @@ extension Attempt {
             switch result {
             case .failure(let error): self.conclude(with: error.with(response: head), taskHasEnded: true)
             case .success(let body):
-                let answer = CompleteAnswer(body: body, head: head, request: self.request, metrics: metrics)
                 // This may be the transport's thread: user code, if there is any, runs on the operation's lane.
                 if self.core.decodesAtOnce, self.operation.finishesWithoutUserCode(completion) {
-                    self.operation.attempt(self.number, didComplete: answer, completion)
+                    self.operation.complete(completion, with: body)
                 } else {
-                    self.operation.onLane { self.operation.attempt(self.number, didComplete: answer, completion) }
+                    self.operation.onLane { self.operation.complete(completion, with: body) }
                 }
             }
         }
-    }
-}
-
-extension Attempt.Receiving {
-    /// What was put together of old bytes and new ones is not the file: the whole may be.
-    fileprivate func starting(over point: ResumePoint?, _ problem: RequestError) -> Self {
-        var copy = self
-        copy.canStartOver = point != nil && problem.code == .integrityFailed
-        return copy
     }
 }

@@ -33,8 +33,8 @@ struct Pace: Sendable {
     }
 
     /// Why a transport that cannot be held is not to be used, or nil.
-    func defect(over transport: any Transport) -> RequestError? {
-        guard !transport.pausesInPlace, own != nil || shared.bytesPerSecond != nil else { return nil }
+    func defect(pausesInPlace: Bool) -> RequestError? {
+        guard !pausesInPlace, own != nil || shared.bytesPerSecond != nil else { return nil }
         return RequestError(
             .invalidRequest, "nothing was sent: a rate limit needs a transport that can be held; use libcurl")
     }
@@ -61,7 +61,7 @@ extension Attempt {
     func pay(for count: Int) -> Bool {
         pace.watch?.add(count)
         // Set at run time, a manager's limit finds attempts under way that nothing can hold.
-        guard operation.context.transport.pausesInPlace else { return true }
+        guard operation.traits.pausesInPlace else { return true }
         let payer = ObjectIdentifier(self)
         let paysShared = pace.shared.charge(count, to: payer, wake: { [weak self] in self?.operation.adjustTask() })
         let paysOwn = pace.own?.charge(count, to: payer, wake: { [weak self] in self?.operation.adjustTask() }) ?? true

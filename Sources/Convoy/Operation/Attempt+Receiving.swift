@@ -12,7 +12,7 @@ extension Attempt {
             let (begins, old) = receiving.withLock { receiving -> (Bool, (any BodySink)?) in
                 guard receiving.accepts else { return (false, nil) }
                 receiving.isBusy = true
-                defer { (receiving.sink, receiving.memory) = (nil, nil) }
+                defer { receiving.sink = nil }
                 return (true, receiving.sink)
             }
             guard begins else { return }
@@ -20,17 +20,13 @@ extension Attempt {
             operation.context.cookies?.store(head.headerFields, from: request.url)
         }
         let (answer, refusal) = judge(head)
-        let asideLimit =
-            core.decodesRefusals && refusal?.code == .unacceptableStatus ? core.maximumBodyBytes : Self.asideBytes
-        let keeping = refusal == nil && !operation.mayRepeat(after: head, of: request) ? Keeping.inDestination : .aside
+        let isPreview = refusal != nil || operation.mayRepeat(after: head, of: request)
+        let decodesIt = core.decodesRefusals && refusal?.code == .unacceptableStatus
+        let previewBytes = decodesIt ? core.maximumBodyBytes : Self.previewBytes
         var failure: RequestError?
         var sink: (any BodySink)?
         do throws(RequestError) {
-            sink =
-                switch keeping {
-                case .inDestination: try makeLimitedSink(for: head, answer)
-                case .aside: MemorySink(limit: asideLimit, truncates: true)
-                }
+            sink = isPreview ? MemorySink(limit: previewBytes, truncates: true) : try makeSink(for: head, answer)
         } catch {
             failure = error
         }
@@ -39,10 +35,9 @@ extension Attempt {
             receiving.refusal = refusal
             receiving.answer = answer
             receiving.canStartOver = resumePoint != nil && answer?.canStartOver == true
-            receiving.asideLimit = asideLimit
-            receiving.keeping = keeping
-            receiving.bodyCount = answer?.offset ?? 0
-            receiving.asideCount = 0
+            receiving.isPreview = isPreview
+            receiving.bodyCount = isPreview ? 0 : answer?.offset ?? 0
+            receiving.bodyLimit = isPreview ? previewBytes : core.bodyLimit ?? .max
         }
         guard isCurrent else { return }
         if let failure { return fail(failure) }
@@ -70,19 +65,29 @@ extension Attempt {
         }
     }
 
+    /// The sink for a body, unless the server announces more than the caller allows.
     func makeSink(for head: ResponseHead, _ answer: DownloadAnswer?) throws(RequestError) -> any BodySink {
+        let total = answer.map(\.totalBytes) ?? head.expectedBytes
+        if let limit = core.bodyLimit, let total, total > limit {
+            throw .tooLarge("the server announced \(total) bytes", limit: limit)
+        }
         guard let download, let answer else {
-            return try core.destination.makeSink(
-                for: head, limit: core.maximumBodyBytes, calls: sinkCalls)
+            return try core.destination.makeSink(for: head, limit: core.maximumBodyBytes, calls: sinkCalls)
         }
         return DownloadSink(download, answer, head, of: request, calls: sinkCalls)
     }
 
-    var sinkCalls: SinkCalls {
+    /// The error for a body that goes on where it may not; nothing of it goes any further.
+    var tooLarge: RequestError {
+        let limit = core.bodyLimit ?? core.maximumBodyBytes
+        return .tooLarge("the body has more than \(limit) bytes", limit: limit)
+    }
+
+    private var sinkCalls: SinkCalls {
         SinkCalls(
             fail: { [weak self] in self?.fail($0) },
             caughtUp: { [weak self] in self?.operation.adjustTask() },
-            canHold: operation.context.transport.pausesInPlace,
+            canHold: operation.traits.pausesInPlace,
             queue: { [operation] in operation.state.withLock { $0.makeFollowUp().streamQueue } })
     }
 
@@ -91,55 +96,43 @@ extension Attempt {
         if case .memory = core.destination { operation.context.cookies == nil } else { false }
     }
 
-    /// Takes a piece into memory, in one look at the state; nil when it goes elsewhere.
-    private func takeIntoMemory(_ data: Data) -> Result<Bool, RequestError>? {
-        receiving.withLock { receiving in
-            guard let memory = receiving.memory, case .inDestination = receiving.keeping else { return nil }
-            guard receiving.accepts else { return .success(false) }
-            receiving.bodyCount += Int64(data.count)
-            guard receiving.bodyCount <= core.bodyLimit ?? .max else { return .failure(tooLarge) }
-            do throws(RequestError) { try memory.write(data) } catch { return .failure(error) }
-            return .success(true)
-        }
-    }
-
     func didReceive(_ data: Data) -> Bool {
-        if let taken = takeIntoMemory(data) {
-            switch taken {
-            case .success(false): return false
-            case .failure(let error):
-                fail(error)
-                return false
-            case .success(true):
-                operation.attempt(number, didReceiveBytes: Int64(data.count))
-                return pay(for: data.count)
+        let taken = receiving.withLock { receiving -> Taken? in
+            guard receiving.accepts, let sink = receiving.sink else { return nil }
+            if sink.counts { receiving.bodyCount += Int64(data.count) }
+            var taken = Taken(sink: sink, isTooMuch: receiving.bodyCount > receiving.bodyLimit)
+            if taken.isTooMuch, !receiving.isPreview {
+                taken.failure = tooLarge
+            } else if let memory = sink as? MemorySink {
+                // At once, under the lock, as that takes no time.
+                do throws(RequestError) { try memory.write(data) } catch { taken.failure = error }
+            } else {
+                (receiving.isBusy, taken.isToBeWritten) = (true, true)
             }
+            return taken
         }
-        let (sink, isTooMuch) = receiving.withLock { receiving -> ((any BodySink)?, Bool) in
-            guard receiving.accepts, let sink = receiving.sink else { return (nil, false) }
-            receiving.isBusy = true
-            guard case .inDestination = receiving.keeping, sink.counts else { return (sink, false) }
-            receiving.bodyCount += Int64(data.count)
-            return (sink, receiving.bodyCount > core.bodyLimit ?? .max)
+        guard var taken else { return false }
+        if taken.isToBeWritten {
+            do throws(RequestError) { try taken.sink.write(data) } catch { taken.failure = error }
+            guard leave(taken.sink) else { return false }
         }
-        guard let sink else { return false }
-        var failure = isTooMuch ? tooLarge : nil
-        do throws(RequestError) { if failure == nil { try sink.write(data) } } catch { failure = error }
-        var isEnough = false
-        let isCurrent = leave(sink) { receiving in
-            guard case .aside = receiving.keeping else { return }
-            receiving.asideCount += Int64(data.count)
-            isEnough = receiving.asideCount > receiving.asideLimit
-        }
-        guard isCurrent else { return false }
-        if let failure {
+        if let failure = taken.failure {
             fail(failure)
             return false
         }
-        if sink.counts { operation.attempt(number, didReceiveBytes: Int64(data.count)) }
+        if taken.sink.counts { operation.attempt(number, didReceiveBytes: Int64(data.count)) }
         let isPaid = pay(for: data.count)
-        if isEnough { end(nil, taskHasEnded: false) }
-        return !isEnough && isPaid && !sink.isHeld
+        if taken.isTooMuch { end(nil, taskHasEnded: false) }
+        return !taken.isTooMuch && isPaid && !taken.sink.isHeld
+    }
+
+    /// What has become of a piece of the body.
+    private struct Taken: Sendable {
+        let sink: any BodySink
+        /// There is more of the body than may be, or than is kept of it.
+        let isTooMuch: Bool
+        var isToBeWritten = false
+        var failure: RequestError?
     }
 
     func didHold() {
@@ -154,11 +147,10 @@ extension Attempt {
     }
 
     /// The transport's thread is done with the sink; false when the attempt was ended meanwhile, which is completed here.
-    private func leave(_ sink: (any BodySink)?, with change: (inout Receiving) -> Void) -> Bool {
+    private func leave(_ sink: (any BodySink)?, with change: (inout Receiving) -> Void = { _ in }) -> Bool {
         let (isOver, afterwards) = receiving.withLock { receiving in
             receiving.isBusy = false
             receiving.sink = receiving.isOver ? nil : sink
-            receiving.memory = receiving.sink as? MemorySink
             if !receiving.isOver { change(&receiving) }
             defer { receiving.afterwards = nil }
             return (receiving.isOver, receiving.afterwards)
@@ -173,5 +165,19 @@ extension Attempt {
     func didSend(totalBytes: Int64) {
         guard receiving.withLock({ $0.accepts }) else { return }
         operation.attempt(number, didSendTotal: totalBytes)
+    }
+}
+
+extension DownloadAnswer {
+    /// From where on its body is the file.
+    var offset: Int64 { if case .body(let offset, _) = self { offset } else { 0 } }
+
+    /// The length of the file, as far as the answer tells it.
+    fileprivate var totalBytes: Int64? {
+        switch self {
+        case .body(_, let totalBytes): totalBytes
+        case .isWhole(let byteCount): byteCount
+        case .isUnchanged, .lie, .refused: nil
+        }
     }
 }

@@ -3,13 +3,11 @@ import Foundation
 
 /// How an attempt ended.
 struct AttemptEnding: Sendable {
-    /// As it was sent.
-    let request: PreparedRequest
+    let attempt: Attempt
     let head: ResponseHead?
     /// Why it failed, or that its status is not acceptable; nil for an acceptable answer.
     let error: RequestError?
     let metrics: TransferMetrics?
-    let started: ContinuousClock.Instant
     let ended: ContinuousClock.Instant
     /// Whether an answer arrived, acceptable or not.
     let isAnswer: Bool
@@ -17,32 +15,19 @@ struct AttemptEnding: Sendable {
     /// Whether it was to continue a download, and does not; the whole may be asked for.
     let canStartOver: Bool
 
+    /// As it was sent.
+    var request: PreparedRequest { attempt.request }
+
     /// Whether what its head says counts: it came whole, or all that is missing is of its body.
     var hasHead: Bool {
         isAnswer || head != nil && (error?.code == .connectionLost || error?.code == .badResponse)
     }
 }
 
-/// An answer whose body is complete, and acceptable.
-struct CompleteAnswer: Sendable {
-    let body: ReceivedBody
-    let head: ResponseHead
-    let request: PreparedRequest
-    let metrics: TransferMetrics?
-}
-
 /// Receives one attempt's answer and hands it to the operation.
 ///
 /// Each attempt has a client of its own, so what arrives for one that is over is dropped here (rule 5).
 final class Attempt: TransportClient {
-    /// Where the body of the answer goes.
-    enum Keeping {
-        /// Where the request wants it.
-        case inDestination
-        /// Into memory, its beginning: it is not acceptable, or another attempt may take its place.
-        case aside
-    }
-
     struct Receiving {
         /// The attempt was ended from outside: nothing counts any more.
         var isOver = false
@@ -52,19 +37,17 @@ final class Attempt: TransportClient {
         var head: ResponseHead?
         /// Why the answer is not acceptable; nil for one that is.
         var refusal: RequestError?
-        var keeping = Keeping.inDestination
-        /// How much of the body is there; of a file, what it continues included.
+        /// Whether only the body's beginning is kept, in memory: the answer is not acceptable, or another attempt may take
+        /// its place.
+        var isPreview = false
+        /// How much of the body is there, of a file what it continues included; and how much may be.
         var bodyCount: Int64 = 0
+        var bodyLimit = Int64.max
         /// What the answer is for a download; nil for another destination.
         var answer: DownloadAnswer?
         /// Whether the whole may be asked for where a part was to be continued.
         var canStartOver = false
-        /// How much has come of a body that is only looked at.
-        var asideCount: Int64 = 0
-        var asideLimit = Attempt.asideBytes
         var sink: (any BodySink)?
-        /// The sink, when it takes what it is given at once: it is used under the lock.
-        var memory: MemorySink?
         var metrics: TransferMetrics?
         /// The transport's thread is using the sink: a thread that ends the attempt leaves the rest to it.
         var isBusy = false
@@ -73,8 +56,8 @@ final class Attempt: TransportClient {
         var accepts: Bool { !isOver && !hasEnded }
     }
 
-    /// How much is kept of a body that is only looked at.
-    static let asideBytes: Int64 = 64 << 10
+    /// How much is kept of a body of which only the beginning is.
+    static let previewBytes: Int64 = 64 << 10
 
     let number: Int
     let request: PreparedRequest
@@ -142,10 +125,6 @@ final class Attempt: TransportClient {
 
     /// Never on the transport's thread: ending an operation notifies, and cancels a task.
     func conclude(with error: RequestError, taskHasEnded: Bool = false) {
-        operation.onLane {
-            self.operation.conclude(
-                AnyOutcome(error: error.with(self.operation.request?.summary)),
-                attempt: self.number, taskHasEnded: taskHasEnded)
-        }
+        operation.onLane { self.operation.conclude(error, attempt: self.number, taskHasEnded: taskHasEnded) }
     }
 }

@@ -81,12 +81,9 @@ enum DependencyGraph {
         _ operation: AnyRequestOperation, to dependency: AnyRequestOperation, policy: DependencyPolicy
     ) -> Connection {
         if operation === dependency { return .cycle([operation]) }
-        switch dependency.state.withLock({ $0.joinGraph() }) {
-        case .inGraph(let error?) where policy == .fail: return .failed(error)
-        case .inGraph: break
-        case .beyondGraph(let error?) where policy == .fail: return .failed(error)
-        case .beyondGraph: return .met
-        }
+        let (isInGraph, error) = dependency.state.withLock { ($0.joinGraph(), $0.outcome?.error) }
+        if policy == .fail, let error { return .failed(error) }
+        guard isInGraph else { return .met }
         // Operations that the search has met are released outside the lock: these may be their last references.
         var met: [AnyRequestOperation] = []
         return locked.withLock { edges in
@@ -220,48 +217,46 @@ enum DependencyGraph {
         closedBy operation: AnyRequestOperation, dependingOn dependency: AnyRequestOperation,
         _ met: inout [AnyRequestOperation]
     ) -> [Operation]? {
-        var (down, downSeen): ([AnyRequestOperation], Set) = ([dependency], [ObjectIdentifier(dependency)])
-        var (up, upSeen): ([AnyRequestOperation], Set) = ([operation], [ObjectIdentifier(operation)])
-        var cameFrom: [ObjectIdentifier: AnyRequestOperation] = [:]
-        var (wayUp, meetsUp) = ([ObjectIdentifier: AnyRequestOperation](), AnyRequestOperation?.none)
-        search: while let below = down.popLast(), let above = up.popLast() {
-            for next in below.node?.dependencies ?? [] {
-                guard let next = next as? AnyRequestOperation, downSeen.insert(ObjectIdentifier(next)).inserted else {
-                    continue
-                }
-                cameFrom[ObjectIdentifier(next)] = below
-                if upSeen.contains(ObjectIdentifier(next)) {
-                    meetsUp = next
-                    break search
-                }
-                down.append(next)
+        var (down, up) = (Search(from: dependency), Search(from: operation))
+        var middle: AnyRequestOperation?
+        while middle == nil, let below = down.open.popLast(), let above = up.open.popLast() {
+            let dependencies = (below.node?.dependencies ?? []).lazy.compactMap { $0 as? AnyRequestOperation }
+            middle = down.visit(dependencies, from: below, until: up)
+            if middle != nil { break }
+            let dependents = (above.node?.dependents ?? []).compactMap(\.operation)
+            met += dependents
+            middle = up.visit(dependents, from: above, until: down)
+        }
+        // From the new dependency down to the meeting point, and on to the operation.
+        return middle.map { down.way(to: $0).reversed() + up.way(to: $0).dropFirst() }
+    }
+
+    /// What has been seen from one end.
+    private struct Search {
+        var open: [AnyRequestOperation]
+        /// From where each was reached; nil for the first.
+        private var seen: [ObjectIdentifier: AnyRequestOperation?]
+
+        init(from first: AnyRequestOperation) {
+            (open, seen) = ([first], [:])
+            seen.updateValue(nil, forKey: ObjectIdentifier(first))
+        }
+
+        /// Goes one step on; gives the first that the other search has seen.
+        mutating func visit(
+            _ next: some Sequence<AnyRequestOperation>, from last: AnyRequestOperation, until other: Search
+        ) -> AnyRequestOperation? {
+            for operation in next where seen[ObjectIdentifier(operation)] == nil {
+                seen[ObjectIdentifier(operation)] = last
+                if other.seen[ObjectIdentifier(operation)] != nil { return operation }
+                open.append(operation)
             }
-            for dependent in above.node?.dependents ?? [] {
-                guard let next = dependent.operation else { continue }
-                met.append(next)
-                guard upSeen.insert(ObjectIdentifier(next)).inserted else { continue }
-                wayUp[ObjectIdentifier(next)] = above
-                if downSeen.contains(ObjectIdentifier(next)) {
-                    meetsUp = next
-                    break search
-                }
-                up.append(next)
-            }
+            return nil
         }
-        guard let middle = meetsUp else { return nil }
-        // From the new dependency down to the meeting point, found backwards, and on to the operation.
-        var path: [Operation] = []
-        var step = AnyRequestOperation?.some(middle)
-        while let current = step {
-            path.append(current)
-            step = cameFrom[ObjectIdentifier(current)]
+
+        /// The operation, and those before it back to the first.
+        func way(to operation: AnyRequestOperation) -> [Operation] {
+            sequence(first: operation) { seen[ObjectIdentifier($0)] ?? nil }.map { $0 as Operation }
         }
-        path.reverse()
-        step = wayUp[ObjectIdentifier(middle)]
-        while let current = step {
-            path.append(current)
-            step = wayUp[ObjectIdentifier(current)]
-        }
-        return path
     }
 }

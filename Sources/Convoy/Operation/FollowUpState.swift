@@ -25,12 +25,10 @@ final class FollowUpState {
 
     /// When everything has to be over.
     var deadline: ContinuousClock.Instant?
-    var deadlineAlarm: Alarm?
     /// What the operation waits for between two attempts, for people.
     var wait: Wait?
-    var waitAlarm: Alarm?
-    /// The interceptors at work.
-    var interceptorTask: Task<Void, Never>?
+    /// What stops alarms and interceptors at work, which would still call the operation.
+    fileprivate var callers: [Caller: @Sendable () -> Void] = [:]
 
     /// Where the streams of all attempts are made and used: one attempt's has been closed before the next is made, which
     /// may truncate the same file.
@@ -55,6 +53,8 @@ final class FollowUpState {
     /// For the response: those of the operation that brought the answer.
     var earlierAttempts: [AttemptRecord] { carried?.response.attempts ?? records }
 
+    enum Caller { case deadline, wait, interceptors }
+
     enum Wait {
         case time(ContinuousClock.Instant, asked: RetryAfterReason?)
         case interceptor
@@ -63,32 +63,29 @@ final class FollowUpState {
         case slot
     }
 
-    /// Everything that would still call the operation; to be stopped outside the lock.
-    func takeCallers() -> Callers {
-        defer { (deadlineAlarm, waitAlarm, interceptorTask) = (nil, nil, nil) }
-        return Callers(alarms: [deadlineAlarm, waitAlarm].compactMap { $0 }, task: interceptorTask)
+    /// What stops everything that would still call the operation; to be called outside the lock.
+    func takeCallers() -> [@Sendable () -> Void] {
+        defer { callers = [:] }
+        return Array(callers.values)
     }
 
     /// What an operation that has finished needs no more; to be let go of outside the lock.
     func takeRequests() -> Requests {
         defer { (request, adapted, carried) = (nil, nil, nil) }
-        return Requests(request: request, adapted: adapted, carried: carried)
+        return (request, adapted, carried)
     }
 
-    struct Requests: Sendable {
-        let request: PreparedRequest?
-        let adapted: PreparedRequest?
-        let carried: SharedAnswer?
-    }
+    typealias Requests = (PreparedRequest?, adapted: PreparedRequest?, carried: SharedAnswer?)
+}
 
-    struct Callers {
-        let alarms: [Alarm]
-        let task: Task<Void, Never>?
-
-        func stop() {
-            for alarm in alarms { alarm.cancel() }
-            task?.cancel()
+extension AnyRequestOperation {
+    /// Keeps what stops something that will call the operation until it has an outcome; one that comes later is called now.
+    func keep(_ caller: FollowUpState.Caller, stop: @escaping @Sendable () -> Void) {
+        let isOver = state.withLock { state in
+            if state.outcome == nil { state.makeFollowUp().callers[caller] = stop }
+            return state.outcome != nil
         }
+        if isOver { stop() }
     }
 }
 
@@ -103,9 +100,10 @@ extension OperationState {
 
     /// What the attempt sends, before interceptors.
     var nextRequest: PreparedRequest? { followUp?.request ?? prepared }
-}
 
-extension OperationState {
+    /// Where it is sent to.
+    var nextHost: String { (followUp?.adapted ?? nextRequest)?.hostKey ?? "" }
+
     /// What became of each attempt, the one under way included; empty after a success, whose response tells.
     func attemptRecords(
         _ error: RequestError?, _ now: ContinuousClock.Instant, _ metrics: TransferMetrics?

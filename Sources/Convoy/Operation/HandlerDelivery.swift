@@ -14,20 +14,20 @@ struct HandlerDelivery: Hashable, Sendable {
     enum Event: Hashable, Sendable {
         /// The outcome is stored: the first that says so calls the handlers.
         case begin
-        /// Handlers are called or sent off.
+        /// Handlers are sent off, so many of which are told when they return.
         case handlersSent(Int)
         /// A handler was put on the operation's lane.
         case laneEntered
         case laneLeft
         case handlerReturned
-        /// All handlers are sent off; so many have returned already.
-        case sentOff(returned: Int)
+        /// All handlers are sent off.
+        case sentOff
         /// The observers have been told that the operation has finished.
         case endNotified
     }
 
     private(set) var phase = Phase.unsent
-    /// How many handlers have been called or sent off and have not returned, the sending itself included.
+    /// How many handlers have been sent off and have not returned, the sending itself included.
     private(set) var runningHandlers = 0
     /// How many of them run one after the other, on the operation's own lane.
     private(set) var laneHandlers = 0
@@ -57,18 +57,18 @@ struct HandlerDelivery: Hashable, Sendable {
             laneHandlers -= 1
         case .handlerReturned:
             guard runningHandlers > 0 else { return .dropped }
-            return handlersReturned(1)
-        case .sentOff(let returned):
+            return handlerReturned()
+        case .sentOff:
             guard phase == .sending else { return .dropped }
             phase = .sent
-            return handlersReturned(returned + 1)
+            return handlerReturned()
         case .endNotified: hasNotifiedEnd = true
         }
         return .taken
     }
 
-    private mutating func handlersReturned(_ count: Int) -> OperationStateMachine.Effects {
-        runningHandlers -= count
+    private mutating func handlerReturned() -> OperationStateMachine.Effects {
+        runningHandlers -= 1
         guard runningHandlers == 0, phase == .sent, !isSettled else { return .taken }
         isSettled = true
         return OperationStateMachine.Effects(isTaken: true, settles: true)

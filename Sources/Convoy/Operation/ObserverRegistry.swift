@@ -1,4 +1,4 @@
-// Who watches an operation.
+// What observes an operation.
 import Foundation
 
 /// The observers of one operation, and the events still to be told.
@@ -11,45 +11,46 @@ struct ObserverRegistry {
         let tell: @Sendable (AnyRequestOperation) -> Void
     }
 
-    struct ProgressObserver: Sendable {
-        let identity: Int
-        let tell: @Sendable (TransferProgress) -> Void
-    }
+    typealias ProgressObserver = @Sendable (TransferProgress) -> Void
 
-    var stateObservers: [StateObserver] = []
-    var progressObservers: [ProgressObserver] = []
+    var state: [StateObserver] = []
+    /// Numbers the observers of state.
+    var lastIdentity = 0
+    var progress: [ProgressObserver] = []
     var events: BroadcastSource<RequestEvent>?
     /// Events in the order they happened; the thread that finds `isTelling` false tells them all.
     var pending: [RequestEvent] = []
     var isTelling = false
-    var hasEnded = false
-    private var lastIdentity = 0
-
-    mutating func makeIdentity() -> Int {
-        lastIdentity += 1
-        return lastIdentity
-    }
-}
-
-extension ObserverRegistry {
-    mutating func addStateObserver(
-        _ keyPath: KeyPath<Operation, Bool> & Sendable, tell: @escaping @Sendable (AnyRequestOperation) -> Void
-    ) -> Int {
-        let identity = makeIdentity()
-        stateObservers.append(StateObserver(identity: identity, keyPath: keyPath, tell: tell))
-        return identity
-    }
 }
 
 extension OperationState {
+    /// Changes the observers, which are made with the first.
+    mutating func observing<Result>(_ change: (inout ObserverRegistry) -> Result) -> Result {
+        var registry = observers ?? ObserverRegistry()
+        // Leaves the optional empty meanwhile, so that changing the arrays copies nothing.
+        observers = nil
+        defer { observers = registry }
+        return change(&registry)
+    }
+
+    /// Notes an event behind those before it; true when they are to be told now, by ``AnyRequestOperation/tellEvents()``.
+    mutating func note(_ event: RequestEvent) -> Bool {
+        guard isWatched else { return false }
+        return observing { observers in
+            observers.pending.append(event)
+            defer { observers.isTelling = true }
+            return !observers.isTelling
+        }
+    }
+
     /// Lets go of the observers once the last thing has been told; their closures may hold the operation.
     ///
     /// - Returns: what was let go of, to be released outside the lock.
-    mutating func takeWatchIfOver() -> ObserverRegistry? {
+    mutating func takeObserversIfOver() -> ObserverRegistry? {
         // Observers of the end are notified outside the lock, after the state has changed.
-        guard machine.delivery.hasNotifiedEnd, watch?.hasEnded == true, watch?.isTelling == false else { return nil }
-        defer { watch = nil }
-        return watch
+        guard machine.delivery.hasNotifiedEnd, observers?.isTelling == false else { return nil }
+        defer { observers = nil }
+        return observers
     }
 }
 
@@ -58,17 +59,13 @@ extension AnyRequestOperation {
     public final var events: Broadcast<RequestEvent> {
         let fresh = BroadcastSource<RequestEvent> { $0.isProgress && $1.isProgress }
         let (source, end) = state.withLock { state -> (BroadcastSource<RequestEvent>, AnyOutcome?) in
-            if let source = state.watch?.events { return (source, nil) }
+            if let source = state.observers?.events { return (source, nil) }
             // Too late to be told: what there is to tell is known.
-            if state.hasEmittedEnd { return (fresh, state.outcome) }
-            var watch = state.watch ?? ObserverRegistry()
-            watch.events = fresh
-            state.watch = watch
+            if state.machine.delivery.hasBegun { return (fresh, state.outcome) }
+            state.observing { $0.events = fresh }
             return (fresh, nil)
         }
-        if let end {
-            source.end(with: .finished(end.error))
-        }
+        if let end { source.end(with: .finished(end.error)) }
         return Broadcast(source: source)
     }
 
@@ -92,90 +89,65 @@ extension AnyRequestOperation {
     func watchProgress(at place: CallbackPlace, _ handler: @escaping @Sendable (TransferProgress) -> Void) {
         let isWaiting = Locked(false)
         // Weak, because the operation holds the closure.
-        let holder = WeakOperation(operation: self)
-        whenProgressing { _ in
+        whenProgressing { [weak self] _ in
             let isFirst = isWaiting.withLock { isWaiting in
                 defer { isWaiting = true }
                 return !isWaiting
             }
-            guard isFirst, let operation = holder.operation else { return }
-            operation.run(at: place) {
+            guard isFirst, let self else { return }
+            run(at: place) { [weak self] in
                 isWaiting.withLock { $0 = false }
                 // On the lane the finish handlers stand behind this call; elsewhere they may have run.
                 let isLate = { (delivery: HandlerDelivery) in place.isLane ? delivery.isSettled : delivery.hasBegun }
-                let progress = holder.operation?.state.withLock { isLate($0.machine.delivery) ? nil : $0.progress }
-                guard let progress = progress ?? nil else { return }
-                handler(progress)
+                let progress = self?.state.withLock { isLate($0.machine.delivery) ? nil : $0.progress }
+                if let progress = progress ?? nil { handler(progress) }
             }
         }
     }
 
     /// Tells the library's own observers of every change, on the thread that reports it.
-    func whenProgressing(_ tell: @escaping @Sendable (TransferProgress) -> Void) {
+    func whenProgressing(_ tell: @escaping ObserverRegistry.ProgressObserver) {
         state.withLock { state in
             // Nothing follows the outcome, and the closure would never be released.
             guard !state.machine.delivery.hasBegun else { return }
-            var watch = state.watch ?? ObserverRegistry()
-            state.watch = nil
-            watch.progressObservers.append(.init(identity: watch.makeIdentity(), tell: tell))
-            state.watch = watch
-        }
-    }
-
-    func watching<Result: Sendable>(_ body: (inout ObserverRegistry) -> Result) -> Result {
-        state.withLock { state in
-            var watch = state.watch ?? ObserverRegistry()
-            // Leaves the optional empty meanwhile, so that changing the arrays copies nothing.
-            state.watch = nil
-            defer { state.watch = watch }
-            return body(&watch)
+            state.observing { $0.progress.append(tell) }
         }
     }
 
     /// Notes an event and tells it, after those before it, with no lock held.
     func emit(_ event: RequestEvent) {
-        let isMonitored = !context.monitors.isEmpty
-        let isTeller = state.withLock { state -> Bool in
-            // What was decided before the end and is told behind it is not told.
-            guard !state.hasEmittedEnd else { return false }
-            if event.isFinished { state.hasEmittedEnd = true }
-            if isMonitored, state.watch == nil { state.watch = ObserverRegistry() }
-            guard state.watch != nil, state.watch?.hasEnded == false else { return false }
-            if event.isFinished { state.watch?.hasEnded = true }
-            state.watch?.pending.append(event)
-            guard state.watch?.isTelling == false else { return false }
-            state.watch?.isTelling = true
-            return true
-        }
-        guard isTeller else { return }
-        while let watch = takePending() {
-            for event in watch.pending { tell(event, watch.events, watch.progressObservers) }
+        // What was decided before the end and is told behind it is not told.
+        let isTeller = state.withLock { !$0.machine.delivery.hasBegun && $0.note(event) }
+        if isTeller { tellEvents() }
+    }
+
+    /// Tells the events that have been noted, and those that are noted meanwhile.
+    func tellEvents() {
+        while let observers = takePending() {
+            for event in observers.pending { tell(event, observers) }
         }
     }
 
-    /// The watch with the events still to be told; nil when there are none.
+    /// The observers, with the events still to be told; nil when there are none.
     private func takePending() -> ObserverRegistry? {
         let (pending, dropped) = state.withLock { state -> (ObserverRegistry?, ObserverRegistry?) in
-            guard let watch = state.watch, !watch.pending.isEmpty else {
-                state.watch?.isTelling = false
-                return (nil, state.takeWatchIfOver())
+            guard let observers = state.observers, !observers.pending.isEmpty else {
+                state.observers?.isTelling = false
+                return (nil, state.takeObserversIfOver())
             }
-            state.watch?.pending = []
-            return (watch, nil)
+            state.observers?.pending = []
+            return (observers, nil)
         }
         // What its closures captured goes outside the lock: it may call back from its deinit.
         return withExtendedLifetime(dropped) { pending }
     }
 
-    private func tell(
-        _ event: RequestEvent, _ source: BroadcastSource<RequestEvent>?,
-        _ observers: [ObserverRegistry.ProgressObserver]
-    ) {
+    private func tell(_ event: RequestEvent, _ observers: ObserverRegistry) {
         let monitors = context.monitors
         if !monitors.isEmpty {
             context.monitorQueue.async { for monitor in monitors { monitor.operation(self, did: event) } }
         }
-        if event.isFinished { source?.end(with: event) } else { source?.send(event) }
-        if case .progress(let progress) = event { for observer in observers { observer.tell(progress) } }
+        if event.isFinished { observers.events?.end(with: event) } else { observers.events?.send(event) }
+        if case .progress(let progress) = event { for tell in observers.progress { tell(progress) } }
     }
 }

@@ -38,15 +38,13 @@ struct OperationState {
     var handlers: [FinishHandler] = []
     /// Called after the last handler has returned.
     var settledHooks: [@Sendable () -> Void] = []
-    /// Whether the last event has been noted.
-    var hasEmittedEnd = false
     /// How many changes of `isReady` are to be told or are being told.
     var readinessChanges: UInt32 = 0
     /// Whether it was cancelled before it had finished; where Foundation's own flag is not used.
     var isCancelled = false
 
     /// Observers of events, progress and state; nil while there is none.
-    var watch: ObserverRegistry?
+    var observers: ObserverRegistry?
     /// Code of the user's that waits to run: decoding, building, callbacks without another place.
     var lane = LaneWork()
 
@@ -116,30 +114,20 @@ struct OperationState {
 
     /// What the output of a complete body is made of.
     struct Completion: Sendable {
+        let attempt: Int
         let requestPlan: RequestPlan
-        let timings: Timings
-        let progress: TransferProgress
-        let earlierAttempts: [AttemptRecord]
+        let transfer: FinishedTransfer
         let isObserved: Bool
         let hasEdges: Bool
     }
 
     /// Whether events are observed, in their order; progress alone has none.
-    var isWatched: Bool { isMonitored || watch?.events != nil }
+    var isWatched: Bool { isMonitored || observers?.events != nil }
 
-    /// How an operation is found by one that wants an edge to it.
-    enum Standing: Sendable {
-        /// It will tell the graph of its end, or has done so; the failure that is known already.
-        case inGraph(RequestError?)
-        /// It has ended, and the graph was not told.
-        case beyondGraph(RequestError?)
-    }
-
-    /// Has the end told to the dependency graph, if that is still to come.
-    mutating func joinGraph() -> Standing {
-        if isBeyondGraph { return .beyondGraph(outcome?.error) }
-        hasEdges = true
-        return .inGraph(outcome?.error)
+    /// Has the end told to the dependency graph; false when it has ended already and the graph was not told.
+    mutating func joinGraph() -> Bool {
+        if !isBeyondGraph { hasEdges = true }
+        return !isBeyondGraph
     }
 
     /// Whether the dependency graph is to be told of the end; without edges it never is.
@@ -160,7 +148,7 @@ struct OperationState {
     }
 
     /// Whether code of the user's runs inside the notifications of the state.
-    var isObserved: Bool { watch?.stateObservers.isEmpty == false }
+    var isObserved: Bool { observers?.state.isEmpty == false }
 
     /// Whether starting looks at the file of a body; a download looks at its own on its own queue.
     var usesDisk: Bool { requestPlan?.core?.body?.usesDisk == true }

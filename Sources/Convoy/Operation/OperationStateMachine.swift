@@ -82,8 +82,14 @@ struct OperationStateMachine: Hashable, Sendable {
     /// Takes an event in.
     mutating func handle(_ event: Event) -> Effects {
         switch event {
-        case .handoverBegan: return beginHandover()
-        case .handoverEnded: return endHandover()
+        case .handoverBegan:
+            guard phase == .pending else { return Effects(starts: phase == .abandoned) }
+            handover = .underWay
+            return .taken
+        case .handoverEnded:
+            guard handover != .none else { return .dropped }
+            defer { handover = .none }
+            return Effects(isTaken: true, starts: handover == .startWanted)
         case .start(let mayBeBlocked): return start(mayBeBlocked)
         case .suspend(let pausesInPlace): return suspend(pausesInPlace)
         case .resume: return resume()
@@ -135,18 +141,6 @@ struct OperationStateMachine: Hashable, Sendable {
             guard event != .begin || hasOutcome else { return .dropped }
             return delivery.handle(event)
         }
-    }
-
-    private mutating func beginHandover() -> Effects {
-        guard phase == .pending else { return Effects(starts: phase == .abandoned) }
-        handover = .underWay
-        return .taken
-    }
-
-    private mutating func endHandover() -> Effects {
-        guard handover != .none else { return .dropped }
-        defer { handover = .none }
-        return Effects(isTaken: true, starts: handover == .startWanted)
     }
 
     private mutating func start(_ mayBeBlocked: Bool) -> Effects {

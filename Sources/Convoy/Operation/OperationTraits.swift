@@ -16,8 +16,11 @@ struct OperationTraits: Sendable {
     /// Preparing the request may look at a file, or run code of the user's.
     let mayWait: Bool
 
+    /// Whether a task that is suspended and resumed goes on where it was, as the transport says.
+    let pausesInPlace: Bool
+
     init(_ requestPlan: RequestPlan, _ context: ExecutionContext, isUnseen: Bool) {
-        self.isUnseen = isUnseen
+        (self.isUnseen, pausesInPlace) = (isUnseen, context.transport.pausesInPlace)
         guard let core = requestPlan.core else {
             (mayIntercept, mayHaveDeadline, mayShare, mayWait) = (true, true, true, true)
             return

@@ -37,11 +37,6 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
             context: transport.map { ExecutionContext(transport: .custom($0)) } ?? .standalone)
     }
 
-    /// - Parameter isUnseen: whether only the library holds it.
-    override init(requestPlan: RequestPlan, context: ExecutionContext, isUnseen: Bool = false) {
-        super.init(requestPlan: requestPlan, context: context, isUnseen: isUnseen)
-    }
-
     /// The outcome; nil until there is one.
     ///
     /// Stored before `isFinished` turns true, and never changed.

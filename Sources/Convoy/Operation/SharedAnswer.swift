@@ -28,15 +28,17 @@ final class SharedDecoding: Sendable {
 
 /// An answer that one operation has fetched for several.
 final class SharedAnswer: Sendable {
-    private enum State {
-        /// The first is at it; those to be told.
-        case decoding([@Sendable (AnyOutcome) -> Void])
-        case done(AnyOutcome)
+    private struct Decoding {
+        /// Keeps the identifiers of its key from being used again.
+        let way: SharedDecoding
+        /// Nil while the first that came is at it.
+        var outcome: AnyOutcome?
+        /// To be told of it.
+        var waiting: [@Sendable (AnyOutcome) -> Void] = []
     }
 
     let response: Response<Data>
-    /// With what keeps the identifiers of the keys from being used again.
-    private let states = Locked<[SharedDecoding.Key: (State, SharedDecoding)]>([:])
+    private let decodings = Locked<[SharedDecoding.Key: Decoding]>([:])
 
     init(_ response: Response<Data>) { self.response = response }
 
@@ -48,47 +50,31 @@ final class SharedAnswer: Sendable {
     func decode(
         _ way: SharedDecoding, by decode: () -> AnyOutcome, _ completion: @escaping @Sendable (AnyOutcome) -> Void
     ) {
-        enum Turn {
-            case first, waits
-            case isDone(AnyOutcome)
+        let (isFirst, known) = decodings.withLock { decodings -> (Bool, AnyOutcome?) in
+            let isFirst = decodings[way.key] == nil
+            if let outcome = decodings[way.key]?.outcome { return (false, outcome) }
+            decodings[way.key, default: Decoding(way: way)].waiting.append(completion)
+            return (isFirst, nil)
         }
-        let turn: Turn = states.withLock { states in
-            switch states[way.key] {
-            case nil:
-                states[way.key] = (.decoding([completion]), way)
-                return .first
-            case (.decoding(var others), let first)?:
-                // The only reference then: adding copies nothing, however many wait.
-                states[way.key] = nil
-                others.append(completion)
-                states[way.key] = (.decoding(others), first)
-                return .waits
-            case (.done(let outcome), _)?: return .isDone(outcome)
-            }
+        if let known { return completion(known) }
+        guard isFirst else { return }
+        let outcome = decode()
+        let waiting = decodings.withLock { decodings in
+            defer { decodings[way.key] = Decoding(way: way, outcome: outcome) }
+            return decodings[way.key]?.waiting ?? []
         }
-        switch turn {
-        case .waits: break
-        case .isDone(let outcome): completion(outcome)
-        case .first:
-            let outcome = decode()
-            let told = states.withLock { states -> [@Sendable (AnyOutcome) -> Void] in
-                guard case (.decoding(let told), let first)? = states[way.key] else { return [] }
-                states[way.key] = (.done(outcome), first)
-                return told
-            }
-            for completion in told { completion(outcome) }
-        }
+        for completion in waiting { completion(outcome) }
     }
 }
 
 extension AnyRequestOperation {
     /// An answer that another operation has fetched, as the answer to this attempt.
     func takeCarried(_ shared: SharedAnswer, attempt number: Int) {
-        guard let completion = attempt(number, hasWholeBodyCommitting: false) else { return }
         let response = shared.response
-        let answer = CompleteAnswer(
-            body: ReceivedBody(storedData: response.value), head: response.head, request: response.request,
-            metrics: response.metrics)
-        onLane { self.attempt(number, didComplete: answer, completion, for: shared) }
+        guard
+            let completion = attempt(
+                number, hasWholeBodyOf: response.head, to: response.request, response.metrics)
+        else { return }
+        onLane { self.complete(completion, with: ReceivedBody(storedData: response.value), for: shared) }
     }
 }

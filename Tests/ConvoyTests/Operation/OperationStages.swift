@@ -31,7 +31,7 @@ enum OperationStages {
         ("finishing unstarted", "abandoned", [.start(mayBeBlocked: false)]),
         ("finished", "finishing", [.finished]),
         ("calling its handlers", "finished", [.delivery(.begin), .delivery(.handlersSent(1))]),
-        ("with a handler under way", "calling its handlers", [.delivery(.sentOff(returned: 0))]),
+        ("with a handler under way", "calling its handlers", [.delivery(.sentOff)]),
         ("settled", "with a handler under way", [.delivery(.handlerReturned), .delivery(.endNotified)]),
     ]
 
@@ -54,7 +54,7 @@ enum OperationStages {
         ("delivery.begin", .delivery(.begin)), ("delivery.handlersSent", .delivery(.handlersSent(1))),
         ("delivery.laneEntered", .delivery(.laneEntered)), ("delivery.laneLeft", .delivery(.laneLeft)),
         ("delivery.handlerReturned", .delivery(.handlerReturned)),
-        ("delivery.sentOff", .delivery(.sentOff(returned: 0))), ("delivery.endNotified", .delivery(.endNotified)),
+        ("delivery.sentOff", .delivery(.sentOff)), ("delivery.endNotified", .delivery(.endNotified)),
     ]
 
     private static func launch(_ attempt: Int, _ pausesInPlace: Bool) -> Event {

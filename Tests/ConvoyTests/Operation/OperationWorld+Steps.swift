@@ -144,7 +144,7 @@ extension OperationWorld {
             if deliveries > 1 { fail("the handlers are called twice") }
             _ = handle(.delivery(.handlersSent(bounds.handlers)), defect)
             steps += Array(repeating: .handlerReturns, count: bounds.handlers) + [.sendOff]
-        case .sendOff: _ = handle(.delivery(.sentOff(returned: 0)), defect)
+        case .sendOff: _ = handle(.delivery(.sentOff), defect)
         case .handlerReturns:
             handlersRun += 1
             _ = handle(.delivery(.handlerReturned), defect)

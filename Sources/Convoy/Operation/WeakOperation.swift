@@ -1,6 +1,0 @@
-// A reference that does not keep its operation alive.
-
-/// An operation that may have gone.
-struct WeakOperation: Sendable {
-    weak var operation: AnyRequestOperation?
-}
