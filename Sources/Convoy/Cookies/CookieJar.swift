@@ -131,5 +131,3 @@ extension CookieJar: CustomStringConvertible, CustomReflectable {
     /// The description only: a reflection would reach into what the lock guards.
     public var customMirror: Mirror { Mirror(self, children: ["jar": description]) }
 }
-
-extension CookieJar: CookieStorage {}

@@ -122,10 +122,4 @@ private struct ChallengeParser {
 
 extension UInt8 {
     fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
-
-    /// RFC 9110, section 5.6.2.
-    fileprivate var isTokenByte: Bool {
-        (self | 0x20).isASCIILetter || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self)
-            || "!#$%&'*+-.^_`|~".utf8.contains(self)
-    }
 }

@@ -29,8 +29,8 @@ enum CookieDate {
         guard let time, let day, let month, var year, time >= 0 else { return nil }
         if (70...99).contains(year) { year += 1900 }
         if (0...69).contains(year) { year += 2000 }
-        guard year >= 1601, day >= 1, day <= days(in: month, of: year) else { return nil }
-        return Date(timeIntervalSince1970: Double(daysSince1970(year, month, day)) * 86_400 + Double(time))
+        guard year >= 1601, let days = CivilDate(year: year, month: month, day: day).daysSince1970 else { return nil }
+        return Date(timeIntervalSince1970: Double(days) * 86_400 + Double(time))
     }
 
     private static func isDelimiter(_ byte: UInt8) -> Bool {
@@ -68,20 +68,5 @@ enum CookieDate {
     private static func month(_ token: Substring.UTF8View) -> Int? {
         let start = token.prefix(3).map { $0 | 0x20 }
         return months.firstIndex(of: start).map { $0 + 1 }
-    }
-
-    private static func days(in month: Int, of year: Int) -> Int {
-        switch month {
-        case 2: year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) ? 29 : 28
-        case 4, 6, 9, 11: 30
-        default: 31
-        }
-    }
-
-    /// Days of the Gregorian calendar, counted in years that start in March, so that a leap day is the last one.
-    private static func daysSince1970(_ year: Int, _ month: Int, _ day: Int) -> Int {
-        let years = month > 2 ? year : year - 1
-        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
-        return years * 365 + years / 4 - years / 100 + years / 400 + dayOfYear - 719_468
     }
 }

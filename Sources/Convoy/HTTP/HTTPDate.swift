@@ -46,33 +46,10 @@ private struct Moment {
     var secondsSince1970: Int64? {
         // A leap second is the first of the next minute to those who do not count it, and comes at midnight only.
         let isLeapSecond = time == (23, 59, 60)
-        guard (1...days).contains(day), time.hour < 24, time.minute < 60, time.second < 60 || isLeapSecond else {
-            return nil
-        }
-        let minutes = (Int64(daysSince1970) * 24 + Int64(time.hour)) * 60 + Int64(time.minute)
-        return minutes * 60 + Int64(time.second)
-    }
-
-    private var isLeapYear: Bool { year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) }
-
-    /// How many days the month has.
-    private var days: Int {
-        switch month {
-        case 2: isLeapYear ? 29 : 28
-        case 4, 6, 9, 11: 30
-        default: 31
-        }
-    }
-
-    /// The days since 1 January 1970 in the Gregorian calendar, continued backwards.
-    private var daysSince1970: Int {
-        // Counted in years that begin in March: the leap day is the last of them, and the months before it follow a
-        // rule.
-        let years = year - (month <= 2 ? 1 : 0) + 400
-        let months = (month + 9) % 12
-        let leapDays = years / 4 - years / 100 + years / 400
-        // 719468 days lie between 1 March of the year 0 and 1970, 146097 more before the 400 years that were added.
-        return years * 365 + leapDays + (months * 153 + 2) / 5 + day - 1 - 719_468 - 146_097
+        guard let days = CivilDate(year: year, month: month, day: day).daysSince1970, time.hour < 24, time.minute < 60,
+            time.second < 60 || isLeapSecond
+        else { return nil }
+        return ((Int64(days) * 24 + Int64(time.hour)) * 60 + Int64(time.minute)) * 60 + Int64(time.second)
     }
 }
 

@@ -46,18 +46,16 @@ public struct HTTPMethod: RawRepresentable, ExpressibleByStringLiteral, Hashable
 
 extension String {
     /// Whether the string is a token: one or more of the characters RFC 9110, section 5.6.2, allows in names.
-    var isHTTPToken: Bool {
-        !isEmpty
-            && utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"):
-                    true
-                default:
-                    Self.tokenPunctuation.contains(byte)
-                }
-            }
-    }
+    var isHTTPToken: Bool { !isEmpty && utf8.allSatisfy(\.isTokenByte) }
+}
 
-    private static let tokenPunctuation = Set("!#$%&'*+-.^_`|~".utf8)
+extension UInt8 {
+    /// Whether a byte may be in a token, a field name for example (RFC 9110, section 5.6.2).
+    var isTokenByte: Bool {
+        switch self {
+        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+        case 0x21, 0x23...0x27, 0x2a, 0x2b, 0x2d, 0x2e, 0x5e...0x60, 0x7c, 0x7e: true
+        default: false
+        }
+    }
 }

@@ -165,16 +165,22 @@ extension String {
         }
         return (result ?? nil) ?? zip(left, right).allSatisfy(areEqual)
     }
+}
 
+extension StringProtocol where SubSequence == Substring {
     /// Without the spaces and tabs around it: the optional white space of RFC 9110, section 5.6.3.
     ///
-    /// By bytes, and nothing else: the white space of Unicode is part of a value.
-    var trimmingBlanks: String {
+    /// By bytes, and nothing else: the white space of Unicode is part of a value, and a blank may be part of a character.
+    var trimmedBlanks: Substring {
+        let bytes = self[...].utf8
         let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
-        guard let first = utf8.firstIndex(where: { !isBlank($0) }), let last = utf8.lastIndex(where: { !isBlank($0) })
+        guard let first = bytes.firstIndex(where: { !isBlank($0) }), let last = bytes.lastIndex(where: { !isBlank($0) })
         else { return "" }
-        return String(Substring(utf8[first...last]))
+        return Substring(bytes[first...last])
     }
+
+    /// ``trimmedBlanks`` in memory of its own.
+    var trimmingBlanks: String { String(trimmedBlanks) }
 }
 
 extension UInt8 {

@@ -63,18 +63,8 @@ struct SetCookie {
 
     /// The two sides of the first `=`, without the whitespace around them; no value without a `=`.
     private static func halves(_ text: Substring) -> (name: Substring, value: Substring?) {
-        guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else { return (trimmed(text), nil) }
-        return (trimmed(text[..<equals]), trimmed(text[text.utf8.index(after: equals)...]))
-    }
-
-    /// Without the spaces and tabs at both ends; `Character.isWhitespace` knows more of them than HTTP.
-    private static func trimmed(_ text: Substring) -> Substring {
-        let isBlank = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
-        guard let first = text.utf8.firstIndex(where: { !isBlank($0) }),
-            let last = text.utf8.lastIndex(where: { !isBlank($0) })
-        else { return "" }
-        // By bytes: `text[first...last]` would take whole characters, and a blank may be part of one.
-        return Substring(text.utf8[first...last])
+        guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else { return (text.trimmedBlanks, nil) }
+        return (text[..<equals].trimmedBlanks, text[text.utf8.index(after: equals)...].trimmedBlanks)
     }
 
     /// When a Max-Age ends, or nil if it is no number (section 5.6.2).

@@ -1,12 +1,20 @@
 // Digests of bytes that arrive piece by piece.
 import Foundation
 
-/// A hash function that is fed piece by piece; a copy goes its own way from there.
-protocol HashFunction: Sendable {
-    init()
+/// A hash function that is fed piece by piece, and may fail where it is not Convoy's own code.
+protocol FileHash {
     /// Takes the next bytes; how they are cut makes no difference.
     mutating func update(_ bytes: UnsafeRawBufferPointer)
-    /// The digest of everything so far; feeding may go on afterwards.
+    /// The digest of everything so far; feeding may go on afterwards, and helps no more after an error.
+    func finish() throws(HashFailure) -> [UInt8]
+}
+
+/// The system's code made no digest: no memory, or a provider of OpenSSL that refuses.
+struct HashFailure: Error {}
+
+/// A hash function of Convoy's own, which does not fail; a copy goes its own way from there.
+protocol HashFunction: FileHash, Sendable {
+    init()
     func finish() -> [UInt8]
 }
 

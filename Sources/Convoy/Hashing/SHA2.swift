@@ -1,7 +1,7 @@
 // The hash functions of FIPS 180-4, in Swift alone: for short messages, and for files where the system has no code for them.
 
 /// SHA-256: section 6.2.
-struct SHA256: HashFunction, FileHash {
+struct SHA256: HashFunction {
     private static let blockBytes = 64
     // Section 5.3.3.
     private var state: SIMD8<UInt32> = [
@@ -59,7 +59,7 @@ struct SHA256: HashFunction, FileHash {
 }
 
 /// SHA-512: section 6.4.
-struct SHA512: HashFunction, FileHash {
+struct SHA512: HashFunction {
     private static let blockBytes = 128
     private var state: SIMD8<UInt64>
     private var buffer = BlockBuffer(blockBytes: blockBytes)

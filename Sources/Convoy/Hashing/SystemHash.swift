@@ -6,29 +6,20 @@
     import CLibcurl
 #endif
 
-/// A hash function that is fed piece by piece, and may fail where it is not Convoy's own code.
-protocol FileHash {
-    /// Takes the next bytes; how they are cut makes no difference.
-    mutating func update(_ bytes: UnsafeRawBufferPointer)
-    /// The digest of everything so far; feeding may go on afterwards, and helps no more after an error.
-    func finish() throws(HashFailure) -> [UInt8]
-}
-
-/// The system's code made no digest: no memory, or a provider of OpenSSL that refuses.
-struct HashFailure: Error {}
-
-/// Makes hash functions of the system; nil where it has none, or refuses.
+/// The hash functions of the system; nil where it has none, or refuses.
 enum SystemHash {
-    #if canImport(CryptoKit)
-        static func makeSHA256() -> (any FileHash)? { CryptoKitHash<CryptoKit.SHA256>() }
-        static func makeSHA512() -> (any FileHash)? { CryptoKitHash<CryptoKit.SHA512>() }
-    #elseif canImport(CLibcurl)
-        static func makeSHA256() -> (any FileHash)? { LibcryptoHash(CONVOY_DIGEST_SHA256) }
-        static func makeSHA512() -> (any FileHash)? { LibcryptoHash(CONVOY_DIGEST_SHA512) }
-    #else
-        static func makeSHA256() -> (any FileHash)? { nil }
-        static func makeSHA512() -> (any FileHash)? { nil }
-    #endif
+    static func make(_ algorithm: FileDigest.Algorithm) -> (any FileHash)? {
+        #if canImport(CryptoKit)
+            switch algorithm {
+            case .sha256: CryptoKitHash<CryptoKit.SHA256>()
+            case .sha512: CryptoKitHash<CryptoKit.SHA512>()
+            }
+        #elseif canImport(CLibcurl)
+            LibcryptoHash(algorithm == .sha256 ? CONVOY_DIGEST_SHA256 : CONVOY_DIGEST_SHA512)
+        #else
+            nil
+        #endif
+    }
 }
 
 #if canImport(CryptoKit)

@@ -14,7 +14,7 @@ extension PreparedRequest {
     /// The codings that the request's own `Accept-Encoding` names, in lower case, without `identity` and what it excludes.
     var acceptedCodings: Set<String> {
         var names: Set<String> = []
-        for member in headerFields.values(of: "Accept-Encoding").joined(separator: ",").split(separator: ",") {
+        for member in headerFields.listMembers(of: "Accept-Encoding") {
             let parts = member.split(separator: ";").map { String($0).trimmingBlanks.lowercased() }
             guard let name = parts.first, !["", "identity"].contains(name) else { continue }
             let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.flatMap { Double($0.dropFirst(2)) }

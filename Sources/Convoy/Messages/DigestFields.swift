@@ -17,7 +17,7 @@ extension HeaderFields {
     ///   the bare list that came before.
     private func strongestDigest(in fieldName: String, isDictionary: Bool) -> FileDigest? {
         var digests: [FileDigest.Algorithm: FileDigest] = [:]
-        for member in self[fieldName]?.listMembers ?? [] {
+        for member in listMembers(of: fieldName) {
             guard let sign = member.utf8.firstIndex(of: UInt8(ascii: "=")) else { continue }
             let (key, value) = (String(member[..<sign]), member[member.utf8.index(after: sign)...])
             let algorithm = FileDigest.Algorithm.allCases.first {
@@ -43,24 +43,6 @@ extension FileDigest {
         else { return nil }
         self.init(algorithm, bytes: bytes)
         if defect != nil { return nil }
-    }
-}
-
-extension String {
-    /// What is between the commas, without the blanks around it; commas in quoted strings separate nothing.
-    fileprivate var listMembers: [String] {
-        var (isQuoted, isEscaped) = (false, false)
-        let members = utf8.split(omittingEmptySubsequences: true) { byte in
-            if isEscaped {
-                isEscaped = false
-            } else if byte == UInt8(ascii: "\"") {
-                isQuoted.toggle()
-            } else if byte == UInt8(ascii: "\\") {
-                isEscaped = isQuoted
-            }
-            return byte == UInt8(ascii: ",") && !isQuoted
-        }
-        return members.map { String(Substring($0)).trimmingBlanks }
     }
 }
 

@@ -12,7 +12,7 @@ final class ExecutionContext: Sendable {
     let redirects: RedirectPolicy
     let retries: RetryPolicy
     let interceptors: [any RequestInterceptor]
-    let cookies: (any CookieStorage)?
+    let cookies: CookieJar?
     let clock: any RequestClock
     /// Whether the ends of attempts say something about their hosts.
     let samplesHosts: Bool
@@ -51,7 +51,7 @@ final class ExecutionContext: Sendable {
     init(
         transport choice: TransportChoice = .automatic, baseURL: URL? = nil, callbacks: Delivery? = nil,
         monitors: [any EventMonitor] = [], redirects: RedirectPolicy = .follow, retries: RetryPolicy = .none,
-        interceptors: [any RequestInterceptor] = [], cookies: (any CookieStorage)? = nil,
+        interceptors: [any RequestInterceptor] = [], cookies: CookieJar? = nil,
         clock: any RequestClock = SystemClock.shared, maximumBytesPerSecond: Int64? = nil, samplesHosts: Bool = false,
         unit: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
     ) {

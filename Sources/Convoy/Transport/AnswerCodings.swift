@@ -8,7 +8,7 @@ extension ResponseHead {
     /// (RFC 9112, sections 6.1, 7.1 and 7.4).
     var transferCodingDefect: String? {
         guard headerFields.contains("Transfer-Encoding") else { return nil }
-        let codings = headerFields.listMembers(of: "Transfer-Encoding")
+        let codings = headerFields.listMembers(of: "Transfer-Encoding").map(\.lowercasedASCII)
         guard codings.count != 1 || !codings[0].equalsIgnoringCase("chunked") else { return nil }
         let names = codings.isEmpty ? "nothing" : codings.joined(separator: ", ")
         return "the transfer coding of the answer is \"\(names.printablePrefix)\", where only chunked may be"
@@ -16,7 +16,8 @@ extension ResponseHead {
 
     /// The content codings in the order in which they were applied, in lower case; empty for a body as it is.
     fileprivate var contentCodings: [String] {
-        headerFields.listMembers(of: "Content-Encoding").filter { !["identity", "none"].contains($0) }
+        headerFields.listMembers(of: "Content-Encoding").map(\.lowercasedASCII)
+            .filter { !["identity", "none"].contains($0) }
     }
 
     /// The content coding of the body, all of it in one spelling; nil for a body as it is.
@@ -73,16 +74,6 @@ extension ResponseHead {
     /// Whether a body can follow (RFC 9110, section 6.4.1).
     func hasBody(for method: HTTPMethod) -> Bool {
         method != .head && statusCode != 204 && statusCode != 304 && !isInformational
-    }
-}
-
-extension HeaderFields {
-    /// The members of a field that is a list, in lower case, without the empty ones (RFC 9110, section 5.6.1).
-    ///
-    /// By bytes, as libcurl and servers read them: a letter or a blank that is one in Unicode only is part of the name.
-    fileprivate func listMembers(of name: String) -> [String] {
-        values(of: name).flatMap { $0.utf8.split(separator: UInt8(ascii: ",")) }
-            .map { String(Substring($0)).trimmingBlanks.lowercasedASCII }.filter { !$0.isEmpty }
     }
 }
 

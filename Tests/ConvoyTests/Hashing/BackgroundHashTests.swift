@@ -27,8 +27,8 @@ import Testing
     func piecesAreHashedInOrder(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let piece = FileVersion.seeded(seed, byteCount: 70_001)
-        let hash = BackgroundHash(SystemHash.makeSHA256() ?? SHA256())
-        var direct = SystemHash.makeSHA256() ?? SHA256()
+        let hash = BackgroundHash(SystemHash.make(.sha256) ?? SHA256())
+        var direct = SystemHash.make(.sha256) ?? SHA256()
         // Several times what may wait.
         for _ in 0..<120 {
             let data = piece.prefix(Int.random(in: 0...piece.count, using: &random))

@@ -2,7 +2,7 @@
 import Foundation
 
 extension Request {
-    /// Adds parameters to the query, behind what is there already.
+    /// Adds parameters to the query, behind what is there already; they are encoded now, on the calling thread.
     ///
     /// ```swift
     /// Request<[User]>.get(url).query(["name": name, "page": page])            // [String: any Encodable]
@@ -23,18 +23,12 @@ extension Request {
 
     /// Adds parameters to the query, behind what is there already: a literal, nested as one likes.
     ///
-    /// - Parameters:
-    ///   - parameters: a dictionary; anything else makes the request invalid.
-    ///   - encoding: how; that of Alamofire by default.
+    /// - Parameter parameters: a dictionary; anything else makes the request invalid.
     public func query(_ parameters: ParameterValue, encoding: ParameterEncoding = .default) -> Self {
         addingQuery { try encoding.encode(parameters) }
     }
 
     /// Adds parameters to the query, behind what is there already: values of several types.
-    ///
-    /// - Parameters:
-    ///   - parameters: values by key.
-    ///   - encoding: how; that of Alamofire by default.
     public func query(_ parameters: [String: any Encodable], encoding: ParameterEncoding = .default) -> Self {
         addingQuery { try encoding.encode(MixedParameters(values: parameters)) }
     }
@@ -43,10 +37,6 @@ extension Request {
     ///
     /// The compiler cannot check them. A value that is not `Encodable`, no dictionary with text for keys, no array, no
     /// `NSNumber` and no `NSNull` makes the request invalid, with its key path.
-    ///
-    /// - Parameters:
-    ///   - parameters: values by key; encoded now, on the calling thread.
-    ///   - encoding: how; that of Alamofire by default.
     @_disfavoredOverload
     public func query(_ parameters: [String: Any], encoding: ParameterEncoding = .default) -> Self {
         addingQuery { try encoding.encode(UncheckedParameter(value: parameters)) }
@@ -71,18 +61,12 @@ extension Request {
 
     /// Sets parameters as a form's body, in place of any other body: a literal, nested as one likes.
     ///
-    /// - Parameters:
-    ///   - parameters: a dictionary; anything else makes the request invalid.
-    ///   - encoding: how; that of Alamofire by default.
+    /// - Parameter parameters: a dictionary; anything else makes the request invalid.
     public func form(_ parameters: ParameterValue, encoding: ParameterEncoding = .default) -> Self {
         settingForm { try encoding.encode(parameters) }
     }
 
     /// Sets parameters as a form's body, in place of any other body: values of several types.
-    ///
-    /// - Parameters:
-    ///   - parameters: values by key.
-    ///   - encoding: how; that of Alamofire by default.
     public func form(_ parameters: [String: any Encodable], encoding: ParameterEncoding = .default) -> Self {
         settingForm { try encoding.encode(MixedParameters(values: parameters)) }
     }
@@ -90,10 +74,6 @@ extension Request {
     /// Sets parameters as a form's body, in place of any other body: variables, nested as one likes.
     ///
     /// The compiler cannot check them; what cannot be encoded makes the request invalid, with its key path.
-    ///
-    /// - Parameters:
-    ///   - parameters: values by key; encoded now, on the calling thread.
-    ///   - encoding: how; that of Alamofire by default.
     @_disfavoredOverload
     public func form(_ parameters: [String: Any], encoding: ParameterEncoding = .default) -> Self {
         settingForm { try encoding.encode(UncheckedParameter(value: parameters)) }
@@ -109,10 +89,6 @@ extension Request {
     }
 
     /// Sets a JSON body and its content type: values of several types.
-    ///
-    /// - Parameters:
-    ///   - values: values by key, encoded now, on the calling thread.
-    ///   - encoder: the encoder; a plain `JSONEncoder` by default.
     public func json(_ values: [String: any Encodable], encoder: JSONEncoder = JSONEncoder()) -> Self {
         settingJSON { try encoder.encode(MixedParameters(values: values)) }
     }
@@ -120,10 +96,6 @@ extension Request {
     /// Sets a JSON body and its content type: variables, nested as one likes.
     ///
     /// The compiler cannot check them; what cannot be encoded makes the request invalid, with its key path.
-    ///
-    /// - Parameters:
-    ///   - values: values by key, encoded now, on the calling thread.
-    ///   - encoder: the encoder; a plain `JSONEncoder` by default.
     @_disfavoredOverload
     public func json(_ values: [String: Any], encoder: JSONEncoder = JSONEncoder()) -> Self {
         settingJSON { try encoder.encode(UncheckedParameter(value: values)) }

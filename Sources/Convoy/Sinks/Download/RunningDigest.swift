@@ -10,12 +10,12 @@ final class RunningDigest {
     private(set) var byteCount: Int64 = 0
     private let hash: BackgroundHash
 
-    convenience init(_ algorithm: FileDigest.Algorithm) { self.init(algorithm, by: algorithm.systemHash) }
+    convenience init(_ algorithm: FileDigest.Algorithm) { self.init(algorithm, by: SystemHash.make(algorithm)) }
 
     /// - Parameter systemHash: a new hash of that function; nil where the system has none.
     init(_ algorithm: FileDigest.Algorithm, by systemHash: (any FileHash)?) {
         self.algorithm = algorithm
-        hash = BackgroundHash(systemHash ?? algorithm.ownHash)
+        hash = BackgroundHash(systemHash ?? (algorithm == .sha256 ? SHA256() : SHA512()))
     }
 
     /// Takes the next bytes; how they are cut makes no difference.
@@ -36,24 +36,6 @@ final class RunningDigest {
                 .destinationUnwritable,
                 "the \(algorithm.name) digest of the file \(path) could not be made: the system's libcrypto failed; what is there is kept, try again",
                 isRetryable: true)
-        }
-    }
-}
-
-extension FileDigest.Algorithm {
-    /// The system's code; nil when it has none, or refuses.
-    fileprivate var systemHash: (any FileHash)? {
-        switch self {
-        case .sha256: SystemHash.makeSHA256()
-        case .sha512: SystemHash.makeSHA512()
-        }
-    }
-
-    /// Convoy's own code.
-    fileprivate var ownHash: any FileHash {
-        switch self {
-        case .sha256: SHA256()
-        case .sha512: SHA512()
         }
     }
 }

@@ -223,15 +223,4 @@
             return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
         }
     }
-
-    extension UInt8 {
-        /// Whether a byte may be in a field name (RFC 9110, section 5.6.2).
-        fileprivate var isTokenByte: Bool {
-            switch self {
-            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
-            case 0x21, 0x23...0x27, 0x2a, 0x2b, 0x2d, 0x2e, 0x5e...0x60, 0x7c, 0x7e: true
-            default: false
-            }
-        }
-    }
 #endif

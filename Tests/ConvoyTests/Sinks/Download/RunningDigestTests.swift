@@ -117,8 +117,8 @@ struct FailingHash: FileHash {
         private static let hasLibcrypto = ["4", "3", "1.1"].contains { dlopen("libcrypto.so.\($0)", RTLD_NOW) != nil }
 
         @Test(.enabled(if: hasLibcrypto)) func libcryptoIsUsedWhereItIs() {
-            #expect(SystemHash.makeSHA256() is LibcryptoHash)
-            #expect(SystemHash.makeSHA512() is LibcryptoHash)
+            #expect(SystemHash.make(.sha256) is LibcryptoHash)
+            #expect(SystemHash.make(.sha512) is LibcryptoHash)
         }
     #endif
 }

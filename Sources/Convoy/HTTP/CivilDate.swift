@@ -1,0 +1,31 @@
+// Days of the calendar, for dates in header fields and cookies.
+
+/// A day of the Gregorian calendar, continued backwards.
+struct CivilDate {
+    let year: Int
+    /// From 1.
+    let month: Int
+    let day: Int
+
+    /// The days since 1 January 1970; nil when there is no such day.
+    var daysSince1970: Int? {
+        guard (1...12).contains(month), (1...daysOfMonth).contains(day) else { return nil }
+        // Counted in years that begin in March: the leap day is the last of them, and the months before it follow a
+        // rule.
+        let years = year - (month <= 2 ? 1 : 0) + 400
+        let months = (month + 9) % 12
+        let leapDays = years / 4 - years / 100 + years / 400
+        // 719468 days lie between 1 March of the year 0 and 1970, 146097 more before the 400 years that were added.
+        return years * 365 + leapDays + (months * 153 + 2) / 5 + day - 1 - 719_468 - 146_097
+    }
+
+    private var isLeapYear: Bool { year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) }
+
+    private var daysOfMonth: Int {
+        switch month {
+        case 2: isLeapYear ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
+    }
+}
