@@ -28,7 +28,8 @@ import Testing
     @Test func everyFileThatThePageOfLayersNamesIsThere() {
         let words = LibrarySources.page("Layers").split(separator: "`").map(String.init)
         let named = words.filter { $0.hasSuffix(".swift") }
-        let files = Set(LibrarySources.files(below: "Sources").map { "Sources/" + $0 })
+        let files = Set(
+            ["Sources", "Tests"].flatMap { folder in LibrarySources.files(below: folder).map { "\(folder)/\($0)" } })
         #expect(named.count > 10)
         #expect(named.filter { !files.contains("Sources/Convoy/" + $0) && !files.contains($0) } == [])
     }
