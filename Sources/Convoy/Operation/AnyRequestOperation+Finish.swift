@@ -37,13 +37,14 @@ extension AnyRequestOperation {
         let now = context.clock.now
         let failed = outcome.error == nil ? nil : state.withLock { $0.transfer?.attempt }
         let metrics = failed?.receiving.withLock { $0.metrics }
-        let conclusion = state.withLock { state -> OperationState.Conclusion in
+        let conclusion = state.withLock { state -> OperationState.Conclusion? in
             let effects = state.machine.handle(onlyBeforeStart ? .endBeforeStart : .end(attempt: attempt))
-            guard effects.isTaken else { return .none }
+            guard effects.isTaken else { return nil }
             state.outcome = outcome.listing(state.attemptRecords(outcome.error, now, metrics))
             state.timings.finished = now
             return state.conclude(effects, isDelivered: isDelivered)
         }
+        guard let conclusion else { return }
         for stop in conclusion.callers { stop() }
         if conclusion.effects.finishes {
             if let commit = conclusion.commit {
@@ -83,7 +84,7 @@ extension AnyRequestOperation {
     /// Runs once: only the claim that won leads here.
     func finish(wasExecuting: Bool) {
         let delivery = notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
-            state.withLock { state -> (OperationState.Delivery?, isObserved: Bool) in
+            state.withLock { state -> (OperationState.Dispatch?, isObserved: Bool) in
                 _ = state.machine.handle(.finished)
                 return (state.beginDelivery(), state.isObserved)
             }
@@ -93,7 +94,7 @@ extension AnyRequestOperation {
 
     /// Adds a handler for the outcome; called at once when there is one.
     func whenFinished(_ handler: FinishHandler) {
-        let given: (outcome: AnyOutcome, place: CallbackPlace)? = state.withLock { state in
+        let given: (outcome: AnyOutcome, handler: FinishHandler)? = state.withLock { state in
             // Runs after the handlers that are being dispatched now.
             guard let outcome = state.outcome, state.machine.delivery.phase == .sent else {
                 state.handlers.append(handler)
@@ -101,7 +102,7 @@ extension AnyRequestOperation {
             }
             return (outcome, state.takeTurn(handler))
         }
-        if let given { run(handler, at: given.place, with: given.outcome, counts: false) }
+        if let given { run(given.handler, with: given.outcome, counts: false) }
     }
 
     /// Calls back when the operation has an outcome and every handler added before has returned; at once if so already.
@@ -119,13 +120,13 @@ extension AnyRequestOperation {
     /// - Parameters:
     ///   - delivery: the handlers; nil when they have been sent off before.
     ///   - isEnd: whether the operation has finished. One that was abandoned has its handlers called before.
-    private func deliver(_ delivery: OperationState.Delivery?, isEnd: Bool) {
+    private func deliver(_ delivery: OperationState.Dispatch?, isEnd: Bool) {
         if delivery?.tellsEvents == true { tellEvents() }
         var (handlers, ending) = (delivery?.handlers ?? [], OperationState.Ending?.none)
         repeat {
             if let outcome = delivery?.outcome {
-                for (handler, place) in handlers {
-                    if case .here = place { handler.run(outcome) } else { run(handler, at: place, with: outcome) }
+                for handler in handlers {
+                    if handler.place.isHere { handler.run(outcome) } else { run(handler, with: outcome) }
                 }
             }
             (handlers, ending) = state.withLock { state in
@@ -149,15 +150,15 @@ extension AnyRequestOperation {
                 scheduler.settled(ticket)
             }
         }
-        if ending.leavesGraph { DependencyGraph.release(self, error: error) }
+        if ending.hasEdges { DependencyGraph.release(self, error: error) }
     }
 
     /// - Parameter counts: whether the operation settles behind it.
-    private func run(_ handler: FinishHandler, at place: CallbackPlace, with outcome: AnyOutcome, counts: Bool = true) {
-        run(at: place) {
+    private func run(_ handler: FinishHandler, with outcome: AnyOutcome, counts: Bool = true) {
+        run(at: handler.place) {
             handler.run(outcome)
             let ending = self.state.withLock { state -> OperationState.Ending? in
-                if place.isLane { _ = state.machine.handle(.delivery(.laneLeft)) }
+                if handler.place.isLane { state.laneHandlers -= 1 }
                 guard counts, state.machine.handle(.delivery(.handlerReturned)).settles else { return nil }
                 return state.takeEnding(settles: true, isEnd: false)
             }
@@ -175,9 +176,6 @@ extension AnyRequestOperation {
     }
 }
 
-/// A handler, and where it runs.
-typealias SentHandler = (FinishHandler, place: CallbackPlace)
-
 // What is told of the end, in which order, and what the end lets go of.
 extension OperationState {
     /// What follows from an outcome that was stored.
@@ -189,15 +187,13 @@ extension OperationState {
         var callers: [@Sendable () -> Void] = []
         var hasEdges = false
         /// The operation has finished with its outcome: nothing was left to be closed, and it has no observers.
-        var commit: Delivery?
-
-        static let none = Conclusion(effects: .dropped)
+        var commit: Dispatch?
     }
 
-    /// The handlers of an outcome.
-    struct Delivery: Sendable {
+    /// An outcome, and the handlers that are sent off with it.
+    struct Dispatch: Sendable {
         let outcome: AnyOutcome
-        let handlers: [SentHandler]
+        let handlers: [FinishHandler]
         /// Whether the end is to be told to those that observe events.
         let tellsEvents: Bool
     }
@@ -212,7 +208,7 @@ extension OperationState {
         var requestPlan: RequestPlan?
         var observers: ObserverRegistry?
         var requests: FollowUpState.Requests?
-        var leavesGraph = false
+        var hasEdges = false
     }
 
     fileprivate mutating func conclude(_ effects: OperationStateMachine.Effects, isDelivered: Bool) -> Conclusion {
@@ -232,14 +228,14 @@ extension OperationState {
     /// Begins to send the handlers off; nil when that was done before.
     ///
     /// Called with the claim of an abandoned operation, else when it has finished.
-    fileprivate mutating func beginDelivery() -> Delivery? {
+    fileprivate mutating func beginDelivery() -> Dispatch? {
         guard let outcome, machine.handle(.delivery(.begin)).isTaken else { return nil }
         let tellsEvents = note(.finished(outcome.error))
-        return Delivery(outcome: outcome, handlers: takeHandlers(), tellsEvents: tellsEvents)
+        return Dispatch(outcome: outcome, handlers: takeHandlers(), tellsEvents: tellsEvents)
     }
 
-    fileprivate mutating func takeHandlers() -> [SentHandler] {
-        let sent = handlers.map { ($0, place: takeTurn($0)) }
+    fileprivate mutating func takeHandlers() -> [FinishHandler] {
+        let sent = handlers.map { takeTurn($0) }
         handlers = []
         // What runs here has returned when the rest has been sent off.
         _ = machine.handle(.delivery(.handlersSent(sent.count { !$0.place.isHere })))
@@ -266,15 +262,15 @@ extension OperationState {
         finalLink = requestPlan?.link
         (ending.requestPlan, requestPlan) = (requestPlan, nil)
         (ending.observers, ending.requests) = (takeObserversIfOver(), followUp?.takeRequests())
-        ending.leavesGraph = leavesGraph()
+        ending.hasEdges = hasEdges
         return ending
     }
 
-    /// Where a handler that is sent off now runs: one that only takes its turn needs the lane for others before it alone.
-    fileprivate mutating func takeTurn(_ handler: FinishHandler) -> CallbackPlace {
-        var place = handler.place
-        if case .inTurn = place { place = machine.delivery.laneHandlers > 0 ? .lane : .here }
-        if place.isLane { _ = machine.handle(.delivery(.laneEntered)) }
-        return place
+    /// A handler that is sent off now: one that only takes its turn needs the lane for others before it alone.
+    fileprivate mutating func takeTurn(_ handler: FinishHandler) -> FinishHandler {
+        var handler = handler
+        if case .inTurn = handler.place { handler.place = laneHandlers > 0 ? .lane : .here }
+        if handler.place.isLane { laneHandlers += 1 }
+        return handler
     }
 }

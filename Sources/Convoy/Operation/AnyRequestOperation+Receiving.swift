@@ -16,32 +16,23 @@ extension AnyRequestOperation {
         if isWatched { emit(.response(head)) }
     }
 
-    /// - Thread: the transport's.
-    func attempt(_ number: Int, didReceiveBytes count: Int64) {
-        moved(if: { $0.accepts(attempt: number) }) { $0.receivedBytes += count }
-    }
-
-    /// - Thread: the transport's.
-    func attempt(_ number: Int, didSendTotal total: Int64) {
-        moved(if: { $0.accepts(attempt: number) }) { $0.sentBytes = total }
-    }
-
     /// Notes and tells how far the transfer is that it shares with others.
-    func carry(_ progress: TransferProgress) {
-        moved(if: { $0.phase == .pending }) { $0 = progress }
-    }
+    func carry(_ progress: TransferProgress) { attempt(nil, didMove: { $0 = progress }) }
 
-    private func moved(if isCurrent: (OperationStateMachine) -> Bool, _ change: (inout TransferProgress) -> Void) {
+    /// Notes and tells how far an attempt is; of no attempt, before the start.
+    ///
+    /// - Thread: the transport's.
+    func attempt(_ number: Int?, didMove change: (inout TransferProgress) -> Void) {
         let told: (TransferProgress, observers: [ObserverRegistry.ProgressObserver]?)? = state.withLock { state in
-            guard isCurrent(state.machine) else { return nil }
+            guard number.map(state.machine.accepts) ?? (state.machine.phase == .pending) else { return nil }
             change(&state.progress)
             // Where only progress is observed, there is no order among events to keep.
             if state.isWatched { return (state.progress, nil) }
             return state.observers.map { (state.progress, $0.progress) }
         }
-        guard let told else { return }
-        guard let observers = told.observers else { return emit(.progress(told.0)) }
-        for tell in observers { tell(told.0) }
+        guard let (progress, observers) = told else { return }
+        guard let observers else { return emit(.progress(progress)) }
+        for tell in observers { tell(progress) }
     }
 
     /// Notes that the transport holds the task until it is resumed: so much waits to be written or read.

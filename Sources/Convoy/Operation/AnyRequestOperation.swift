@@ -105,11 +105,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     ///
     /// - Thread: any.
     public final override func addDependency(_ dependency: Operation) {
-        if let dependency = dependency as? AnyRequestOperation {
-            addDependency(dependency, onFailure: .ignore)
-        } else {
-            addForeignDependency(dependency)
-        }
+        guard let dependency = dependency as? AnyRequestOperation else { return addForeignDependency(dependency) }
+        addDependency(dependency, onFailure: .ignore)
     }
 
     /// Removes a dependency; without effect when it is none.
@@ -133,13 +130,11 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// Whether all dependencies have finished, or an outcome is known without them.
     public final override var isReady: Bool {
-        let (hasOutcome, isBeingHandedOver, hasEdges) = state.withLock {
-            ($0.machine.hasOutcome, $0.machine.handover != .none, $0.hasEdges)
-        }
         // A barrier of the queue is Foundation's to wait for, and is waited for by what has been cancelled too: SCF's barrier
         // follows a pointer to each operation behind it when it ends.
         guard super.isReady else { return false }
-        return !isBeingHandedOver && hasOutcome || !hasEdges || !DependencyGraph.isBlocked(self)
+        let isKnown = state.withLock { !$0.hasEdges || $0.machine.hasOutcome && $0.machine.handover == .none }
+        return isKnown || !DependencyGraph.isBlocked(self)
     }
 
     /// Starts the request; called by a queue, or by hand for an operation that is in none.
@@ -179,7 +174,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         mayBeBlocked: Bool, inPassing: Bool = false
     ) -> (OperationStateMachine.Effects, OperationState.Beginning) {
         let now = context.clock.now
-        return notifying([.isExecuting]) {
+        func claim() -> ((OperationStateMachine.Effects, OperationState.Beginning), isObserved: Bool) {
             state.withLock { state in
                 let event = OperationStateMachine.Event.start(mayBeBlocked: mayBeBlocked && state.hasEdges)
                 let effects = inPassing && !state.startsInPassing ? .dropped : state.machine.handle(event)
@@ -188,6 +183,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
                 return ((effects, state.beginning), effects.begins != nil && state.isObserved)
             }
         }
+        // What is started in passing is not observed.
+        return inPassing ? claim().0 : notifying([.isExecuting], around: claim)
     }
 
     /// Puts the operation into a queue, unless it has begun; one that has ended before it began finishes here.

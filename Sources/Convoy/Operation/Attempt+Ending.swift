@@ -38,9 +38,6 @@ extension Attempt {
         } else {
             sink.verify { problem in
                 if let problem {
-                    var received = received
-                    // What was put together of old bytes and new ones is not the file: the whole may be.
-                    received.canStartOver = self.resumePoint != nil && problem.code == .integrityFailed
                     self.decide(received, problem, isAnswer: false)
                 } else if self.operation.asksInterceptors {
                     self.decide(received, nil, isAnswer: true)
@@ -55,10 +52,12 @@ extension Attempt {
     /// On the operation's lane: what follows may be user code, notifies and makes tasks.
     private func decide(_ received: Receiving, _ error: RequestError?, isAnswer: Bool) {
         learn(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error)
+        // What does not fit the bytes that were there, by its head or by its digest: the whole may be asked for.
+        let isMisfit = received.answer?.canStartOver == true || error?.code == .integrityFailed
         let ending = AttemptEnding(
             attempt: self, head: received.head, error: error?.with(operation.request?.summary),
             metrics: received.metrics, ended: operation.context.clock.now, isAnswer: isAnswer,
-            taskHasEnded: received.taskHasEnded, canStartOver: received.canStartOver)
+            taskHasEnded: received.taskHasEnded, canStartOver: resumePoint != nil && isMisfit)
         operation.onLane { self.operation.attemptEnded(ending) }
     }
 

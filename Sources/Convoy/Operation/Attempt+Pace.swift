@@ -39,9 +39,6 @@ struct Pace: Sendable {
             .invalidRequest, "nothing was sent: a rate limit needs a transport that can be held; use libcurl")
     }
 
-    /// Whether what has been received has yet to be paid for.
-    fileprivate func holds(_ payer: ObjectIdentifier) -> Bool { shared.holds(payer) || own?.holds(payer) == true }
-
     fileprivate func leave(_ payer: ObjectIdentifier) {
         shared.leave(payer)
         own?.leave(payer)
@@ -50,7 +47,9 @@ struct Pace: Sendable {
 
 extension Attempt {
     /// Whether what has been received has yet to be paid for.
-    var isPaying: Bool { pace.holds(ObjectIdentifier(self)) }
+    var isPaying: Bool {
+        pace.shared.holds(ObjectIdentifier(self)) || pace.own?.holds(ObjectIdentifier(self)) == true
+    }
 
     /// What a limit lets come in a little while; no more at a time keeps it.
     var maximumPieceBytes: Int { min(pace.shared.pieceBytes, pace.own?.pieceBytes ?? .max) }

@@ -34,7 +34,6 @@ extension Attempt {
             receiving.head = head
             receiving.refusal = refusal
             receiving.answer = answer
-            receiving.canStartOver = resumePoint != nil && answer?.canStartOver == true
             receiving.isPreview = isPreview
             receiving.bodyCount = isPreview ? 0 : answer?.offset ?? 0
             receiving.bodyLimit = isPreview ? previewBytes : core.bodyLimit ?? .max
@@ -120,7 +119,7 @@ extension Attempt {
             fail(failure)
             return false
         }
-        if taken.sink.counts { operation.attempt(number, didReceiveBytes: Int64(data.count)) }
+        if taken.sink.counts { operation.attempt(number) { $0.receivedBytes += Int64(data.count) } }
         let isPaid = pay(for: data.count)
         if taken.isTooMuch { end(nil, taskHasEnded: false) }
         return !taken.isTooMuch && isPaid && !taken.sink.isHeld
@@ -164,7 +163,7 @@ extension Attempt {
 
     func didSend(totalBytes: Int64) {
         guard receiving.withLock({ $0.accepts }) else { return }
-        operation.attempt(number, didSendTotal: totalBytes)
+        operation.attempt(number) { $0.sentBytes = totalBytes }
     }
 }
 

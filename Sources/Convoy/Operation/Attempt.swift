@@ -45,8 +45,6 @@ final class Attempt: TransportClient {
         var bodyLimit = Int64.max
         /// What the answer is for a download; nil for another destination.
         var answer: DownloadAnswer?
-        /// Whether the whole may be asked for where a part was to be continued.
-        var canStartOver = false
         var sink: (any BodySink)?
         var metrics: TransferMetrics?
         /// The transport's thread is using the sink: a thread that ends the attempt leaves the rest to it.

@@ -43,6 +43,12 @@ final class DependencyNode {
         identities?.insert(ObjectIdentifier(dependency))
         unfinished += 1
     }
+
+    /// One dependency fewer to wait for; true for the last.
+    fileprivate func loseUnfinished() -> Bool {
+        unfinished -= 1
+        return unfinished == 0
+    }
 }
 
 /// The dependency graph of all request operations of the process that have edges.
@@ -111,11 +117,8 @@ enum DependencyGraph {
     /// An operation that is not ours has finished.
     static func foreignFinished(_ dependency: Operation, for operation: AnyRequestOperation) {
         let isReady = locked.withLock { _ -> Bool in
-            guard let node = operation.node, node.unfinishedForeign.remove(ObjectIdentifier(dependency)) != nil else {
-                return false
-            }
-            node.unfinished -= 1
-            return node.unfinished == 0
+            let node = operation.node
+            return node?.unfinishedForeign.remove(ObjectIdentifier(dependency)) != nil && node?.loseUnfinished() == true
         }
         if isReady { operation.dependenciesChanged() }
     }
@@ -132,8 +135,7 @@ enum DependencyGraph {
             } else if node.unfinishedForeign.remove(ObjectIdentifier(dependency)) == nil {
                 return false
             }
-            node.unfinished -= 1
-            return node.unfinished == 0
+            return node.loseUnfinished()
         }
     }
 
@@ -162,29 +164,29 @@ enum DependencyGraph {
     ///
     /// - Complexity: O(*d*) for *d* dependents, over a whole cascade, without recursion.
     static func release(_ operation: AnyRequestOperation, error: RequestError?) {
-        let (dropped, failing, ready, waiting) = locked.withLock {
-            _ -> ([Operation], [AnyRequestOperation], [AnyRequestOperation], [AnyRequestOperation]) in
+        typealias Operations = [AnyRequestOperation]
+        let (dropped, failing, ready) = locked.withLock { _ -> ([Operation], Operations, Operations) in
             operation.isReleased = true
             operation.releasedFailure = error
-            guard let node = operation.node else { return ([], [], [], []) }
+            guard let node = operation.node else { return ([], [], []) }
             operation.node = nil
-            var failing: [AnyRequestOperation] = []
-            var (ready, waiting) = (failing, failing)
+            var (dropped, failing, ready) = (node.dependencies, Operations(), Operations())
             for dependent in node.dependents {
                 guard let operation = dependent.operation else { continue }
                 if error != nil, dependent.policy == .fail {
                     failing.append(operation)
-                } else if let unfinished = operation.node?.unfinished {
-                    operation.node?.unfinished = unfinished - 1
-                    if unfinished == 1 { ready.append(operation) } else { waiting.append(operation) }
                 } else {
-                    waiting.append(operation)
+                    if operation.node?.loseUnfinished() == true {
+                        ready.append(operation)
+                    } else {
+                        dropped.append(operation)
+                    }
                 }
             }
-            return (node.dependencies, failing, ready, waiting)
+            return (dropped, failing, ready)
         }
         // Released here, outside the lock. The dependencies have let go of theirs: no chain hangs on them.
-        withExtendedLifetime((dropped, waiting)) {}
+        withExtendedLifetime(dropped) {}
         if let error { fail(failing, because: operation, error) }
         for operation in ready { Trampoline.run { operation.dependenciesChanged() } }
     }
@@ -203,8 +205,7 @@ enum DependencyGraph {
     }
 
     private static func makeNode(_ operation: AnyRequestOperation) -> DependencyNode {
-        if let node = operation.node { return node }
-        let node = DependencyNode()
+        let node = operation.node ?? DependencyNode()
         operation.node = node
         return node
     }

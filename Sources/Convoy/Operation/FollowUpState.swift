@@ -92,10 +92,9 @@ extension AnyRequestOperation {
 extension OperationState {
     /// The follow-up state, made when there is something to note.
     mutating func makeFollowUp() -> FollowUpState {
-        if let followUp { return followUp }
-        let made = FollowUpState()
-        followUp = made
-        return made
+        let followUp = followUp ?? FollowUpState()
+        self.followUp = followUp
+        return followUp
     }
 
     /// What the attempt sends, before interceptors.

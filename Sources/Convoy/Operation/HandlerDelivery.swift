@@ -16,9 +16,6 @@ struct HandlerDelivery: Hashable, Sendable {
         case begin
         /// Handlers are sent off, so many of which are told when they return.
         case handlersSent(Int)
-        /// A handler was put on the operation's lane.
-        case laneEntered
-        case laneLeft
         case handlerReturned
         /// All handlers are sent off.
         case sentOff
@@ -29,8 +26,6 @@ struct HandlerDelivery: Hashable, Sendable {
     private(set) var phase = Phase.unsent
     /// How many handlers have been sent off and have not returned, the sending itself included.
     private(set) var runningHandlers = 0
-    /// How many of them run one after the other, on the operation's own lane.
-    private(set) var laneHandlers = 0
     /// Whether the last handler has returned.
     private(set) var isSettled = false
     /// Whether the observers have been told that the operation has finished.
@@ -51,10 +46,6 @@ struct HandlerDelivery: Hashable, Sendable {
         case .handlersSent(let count):
             guard phase == .sending else { return .dropped }
             runningHandlers += count
-        case .laneEntered: laneHandlers += 1
-        case .laneLeft:
-            guard laneHandlers > 0 else { return .dropped }
-            laneHandlers -= 1
         case .handlerReturned:
             guard runningHandlers > 0 else { return .dropped }
             return handlerReturned()

@@ -3,26 +3,44 @@ import Foundation
 
 /// Runs callbacks, decoders and builders of one manager's operations.
 ///
-/// An operation stands in line once, with all the code it has to run; a worker takes it, runs that code in order and takes
-/// the next. One worker is enough for brief code, and waking it once for many operations is what makes them cheap. A watch
-/// looks every millisecond while work waits: a worker that does not come back gets company, twice as many each time,
-/// and code that is only slow gets as many workers as there are cores. So what blocks delays others by a millisecond or two.
+/// An executor with workers that are added while they block. An operation is queued once, with all the code it has to run; a
+/// worker dequeues it, runs that code in order and takes the next. One worker is enough for brief code, and waking it once for
+/// many operations is what makes them cheap. A timer ticks every millisecond while operations wait: if none was dequeued since
+/// the last tick, the workers are assumed to be blocked and their number doubles; otherwise one is added, up to the number of
+/// cores. So what blocks delays others by a millisecond or two.
 final class Lanes: Sendable {
     private struct State {
+        /// Those before `next` have been dequeued.
         var waiting: [AnyRequestOperation?] = []
         var next = 0
-        /// How many have been taken from the line, ever.
-        var taken = 0
-        var takenAtLastLook = 0
-        var isWatched = false
+        /// How many have been dequeued, ever.
+        var dequeuedCount = 0
+        var dequeuedAtLastTick = 0
+        var isTicking = false
         var workers = 0
-        /// How many of them came as company.
-        var companyCount = 0
+        var extraWorkers = 0
         /// Workers' queues without work; the last one's thread is awake.
         var idle: [DispatchQueue] = []
         var queueCount = 0
 
         var waitingCount: Int { waiting.count - next }
+
+        mutating func dequeue() -> AnyRequestOperation? {
+            guard next < waiting.count else {
+                (waiting, next) = ([], 0)
+                return nil
+            }
+            defer {
+                // What has been dequeued is not kept.
+                waiting[next] = nil
+                (next, dequeuedCount) = (next + 1, dequeuedCount + 1)
+                if next > 256, next * 2 > waiting.count {
+                    waiting.removeFirst(next)
+                    next = 0
+                }
+            }
+            return waiting[next]
+        }
 
         /// Queues for so many more workers.
         mutating func makeWorkers(_ count: Int) -> [DispatchQueue] {
@@ -33,30 +51,38 @@ final class Lanes: Sendable {
                 return DispatchQueue(label: "convoy.lane.\(queueCount)")
             }
         }
+
+        /// Lets a worker go that has no work; whether an extra one is to be given back.
+        mutating func retire(_ queue: DispatchQueue) -> Bool {
+            workers -= 1
+            if idle.count < Lanes.coreCount { idle.append(queue) }
+            guard extraWorkers > 0 else { return false }
+            extraWorkers -= 1
+            return true
+        }
     }
 
     private let state = Locked(State())
-    private let watchQueue = DispatchQueue(label: "convoy.lanes")
+    private let timerQueue = DispatchQueue(label: "convoy.lanes")
     private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
-    /// How many workers of all managers together may have come as company; each manager has one besides.
+    /// How many extra workers all managers may have together; each manager has one worker besides.
     ///
-    /// libdispatch has 255 threads, and others need some: SCF makes whoever starts a task wait for a queue of its own, and
-    /// were all threads to wait for it, none would be left to run it.
-    private static let companyLimit = 128
-    private static let company = Locked(0)
-    private static let patience = DispatchTimeInterval.milliseconds(1)
+    /// libdispatch has 255 threads, and others need some: SCF makes the thread that starts a task wait for a queue of its own,
+    /// and were all threads to wait for it, none would be left to run it.
+    private static let extraLimit = 128
+    private static let extraWorkers = Locked(0)
 
-    /// Puts an operation with code to run in line.
+    /// Queues an operation with code to run.
     func submit(_ operation: AnyRequestOperation) {
-        let (queues, watches) = state.withLock { state -> ([DispatchQueue], Bool) in
+        let (queues, ticks) = state.withLock { state -> ([DispatchQueue], Bool) in
             state.waiting.append(operation)
             if state.workers == 0 { return (state.makeWorkers(1), false) }
-            guard !state.isWatched else { return ([], false) }
-            (state.isWatched, state.takenAtLastLook) = (true, state.taken)
+            guard !state.isTicking else { return ([], false) }
+            (state.isTicking, state.dequeuedAtLastTick) = (true, state.dequeuedCount)
             return ([], true)
         }
         for queue in queues { work(on: queue) }
-        if watches { watch() }
+        if ticks { tickLater() }
     }
 
     private func work(on queue: DispatchQueue) {
@@ -66,78 +92,57 @@ final class Lanes: Sendable {
     }
 
     private func takeNext(for queue: DispatchQueue) -> AnyRequestOperation? {
-        let (operation, wasCompany) = state.withLock { state -> (AnyRequestOperation?, Bool) in
-            guard state.next < state.waiting.count else {
-                (state.waiting, state.next) = ([], 0)
-                state.workers -= 1
-                if state.idle.count < Self.coreCount { state.idle.append(queue) }
-                guard state.companyCount > 0 else { return (nil, false) }
-                state.companyCount -= 1
-                return (nil, true)
-            }
-            defer {
-                // What has been taken is not kept.
-                state.waiting[state.next] = nil
-                state.next += 1
-                state.taken += 1
-                if state.next > 256, state.next * 2 > state.waiting.count {
-                    state.waiting.removeFirst(state.next)
-                    state.next = 0
-                }
-            }
-            return (state.waiting[state.next], false)
+        let (operation, wasExtra) = state.withLock { state -> (AnyRequestOperation?, Bool) in
+            let operation = state.dequeue()
+            return (operation, operation == nil && state.retire(queue))
         }
-        if wasCompany { Self.company.withLock { $0 -= 1 } }
+        if wasExtra { Self.extraWorkers.withLock { $0 -= 1 } }
         return operation
     }
 
-    private func watch() {
-        watchQueue.asyncAfter(deadline: .now() + Self.patience) { self.look() }
-    }
+    private func tickLater() { timerQueue.asyncAfter(deadline: .now() + .milliseconds(1)) { self.tick() } }
 
-    private func look() {
+    private func tick() {
         let wanted = state.withLock { state -> Int? in
-            guard state.waitingCount > 0 else {
-                state.isWatched = false
-                return nil
-            }
-            let isStuck = state.taken == state.takenAtLastLook
-            state.takenAtLastLook = state.taken
+            state.isTicking = state.waitingCount > 0
+            guard state.isTicking else { return nil }
+            let isStuck = state.dequeuedCount == state.dequeuedAtLastTick
+            state.dequeuedAtLastTick = state.dequeuedCount
             if isStuck { return min(state.waitingCount, max(1, state.workers)) }
             return state.workers < Self.coreCount ? 1 : 0
         }
         guard let wanted else { return }
-        let granted = Self.company.withLock { company in
-            let granted = max(0, min(wanted, Self.companyLimit - company))
-            company += granted
+        let granted = Self.extraWorkers.withLock { count in
+            let granted = max(0, min(wanted, Self.extraLimit - count))
+            count += granted
             return granted
         }
         let queues = state.withLock { state in
-            state.companyCount += granted
+            state.extraWorkers += granted
             return state.makeWorkers(granted)
         }
         for queue in queues { work(on: queue) }
-        watch()
+        tickLater()
     }
 }
 
 /// The code an operation has to run.
 struct LaneWork {
     private var pending: [@Sendable () -> Void] = []
-    private var isInLine = false
+    private var isQueued = false
 
-    /// Adds a piece; true when the operation has to be put in line for it.
+    /// Adds a piece; true when the operation has to be queued for it.
     mutating func add(_ piece: @escaping @Sendable () -> Void) -> Bool {
         pending.append(piece)
-        defer { isInLine = true }
-        return !isInLine
+        defer { isQueued = true }
+        return !isQueued
     }
 
-    /// Everything to run now; nil when there is nothing and the operation has left the line.
+    /// Everything to run now; nil when there is nothing, and the operation is queued no more.
     mutating func take() -> [@Sendable () -> Void]? {
-        isInLine = !pending.isEmpty
+        isQueued = !pending.isEmpty
         defer { pending = [] }
-        return isInLine ? pending : nil
+        return isQueued ? pending : nil
     }
 }
 

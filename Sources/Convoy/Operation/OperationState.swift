@@ -31,8 +31,6 @@ struct OperationState {
     var transfer: Transfer?
     /// Whether it is in the dependency graph: it depends on others, or others on it.
     var hasEdges = false
-    /// Whether it had finished without ever being there.
-    private(set) var isBeyondGraph = false
     /// Redirects, retries, deadlines and interceptors; nil for one plain attempt.
     var followUp: FollowUpState?
     var handlers: [FinishHandler] = []
@@ -47,6 +45,8 @@ struct OperationState {
     var observers: ObserverRegistry?
     /// Code of the user's that waits to run: decoding, building, callbacks without another place.
     var lane = LaneWork()
+    /// How many handlers of the outcome are on the lane.
+    var laneHandlers = 0
 
     /// Whether the manager has monitors.
     let isMonitored: Bool
@@ -126,13 +126,7 @@ struct OperationState {
 
     /// Has the end told to the dependency graph; false when it has ended already and the graph was not told.
     mutating func joinGraph() -> Bool {
-        if !isBeyondGraph { hasEdges = true }
-        return !isBeyondGraph
-    }
-
-    /// Whether the dependency graph is to be told of the end; without edges it never is.
-    mutating func leavesGraph() -> Bool {
-        isBeyondGraph = !hasEdges
+        if !machine.delivery.hasNotifiedEnd { hasEdges = true }
         return hasEdges
     }
 
@@ -166,6 +160,6 @@ struct Transfer {
 
 /// A handler for the outcome, and where it runs.
 struct FinishHandler: Sendable {
-    let place: CallbackPlace
+    var place: CallbackPlace
     let run: @Sendable (AnyOutcome) -> Void
 }

@@ -42,12 +42,7 @@ struct OperationStateMachine: Hashable, Sendable {
         /// The task was last told to pause, or holds by itself. Next: running, none, launching.
         case paused
 
-        var isMade: Bool {
-            switch self {
-            case .none, .launching: false
-            case .settingOff, .running, .paused: true
-            }
-        }
+        var isMade: Bool { self != .none && self != .launching }
 
         /// Whether a task that is made is to stand still.
         var isPaused: Bool { self == .paused || self == .settingOff(runs: false) }
@@ -256,18 +251,15 @@ struct OperationStateMachine: Hashable, Sendable {
 
     /// The first outcome counts.
     private mutating func end(_ attempt: Int?) -> Effects {
-        switch phase {
-        case .pending where attempt == nil:
-            return endBeforeStart()
-        case .executing(let current) where attempt == nil || attempt == current,
-            .deciding(let current) where attempt == nil || attempt == current,
-            .waiting(let current) where attempt == nil || attempt == current:
-            break
-        case .decoding(let current, let isCommitted) where attempt == current || attempt == nil && !isCommitted:
-            break
-        case .pending, .executing, .deciding, .waiting, .decoding, .abandoned, .finishing, .finished:
-            return .dropped
-        }
+        if phase == .pending, attempt == nil { return endBeforeStart() }
+        let isMeant =
+            switch phase {
+            case .executing(let current), .deciding(let current), .waiting(let current):
+                attempt == nil || attempt == current
+            case .decoding(let current, let isCommitted): attempt == current || attempt == nil && !isCommitted
+            case .pending, .abandoned, .finishing, .finished: false
+            }
+        guard isMeant else { return .dropped }
         (phase, transfer) = (.finishing(wasExecuting: true), .none)
         return Effects(isTaken: true, finishes: true)
     }

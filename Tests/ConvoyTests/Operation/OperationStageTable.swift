@@ -9,7 +9,6 @@ extension OperationStages {
           suspend, not in place: suspended -> look at the task
           end: abandoned -> deliver before the start
           endBeforeStart: abandoned -> deliver before the start
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         on its way into a queue:
           handoverBegan: counts
@@ -20,7 +19,6 @@ extension OperationStages {
           suspend, not in place: suspended -> look at the task
           end: abandoned -> deliver before the start
           endBeforeStart: abandoned -> deliver before the start
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         wanted on that way:
           handoverBegan: handover underWay
@@ -31,7 +29,6 @@ extension OperationStages {
           suspend, not in place: suspended -> look at the task
           end: abandoned -> deliver before the start
           endBeforeStart: abandoned -> deliver before the start
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         suspended before its start:
           handoverBegan: handover underWay
@@ -40,14 +37,12 @@ extension OperationStages {
           resume: not suspended -> look at the task
           end: abandoned -> deliver before the start
           endBeforeStart: abandoned -> deliver before the start
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         abandoned:
           handoverBegan: -> start
           start: finishing(wasExecuting: false) -> finish
           start, with edges: -> look at the graph
-          delivery.begin: handlers sending, 1 running, 0 on the lane
-          delivery.laneEntered: 0 running, 1 on the lane
+          delivery.begin: handlers sending, 1 running
           delivery.endNotified: end notified
         begun:
           suspend: suspended -> look at the task
@@ -62,7 +57,6 @@ extension OperationStages {
           bodyComplete 1: decoding(attempt: 1, isCommitted: false)
           end: finishing(wasExecuting: true) -> finish
           end 1: finishing(wasExecuting: true) -> finish
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         resting:
           resume: not suspended, rests no more -> launch 1
@@ -76,7 +70,6 @@ extension OperationStages {
           bodyComplete 1: decoding(attempt: 1, isCommitted: false)
           end: finishing(wasExecuting: true) -> finish
           end 1: finishing(wasExecuting: true) -> finish
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         launching:
           suspend: suspended -> look at the task
@@ -93,7 +86,6 @@ extension OperationStages {
           bodyComplete 1: decoding(attempt: 1, isCommitted: false)
           end: finishing(wasExecuting: true), task none -> finish
           end 1: finishing(wasExecuting: true), task none -> finish
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         setting off:
           suspend: suspended -> look at the task
@@ -108,7 +100,6 @@ extension OperationStages {
           bodyComplete 1: decoding(attempt: 1, isCommitted: false)
           end: finishing(wasExecuting: true), task none -> finish
           end 1: finishing(wasExecuting: true), task none -> finish
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         held while setting off:
           suspend: suspended -> look at the task
@@ -123,7 +114,6 @@ extension OperationStages {
           bodyComplete 1: decoding(attempt: 1, isCommitted: false)
           end: finishing(wasExecuting: true), task none -> finish
           end 1: finishing(wasExecuting: true), task none -> finish
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         running:
           suspend: suspended -> look at the task
@@ -138,7 +128,6 @@ extension OperationStages {
           bodyComplete 1: decoding(attempt: 1, isCommitted: false)
           end: finishing(wasExecuting: true), task none -> finish
           end 1: finishing(wasExecuting: true), task none -> finish
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         held:
           suspend: suspended -> look at the task
@@ -153,7 +142,6 @@ extension OperationStages {
           bodyComplete 1: decoding(attempt: 1, isCommitted: false)
           end: finishing(wasExecuting: true), task none -> finish
           end 1: finishing(wasExecuting: true), task none -> finish
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         suspended:
           resume: not suspended -> look at the task
@@ -167,7 +155,6 @@ extension OperationStages {
           bodyComplete 1: decoding(attempt: 1, isCommitted: false)
           end: finishing(wasExecuting: true), task none -> finish
           end 1: finishing(wasExecuting: true), task none -> finish
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         without its slot:
           resume: not suspended -> look at the task
@@ -181,7 +168,6 @@ extension OperationStages {
           bodyComplete 1: decoding(attempt: 1, isCommitted: false)
           end: finishing(wasExecuting: true), task none -> finish
           end 1: finishing(wasExecuting: true), task none -> finish
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         resumed without a slot:
           suspend: suspended -> look at the task
@@ -195,7 +181,6 @@ extension OperationStages {
           bodyComplete 1: decoding(attempt: 1, isCommitted: false)
           end: finishing(wasExecuting: true), task none -> finish
           end 1: finishing(wasExecuting: true), task none -> finish
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         ended by its suspension:
           resume: not suspended -> look at the task
@@ -207,7 +192,6 @@ extension OperationStages {
           slotGiven 2: counts
           slotKept 1: counts
           end: finishing(wasExecuting: true), task none -> finish
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         deciding:
           suspend: suspended -> look at the task
@@ -216,7 +200,6 @@ extension OperationStages {
           bodyComplete 1: decoding(attempt: 1, isCommitted: false)
           end: finishing(wasExecuting: true), task none -> finish
           end 1: finishing(wasExecuting: true), task none -> finish
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         waiting:
           suspend: suspended -> look at the task
@@ -225,7 +208,6 @@ extension OperationStages {
           slotGiven 2: executing(attempt: 2) -> launch 2
           slotKept 1: counts
           end: finishing(wasExecuting: true) -> finish
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         in its second attempt:
           suspend: suspended -> look at the task
@@ -238,47 +220,38 @@ extension OperationStages {
           slotGiven 2: counts
           slotKept 1: counts
           end: finishing(wasExecuting: true), task none -> finish
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         decoding:
           suspend: suspended -> look at the task
           suspend, not in place: suspended -> look at the task
           end: finishing(wasExecuting: true), task none -> finish
           end 1: finishing(wasExecuting: true), task none -> finish
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         committing:
           suspend: suspended -> look at the task
           suspend, not in place: suspended -> look at the task
           end 1: finishing(wasExecuting: true), task none -> finish
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: end notified
         finishing:
           finished: finished
-          delivery.begin: handlers sending, 1 running, 0 on the lane
-          delivery.laneEntered: 0 running, 1 on the lane
+          delivery.begin: handlers sending, 1 running
           delivery.endNotified: end notified
         finishing unstarted:
           finished: finished
-          delivery.begin: handlers sending, 1 running, 0 on the lane
-          delivery.laneEntered: 0 running, 1 on the lane
+          delivery.begin: handlers sending, 1 running
           delivery.endNotified: end notified
         finished:
-          delivery.begin: handlers sending, 1 running, 0 on the lane
-          delivery.laneEntered: 0 running, 1 on the lane
+          delivery.begin: handlers sending, 1 running
           delivery.endNotified: end notified
         calling its handlers:
-          delivery.handlersSent: 3 running, 0 on the lane
-          delivery.laneEntered: 2 running, 1 on the lane
-          delivery.handlerReturned: 1 running, 0 on the lane
-          delivery.sentOff: handlers sent, 1 running, 0 on the lane
+          delivery.handlersSent: 3 running
+          delivery.handlerReturned: 1 running
+          delivery.sentOff: handlers sent, 1 running
           delivery.endNotified: end notified
         with a handler under way:
-          delivery.laneEntered: 1 running, 1 on the lane
-          delivery.handlerReturned: 0 running, 0 on the lane -> settle
+          delivery.handlerReturned: 0 running -> settle
           delivery.endNotified: end notified
         settled:
-          delivery.laneEntered: 0 running, 1 on the lane
           delivery.endNotified: counts
         """
 }

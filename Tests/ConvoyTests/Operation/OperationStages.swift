@@ -52,7 +52,6 @@ enum OperationStages {
         ("bodyComplete 1", .bodyComplete(attempt: 1, commits: false)), ("end", .end(attempt: nil)),
         ("end 1", .end(attempt: 1)), ("endBeforeStart", .endBeforeStart), ("finished", .finished),
         ("delivery.begin", .delivery(.begin)), ("delivery.handlersSent", .delivery(.handlersSent(1))),
-        ("delivery.laneEntered", .delivery(.laneEntered)), ("delivery.laneLeft", .delivery(.laneLeft)),
         ("delivery.handlerReturned", .delivery(.handlerReturned)),
         ("delivery.sentOff", .delivery(.sentOff)), ("delivery.endNotified", .delivery(.endNotified)),
     ]
@@ -83,10 +82,8 @@ enum OperationStages {
         note(after.awaitsSlot ? "awaits a slot" : "awaits no slot", if: after.awaitsSlot != before.awaitsSlot)
         note(after.isResting ? "rests" : "rests no more", if: after.isResting != before.isResting)
         note("handlers \(after.delivery.phase)", if: after.delivery.phase != before.delivery.phase)
-        let counts = (after.delivery.runningHandlers, after.delivery.laneHandlers)
-        note(
-            "\(counts.0) running, \(counts.1) on the lane",
-            if: counts != (before.delivery.runningHandlers, before.delivery.laneHandlers))
+        let count = after.delivery.runningHandlers
+        note("\(count) running", if: count != before.delivery.runningHandlers)
         note("end notified", if: after.delivery.hasNotifiedEnd != before.delivery.hasNotifiedEnd)
         if let attempt = effects.begins { words.append("-> begin \(attempt)") }
         if let attempt = effects.launches { words.append("-> launch \(attempt)") }
