@@ -24,7 +24,8 @@ extension AnyRequestOperation {
     /// - Thread: the transport's.
     func attempt(_ number: Int?, didMove change: (inout TransferProgress) -> Void) {
         let told: (TransferProgress, observers: [ObserverRegistry.ProgressObserver]?)? = state.withLock { state in
-            guard number.map(state.machine.accepts) ?? (state.machine.phase == .pending) else { return nil }
+            let machine = state.machine
+            guard machine.currentAttempt == number, number != nil || machine.phase == .pending else { return nil }
             change(&state.progress)
             // Where only progress is observed, there is no order among events to keep.
             if state.isWatched { return (state.progress, nil) }
@@ -125,15 +126,5 @@ extension AnyRequestOperation {
                     summary: transfer.request.summary, response: head, body: body, underlying: reason,
                     isRetryable: error.isRetryable))
         }
-    }
-}
-
-extension OperationState {
-    fileprivate func finishedTransfer(
-        _ request: PreparedRequest, _ head: ResponseHead, _ metrics: TransferMetrics?
-    ) -> FinishedTransfer {
-        FinishedTransfer(
-            request: request, head: head, timings: timings, progress: progress, metrics: metrics,
-            earlierAttempts: followUp?.earlierAttempts ?? [])
     }
 }

@@ -222,12 +222,3 @@ extension AnyRequestOperation {
         }
     }
 }
-
-extension Attempt {
-    /// Whether it can be followed by another: not when its body cannot be sent again, or a part of the answer's has been
-    /// read.
-    fileprivate func canBeRepeated(with request: PreparedRequest) -> Bool {
-        if case .chunks(let buffer) = core.destination, buffer.hasDelivered { return false }
-        return request.body?.canRepeat != false
-    }
-}

@@ -181,10 +181,3 @@ extension AnyRequestOperation {
 
     private func noTaskMade() { _ = state.withLock { $0.machine.handle(.taskNotMade) } }
 }
-
-extension OperationState {
-    /// Whether an attempt is to be launched now; claimed: its task is made next.
-    fileprivate mutating func launches(_ number: Int, _ traits: OperationTraits, isClaim: Bool) -> Bool {
-        machine.handle(.launch(attempt: number, pausesInPlace: traits.pausesInPlace, isClaim: isClaim)).isTaken
-    }
-}

@@ -113,7 +113,7 @@ extension Attempt {
 
     /// The body is complete, and wanted where it is.
     private func complete(_ sink: any BodySink, _ head: ResponseHead, _ metrics: TransferMetrics?) {
-        // Who closes the attempt from now on must not discard what is being put in its place.
+        // Closing the attempt from now on must not discard what is being put in its place.
         let isOurs = receiving.withLock { receiving in
             defer { if !receiving.isOver { receiving.sink = nil } }
             return !receiving.isOver

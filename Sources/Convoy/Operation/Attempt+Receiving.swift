@@ -47,7 +47,7 @@ extension Attempt {
     /// What the head means for a download, and why it is not acceptable.
     private func judge(_ head: ResponseHead) -> (DownloadAnswer?, RequestError?) {
         var plain = head
-        // We have asked for a range, not the caller: to him it is the whole that comes.
+        // The range is ours, not of the request as it was given: for that it is the whole that comes.
         if resumePoint != nil, head.statusCode == 206 { plain.statusCode = 200 }
         let refusal = core.refusal(of: plain)
         guard let download else { return (nil, refusal) }

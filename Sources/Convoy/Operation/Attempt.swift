@@ -99,7 +99,7 @@ final class Attempt: TransportClient {
                 }
                 return (nil, true)
             }
-            // Kept: who closes it again comes behind the first discard.
+            // Kept: closing it again comes behind the first discard.
             return (receiving.sink, false)
         }
         stopPacing()
@@ -108,6 +108,13 @@ final class Attempt: TransportClient {
         } else if !isBusy {
             afterwards?()
         }
+    }
+
+    /// Whether it can be followed by another: not when its body cannot be sent again, or a part of the answer's has been
+    /// read.
+    func canBeRepeated(with request: PreparedRequest) -> Bool {
+        if case .chunks(let buffer) = core.destination, buffer.hasDelivered { return false }
+        return request.body?.canRepeat != false
     }
 
     /// Whether so much waits to be written, read or paid for that no more should come.

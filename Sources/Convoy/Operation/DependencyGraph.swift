@@ -61,7 +61,7 @@ final class DependencyNode {
 ///
 /// One lock for all: an edge concerns two operations, and two edges made at the same time must not close a cycle.
 enum DependencyGraph {
-    /// What it guards stands in the operations: their `node`, `isReleased` and `releasedFailure`.
+    /// It guards what the operations hold: their `node`, `isReleased` and `releasedFailure`.
     ///
     /// The count is there because the thread sanitizer takes an access to nothing at all for one to the box, and
     /// reports races.

@@ -121,6 +121,20 @@ struct OperationState {
         let hasEdges: Bool
     }
 
+    /// Everything about an attempt that brought a whole answer but its body.
+    func finishedTransfer(
+        _ request: PreparedRequest, _ head: ResponseHead, _ metrics: TransferMetrics?
+    ) -> FinishedTransfer {
+        FinishedTransfer(
+            request: request, head: head, timings: timings, progress: progress, metrics: metrics,
+            earlierAttempts: followUp?.earlierAttempts ?? [])
+    }
+
+    /// Whether an attempt is to be launched now; claimed: its task is made next.
+    mutating func launches(_ number: Int, _ traits: OperationTraits, isClaim: Bool) -> Bool {
+        machine.handle(.launch(attempt: number, pausesInPlace: traits.pausesInPlace, isClaim: isClaim)).isTaken
+    }
+
     /// Whether events are observed, in their order; progress alone has none.
     var isWatched: Bool { isMonitored || observers?.events != nil }
 

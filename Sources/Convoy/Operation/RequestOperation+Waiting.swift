@@ -29,7 +29,7 @@ extension RequestOperation {
         while true {
             let delivery = state.withLock { $0.machine.delivery }
             let (isDelivering, isSettled) = (delivery.hasBegun, delivery.isSettled)
-            // Callbacks due on this loop get their turn; those sent elsewhere may take longer than anybody would wait.
+            // Callbacks due on this loop get their turn; those sent elsewhere may take longer than is waited for.
             if isDelivering, toldAt == nil { toldAt = .now }
             if isSettled || toldAt.map({ $0.duration(to: .now) > .milliseconds(250) }) == true { break }
             let waited = began.duration(to: .now)

@@ -58,7 +58,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///
     /// - Parameters:
     ///   - delivery: where to call it: a queue, or a run loop with its modes. By default the manager's choice, or a
-    ///     serial queue of this operation's own, where it delays nobody else however long it takes.
+    ///     serial queue of this operation's own, where it delays no other callback however long it takes.
     ///   - handler: receives the outcome. The operation has finished then, unless it was cancelled or failed before its
     ///     start: that is told at once, and the queue finishes the operation when it comes to it.
     @discardableResult
