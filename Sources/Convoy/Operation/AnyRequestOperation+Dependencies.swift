@@ -55,6 +55,11 @@ extension AnyRequestOperation {
     /// Whether a dependency has not finished.
     var isBlocked: Bool { state.withLock { $0.hasEdges } && DependencyGraph.isBlocked(self) }
 
+    /// The same, with the number of the change.
+    var isDependent: Versioned<Bool> {
+        state.withLock { $0.hasEdges } ? DependencyGraph.isDependent(self) : Versioned(false, version: 1)
+    }
+
     /// It has something to wait for, or nothing any more.
     func dependenciesChanged() {
         tellReadiness()

@@ -29,19 +29,19 @@ extension AnyRequestOperation {
     /// Whether ``suspend()`` was called and ``resume()`` was not.
     public final var isSuspended: Bool { state.withLock { $0.machine.isSuspended } }
 
-    var suspension: OperationState.Suspension { state.withLock { $0.suspension } }
+    var suspension: Versioned<OperationStateMachine.Suspension> { state.withLock { $0.machine.suspension } }
 
     private func setSuspended(_ isSuspended: Bool) {
         let now = context.clock.now
         let pausesInPlace = traits.pausesInPlace && state.withLock { $0.followUp?.download }?.keepsPart != true
-        let (effects, ended, scheduler) = state.withLock {
-            state -> (OperationStateMachine.Effects, Transfer?, (any OperationScheduler)?) in
+        let (effects, ended, scheduler, suspension) = state.withLock { state in
             let effects = state.machine.handle(isSuspended ? .suspend(pausesInPlace: pausesInPlace) : .resume)
-            return (effects, effects.endsAttempt ? state.takeSuspendedTransfer(now) : nil, state.scheduler)
+            let ended = effects.endsAttempt ? state.takeSuspendedTransfer(now) : nil
+            return (effects, ended, state.scheduler, state.machine.suspension)
         }
         guard effects.isTaken else { return }
         emit(isSuspended ? .suspended : .resumed)
-        scheduler?.suspensionChanged(of: self)
+        scheduler?.suspensionChanged(of: self, to: suspension)
         if let ended {
             let control = context.taskControl
             control.async { ended.task.cancel() }
@@ -62,11 +62,12 @@ extension AnyRequestOperation {
     ///
     /// Called wherever it may have come to rest: its task has been paused, has ended, or was not begun.
     func leaveSlot() {
-        let scheduler: (any OperationScheduler)? = state.withLock { state in
-            guard let scheduler = state.scheduler, state.machine.handle(.cameToRest).leavesSlot else { return nil }
-            return scheduler
+        let rest = state.withLock { state in
+            state.scheduler.flatMap {
+                state.machine.handle(.cameToRest).leavesSlot ? ($0, state.machine.suspension) : nil
+            }
         }
-        scheduler?.suspensionChanged(of: self)
+        if let (scheduler, suspension) = rest { scheduler.suspensionChanged(of: self, to: suspension) }
     }
 
     /// How long the rest of the body takes at the average speed of this attempt; nil before its head, without a length,

@@ -22,7 +22,7 @@ extension AnyRequestOperation {
         if beginning.hasAnswer {
             beginning.scheduler?.beginsWithAnswer(self)
         } else if let scheduler = beginning.scheduler, let ticket = beginning.ticket,
-            !scheduler.begins(ticket, isSuspended: beginning.isSuspended)
+            !scheduler.begins(ticket, beginning.suspension)
         {
             if state.withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken { queueAgain() }
             return

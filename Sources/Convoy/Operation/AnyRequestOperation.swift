@@ -227,11 +227,25 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// The priority in the queue; a change takes effect while the operation waits.
     public final override var queuePriority: Operation.QueuePriority {
-        get { super.queuePriority }
+        get { state.withLock { $0.priority.value } }
         set {
+            let (scheduler, priority) = state.withLock { state in
+                state.priority.change(to: newValue)
+                return (state.scheduler, state.priority)
+            }
             super.queuePriority = newValue
-            state.withLock { $0.scheduler }?.priorityChanged(of: self)
+            scheduler?.priorityChanged(of: self, to: priority)
         }
+    }
+
+    /// Takes over a priority that is decided elsewhere; without effect when a newer one is known.
+    final func follow(_ priority: Versioned<Operation.QueuePriority>) {
+        let (isNew, scheduler) = state.withLock { state -> (Bool, (any OperationScheduler)?) in
+            (state.priority.take(priority), state.scheduler)
+        }
+        guard isNew else { return }
+        super.queuePriority = priority.value
+        scheduler?.priorityChanged(of: self, to: priority)
     }
 
     #if canImport(FoundationNetworking)

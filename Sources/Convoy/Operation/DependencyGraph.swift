@@ -29,7 +29,9 @@ final class DependencyNode {
     /// The same by identity, once there are many: a linear search for each of 100,000 would be quadratic.
     fileprivate var identities: Set<ObjectIdentifier>?
     fileprivate var dependents: [Dependent] = []
-    fileprivate var unfinished = 0
+    fileprivate var unfinished = 0 { didSet { changes &+= 1 } }
+    /// How often that has changed.
+    fileprivate var changes: UInt32 = 0
     /// Those of them that are not ours, whose bridges may tell late, twice, or after a removal.
     fileprivate var unfinishedForeign: Set<ObjectIdentifier> = []
 
@@ -145,6 +147,14 @@ enum DependencyGraph {
 
     static func isBlocked(_ operation: AnyRequestOperation) -> Bool {
         locked.withLock { _ in (operation.node?.unfinished ?? 0) > 0 }
+    }
+
+    /// Whether an operation waits for another, with the number of the change; one that has finished says what was before all.
+    static func isDependent(_ operation: AnyRequestOperation) -> Versioned<Bool> {
+        locked.withLock { _ in
+            guard let node = operation.node else { return Versioned(false, version: 1) }
+            return Versioned(node.unfinished > 0, version: node.changes &+ 1)
+        }
     }
 
     /// Fails the dependents that fail with an operation, before it has finished itself: it was abandoned.

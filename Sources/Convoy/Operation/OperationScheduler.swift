@@ -4,11 +4,12 @@ import Foundation
 /// Decides when the operations that it was given run.
 ///
 /// An operation tells what happens to it that matters to others, and asks before it takes what they share. No member is
-/// called under a lock of the operation's; each may call the operation back.
+/// called under a lock of the operation's; each may call the operation back. Words of changes carry their number and may
+/// come late, twice and in any order.
 protocol OperationScheduler: AnyObject, Sendable {
     /// Whether an operation that has been started may send at once. After false it has no slot, and comes back by
     /// ``requeue(_:host:)``.
-    func begins(_ reference: TicketReference, isSuspended: Bool) -> Bool
+    func begins(_ reference: TicketReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool
     /// An operation has been started whose answer another has fetched: it sends nothing.
     func beginsWithAnswer(_ operation: AnyRequestOperation)
     /// An operation has an outcome before its start.
@@ -28,9 +29,10 @@ protocol OperationScheduler: AnyObject, Sendable {
     /// A dependency of an operation was added, removed or has finished.
     func dependenciesChanged(of operation: AnyRequestOperation)
     /// An operation was suspended or resumed, or has come to rest because it was suspended.
-    func suspensionChanged(of operation: AnyRequestOperation)
+    func suspensionChanged(
+        of operation: AnyRequestOperation, to suspension: Versioned<OperationStateMachine.Suspension>)
     /// The priority of an operation was changed.
-    func priorityChanged(of operation: AnyRequestOperation)
+    func priorityChanged(of operation: AnyRequestOperation, to priority: Versioned<Operation.QueuePriority>)
 
     /// A host wants to be left alone until a moment.
     func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason)

@@ -23,6 +23,9 @@ struct OperationState {
     var timings = Timings()
     var progress = TransferProgress()
 
+    /// The priority in the queue, counted from 1.
+    var priority: Versioned<Operation.QueuePriority>
+
     /// The manager's half, from enqueue until the last callback has run.
     var scheduler: (any OperationScheduler)?
     var ticket: TicketReference?
@@ -53,13 +56,14 @@ struct OperationState {
 
     init(requestPlan: RequestPlan, isMonitored: Bool) {
         (self.requestPlan, self.isMonitored) = (requestPlan, isMonitored)
+        priority = Versioned(requestPlan.core?.priority ?? .normal, version: 1)
     }
 
     /// What the beginning of the first attempt depends on.
     struct Beginning: Sendable {
         let scheduler: (any OperationScheduler)?
         let ticket: TicketReference?
-        let isSuspended: Bool
+        let suspension: Versioned<OperationStateMachine.Suspension>
         /// A shared transfer has brought the answer.
         let hasAnswer: Bool
         /// The request is still to be built by code of the user's, or to be checked.
@@ -69,7 +73,7 @@ struct OperationState {
 
     var beginning: Beginning {
         Beginning(
-            scheduler: scheduler, ticket: ticket, isSuspended: machine.isSuspended, hasAnswer: followUp?.carried != nil,
+            scheduler: scheduler, ticket: ticket, suspension: machine.suspension, hasAnswer: followUp?.carried != nil,
             isToBeBuilt: prepared == nil && requestPlan?.build != nil, isToBePrepared: prepared == nil)
     }
 
@@ -81,7 +85,11 @@ struct OperationState {
     /// How an operation is when a manager takes it.
     struct Arrival: Sendable {
         let isWatched: Bool
-        let suspension: Suspension
+        let suspension: Versioned<OperationStateMachine.Suspension>
+        let priority: Versioned<Operation.QueuePriority>
+        /// It has ended before; whether its last callback has returned, too.
+        let hasOutcome: Bool
+        let isSettled: Bool
         /// The host of a request that may be sent as soon as there is a slot.
         var host: String?
         /// Why it cannot be sent.
@@ -94,7 +102,9 @@ struct OperationState {
     ) -> Arrival? {
         guard self.scheduler == nil, machine.isWaitingToStart else { return nil }
         (self.scheduler, self.ticket, timings.queued) = (scheduler, ticket, now)
-        return Arrival(isWatched: isWatched, suspension: suspension)
+        return Arrival(
+            isWatched: isWatched, suspension: machine.suspension, priority: priority, hasOutcome: machine.hasOutcome,
+            isSettled: machine.delivery.isSettled)
     }
 
     /// Prepares a plain request that waits for nothing else.
@@ -142,17 +152,6 @@ struct OperationState {
     mutating func joinGraph() -> Bool {
         if !machine.delivery.hasNotifiedEnd { hasEdges = true }
         return hasEdges
-    }
-
-    /// What its slot depends on: the owner's wish, and whether it is at rest.
-    struct Suspension: Equatable, Sendable {
-        let isSuspended: Bool
-        let awaitsSlot: Bool
-        let number: UInt32
-    }
-
-    var suspension: Suspension {
-        Suspension(isSuspended: machine.isSuspended, awaitsSlot: machine.awaitsSlot, number: machine.suspensions)
     }
 
     /// Whether code of the user's runs inside the notifications of the state.

@@ -54,8 +54,8 @@ extension OperationStateMachine {
     struct Slot: Hashable, Sendable {
         /// Its number among those that the operation has had, from 1.
         let number: UInt32
-        /// How often the operation had been suspended when it got the slot.
-        let suspensions: UInt32
+        /// How often the operation had been suspended and resumed when it got the slot.
+        let suspensionChanges: UInt32
     }
 
     /// What is to be done after an event; of an event that is dropped, nothing.
@@ -118,6 +118,27 @@ extension OperationStateMachine {
 
     /// Whether what arrives for an attempt still counts.
     func accepts(attempt: Int) -> Bool { currentAttempt == attempt }
+
+    /// Whether the owner has suspended it.
+    var isSuspended: Bool { suspensionChanges % 2 == 1 }
+
+    /// What its slot depends on: the owner's wish, and whether it is at rest.
+    struct Suspension: Sendable {
+        var isSuspended = false
+        var awaitsSlot = false
+        /// How often it was suspended and resumed.
+        var changes: UInt32 = 0
+    }
+
+    /// The same with the number of the change, which is known without being counted.
+    ///
+    /// Between two changes of the owner's it changes once at most: one that is suspended comes to rest, and one that is resumed
+    /// goes on.
+    var suspension: Versioned<Suspension> {
+        Versioned(
+            Suspension(isSuspended: isSuspended, awaitsSlot: awaitsSlot, changes: suspensionChanges),
+            version: 2 &* suspensionChanges &+ (isSuspended == awaitsSlot ? 2 : 1))
+    }
 
     /// Whether its bytes may not move: it is suspended, or was and has no slot yet.
     var isHeldBack: Bool { isSuspended || awaitsSlot }

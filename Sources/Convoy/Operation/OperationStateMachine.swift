@@ -61,10 +61,8 @@ struct OperationStateMachine: Hashable, Sendable {
     private(set) var transfer = Transfer.none
     private(set) var handover = Handover.none
     private(set) var delivery = HandlerDelivery()
-    /// Whether the owner has suspended it.
-    private(set) var isSuspended = false
-    /// How often that was; a slot that was given before the last time does not count.
-    private(set) var suspensions: UInt32 = 0
+    /// How often the owner has suspended and resumed it; a slot that was given before the last time does not count.
+    private(set) var suspensionChanges: UInt32 = 0
     /// The number of the slot that it last went on with.
     private(set) var lastSlot: UInt32 = 0
     /// It came to rest because it was suspended, and others may have its slot: no byte moves before it has one again.
@@ -159,8 +157,7 @@ struct OperationStateMachine: Hashable, Sendable {
 
     private mutating func suspend(_ pausesInPlace: Bool) -> Effects {
         guard !isSuspended, !hasOutcome else { return .dropped }
-        isSuspended = true
-        suspensions &+= 1
+        suspensionChanges &+= 1
         guard !pausesInPlace, transfer.isMade, numberNextAttempt() else { return Effects(isTaken: true, adjusts: true) }
         // The next attempt is not launched before this one has written its last.
         transfer = .launching
@@ -169,7 +166,7 @@ struct OperationStateMachine: Hashable, Sendable {
 
     private mutating func resume() -> Effects {
         guard isSuspended, !hasOutcome else { return .dropped }
-        isSuspended = false
+        suspensionChanges &+= 1
         if let attempt = takeResting() { return Effects(isTaken: true, launches: attempt) }
         return Effects(isTaken: true, adjusts: true)
     }
@@ -192,7 +189,7 @@ struct OperationStateMachine: Hashable, Sendable {
         case .waiting: break
         case .pending, .abandoned, .deciding, .decoding, .finishing, .finished: return .dropped
         }
-        if !isSuspended, slot?.suspensions ?? suspensions == suspensions { awaitsSlot = false }
+        if !isSuspended, slot?.suspensionChanges ?? suspensionChanges == suspensionChanges { awaitsSlot = false }
         if let attempt = takeResting() { return Effects(isTaken: true, launches: attempt) }
         return Effects(isTaken: true, adjusts: transfer.isPaused)
     }

@@ -39,80 +39,99 @@ extension CoalescingKey: Hashable {
     }
 }
 
-/// The transfers that are shared: each is an operation of its own, the carrier, with its riders.
+/// The transfers that are shared: each is an operation of its own, with subscribers that wait for its answer.
 ///
-/// A value, without lock; each change costs O(1), however many ride.
+/// A value, without lock; each change costs O(1), however many subscribe.
 struct Coalescer {
-    private struct Flight {
-        let carrier: RequestOperation<Data>
-        /// With the key of its own that each came with: one that has left and come again is another rider.
-        var riders: [ObjectIdentifier: (operation: AnyRequestOperation, rank: Int, key: CoalescingKey)] = [:]
-        /// How many riders there are of each rank.
-        var counts = [0, 0, 0, 0, 0]
+    private struct Subscriber {
+        let operation: AnyRequestOperation
+        /// As its scheduler was told: an older word is dropped.
+        var priority: Versioned<Operation.QueuePriority>
+        /// The key of its own that it came with: one that has left and come again is another subscriber.
+        let key: CoalescingKey
+    }
 
-        mutating func set(_ rider: AnyRequestOperation, _ rank: Int?, _ key: CoalescingKey) {
-            let old = riders.removeValue(forKey: ObjectIdentifier(rider))
-            if let old { counts[old.rank] -= 1 }
-            guard let rank else { return }
-            riders[ObjectIdentifier(rider)] = (rider, rank, key)
-            counts[rank] += 1
+    private struct SharedTransfer {
+        let operation: RequestOperation<Data>
+        var subscribers: [ObjectIdentifier: Subscriber] = [:]
+        /// How many subscribers there are of each rank.
+        var counts = [0, 0, 0, 0, 0]
+        /// How often that has changed.
+        var changes: UInt32 = 0
+
+        mutating func set(_ subscriber: Subscriber?, for operation: AnyRequestOperation) {
+            changes &+= 1
+            let old = subscribers.removeValue(forKey: ObjectIdentifier(operation))
+            if let old { counts[old.priority.value.rank] -= 1 }
+            guard let subscriber else { return }
+            subscribers[ObjectIdentifier(operation)] = subscriber
+            counts[subscriber.priority.value.rank] += 1
         }
     }
 
-    private var coalescer: [CoalescingKey: Flight] = [:]
+    private var transfers: [CoalescingKey: SharedTransfer] = [:]
 
-    /// Adds a rider; a carrier that is not needed, because there is one, is not used.
+    /// Adds a subscriber; a new operation that is not needed, because there is one, is not used.
     ///
-    /// - Returns: the carrier, and whether it is the new one.
-    mutating func board(
-        _ rider: AnyRequestOperation, _ priority: Operation.QueuePriority, _ key: CoalescingKey,
-        new carrier: RequestOperation<Data>
-    ) -> (carrier: RequestOperation<Data>, isNew: Bool) {
-        let isNew = coalescer[key] == nil
-        let carrier = coalescer[key]?.carrier ?? carrier
-        coalescer[key, default: Flight(carrier: carrier)].set(rider, priority.rank, key)
-        return (carrier, isNew)
+    /// - Returns: the operation that fetches the answer, and whether it is the new one.
+    mutating func join(
+        _ operation: AnyRequestOperation, _ priority: Versioned<Operation.QueuePriority>, _ key: CoalescingKey,
+        new: RequestOperation<Data>
+    ) -> (shared: RequestOperation<Data>, isNew: Bool) {
+        let isNew = transfers[key] == nil
+        let shared = transfers[key]?.operation ?? new
+        transfers[key, default: SharedTransfer(operation: shared)].set(
+            Subscriber(operation: operation, priority: priority, key: key), for: operation)
+        return (shared, isNew)
     }
 
-    /// Notes another priority of a rider.
-    mutating func change(_ rider: AnyRequestOperation, _ priority: Operation.QueuePriority, _ key: CoalescingKey) {
-        if carries(rider, key) { coalescer[key]?.set(rider, priority.rank, key) }
+    /// Takes in a word of a subscriber's priority.
+    mutating func tell(
+        _ priority: Versioned<Operation.QueuePriority>, of operation: AnyRequestOperation, _ key: CoalescingKey
+    ) {
+        guard var subscriber = subscriber(operation, key), subscriber.priority.take(priority) else { return }
+        transfers[key]?.set(subscriber, for: operation)
     }
 
-    private func carries(_ rider: AnyRequestOperation, _ key: CoalescingKey) -> Bool {
-        coalescer[key]?.riders[ObjectIdentifier(rider)]?.key === key
+    private func subscriber(_ operation: AnyRequestOperation, _ key: CoalescingKey) -> Subscriber? {
+        transfers[key]?.subscribers[ObjectIdentifier(operation)].flatMap { $0.key === key ? $0 : nil }
     }
 
-    /// Takes a rider off; the result is the carrier, if that was its last rider.
+    /// Takes a subscriber off; the result is the operation that fetched for it, if that was its last subscriber.
     ///
     /// - Parameter key: the very key it came with; without effect when it has come again since, with another.
-    mutating func leave(_ rider: AnyRequestOperation, _ key: CoalescingKey) -> RequestOperation<Data>? {
-        guard carries(rider, key) else { return nil }
-        coalescer[key]?.set(rider, nil, key)
-        return coalescer[key]?.riders.isEmpty == true ? coalescer.removeValue(forKey: key)?.carrier : nil
+    mutating func leave(_ operation: AnyRequestOperation, _ key: CoalescingKey) -> RequestOperation<Data>? {
+        guard subscriber(operation, key) != nil else { return nil }
+        transfers[key]?.set(nil, for: operation)
+        return transfers[key]?.subscribers.isEmpty == true ? transfers.removeValue(forKey: key)?.operation : nil
     }
 
-    /// The carrier has finished: requests that come now are too late for it.
-    mutating func land(_ carrier: RequestOperation<Data>, _ key: CoalescingKey) -> [AnyRequestOperation] {
-        guard coalescer[key]?.carrier === carrier else { return [] }
-        return coalescer.removeValue(forKey: key).map { $0.riders.values.map(\.operation) } ?? []
+    /// A shared operation has finished: requests that come now are too late for it.
+    ///
+    /// - Returns: its subscribers.
+    mutating func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) -> [AnyRequestOperation] {
+        guard transfers[key]?.operation === shared else { return [] }
+        return transfers.removeValue(forKey: key).map { $0.subscribers.values.map(\.operation) } ?? []
     }
 
-    func riders(_ key: CoalescingKey) -> [AnyRequestOperation] {
-        coalescer[key].map { $0.riders.values.map(\.operation) } ?? []
+    func subscribers(_ key: CoalescingKey) -> [AnyRequestOperation] {
+        transfers[key].map { $0.subscribers.values.map(\.operation) } ?? []
     }
 
-    func carrier(_ key: CoalescingKey) -> RequestOperation<Data>? { coalescer[key]?.carrier }
+    func operation(_ key: CoalescingKey) -> RequestOperation<Data>? { transfers[key]?.operation }
 
-    /// The highest priority among the riders.
-    func priority(_ key: CoalescingKey) -> Operation.QueuePriority? {
-        coalescer[key]?.counts.firstIndex { $0 > 0 }.map { Operation.QueuePriority(rank: $0) }
+    /// The highest priority among the subscribers, with the number of the change.
+    func priority(_ key: CoalescingKey) -> Versioned<Operation.QueuePriority>? {
+        guard let transfer = transfers[key] else { return nil }
+        return transfer.counts.firstIndex { $0 > 0 }.map {
+            Versioned(Operation.QueuePriority(rank: $0), version: transfer.changes)
+        }
     }
 }
 
 extension Scheduler {
     /// Has an operation share the transfer of equal ones; false when it is sent by itself.
-    func ride(_ operation: AnyRequestOperation) -> Bool {
+    func share(_ operation: AnyRequestOperation) -> Bool {
         guard operation.traits.mayShare else { return false }
         let given = operation.state.withLock { state in
             state.followUp?.carried == nil
@@ -120,107 +139,98 @@ extension Scheduler {
         }
         guard let (given, request) = given, let key = CoalescingKey(given, request) else { return false }
         var core = given
-        let isRiding = change(operation) { state, ticket -> Bool in
-            guard ticket.status == .preparing, !ticket.mustBlock else { return false }
-            (ticket.status, ticket.flight, ticket.host) = (.riding, key, request.hostKey)
-            return true
-        }
-        guard isRiding == true else { return false }
-        // The carrier's own request: everything of the first rider's but what is each rider's.
+        guard let priority = change(operation, { $0.shares($1, key, host: request.hostKey) ? $1.priority : nil }) ?? nil
+        else { return false }
+        // The request that is sent: everything of the first subscriber's but what is each subscriber's own.
         core.policies.isCoalesced = false
         core.policies.deadline = nil
         core.policies.inheritedDeadline = nil
         (core.tags, core.name, core.decodesAtOnce) = ([], nil, true)
-        core.priority = operation.queuePriority
+        core.priority = priority.value
         let made = RequestOperation<Data>(
             requestPlan: RequestPlan(Request<Data>(core: core) { body, _ in body.data }), context: context,
             isUnseen: true)
-        let priority = operation.queuePriority
-        let (carrier, isNew) = coalescer.withLock { $0.board(operation, priority, key, new: made) }
+        let (shared, isNew) = coalescer.withLock { $0.join(operation, priority, key, new: made) }
         if isNew {
-            // There may be many riders, and the end of a transfer is told on the transport's thread.
-            carrier.whenFinished(FinishHandler(place: .lane) { [unowned carrier] _ in self.land(carrier, key) })
-            // Before its end, on the same lane; one telling at a time, however fast the bytes come.
-            carrier.watchProgress(at: .lane) { progress in
-                for rider in self.coalescer.withLock({ $0.riders(key) }) { rider.carry(progress) }
+            // There may be many subscribers, and the end of a transfer is told on the transport's thread.
+            shared.whenFinished(FinishHandler(place: .lane) { [unowned shared] _ in self.end(shared, key) })
+            // Before its end, on the same lane; one call at a time, however fast the bytes come.
+            shared.watchProgress(at: .lane) { progress in
+                for operation in self.coalescer.withLock({ $0.subscribers(key) }) { operation.carry(progress) }
             }
-            enqueue(carrier, isCarrier: true)
+            enqueue(shared, isShared: true)
         } else {
-            setPriority(ofCarrier: key)
             // On the lane on which it is told of what follows.
-            carrier.onLane {
-                let progress = carrier.progress
+            shared.onLane {
+                let progress = shared.progress
                 if progress != TransferProgress() { operation.carry(progress) }
             }
         }
-        // It may have ended, or got a dependency, while it boarded.
-        let rides = change(operation) { _, ticket in ticket.status == .riding && ticket.flight === key }
-        if rides != true { leaveSharedTransfer(operation, key) }
+        // It may have ended, or got a dependency or another priority, before it had joined.
+        let latest = change(operation) { _, ticket in
+            ticket.status == .sharing && ticket.sharedTransfer === key ? ticket.priority : nil
+        }
+        if let latest = latest ?? nil {
+            setPriority(latest, of: operation, sharing: key)
+        } else {
+            leaveSharedTransfer(operation, key)
+        }
         return true
     }
 
-    /// The priority of an operation has changed: if it rides, the highest among the riders counts.
-    func raiseCarrier(of operation: AnyRequestOperation) {
-        guard let key = change(operation, { $1.status == .riding ? $1.flight : nil }) ?? nil else { return }
-        let priority = operation.queuePriority
-        coalescer.withLock { $0.change(operation, priority, key) }
-        setPriority(ofCarrier: key)
+    /// The priority of an operation that shares a transfer: the highest among the subscribers counts.
+    func setPriority(
+        _ priority: Versioned<Operation.QueuePriority>, of operation: AnyRequestOperation, sharing key: CoalescingKey
+    ) {
+        coalescer.withLock { $0.tell(priority, of: operation, key) }
+        setPriority(ofTransfer: key)
     }
 
-    private func setPriority(ofCarrier key: CoalescingKey) {
-        // Until what was looked at is what was set: another thread may have changed it between the two.
-        while let (carrier, priority) = coalescer.withLock({ coalescer in
-            coalescer.carrier(key).flatMap { carrier in coalescer.priority(key).map { (carrier, $0) } }
-        }), carrier.queuePriority != priority {
-            carrier.queuePriority = priority
+    private func setPriority(ofTransfer key: CoalescingKey) {
+        let told = coalescer.withLock { coalescer in
+            coalescer.operation(key).flatMap { shared in coalescer.priority(key).map { (shared, $0) } }
         }
+        if let (shared, priority) = told { shared.follow(priority) }
     }
 
     func leaveSharedTransfer(_ operation: AnyRequestOperation, _ key: CoalescingKey) {
-        if let carrier = coalescer.withLock({ $0.leave(operation, key) }) {
-            carrier.cancel()
+        if let shared = coalescer.withLock({ $0.leave(operation, key) }) {
+            shared.cancel()
         } else {
-            setPriority(ofCarrier: key)
+            setPriority(ofTransfer: key)
         }
     }
 
-    /// Hands the carrier's answer to its riders, each on its own lane.
-    private func land(_ carrier: RequestOperation<Data>, _ key: CoalescingKey) {
-        guard let result = carrier.result else { return }
-        let progress = carrier.progress
+    /// Hands the answer to the subscribers, each on its own lane.
+    private func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) {
+        guard let result = shared.result else { return }
+        let progress = shared.progress
         let answer = result.map { SharedAnswer($0) }
-        for rider in coalescer.withLock({ $0.land(carrier, key) }) {
-            rider.onLane { self.land(rider, answer, progress) }
+        for operation in coalescer.withLock({ $0.end(shared, key) }) {
+            operation.onLane { self.hand(answer, progress, to: operation) }
         }
     }
 
-    private func land(
-        _ rider: AnyRequestOperation, _ result: Result<SharedAnswer, RequestError>, _ progress: TransferProgress
+    private func hand(
+        _ result: Result<SharedAnswer, RequestError>, _ progress: TransferProgress, to operation: AnyRequestOperation
     ) {
         let answer: SharedAnswer
         switch result {
         case .success(let shared): answer = shared
         case .failure(let error):
-            return rider.conclude(AnyOutcome(error: rider.error(from: error)), onlyBeforeStart: true)
+            return operation.conclude(AnyOutcome(error: operation.error(from: error)), onlyBeforeStart: true)
         }
-        rider.state.withLock { state in
+        operation.state.withLock { state in
             state.makeFollowUp().carried = answer
             state.progress = progress
         }
-        let isSuspended = rider.isSuspended
-        let isBoarded = change(rider) { state, ticket -> Bool in
-            guard ticket.status == .riding else { return false }
-            // It needs no connection any more, and so no slot of its host; the operation queue's limit is Foundation's.
-            if isSuspended { ticket.status = .suspended } else { state.room.takeBack(ticket) }
-            return !isSuspended
-        }
-        if isBoarded == true { handOver(rider) }
-        if rider.isSuspended != isSuspended { suspensionChanged(of: rider) }
+        let suspension = operation.suspension
+        if change(operation, { $0.answerCame($1, suspension) }) == true { handOver(operation) }
     }
 }
 
 extension AnyRequestOperation {
-    /// The carrier's failure, as this operation's own.
+    /// The failure of the transfer it shares, as this operation's own.
     fileprivate func error(from error: RequestError) -> RequestError {
         guard error.code == .cancelled else { return error }
         return RequestError(

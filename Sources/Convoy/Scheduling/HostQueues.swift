@@ -1,37 +1,37 @@
 // Which operation is next, and how many run: a value, without lock.
 import Foundation
 
-/// The operations that are ready and wait for a slot, in a line for each host.
+/// The operations that are ready and wait for a slot, in queues for each host.
 ///
 /// Within a priority first come, first served, over all hosts; a host at its limit is passed over and takes no slot from
-/// others (rules 14 and 17). Who leaves a line leaves an entry behind that is skipped later, so that every move costs
-/// O(1), and O(log *h*) for *h* hosts with waiting operations.
+/// others (rules 14 and 17). A ticket that leaves its queue leaves an entry behind that is skipped later, so that every move
+/// costs O(1), and O(log *h*) for *h* hosts with waiting operations.
 ///
 /// A slot is what an operation needs to send; a place is what it has in the operation queue. One that waits between two
 /// attempts, or is suspended, gives its slot back and keeps its place: where the queue has a limit, no other operation is put in instead.
-/// A slot does not yet count against those who have begun while its owner has not: that one may be in the queue behind
+/// A slot does not yet count against those that have begun while its owner has not: that one may be in the queue behind
 /// them, and could wait for their end while they wait for its slot. It is asked once more when it begins (``begin(_:limit:)``).
 struct HostQueues {
     /// The best of one host, as seen when it was offered; outdated ones are skipped.
     private struct Offer: Comparable {
         let rank: Int
-        let turn: UInt64
+        let queueNumber: UInt64
         let host: Host
 
         static func < (left: Offer, right: Offer) -> Bool {
-            left.rank != right.rank ? left.rank < right.rank : left.turn < right.turn
+            left.rank != right.rank ? left.rank < right.rank : left.queueNumber < right.queueNumber
         }
 
-        static func == (left: Offer, right: Offer) -> Bool { left.turn == right.turn }
+        static func == (left: Offer, right: Offer) -> Bool { left.queueNumber == right.queueNumber }
 
         var isReturning: Bool { rank % 2 == 0 }
     }
 
     private let limits: HostLimits
     private var hosts: [String: Host] = [:]
-    /// Of those who have begun, and of those who have not: either may have to be passed over for the other.
+    /// Of those that have begun, and of those that have not: either may have to be passed over for the other.
     private var offers = (returning: Heap<Offer>(), new: Heap<Offer>())
-    private var lastTurn: UInt64 = 0
+    private var lastQueueNumber: UInt64 = 0
     /// How many have a slot.
     private(set) var running = 0
     /// How many of them have not begun.
@@ -52,23 +52,23 @@ struct HostQueues {
 
     init(limits: HostLimits) { self.limits = limits }
 
-    /// Puts a ticket at the end of its line.
+    /// Puts a ticket at the end of its queue.
     mutating func join(_ ticket: Ticket) {
-        lastTurn += 1
-        ticket.turn = lastTurn
+        lastQueueNumber += 1
+        ticket.queueNumber = lastQueueNumber
         ticket.status = .waiting
         ticket.isReturning = ticket.hasBegun
         let host = makeHost(ticket.host)
-        ticket.line = host
-        host.lines[ticket.rank].append(Host.Entry(ticket: ticket, turn: lastTurn))
+        ticket.queue = host
+        host.queues[ticket.rank].append(Host.Entry(ticket: ticket, queueNumber: lastQueueNumber))
         host.waiting += 1
         offerBest(of: host)
     }
 
-    /// Takes a waiting ticket out of its line, for good or to put it elsewhere.
+    /// Takes a waiting ticket out of its queue, for good or to put it elsewhere.
     mutating func leave(_ ticket: Ticket, for status: Ticket.Status) {
-        guard ticket.status == .waiting, let host = ticket.line else { return }
-        (ticket.status, ticket.line) = (status, nil)
+        guard ticket.status == .waiting, let host = ticket.queue else { return }
+        (ticket.status, ticket.queue) = (status, nil)
         host.waiting -= 1
         host.sweepIfNeeded()
         offerBest(of: host)
@@ -84,8 +84,9 @@ struct HostQueues {
         while let offer = takeOffer(limit, placeLimit) {
             lastLook = now
             let (host, returns) = (offer.host, offer.isReturning)
-            if host.offered(returning: returns) == offer.turn { host.setOffered(0, returning: returns) }
-            guard host.hasRoom(returning: returns), let entry = host.best(returning: returns), entry.turn == offer.turn
+            if host.offered(returning: returns) == offer.queueNumber { host.setOffered(0, returning: returns) }
+            guard host.hasRoom(returning: returns), let entry = host.best(returning: returns),
+                entry.queueNumber == offer.queueNumber
             else { continue }
             if let until = host.refusal(of: entry.ticket, now: now) {
                 newHolds.append(NewHold(host: host.name, until: until))
@@ -110,35 +111,47 @@ struct HostQueues {
 
     /// An operation has been started, and wants to send: whether it may.
     ///
-    /// One that may not has given its slot back, and returns when it may: its host is on hold meanwhile, or others who had
+    /// One that may not has given its slot back, and returns when it may: its host is on hold meanwhile, or others that had
     /// begun before have gone on with its slot.
     mutating func begin(_ ticket: Ticket, limit: Int) -> Bool {
         guard !ticket.hasBegun else { return true }
         switch ticket.status {
-        case .handed:
-            unstarted -= 1
-            ticket.hasBegun = true
-            guard let host = ticket.line else { return true }
-            host.unstarted -= 1
+        case .dispatched:
+            noteBegun(ticket)
+            guard let host = ticket.queue else { return true }
             if host.mayBegin(ticket), running - unstarted <= limit, host.running - host.unstarted <= host.currentLimit {
                 return true
             }
-            giveBack(ticket, for: .aside)
+            giveBack(ticket, for: .yielded)
             return false
-        case .parked:
+        case .blockedInQueue:
             // What it was given to wait for came too late, or has just finished.
             takePlace(ticket)
-            (ticket.hasBegun, ticket.status) = (true, .aside)
+            (ticket.hasBegun, ticket.status) = (true, .yielded)
             return false
-        case .blocked, .preparing, .waiting, .suspended, .aside, .crowded, .riding, .gone:
+        case .blocked, .preparing, .waiting, .suspended, .yielded, .awaitingDescriptor, .awaitingPermit, .sharing,
+            .ended:
             // By hand: it waits for no slot.
             ticket.hasBegun = true
             return true
         }
     }
 
+    /// An operation has been started that sends nothing: no limit and no hold concerns it.
+    mutating func beginUnsent(_ ticket: Ticket) {
+        if ticket.status == .blockedInQueue { takeBack(ticket) }
+        if !ticket.hasBegun { noteBegun(ticket) }
+    }
+
+    private mutating func noteBegun(_ ticket: Ticket) {
+        ticket.hasBegun = true
+        guard ticket.status == .dispatched else { return }
+        unstarted -= 1
+        ticket.queue?.unstarted -= 1
+    }
+
     private mutating func takeSlot(_ ticket: Ticket, at host: Host) {
-        (ticket.status, ticket.line) = (.handed, host)
+        (ticket.status, ticket.queue) = (.dispatched, host)
         ticket.slotCount &+= 1
         host.running += 1
         running += 1
@@ -171,20 +184,18 @@ struct HostQueues {
     /// Takes in how an attempt ended, while its ticket still has its slot.
     ///
     /// - Returns: until when the host is to be left alone because of it.
-    mutating func learn(_ ticket: Ticket, _ lesson: HostSample, now: ContinuousClock.Instant) -> ContinuousClock
-        .Instant?
-    {
-        guard let host = ticket.line else { return nil }
-        let until = host.learn(lesson, pass: ticket.pass, now: now)
+    mutating func record(_ sample: HostSample, of ticket: Ticket, now: ContinuousClock.Instant) -> NewHold? {
+        guard ticket.status == .dispatched, let host = ticket.queue else { return nil }
+        let until = host.record(sample, pass: ticket.pass, now: now)
         ticket.pass = nil
         offerBest(of: host)
-        return until
+        return until.map { NewHold(host: host.name, until: $0) }
     }
 
     /// Gives the slot of a ticket back.
-    mutating func giveBack(_ ticket: Ticket, for status: Ticket.Status = .gone) {
-        guard ticket.status == .handed, let host = ticket.line else { return }
-        (ticket.status, ticket.line) = (status, nil)
+    mutating func giveBack(_ ticket: Ticket, for status: Ticket.Status = .ended) {
+        guard ticket.status == .dispatched, let host = ticket.queue else { return }
+        (ticket.status, ticket.queue) = (status, nil)
         running -= 1
         host.running -= 1
         if !ticket.hasBegun {
@@ -199,7 +210,7 @@ struct HostQueues {
         forgetIfIdle(host)
     }
 
-    /// Takes the slot of a parked ticket again, whatever the limits: it is in the operation queue already.
+    /// Takes the slot of a ticket that was blocked in the operation queue again, whatever the limits: it is there already.
     mutating func takeBack(_ ticket: Ticket) { takeSlot(ticket, at: makeHost(ticket.host)) }
 
     /// Sends nothing to a host before a moment; false when it is held for longer already.
@@ -226,7 +237,7 @@ struct HostQueues {
         hosts[host].map { ($0.running, $0.waiting) } ?? (0, 0)
     }
 
-    /// Whenever a host has room and waiting operations, an offer for the best of them is in the heap.
+    /// Whenever a host may run another and has waiting operations, an offer for the best of them is in the heap.
     private mutating func offerBest(of host: Host) {
         guard host.waiting > 0 else { return }
         offerBest(of: host, returning: true)
@@ -235,10 +246,10 @@ struct HostQueues {
 
     private mutating func offerBest(of host: Host, returning: Bool) {
         guard host.hasRoom(returning: returning), let best = host.best(returning: returning),
-            best.turn != host.offered(returning: returning)
+            best.queueNumber != host.offered(returning: returning)
         else { return }
-        host.setOffered(best.turn, returning: returning)
-        let offer = Offer(rank: best.ticket.rank, turn: best.turn, host: host)
+        host.setOffered(best.queueNumber, returning: returning)
+        let offer = Offer(rank: best.ticket.rank, queueNumber: best.queueNumber, host: host)
         if returning { offers.returning.insert(offer) } else { offers.new.insert(offer) }
     }
 

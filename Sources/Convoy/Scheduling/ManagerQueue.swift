@@ -99,7 +99,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     }
 
     override func waitUntilAllOperationsAreFinished() {
-        // What ends makes room for others.
+        // What ends lets others start.
         while true {
             let waiting = unfinished
             for operation in waiting { operation.waitUntilFinished() }

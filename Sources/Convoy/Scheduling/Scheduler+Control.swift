@@ -6,7 +6,7 @@ extension Scheduler {
     var operations: [AnyRequestOperation] {
         state.withLock { state in
             state.tickets.compactMap { ticket -> (sequence: UInt64, operation: AnyRequestOperation)? in
-                guard let ticket, !ticket.isCarrier, let operation = ticket.operation else { return nil }
+                guard let ticket, !ticket.isShared, let operation = ticket.operation else { return nil }
                 return (ticket.sequence, operation)
             }
         }.sorted { $0.sequence < $1.sequence }.map(\.operation)
@@ -28,10 +28,9 @@ extension Scheduler {
     /// Hands nothing over meanwhile: a slot that a cancelled operation frees would go to the next to be cancelled, which
     /// would be sent for nothing.
     func frozen(_ work: () -> Void) {
-        state.withLock { $0.freezes += 1 }
+        state.withLock { $0.cancellations += 1 }
         work()
-        state.withLock { $0.freezes -= 1 }
-        pump()
+        handingOver { $0.cancellations -= 1 }
     }
 
     func shutDown() {
@@ -47,15 +46,13 @@ extension Scheduler {
         }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let isOver = state.withLock { state in
-                    guard state.count > 0, !Task.isCancelled else { return true }
-                    state.drains[identity] = continuation
-                    return false
+                let waits = state.withLock { state in
+                    !Task.isCancelled && state.awaitEnd({ continuation.resume() }, identity: identity)
                 }
-                if isOver { continuation.resume() }
+                if !waits { continuation.resume() }
             }
         } onCancel: {
-            state.withLock { $0.drains.removeValue(forKey: identity) }?.resume()
+            state.withLock { $0.drains.removeValue(forKey: identity) }?()
         }
     }
 
@@ -65,30 +62,29 @@ extension Scheduler {
         let now = context.clock.now
         let view = change(operation) { state, ticket in
             // Operations that have begun do not wait for those that have not.
-            let unstarted = ticket.isReturning ? state.room.unstarted : 0
+            let unstarted = ticket.isReturning ? state.queues.unstarted : 0
             return (
-                status: ticket.status, host: ticket.host, flight: ticket.flight, hasBegun: ticket.hasBegun,
-                count: state.room.count(of: ticket.host), hold: state.room.hold(of: ticket.host),
-                learned: state.room.words(of: ticket.host, now: now), running: state.room.running - unstarted,
-                limit: state.slotLimit, places: ticket.isReturning ? 0 : state.room.places,
+                status: ticket.status, host: ticket.host, transfer: ticket.sharedTransfer, hasBegun: ticket.hasBegun,
+                count: state.queues.count(of: ticket.host), hold: state.queues.hold(of: ticket.host),
+                learned: state.queues.words(of: ticket.host, now: now), running: state.queues.running - unstarted,
+                limit: state.slotLimit, places: ticket.isReturning ? 0 : state.queues.places,
                 isHeldBack: state.isSuspended
             )
         }
         guard let view else { return operation.whyWithoutManager }
-        let (host, placeLimit) = (view.host, State.placeLimit(queueLimit))
+        let (host, placeLimit) = (view.host, SchedulerState.placeLimit(queueLimit))
         let isSuspended = view.isHeldBack || queue.isSuspended
         switch view.status {
-        case .blocked: return operation.whyBlocked
+        case .blocked, .blockedInQueue: return operation.whyBlocked
         case .preparing: return "waits for its request to be built"
         case .suspended: return view.hasBegun ? operation.whyRunning : "waits for its owner: it is suspended"
-        case .parked: return operation.whyBlocked
-        case .crowded: return "waits until fewer requests are with their interceptors"
-        case .aside: return operation.whyRunning
-        case .riding:
-            guard let carrier = view.flight.flatMap({ key in coalescer.withLock { $0.carrier(key) } }) else {
+        case .awaitingPermit: return "waits until fewer requests are with their interceptors"
+        case .yielded, .awaitingDescriptor: return operation.whyRunning
+        case .sharing:
+            guard let shared = view.transfer.flatMap({ key in coalescer.withLock { $0.operation(key) } }) else {
                 return operation.whyRunning
             }
-            return "shares a transfer that \(why(carrier))"
+            return "shares a transfer that \(why(shared))"
         case .waiting:
             if isSuspended { return "waits for the manager: it is suspended" }
             let learned = view.learned.map { "; \($0)" } ?? ""
@@ -98,10 +94,10 @@ extension Scheduler {
             if view.running >= view.limit { return "waits for a slot: \(view.running) running, the limit" }
             if view.places >= placeLimit { return "waits for a place in the queue: \(view.places) there, its limit" }
             return "waits for \(host): \(view.count.running) running there, its limit\(learned)"
-        case .handed:
+        case .dispatched:
             guard operation.state.withLock({ $0.machine.isWaitingToStart }) else { return operation.whyRunning }
             return isSuspended ? "waits for the queue: it is suspended" : "waits for the queue to start it"
-        case .gone: return "has finished"
+        case .ended: return "has finished"
         }
     }
 }

@@ -8,7 +8,7 @@ import Foundation
 /// descriptors may have been used by other parts of the process.
 struct Shortage {
     /// So often a request is tried again because of the time alone.
-    static let mostTrials = 10
+    static let mostTrials: UInt8 = 10
     private static let longestWait = Duration.seconds(30)
 
     private var waiting: [Ticket] = []
@@ -25,7 +25,7 @@ struct Shortage {
     ///
     /// - Parameter running: how many others have a slot.
     mutating func add(_ ticket: Ticket, running: Int) {
-        ticket.lacksDescriptor = true
+        ticket.status = .awaitingDescriptor
         waiting.append(ticket)
         limit = max(1, min(limit ?? .max, running))
         endedSince = 0
@@ -43,13 +43,10 @@ struct Shortage {
         return takeFirst()
     }
 
-    /// The first that still waits; what its owner has suspended waits on.
+    /// The first that still waits, to be queued; what its owner has suspended waits on.
     mutating func takeFirst() -> Ticket? {
-        waiting.removeAll { !$0.lacksDescriptor || $0.status != .aside }
-        guard let index = waiting.firstIndex(where: { $0.suspension?.isSuspended != true }) else { return nil }
-        let ticket = waiting.remove(at: index)
-        ticket.lacksDescriptor = false
-        return ticket
+        waiting.removeAll { $0.status != .awaitingDescriptor }
+        return waiting.firstIndex { !$0.suspension.value.isSuspended }.map { waiting.remove(at: $0) }
     }
 
     /// How long until time alone changes something; nil when that has been asked, or nothing is missing.
@@ -72,66 +69,13 @@ struct Shortage {
 
 extension Ticket {
     /// Whether its operation may have descriptors that it gives back when it ends.
-    fileprivate var mayHoldDescriptors: Bool {
+    var mayHoldDescriptors: Bool {
         switch status {
-        case .handed: true
-        case .aside: !lacksDescriptor
+        case .dispatched, .yielded: true
         case .waiting: isReturning
         // Paused, with its connection.
         case .suspended: hasBegun
-        case .blocked, .preparing, .crowded, .riding, .parked, .gone: false
+        case .blocked, .preparing, .awaitingDescriptor, .awaitingPermit, .sharing, .blockedInQueue, .ended: false
         }
-    }
-}
-
-extension Scheduler {
-    /// Whether an operation that found no descriptor may find one later: others here will give some back, or have done so
-    /// since it got its slot.
-    func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool {
-        change(operation) { state, ticket in
-            ticket.trials < Shortage.mostTrials
-                && (ticket.releasesSeen != state.shortage.releases || state.othersMayHoldDescriptors(than: ticket))
-        } ?? false
-    }
-
-    /// An operation has given its slot and its files back, and tries again when another has ended.
-    func awaitDescriptor(_ operation: AnyRequestOperation, host: String) {
-        let isIn = change(operation) { state, ticket -> Bool in
-            state.yieldSlot(ticket)
-            guard ticket.status == .aside else { return false }
-            state.leaveInterceptors(ticket)
-            ticket.host = host
-            state.shortage.add(ticket, running: state.room.running)
-            // The others have ended meanwhile.
-            if !state.othersMayHoldDescriptors(than: ticket), let first = state.shortage.takeFirst() {
-                state.room.join(first)
-            }
-            return true
-        }
-        guard isIn == true else { return operation.goOn() }
-        watchShortage()
-        pump()
-    }
-
-    /// Has time end a shortage that no operation ends.
-    private func watchShortage() {
-        guard let wait = state.withLock({ $0.shortage.takeWait() }) else { return }
-        _ = context.clock.wake(at: context.clock.now + wait) { [weak self] in
-            guard let self else { return }
-            // Elsewhere: something may start now, and this is the clock's queue.
-            context.taskControl.async {
-                self.handingOver { state in
-                    if let next = state.shortage.timePassed(slots: state.limit) { state.room.join(next) }
-                }
-                self.watchShortage()
-            }
-        }
-    }
-}
-
-extension Scheduler.State {
-    /// - Complexity: O(*n*) for *n* operations; asked only when there is no descriptor.
-    fileprivate func othersMayHoldDescriptors(than ticket: Ticket) -> Bool {
-        tickets.contains { $0.map { $0 !== ticket && $0.mayHoldDescriptors } ?? false }
     }
 }

@@ -31,7 +31,7 @@ extension OperationWorld.Defect {
             name: "a slot counts though it was suspended since", place: .init(isDeep: true),
             event: { event, machine in
                 guard case .slotGiven(let slot?) = event else { return event }
-                return .slotGiven(.init(number: slot.number, suspensions: machine.suspensions))
+                return .slotGiven(.init(number: slot.number, suspensionChanges: machine.suspensionChanges))
             }),
         Self(
             name: "a slot that was kept begins what waits",

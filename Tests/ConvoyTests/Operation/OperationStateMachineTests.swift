@@ -73,13 +73,13 @@ import Testing
     /// A second word of one slot must not begin the attempt after the one it was for.
     @Test func aSlotIsUsedOnce() {
         var machine = OperationStages.machine("resumed without a slot")
-        let slot = OperationStateMachine.Slot(number: 2, suspensions: 1)
+        let slot = OperationStateMachine.Slot(number: 2, suspensionChanges: 2)
         #expect(machine.handle(.slotKept(slot)).adjusts)
         for event in [Event.adjust(isHeld: false), .attemptEnded(attempt: 1), .repeats(attempt: 1)] {
             #expect(machine.handle(event).isTaken)
         }
         #expect(machine.handle(.slotGiven(slot)) == .dropped)
-        #expect(machine.handle(.slotGiven(.init(number: 3, suspensions: 1))).launches == 2)
+        #expect(machine.handle(.slotGiven(.init(number: 3, suspensionChanges: 2))).launches == 2)
     }
 
     /// Word that a slot was kept says nothing to an attempt that waits: the slot itself begins it, and is still to come.
@@ -88,7 +88,7 @@ import Testing
         for event in [Event.attemptEnded(attempt: 1), .repeats(attempt: 1), .resume] {
             #expect(machine.handle(event).isTaken)
         }
-        let slot = OperationStateMachine.Slot(number: 2, suspensions: 1)
+        let slot = OperationStateMachine.Slot(number: 2, suspensionChanges: 2)
         #expect(machine.handle(.slotKept(slot)).launches == nil)
         #expect(machine.handle(.slotGiven(slot)).launches == 2)
     }

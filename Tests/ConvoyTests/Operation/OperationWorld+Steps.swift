@@ -4,7 +4,7 @@
 extension OperationWorld {
     mutating func enqueue() {
         slot = machine.isSuspended ? .givenBack : .queued
-        toldSuspensions = machine.suspensions
+        toldSuspensions = machine.suspensionChanges
         // It had ended before.
         if machine.hasOutcome { steps.append(.start) }
     }
@@ -67,7 +67,7 @@ extension OperationWorld {
     }
 
     private var operationSlot: OperationStateMachine.Slot {
-        OperationStateMachine.Slot(number: slotCount, suspensions: toldSuspensions)
+        OperationStateMachine.Slot(number: slotCount, suspensionChanges: toldSuspensions)
     }
 
     mutating func endTask(_ defect: Defect?) {
@@ -170,7 +170,7 @@ extension OperationWorld {
     }
 
     private mutating func tellScheduler() {
-        toldSuspensions = machine.suspensions
+        toldSuspensions = machine.suspensionChanges
         switch slot {
         case .taken where machine.awaitsSlot:
             guard !machine.isSuspended else {

@@ -85,6 +85,6 @@ import Testing
         first.cancel()
         await manager.drain()
         #expect(first.error?.code == .cancelled)
-        #expect(manager.scheduler.state.withLock { $0.room.running } == 0)
+        #expect(manager.scheduler.state.withLock { $0.queues.running } == 0)
     }
 }

@@ -8,7 +8,7 @@ import Testing
         let ticket = Ticket(
             RequestOperation(Request<Data>.stub(name), transport: StubServer().transport))
         ticket.host = host
-        ticket.priority = priority
+        ticket.priority = Versioned(priority)
         return ticket
     }
 
@@ -55,12 +55,12 @@ import Testing
         #expect(room.running == 1)
     }
 
-    @Test func whoIsParkedFreesTheHostAndCountsAgainAfterwards() {
+    @Test func whatIsBlockedInTheQueueFreesTheHostAndCountsAgainAfterwards() {
         var room = HostQueues(limits: HostLimits(fixed: 1))
         let tickets = (1...3).map { ticket("\($0)") }
         for ticket in tickets { room.join(ticket) }
         #expect(takeAll(&room) == ["1"])
-        room.giveBack(tickets[0], for: .parked)
+        room.giveBack(tickets[0], for: .blockedInQueue)
         #expect(takeAll(&room) == ["2"])
         room.takeBack(tickets[0])
         #expect(room.running == 2 && room.count(of: "a") == (running: 2, waiting: 1))
@@ -93,12 +93,12 @@ import Testing
                 running.removeAll { $0 === one }
             case 4:
                 guard let one = waiting.randomElement(using: &random) else { continue }
-                room.leave(one, for: .gone)
+                room.leave(one, for: .ended)
                 waiting.removeAll { $0 === one }
             default:
                 let expected = waiting.enumerated().filter { candidate in
                     running.count { $0.host == candidate.element.host } < 3
-                }.min { ($0.element.priority.rank, $0.offset) < ($1.element.priority.rank, $1.offset) }
+                }.min { ($0.element.priority.value.rank, $0.offset) < ($1.element.priority.value.rank, $1.offset) }
                 let limit = 8
                 let taken = room.takeNext(limit: limit, now: .now)
                 #expect(taken === (running.count < limit ? expected?.element : nil))
@@ -120,7 +120,7 @@ import Testing
         for index in 0..<10_000 {
             let passing = check.watch(ticket("\(index)"))
             room.join(passing)
-            room.leave(passing, for: .gone)
+            room.leave(passing, for: .ended)
         }
         #expect(check.aliveCount < 200)
     }

@@ -161,7 +161,6 @@ import Testing
     @Test func theLimitRisesAgain() {
         var shortage = Shortage()
         let ticket = Ticket(RequestOperation(Request<Data>.stub("a"), transport: StubTransport { _ in }))
-        ticket.status = .aside
         shortage.add(ticket, running: 2)
         #expect(shortage.limit == 2)
         #expect(shortage.noteEnd(slots: 5) === ticket)

@@ -108,7 +108,7 @@ import Testing
         #expect(monitor.faults == [], "\(plan.label)")
         tormentor.expectAllTold(monitor, plan)
         let left = manager.scheduler.state.withLock { state in
-            let room = state.room
+            let room = state.queues
             return [room.running, room.unstarted, room.places, state.count, state.interceptorLimiter.count]
         }
         #expect(left == [0, 0, 0, 0, 0], "slots, places and tickets left, \(plan.label)")

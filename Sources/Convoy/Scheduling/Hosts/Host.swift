@@ -1,4 +1,4 @@
-// One host in the waiting room: who waits for it, and how many it takes.
+// One host: the operations that wait for it, and how many it takes at a time.
 import Foundation
 
 /// How the limits of hosts are set.
@@ -41,27 +41,27 @@ struct HostSample {
     }
 }
 
-/// A host's lines, by the ranks of tickets, and its limits.
+/// A host's queues, by the ranks of tickets, and its limits.
 ///
 /// Part of a scheduler's state, and touched only under its lock; an object, so that a ticket finds it without a look-up.
 final class Host {
     struct Entry {
         let ticket: Ticket
-        let turn: UInt64
-        var isLive: Bool { ticket.turn == turn && ticket.status == .waiting }
+        let queueNumber: UInt64
+        var isLive: Bool { ticket.queueNumber == queueNumber && ticket.status == .waiting }
     }
 
-    /// One rank's line.
-    struct Line {
+    /// The waiting operations of one rank, first in, first out.
+    struct Queue {
         private var entries: [Entry?] = []
         private var first = 0
 
         mutating func append(_ entry: Entry) { entries.append(entry) }
 
-        /// The first who still waits.
+        /// The first that still waits.
         mutating func peek() -> Entry? {
             while first < entries.count, entries[first]?.isLive != true {
-                // Who has been passed is let go of at once: an operation must not live as long as its line.
+                // An entry that was passed is let go of at once: an operation must not live as long as its queue.
                 entries[first] = nil
                 first += 1
             }
@@ -87,17 +87,17 @@ final class Host {
     /// How many of them have not begun.
     var unstarted = 0
     var waiting = 0
-    /// The turns offered last, of returning and of new operations; an entry with one of these turns needs no second
+    /// The queue numbers offered last, of returning and of new operations; an entry with one of them needs no second
     /// offer.
-    private var offeredTurns = (returning: UInt64(0), new: UInt64(0))
+    private var offeredNumbers = (returning: UInt64(0), new: UInt64(0))
     /// Nothing is sent there before this moment: it asked for that.
     private var heldUntil: ContinuousClock.Instant?
     /// How it asked.
     private var reason: RetryAfterReason?
     /// Nor before this one: it failed again and again.
     private var brokenUntil: ContinuousClock.Instant?
-    /// By the rank of a ticket, highest priority first; those who return have the even ones.
-    var lines = [Line](repeating: Line(), count: 10)
+    /// By the rank of a ticket, highest priority first; those that return have the even ones.
+    var queues = [Queue](repeating: Queue(), count: 10)
     let name: String
     private let fixedLimit: Int
     private(set) var limit: HostLimit?
@@ -113,7 +113,7 @@ final class Host {
     /// How many may run.
     var currentLimit: Int { limit?.current ?? fixedLimit }
 
-    /// Whether another one may run: one that has begun does not wait for those who have not.
+    /// Whether another one may run: one that has begun does not wait for those that have not.
     func hasRoom(returning: Bool) -> Bool {
         (returning ? running - unstarted : running) < currentLimit && heldUntil == nil && brokenUntil == nil
     }
@@ -143,24 +143,24 @@ final class Host {
     var isIdle: Bool { running == 0 && waiting == 0 && hold == nil }
     var hasLearned: Bool { limit != nil || breaker?.isPristine == false }
 
-    func offered(returning: Bool) -> UInt64 { returning ? offeredTurns.returning : offeredTurns.new }
+    func offered(returning: Bool) -> UInt64 { returning ? offeredNumbers.returning : offeredNumbers.new }
 
-    func setOffered(_ turn: UInt64, returning: Bool) {
-        if returning { offeredTurns.returning = turn } else { offeredTurns.new = turn }
+    func setOffered(_ queueNumber: UInt64, returning: Bool) {
+        if returning { offeredNumbers.returning = queueNumber } else { offeredNumbers.new = queueNumber }
     }
 
-    /// The first in line of those who return, or of the others.
+    /// The first of those that return, or of the others.
     func best(returning: Bool) -> Entry? {
-        for index in stride(from: returning ? 0 : 1, to: lines.count, by: 2) {
-            if let entry = lines[index].peek() { return entry }
+        for index in stride(from: returning ? 0 : 1, to: queues.count, by: 2) {
+            if let entry = queues[index].peek() { return entry }
         }
         return nil
     }
 
     /// Stale entries behind a waiting one are not reached by `peek`; they are removed when they outnumber the waiting entries.
     func sweepIfNeeded() {
-        guard lines.reduce(0, { $0 + $1.count }) > 2 * waiting + 64 else { return }
-        for index in lines.indices { lines[index].sweep() }
+        guard queues.reduce(0, { $0 + $1.count }) > 2 * waiting + 64 else { return }
+        for index in queues.indices { queues[index].sweep() }
     }
 
     /// Asks the breaker whether a ticket may go; until when not, if not.
@@ -177,17 +177,17 @@ final class Host {
     }
 
     /// Takes in what an attempt's end says; until when the host is to be left alone because of it.
-    func learn(
-        _ lesson: HostSample, pass: HostBreaker.Pass?, now: ContinuousClock.Instant
+    func record(
+        _ sample: HostSample, pass: HostBreaker.Pass?, now: ContinuousClock.Instant
     ) -> ContinuousClock.Instant? {
-        limit?.finished(latency: lesson.latency, outcome: lesson.load, inFlight: running, now: now)
+        limit?.finished(latency: sample.latency, outcome: sample.load, inFlight: running, now: now)
         guard let pass, breaker != nil else { return nil }
         // A host that is learned about refuses some all the time: that is how its limit is found.
-        let isUsual = lesson.load == .overloaded && limit?.isAtBottom == false && breaker?.phase == .closed
+        let isUsual = sample.load == .overloaded && limit?.isAtBottom == false && breaker?.phase == .closed
         if isUsual {
             breaker?.cancelled(pass, now: now)
         } else {
-            breaker?.finished(pass, isFailure: lesson.isFailure, now: now)
+            breaker?.finished(pass, isFailure: sample.isFailure, now: now)
         }
         switch breaker?.phase {
         case .open(let until): brokenUntil = until
