@@ -1,0 +1,16 @@
+@testable import Convoy
+
+extension SchedulerWorld {
+    /// A mistake for the exploration to find: what is told to the state, or what becomes of its effects.
+    enum Defect: CaseIterable {
+        case lateWordsOfDependenciesCount, lateWordsOfSuspensionCount, lateWordsOfPriorityCount
+        case theEndOfDependenciesIsNotTold, resumingIsNotTold, prioritiesAreNotTold
+        case theEndIsNotTold, theLastCallbackIsNotTold, theAbandonedAreNotTold, theAbandonedAreNotStarted
+        case nothingIsPrepared, aKeptSlotIsNotTold, nothingIsHandedOverAfterAnEvent, handingOverNeverEnds
+        case limitIsExceeded, hostLimitIsExceeded, placesAreNotCounted, suspensionOfTheManagerIsIgnored
+        case slotsAreKeptDuringWaits, waitsAreForgotten, whatMayNotBeginBegins, theNextHostIsNotTold
+        case aHoldIsLiftedEarly, aHoldIsNeverLifted, aShortageNeverEnds
+        case aBarrierHoldsNothingBack, aBarrierDoesNotWait, aBarrierIsNeverPassed
+        case aSharedTransferIsNotLeft, answersAreNotTold
+    }
+}

@@ -1,0 +1,368 @@
+import Foundation
+
+@testable import Convoy
+
+/// Some operations, their scheduler and its surroundings without threads, in virtual time.
+///
+/// The scheduler's state and each operation's state machine are the real ones. What threads do with their effects waits as
+/// ``Step``s and is performed in a random order, as is what owners, the operation queue, transports and clocks may do: so
+/// every word may come late. A seed makes a world, and always the same.
+final class SchedulerWorld {
+    typealias Suspension = Versioned<OperationStateMachine.Suspension>
+    typealias Event = OperationStateMachine.Event
+
+    /// What a thread is about to do for an operation.
+    enum Step {
+        case arrive(SchedulerState.Arrival)
+        case dependent(Versioned<Bool>)
+        case suspension(Suspension)
+        case priority(Versioned<Operation.QueuePriority>)
+        case prepare
+        case prepared(Suspension)
+        case handOver(SchedulerState.Dispatch)
+        case endHandover, start
+        case begin(Int, Suspension)
+        case launch(Int)
+        case makeTask(Int)
+        case resumeTask(Int)
+        case adjust, leaveSlot, attemptClosed
+        case decide(Int)
+        case decode(Int)
+        case yield(isIntercepted: Bool, Follow)
+        case adapted
+        case proceed(Int)
+        case queueAgain
+        case requeue(Suspension)
+        case awaitDescriptor
+        case goOn(Event)
+        case conclude(Event)
+        case abandoned, finish, deliver
+        case sendOff(hasHandlers: Bool, isEnd: Bool)
+        case handlerReturns
+        case tellFinished(isSettled: Bool)
+        case tellSettled, release
+        case joined
+        case answer(Suspension)
+        case leave(Int)
+    }
+
+    /// What follows when the slot has been given back.
+    enum Follow {
+        case time(Int)
+        case adapt
+        case intercept(Int)
+    }
+
+    enum TaskState { case none, made, running, paused, over }
+
+    final class Member {
+        var machine = OperationStateMachine()
+        var ticket: Ticket?
+        var priority = Versioned(Operation.QueuePriority.normal, version: 1)
+        var dependencies: [(index: Int, fails: Bool)] = []
+        var unfinished = 0
+        var dependencyChanges: UInt32 = 0
+        var host = 0
+        var repeats = 0
+        var intercepts = false
+        var isAdapted = false
+        var isPlain = true
+        /// The group of requests that are equal to its own, and the number with which it shares their transfer.
+        var group: Int?
+        var join = -1
+        var hasAnswer = false
+        /// The group whose transfer it is.
+        var shared: Int?
+        var startedByHand = false
+        var isInQueue = false
+        var isStarting = false
+        var isReleased = false
+        var task = TaskState.none
+        var taskAttempt = 0
+        var isReaderBehind = false
+        /// It waits for a time, and holds nothing.
+        var waitsForTime = false
+        var begins = 0
+        var outcomes = 0
+        var ends = 0
+        /// How many steps of it are to come.
+        var pending = 0
+        /// Its order among those that wait, as the world has seen it.
+        var order = 0
+        var queueNumber: UInt64 = 0
+
+        var isDependent: Versioned<Bool> { Versioned(unfinished > 0, version: dependencyChanges &+ 1) }
+    }
+
+    struct Transfer {
+        let operation: Int
+        /// The subscribers, with the number of their joining.
+        var subscribers: [Int: Int] = [:]
+        var changes: UInt32 = 0
+    }
+
+    struct Barrier {
+        let earlier: [Int]
+        let arrivedBefore: UInt64
+    }
+
+    let defect: Defect?
+    var random: SchedulerWorldRandom
+    var state: SchedulerState
+    var members: [Member] = []
+    var steps: [(member: Int, step: Step)] = []
+    var pumps = 0
+    var alarms: [(due: Int, alarm: Alarm)] = []
+    var transfers: [Int: Transfer] = [:]
+    var joins = 0
+    var barriers: [Barrier] = []
+    var barrierNumbers = 0
+    var holds: [Int: Int] = [:]
+    var milliseconds = 0
+    var orders = 0
+    /// The operation of the last step, and the one that was looked at last.
+    private var touched = 0
+    private var checked = 0
+    private var running = [0, 0, 0]
+    var violation: String?
+    var log: [String]?
+    var drainCalls = Locked(0)
+    var drainsAsked = 0
+
+    let count: Int
+    let limit: Int
+    let perHost: Int
+    let hosts: Int
+    let queueLimit: Int
+    let startsInPlace: Bool
+    let pausesInPlace: Bool
+    let lacksDescriptors: Bool
+    let hasBarriers: Bool
+    let hasBreaker: Bool
+    var isQueueSuspended = false
+    private static let beginning = ContinuousClock.now
+
+    enum Alarm {
+        case ring(Int)
+        case lift(Int)
+        case shortage
+    }
+
+    init(seed: UInt64, defect: Defect? = nil, isLogged: Bool = false) {
+        self.defect = defect
+        if isLogged { log = [] }
+        var random = SchedulerWorldRandom(seed)
+        count = 1 + random.below(1 + random.below(20))
+        limit = 1 + random.below(4)
+        perHost = 1 + random.below(3)
+        hosts = 1 + random.below(3)
+        queueLimit = random.below(2) == 0 ? -1 : 1 + random.below(4)
+        startsInPlace = random.below(2) == 0
+        pausesInPlace = random.below(2) == 0
+        lacksDescriptors = random.below(4) == 0
+        hasBarriers = random.below(4) == 0
+        hasBreaker = random.below(5) == 0
+        let limits = HostLimits(
+            fixed: perHost + (defect == .hostLimitIsExceeded ? 1 : 0), adaptive: nil,
+            breaker: hasBreaker ? BreakerPolicy(failuresInARow: 2, openTime: .milliseconds(20)) : nil)
+        state = SchedulerState(
+            limit: limit + (defect == .limitIsExceeded ? 1 : 0), hosts: limits,
+            retryBudget: RetryBudgetState(.unlimited))
+        state.interceptorLimiter.limit = 1 + random.below(3)
+        self.random = random
+        for _ in 0..<count { addMember() }
+    }
+
+    private func addMember() {
+        let member = Member()
+        member.host = random.below(hosts)
+        member.repeats = random.below(3)
+        member.intercepts = random.below(4) == 0
+        if !member.intercepts, random.below(5) == 0 {
+            member.group = random.below(2)
+            member.host = min(hosts - 1, member.group ?? 0)
+        }
+        member.isPlain = !member.intercepts && member.group == nil && random.below(2) == 0
+        members.append(member)
+    }
+
+    var now: ContinuousClock.Instant { Self.beginning + .milliseconds(milliseconds) }
+    var placeLimit: Int { defect == .placesAreNotCounted ? .max : SchedulerState.placeLimit(queueLimit) }
+
+    static func name(_ host: Int) -> String { ["a", "b", "c"][host] }
+
+    func index(of operation: AnyRequestOperation) -> Int { SchedulerWorldObjects.index(of: operation) }
+
+    // MARK: Running
+
+    /// Lets it run to its end; what was wrong first, or nil.
+    func run() -> String? {
+        var left = 20 + 12 * count
+        while left > 0, violation == nil {
+            left -= 1
+            switch random.below(10) {
+            case 0..<6 where !steps.isEmpty || pumps > 0: performAny()
+            case 6, 7: ownerActs()
+            default: surroundingsAct()
+            }
+            check()
+        }
+        settleOwners()
+        left = 4_000 * (count + 2)
+        while violation == nil {
+            left -= 1
+            if left == 0 { fail("it never comes to rest") }
+            if steps.isEmpty, pumps == 0 {
+                guard surroundingsActInTheEnd() else { break }
+            } else {
+                performAny()
+            }
+            check()
+        }
+        if violation == nil { checkEnd() }
+        return violation
+    }
+
+    private func performAny() {
+        let index = random.below(steps.count + pumps)
+        guard index < steps.count else {
+            pumps -= 1
+            return pump()
+        }
+        let (member, step) = steps[index]
+        touched = member
+        steps.swapAt(index, steps.count - 1)
+        steps.removeLast()
+        members[member].pending -= 1
+        log?.append("\(member): \(step)")
+        perform(step, member)
+    }
+
+    func add(_ step: Step, _ member: Int) {
+        steps.append((member, step))
+        members[member].pending += 1
+    }
+
+    func fail(_ text: String) { violation = violation ?? text }
+
+    // MARK: What has to hold
+
+    /// After each step.
+    private func check() {
+        for host in 0..<3 { running[host] = 0 }
+        for member in members {
+            if let ticket = member.ticket, ticket.status == .waiting, ticket.queueNumber != member.queueNumber {
+                orders += 1
+                (member.order, member.queueNumber) = (orders, ticket.queueNumber)
+            }
+            guard !member.startedByHand, member.task == .running else { continue }
+            running[member.host] += 1
+            if running[member.host] > perHost { fail("\(running) transfers run, the limit of a host is \(perHost)") }
+        }
+        if running[0] + running[1] + running[2] > limit { fail("\(running) transfers run, the limit is \(limit)") }
+        if state.queues.running < 0 || state.queues.unstarted < 0 || state.queues.places < 0 { fail("a count below 0") }
+        // One after the other: what is wrong at rest stays so.
+        checked = (checked + 1) % members.count
+        for index in [checked, touched] where members[index].pending == 0 { checkRest(of: index) }
+    }
+
+    /// Of an operation for which nothing is about to happen: what its ticket says is true.
+    private func checkRest(of index: Int) {
+        let member = members[index]
+        guard let ticket = member.ticket, member.ends == 0, ticket.index >= 0 else { return }
+        let machine = member.machine
+        if ticket.priority.value != member.priority.value { fail("\(index) has another priority than its ticket") }
+        if let group = member.group, transfers[group]?.subscribers[index] != nil, ticket.status != .sharing,
+            !member.startedByHand
+        {
+            fail("\(index) has left its shared transfer, which still has it")
+        }
+        guard !machine.hasOutcome else { return }
+        if !member.isReleased, machine.phase == .pending, ticket.isDependent.value != (member.unfinished > 0) {
+            fail("\(index) waits for \(member.unfinished) operations, and its ticket says otherwise")
+        }
+        if ticket.suspension.value.isSuspended != machine.isSuspended, ticket.status != .yielded,
+            ticket.status != .preparing
+        {
+            fail("\(index) is suspended: \(machine.isSuspended), and its ticket says otherwise")
+        }
+        if member.waitsForTime, !member.startedByHand, ticket.status == .dispatched {
+            fail("\(index) waits for a time and has a slot")
+        }
+        if machine.isSuspended, ticket.status == .waiting { fail("\(index) is suspended and queued") }
+        if let group = member.group, !member.startedByHand, ticket.status == .sharing,
+            transfers[group]?.subscribers[index] == nil
+        {
+            fail("\(index) shares a transfer that is none of its own")
+        }
+    }
+
+    /// An operation gets its slot: it is the one whose turn it is.
+    func checkDispatch(_ index: Int) {
+        let (member, ticket) = (members[index], members[index].ticket)
+        guard let ticket else { return fail("a slot for an operation without ticket") }
+        if state.isSuspended || state.cancellations > 0 {
+            fail("\(index) gets a slot from a scheduler that holds back")
+        }
+        if ticket.isBarred { fail("\(index) gets a slot before its barrier") }
+        if let first = barriers.first, ticket.sequence > first.arrivedBefore, member.shared == nil,
+            !member.startedByHand
+        {
+            fail("\(index) gets a slot before the barrier it came behind")
+        }
+        if member.pending == 0, !ticket.hasBegun, member.unfinished > 0 {
+            fail("\(index) gets a slot and waits for others")
+        }
+        if member.pending == 0, member.machine.isSuspended { fail("\(index) gets a slot and is suspended") }
+        if let until = holds[member.host], until > milliseconds { fail("\(index) gets a slot of a host on hold") }
+        if state.queues.running - (ticket.isReturning ? state.queues.unstarted : 0) > limit, !lacksDescriptors {
+            fail("\(index) gets a slot beyond the limit")
+        }
+        if !ticket.isReturning, queueLimit > 0, state.queues.places > max(queueLimit, 1), transfers.isEmpty {
+            fail("\(index) gets a place beyond the queue's limit")
+        }
+        for other in members.indices where other != index {
+            guard let waiting = members[other].ticket, waiting.status == .waiting, members[other].order > 0,
+                members[other].host == member.host, waiting.isReturning == ticket.isReturning,
+                waiting.queueNumber == members[other].queueNumber
+            else { continue }
+            let (rank, own) = (waiting.priority.value.rank, ticket.priority.value.rank)
+            if rank < own || rank == own && members[other].order < member.order, member.order > 0 {
+                fail("\(index) gets a slot before \(other), which comes first")
+            }
+        }
+    }
+
+    /// When nothing happens any more.
+    private func checkEnd() {
+        for index in members.indices where violation == nil {
+            let member = members[index]
+            let status = member.ticket.map { "\($0.status)" } ?? "no ticket"
+            if member.machine.phase != .finished { fail("\(index) is stuck: \(member.machine.phase), \(status)") }
+            if member.outcomes != 1 { fail("\(index) has \(member.outcomes) outcomes") }
+            if !member.machine.delivery.isOver { fail("\(index) is never over") }
+            if let ticket = member.ticket, ticket.end != .over { fail("\(index) is never forgotten") }
+        }
+        let queues = state.queues
+        let counts = [queues.running, queues.unstarted, queues.places, state.count, state.interceptorLimiter.count]
+        if counts.contains(where: { $0 != 0 }) { fail("slots, places and tickets left: \(counts)") }
+        if !transfers.isEmpty { fail("a shared transfer is left") }
+        if !barriers.isEmpty || !state.barriers.isEmpty { fail("a barrier is left") }
+        if state.isHandingOver { fail("a thread hands over for ever") }
+        if drainCalls.withLock({ $0 }) != drainsAsked { fail("a drain never ends") }
+    }
+}
+
+/// SplitMix64.
+struct SchedulerWorldRandom {
+    private var value: UInt64
+
+    init(_ seed: UInt64) { value = seed &* 0x9E37_79B9_7F4A_7C15 }
+
+    mutating func below(_ limit: Int) -> Int {
+        value &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return Int((mixed ^ (mixed >> 31)) % UInt64(limit))
+    }
+}
