@@ -102,7 +102,7 @@ extension SchedulerState {
         case .suspended where !isSuspended: queues.join(ticket)
         // Started by hand: no slot will come for it.
         case .blocked, .preparing, .awaitingPermit, .sharing, .blockedInQueue, .ended:
-            if ticket.hasBegun, awaitsSlot, !isSuspended { return Effects(keeps: ticket.slot) }
+            if awaitsSlot, !isSuspended { return Effects(keeps: ticket.slot) }
         case .waiting, .suspended, .dispatched, .yielded, .awaitingDescriptor: break
         }
         return Effects()

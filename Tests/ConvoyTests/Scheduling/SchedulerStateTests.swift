@@ -95,6 +95,15 @@ import Testing
         #expect(keeps == ticket.slot && begins)
     }
 
+    /// The same of one that was started by hand while it shared a transfer: it waits for no slot.
+    @Test func aResumeThatIsToldBeforeItBeginsByHandLetsItGoOn() {
+        let ticket = arrive(0, host: nil)
+        #expect(ticket.status == .preparing)
+        _ = state.suspensionTold(ticket, word(1, awaitsSlot: true))
+        let keeps = state.suspensionTold(ticket, word(2, awaitsSlot: true)).keeps
+        #expect(keeps == ticket.slot)
+    }
+
     @Test func suspendedBeforeItMaySendItGivesItsSlotBack() {
         let ticket = arrive(0)
         #expect(next() == 0)

@@ -250,9 +250,10 @@ final class SchedulerWorld {
     /// After each step.
     private func check() {
         for host in 0..<3 { running[host] = 0 }
+        // What was queued in one step has one order.
+        orders += 1
         for member in members {
             if let ticket = member.ticket, ticket.status == .waiting, ticket.queueNumber != member.queueNumber {
-                orders += 1
                 (member.order, member.queueNumber) = (orders, ticket.queueNumber)
             }
             guard !member.startedByHand, member.task == .running else { continue }
