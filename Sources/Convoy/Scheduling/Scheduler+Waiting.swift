@@ -27,7 +27,7 @@ extension Scheduler {
         let (suspension, deadline, now) = (operation.suspension, operation.deadline, context.clock.now)
         let hold = handingOver(operation) { state, ticket in
             state.prepared(ticket, host: host, asksInterceptors: asksInterceptors, suspension)
-            return state.hold(of: ticket, past: deadline, now)
+                ? state.hold(of: ticket, past: deadline, now) : nil
         }
         if let hold = hold ?? nil { drop(operation, hold) }
     }

@@ -40,19 +40,20 @@ extension SchedulerState {
         return Effects(prepares: true)
     }
 
-    /// The request of an operation has been built and checked.
+    /// The request of an operation has been built and checked; false when it does not wait for a slot now.
     mutating func prepared(
         _ ticket: Ticket, host: String, asksInterceptors: Bool,
         _ suspension: Versioned<OperationStateMachine.Suspension>
-    ) {
-        guard ticket.status == .preparing else { return }
+    ) -> Bool {
+        guard ticket.status == .preparing else { return false }
         (ticket.host, ticket.asksInterceptors) = (host, asksInterceptors)
         guard !ticket.isDependent.value else {
             ticket.status = .blocked
-            return
+            return false
         }
         _ = ticket.suspension.take(suspension)
         queue(ticket)
+        return true
     }
 
     /// An operation whose request has been built may share the transfer of others; false when it is too late for that.
@@ -66,9 +67,8 @@ extension SchedulerState {
     mutating func answerCame(_ ticket: Ticket, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
         // One that was started by hand has sent its request itself.
         guard ticket.status == .sharing, !ticket.hasBegun else { return false }
-        _ = ticket.suspension.take(suspension)
         ticket.status = .suspended
-        guard !ticket.suspension.value.isSuspended else { return false }
+        guard !latest(ticket, suspension).isSuspended else { return false }
         // It needs no connection any more, and so no slot of its host; the operation queue's limit is Foundation's.
         queues.takeBack(ticket)
         return true
@@ -118,10 +118,18 @@ extension SchedulerState {
     /// - Parameter suspension: as it was at the start; what was told since counts.
     mutating func begins(_ ticket: Ticket, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
         guard queues.begin(ticket, limit: slotLimit) else { return false }
-        let latest = suspension.version > ticket.suspension.version ? suspension : ticket.suspension
-        guard latest.value.isSuspended, ticket.status == .dispatched else { return true }
+        guard latest(ticket, suspension).isSuspended, ticket.status == .dispatched else { return true }
         queues.giveBack(ticket, for: .yielded)
         return false
+    }
+
+    /// The suspension of a ticket that is given a slot without its queue.
+    ///
+    /// Not taken: the word of the change is on its way, and when it has been resumed that word lets it keep the slot.
+    private func latest(
+        _ ticket: Ticket, _ suspension: Versioned<OperationStateMachine.Suspension>
+    ) -> OperationStateMachine.Suspension {
+        suspension.version > ticket.suspension.version ? suspension.value : ticket.suspension.value
     }
 
     /// An operation with an answer that another has fetched has been started: it sends nothing.

@@ -17,12 +17,12 @@ final class Ticket {
         /// blocked, ended.
         case suspended
         /// Given to the operation queue, or going on after a wait; has a slot. Next: blockedInQueue, yielded, suspended,
-        /// ended.
+        /// awaitingPermit, ended.
         case dispatched
         /// Has begun, and waits for a retry's time or for interceptors; has given its slot back. Next: waiting, suspended,
         /// awaitingDescriptor, ended.
         case yielded
-        /// Has begun, found no file descriptor, and waits for one; see ``Shortage``. Next: waiting, yielded, suspended, ended.
+        /// Has begun, found no file descriptor, and waits for one, suspended or not; see ``Shortage``. Next: waiting, ended.
         case awaitingDescriptor
         /// Has not begun, because too many are with their interceptors; see ``InterceptorLimiter``. Next: waiting, suspended,
         /// blocked, ended.

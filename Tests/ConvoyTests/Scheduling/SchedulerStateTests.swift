@@ -81,8 +81,8 @@ import Testing
         #expect(!prepares)
         #expect(ticket.status == .blocked && ticket.priority.value == .high)
         #expect(tell(ticket, waits: false, version: 3))
-        state.prepared(ticket, host: "a", asksInterceptors: false, word(0))
-        #expect(ticket.status == .suspended)
+        let isQueued = state.prepared(ticket, host: "a", asksInterceptors: false, word(0))
+        #expect(isQueued && ticket.status == .suspended)
     }
 
     /// Between `start()` and the question whether it may send, it was suspended, had come to rest, and was resumed.
@@ -100,6 +100,16 @@ import Testing
         let ticket = arrive(0, host: nil)
         #expect(ticket.status == .preparing)
         _ = state.suspensionTold(ticket, word(1, awaitsSlot: true))
+        let keeps = state.suspensionTold(ticket, word(2, awaitsSlot: true)).keeps
+        #expect(keeps == ticket.slot)
+    }
+
+    /// The word of the resumption comes after the answer, which was told with it.
+    @Test func resumedBeforeTheAnswerOfAnotherCameItKeepsItsSlot() {
+        let ticket = arrive(0, host: nil)
+        #expect(state.shares(ticket, SchedulerWorldObjects.key(0), host: "a") == true)
+        _ = state.suspensionTold(ticket, word(1, awaitsSlot: true))
+        #expect(state.answerCame(ticket, word(2, awaitsSlot: true)) == true)
         let keeps = state.suspensionTold(ticket, word(2, awaitsSlot: true)).keeps
         #expect(keeps == ticket.slot)
     }

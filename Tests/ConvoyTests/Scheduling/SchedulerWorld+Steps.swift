@@ -169,7 +169,7 @@ extension SchedulerWorld {
             add(.prepared(members[index].machine.suspension), index)
         case .prepared(let suspension):
             let (host, intercepts) = (Self.name(members[index].host), members[index].intercepts)
-            handingOver { $0.prepared(ticket, host: host, asksInterceptors: intercepts, suspension) }
+            handingOver { _ = $0.prepared(ticket, host: host, asksInterceptors: intercepts, suspension) }
         case .handOver(let dispatch): handOver(dispatch, index)
         case .abandoned: perform(state.abandoned(ticket), index)
         case .tellFinished(let isSettled):

@@ -179,15 +179,19 @@ import Testing
                 endProcessIfStuck()
                 let port = try ClosedPort()
                 let request = Request<Data>.get("http://127.0.0.1:\(port.port)/")
+                // One thread: a second would need descriptors of its own.
+                var options = ConnectionOptions()
+                options.engineCount = 1
+                let transport = try CurlTransport(options)
                 // What the library and the transport's thread keep is there from now on.
-                #expect(try await Sending(request, over: CurlTransport.shared).error().code == .connectionFailed)
+                #expect(try await Sending(request, over: transport).error().code == .connectionFailed)
                 let openCount = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
                 var limit = rlimit(rlim_cur: UInt(openCount + 8), rlim_max: UInt(openCount + 8))
                 #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
                 var taken: [Int32] = []
                 while case let descriptor = open("/dev/null", O_RDONLY), descriptor >= 0 { taken.append(descriptor) }
                 for descriptor in taken.prefix(2) { close(descriptor) }
-                let error = try await Sending(request, over: CurlTransport.shared).error()
+                let error = try await Sending(request, over: transport).error()
                 #expect((error.underlying as? POSIXError)?.code == .ECONNREFUSED, "\(error)")
                 #expect(RequestError.shortage(needing: 2) == nil)
                 #expect((RequestError.shortage(needing: 3)?.underlying as? POSIXError)?.code == .EMFILE)
