@@ -8,7 +8,7 @@ extension Attempt {
         // These have no body, whatever length they declare (RFC 9110, section 6.4.1).
         if core.method == .head || head.statusCode == 204 || head.statusCode == 304 { head.expectedBytes = nil }
         if !keepsInMemory {
-            // A response that arrives again starts the body afresh (rule 12).
+            // A response that arrives again starts the body afresh.
             let (begins, old) = receiving.withLock { receiving -> (Bool, (any BodySink)?) in
                 guard receiving.accepts else { return (false, nil) }
                 receiving.isBusy = true
@@ -102,9 +102,8 @@ extension Attempt {
             var taken = Taken(sink: sink, isTooMuch: receiving.bodyCount > receiving.bodyLimit)
             if taken.isTooMuch, !receiving.isPreview {
                 taken.failure = tooLarge
-            } else if let memory = sink as? MemorySink {
-                // At once, under the lock, as that takes no time.
-                do throws(RequestError) { try memory.write(data) } catch { taken.failure = error }
+            } else if sink.writesAtOnce {
+                do throws(RequestError) { try sink.write(data) } catch { taken.failure = error }
             } else {
                 (receiving.isBusy, taken.isToBeWritten) = (true, true)
             }

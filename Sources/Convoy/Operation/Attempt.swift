@@ -26,7 +26,7 @@ struct AttemptEnding: Sendable {
 
 /// Receives one attempt's answer and hands it to the operation.
 ///
-/// Each attempt has a client of its own, so what arrives for one that is over is dropped here (rule 5).
+/// Each attempt has a client of its own, so what arrives for one that is over is dropped here.
 final class Attempt: TransportClient {
     struct Receiving {
         /// The attempt was ended from outside: nothing counts any more.

@@ -3,18 +3,19 @@
     import Foundation
 
     enum FileDescriptors {
-        /// How many may still be opened, counted to a bound.
+        /// Above this limit a process is taken to have as many as it wants: looking at each number would take too long.
+        private static let mostLookedAt: rlim_t = 16_384
+
+        /// How many may still be opened; `Int.max` where the limit is high.
         ///
-        /// Needs none itself. O(bound).
-        static func freeCount(upTo bound: Int) -> Int {
+        /// Needs none itself. O(*n*) for a limit of *n*, which is one of numbers: what is open may have any.
+        static var freeCount: Int {
             var limit = rlimit()
-            guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return bound }
-            // The limit is one of numbers, and what is open may have any: the lowest are looked at.
-            var numbers = (0..<Int32(clamping: min(2 * UInt(bound), limit.rlim_cur))).map {
-                pollfd(fd: $0, events: 0, revents: 0)
-            }
-            guard poll(&numbers, nfds_t(numbers.count), 0) >= 0 else { return bound }
-            return min(bound, numbers.count { $0.revents & Int16(POLLNVAL) != 0 })
+            guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur <= mostLookedAt
+            else { return .max }
+            var numbers = (0..<Int32(limit.rlim_cur)).map { pollfd(fd: $0, events: 0, revents: 0) }
+            guard poll(&numbers, nfds_t(numbers.count), 0) >= 0 else { return .max }
+            return numbers.count { $0.revents & Int16(POLLNVAL) != 0 }
         }
     }
 #endif

@@ -4,13 +4,16 @@ import Foundation
 /// The operations that are ready and wait for a slot, in queues for each host.
 ///
 /// Within a priority first come, first served, over all hosts; a host at its limit is passed over and takes no slot from
-/// others (rules 14 and 17). A ticket that leaves its queue leaves an entry behind that is skipped later, so that every move
+/// others. A ticket that leaves its queue leaves an entry behind that is skipped later, so that every move
 /// costs O(1), and O(log *h*) for *h* hosts with waiting operations.
 ///
-/// A slot is what an operation needs to send; a place is what it has in the operation queue. One that waits between two
-/// attempts, or is suspended, gives its slot back and keeps its place: where the queue has a limit, no other operation is put in instead.
-/// A slot does not yet count against those that have begun while its owner has not: that one may be in the queue behind
-/// them, and could wait for their end while they wait for its slot. It is asked once more when it begins (``begin(_:limit:)``).
+/// A slot is what an operation needs to send; a place is what it has in the operation queue. An operation that waits between
+/// two attempts, or is suspended, gives its slot back and keeps its place: where the queue has a limit, no other operation
+/// is put in instead.
+///
+/// The slot of an operation that has not begun does not count against those that have. With a limit of 1, A waits for a retry
+/// and has the only place, and B, behind it in the queue, has the only slot: A may use it, or both would wait for ever. B is
+/// asked once more when it begins (``begin(_:limit:)``).
 struct HostQueues {
     /// The best of one host, as seen when it was offered; outdated ones are skipped.
     private struct Offer: Comparable {

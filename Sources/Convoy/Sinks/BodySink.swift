@@ -17,8 +17,10 @@ struct ReceivedBody: Sendable {
 ///
 /// No user code runs inside `write`: a sink keeps the bytes, writes them to a file, or hands them over.
 protocol BodySink: AnyObject, Sendable {
-    /// Takes the next piece. Every write is checked (rule 13): what it throws ends the operation.
+    /// Takes the next piece. Every write is checked: what it throws ends the operation.
     func write(_ data: Data) throws(RequestError)
+    /// Whether that takes no time and calls nothing, so that it may happen under a lock.
+    var writesAtOnce: Bool { get }
     /// Whether so much waits to be written or read that no more should come.
     var isHeld: Bool { get }
     /// Whether what it takes is of the body that was asked for.
@@ -33,6 +35,8 @@ protocol BodySink: AnyObject, Sendable {
 }
 
 extension BodySink {
+    /// A sink that hands on what it takes.
+    var writesAtOnce: Bool { false }
     /// A sink that keeps up.
     var isHeld: Bool { false }
     /// A sink of what was asked for.

@@ -14,6 +14,8 @@ final class MemorySink: BodySink, @unchecked Sendable {
         self.truncates = truncates
     }
 
+    var writesAtOnce: Bool { true }
+
     func write(_ new: Data) throws(RequestError) {
         let room = limit - Int64(data.count)
         if Int64(new.count) <= room {

@@ -104,6 +104,14 @@ import Testing
         #expect(keeps == ticket.slot)
     }
 
+    /// So that no hold of its host ends it before its dependency has finished.
+    @Test func whatWaitsAgainWhenItIsPreparedIsNotQueued() {
+        let ticket = arrive(0, host: nil)
+        #expect(!tell(ticket, waits: true, version: 2))
+        let isQueued = state.prepared(ticket, host: "a", asksInterceptors: false, word(0))
+        #expect(!isQueued && ticket.status == .blocked)
+    }
+
     /// The word of the resumption comes after the answer, which was told with it.
     @Test func resumedBeforeTheAnswerOfAnotherCameItKeepsItsSlot() {
         let ticket = arrive(0, host: nil)

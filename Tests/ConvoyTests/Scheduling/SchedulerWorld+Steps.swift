@@ -102,13 +102,7 @@ extension SchedulerWorld {
                 let effects = handle(.start(mayBeBlocked: false), index)
                 if let attempt = effects.begins { add(.begin(attempt, members[index].machine.suspension), index) }
             } else {
-                let beginning = handle(.handoverBegan, index)
-                if beginning.isTaken {
-                    members[index].isInQueue = true
-                    add(.endHandover, index)
-                } else if beginning.starts {
-                    add(.start, index)
-                }
+                handOver(index)
             }
         } else {
             goOn(.slotGiven(dispatch.slot), index)
@@ -244,7 +238,11 @@ extension SchedulerWorld {
     }
 
     private func answer(_ suspension: Suspension, _ ticket: Ticket, _ index: Int) {
-        guard defect != .answersAreNotTold, state.answerCame(ticket, suspension) else { return }
+        if defect != .answersAreNotTold, state.answerCame(ticket, suspension) { handOver(index) }
+    }
+
+    /// Gives it to the operation queue.
+    private func handOver(_ index: Int) {
         let beginning = handle(.handoverBegan, index)
         if beginning.isTaken {
             members[index].isInQueue = true

@@ -62,7 +62,7 @@
             // By default as many as four times the transfers of the moment. Only a new request closes one of them, so that
             // few are kept where descriptors are few: a quarter of what is free, with two engines.
             convoy_multi_set_long(
-                multi, CurlOption.multiMaxConnects, max(2, min(256, FileDescriptors.freeCount(upTo: 2_048) / 8)))
+                multi, CurlOption.multiMaxConnects, max(2, min(256, FileDescriptors.freeCount / 8)))
         }
 
         deinit {

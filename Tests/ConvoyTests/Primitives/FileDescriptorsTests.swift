@@ -1,0 +1,25 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+#if os(Linux)
+    @Suite struct FileDescriptorsTests {
+        /// Whatever numbers they have, and however many are open.
+        @Test(arguments: [200, 5_000])
+        func whatIsClosedIsFree(limit: Int) async {
+            await #expect(processExitsWith: .success) { [limit] in
+                endProcessIfStuck()
+                var given = rlimit()
+                #expect(getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &given) == 0)
+                given.rlim_cur = min(rlim_t(limit), given.rlim_max)
+                #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &given) == 0)
+                var taken: [Int32] = []
+                while case let descriptor = open("/dev/null", O_RDONLY), descriptor >= 0 { taken.append(descriptor) }
+                #expect(FileDescriptors.freeCount == 0)
+                for index in [0, taken.count / 2, taken.count - 1] { close(taken[index]) }
+                #expect(FileDescriptors.freeCount == 3)
+            }
+        }
+    }
+#endif
