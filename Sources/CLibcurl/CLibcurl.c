@@ -17,16 +17,28 @@ CURLcode curl_easy_setopt(CURL *handle, int option, ...);
 CURLcode curl_easy_getinfo(CURL *handle, int info, ...);
 CURLMcode curl_multi_setopt(CURLM *multi, int option, ...);
 
-// libcurl 7.66 and 7.68. Weak: a process with an older library still starts.
-CURLMcode curl_multi_poll(CURLM *multi, void *extra, unsigned int count, int timeout_ms, int *ready)
-    __attribute__((weak));
-CURLMcode curl_multi_wakeup(CURLM *multi) __attribute__((weak));
+/// libcurl's own `struct curl_waitfd`.
+typedef struct {
+    int descriptor;
+    short events;
+    short happened;
+} wait_descriptor;
 
-int convoy_has_poll_and_wakeup(void) { return curl_multi_poll != NULL && curl_multi_wakeup != NULL; }
-CURLMcode convoy_multi_poll(CURLM *multi, int timeout_ms, int *ready) {
-    return curl_multi_poll(multi, NULL, 0, timeout_ms, ready);
+// libcurl 7.66. Weak: a process with an older library still starts.
+CURLMcode curl_multi_poll(CURLM *multi, wait_descriptor *extra, unsigned int count, int timeout_ms, int *ready)
+    __attribute__((weak));
+
+int convoy_has_poll(void) { return curl_multi_poll != NULL; }
+CURLMcode convoy_multi_poll(CURLM *multi, int wakeup, int timeout_ms, int *ready) {
+    wait_descriptor extra = {.descriptor = wakeup, .events = 1};
+    CURLMcode code = curl_multi_poll(multi, &extra, wakeup >= 0, timeout_ms, ready);
+    if (extra.happened != 0) convoy_unsignal(wakeup);
+    return code;
 }
-CURLMcode convoy_multi_wakeup(CURLM *multi) { return curl_multi_wakeup(multi); }
+CURLMcode convoy_multi_set_socket_callback(CURLM *multi, convoy_socket_callback value, void *context) {
+    CURLMcode code = curl_multi_setopt(multi, 10002, context);
+    return code != 0 ? code : curl_multi_setopt(multi, 20001, value);
+}
 
 CURLcode convoy_set_long(CURL *handle, int option, long value) { return curl_easy_setopt(handle, option, value); }
 CURLcode convoy_set_int64(CURL *handle, int option, int64_t value) { return curl_easy_setopt(handle, option, value); }
@@ -48,6 +60,10 @@ CURLcode convoy_set_prereq_callback(CURL *handle, convoy_prereq_callback value) 
 }
 CURLcode convoy_set_open_callback(CURL *handle, convoy_open_callback value) {
     return curl_easy_setopt(handle, 20163, value);
+}
+CURLcode convoy_set_close_callback(CURL *handle, convoy_close_callback value, void *context) {
+    CURLcode code = curl_easy_setopt(handle, 10209, context);
+    return code != 0 ? code : curl_easy_setopt(handle, 20208, value);
 }
 CURLcode convoy_set_debug_callback(CURL *handle, convoy_debug_callback value) {
     return curl_easy_setopt(handle, 20094, value);

@@ -61,12 +61,21 @@ CURLMsg *curl_multi_info_read(CURLM *multi, int *remaining);
 struct curl_slist *curl_slist_append(struct curl_slist *list, const char *string);
 void curl_slist_free_all(struct curl_slist *list);
 
-// In every libcurl that is new enough; checked before they are called, so that an older one can be told about.
-/// `ready` becomes the number of sockets on which something has happened.
-CURLMcode convoy_multi_poll(CURLM *multi, int timeout_ms, int *ready);
-CURLMcode convoy_multi_wakeup(CURLM *multi);
-/// Whether this libcurl has the two above.
-int convoy_has_poll_and_wakeup(void);
+CURLMcode curl_multi_socket_action(CURLM *multi, int socket, int events, int *running);
+/// As `curl_multi_perform`, and says of each socket what it waits for.
+CURLMcode curl_multi_socket_all(CURLM *multi, int *running);
+/// `milliseconds` becomes the time until libcurl wants a call without an event, or -1.
+CURLMcode curl_multi_timeout(CURLM *multi, long *milliseconds);
+
+// In every libcurl that is new enough; checked before it is called, so that an older one can be told about.
+/// Waits for libcurl's sockets, and for the signal of an eventfd, which it undoes. `ready` becomes the number of descriptors
+/// on which something has happened.
+CURLMcode convoy_multi_poll(CURLM *multi, int wakeup, int timeout_ms, int *ready);
+/// Whether this libcurl has the one above.
+int convoy_has_poll(void);
+/// Told what a socket is to be watched for: CURL_POLL_IN 1, OUT 2, both 3, or, when nothing, 4.
+typedef int (*convoy_socket_callback)(CURL *handle, int socket, int events, void *context, void *socket_context);
+CURLMcode convoy_multi_set_socket_callback(CURLM *multi, convoy_socket_callback value, void *context);
 
 /// Receives or gives body bytes, or receives a header line; the result is the count, or one of the values below.
 typedef size_t (*convoy_data_callback)(char *buffer, size_t size, size_t count, void *context);
@@ -87,6 +96,8 @@ struct convoy_address {
 };
 /// Makes a socket; -1 refuses.
 typedef int (*convoy_open_callback)(void *context, int purpose, struct convoy_address *address);
+/// Closes a socket: 0 done, 1 failed.
+typedef int (*convoy_close_callback)(void *context, int socket);
 /// Hears what libcurl says in passing, `kind` 0, and what it sends and receives.
 typedef int (*convoy_debug_callback)(CURL *handle, int kind, char *text, size_t count, void *context);
 
@@ -99,6 +110,8 @@ CURLcode convoy_set_data_callback(CURL *handle, int option, convoy_data_callback
 CURLcode convoy_set_seek_callback(CURL *handle, convoy_seek_callback value);
 CURLcode convoy_set_prereq_callback(CURL *handle, convoy_prereq_callback value);
 CURLcode convoy_set_open_callback(CURL *handle, convoy_open_callback value);
+/// The context is asked for as long as there is a connection that was opened through the handle.
+CURLcode convoy_set_close_callback(CURL *handle, convoy_close_callback value, void *context);
 CURLcode convoy_set_debug_callback(CURL *handle, convoy_debug_callback value);
 CURLcode convoy_set_progress_callback(CURL *handle, convoy_progress_callback value);
 
@@ -126,5 +139,6 @@ int convoy_fork_count(void);
 #include "Digesting.h"
 #include "Disk.h"
 #include "Encoding.h"
+#include "Waiting.h"
 
 #endif

@@ -36,7 +36,7 @@
             var running: Int32 = 1
             var ready: Int32 = 0
             while running > 0, curl_multi_perform(multi, &running) == 0 {
-                if running > 0 { _ = convoy_multi_poll(multi, 1_000, &ready) }
+                if running > 0 { _ = convoy_multi_poll(multi, -1, 1_000, &ready) }
             }
             var remaining: Int32 = 0
             if let message = curl_multi_info_read(multi, &remaining), message.pointee.msg == 1 {

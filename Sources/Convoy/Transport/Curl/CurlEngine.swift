@@ -14,8 +14,8 @@
             var transfers: [CurlTransfer] = []
             /// Whether the thread will look at the inbox before it sleeps.
             var isAwake = false
-            /// The thread's multi handle; nil while there is no thread.
-            var multi: OpaquePointer?
+            /// Wakes the thread; nil while there is none, or before it can be.
+            var wakeup: Wakeup?
             var isClosing = false
         }
 
@@ -39,18 +39,15 @@
                 return !wishes.isQueued
             }
             guard isFirst else { return }
-            let startsThread = inbox.withLock { inbox in
+            let (startsThread, wakeup): (Bool, Wakeup?) = inbox.withLock { inbox in
                 inbox.transfers.append(transfer)
-                guard !inbox.isAwake else { return false }
+                guard !inbox.isAwake else { return (false, nil) }
                 inbox.isAwake = true
-                guard let multi = inbox.multi else {
-                    forkCount.store(convoy_fork_count(), ordering: .relaxed)
-                    return true
-                }
-                // Under the lock, because the handle must not go meanwhile: it writes a byte and never waits.
-                _ = convoy_multi_wakeup(multi)
-                return false
+                if inbox.wakeup == nil { forkCount.store(convoy_fork_count(), ordering: .relaxed) }
+                return (inbox.wakeup == nil, inbox.wakeup)
             }
+            // Not under the lock, which the thread takes as soon as it is awake.
+            wakeup?.signal()
             if startsThread { startThread() }
         }
 
@@ -67,10 +64,11 @@
 
         /// Nobody will ask for more: the thread ends after the last transfer.
         func close() {
-            inbox.withLock { inbox in
+            let wakeup = inbox.withLock { inbox in
                 inbox.isClosing = true
-                if let multi = inbox.multi { _ = convoy_multi_wakeup(multi) }
+                return inbox.wakeup
             }
+            wakeup?.signal()
         }
 
         private func startThread() {
@@ -110,7 +108,7 @@
                         !inbox.transfers.isEmpty || loop.looksAgain || (inbox.isClosing && loop.isIdle)
                     return !inbox.isAwake
                 }
-                hasSleptIdle = sleeps && loop.sleep()
+                hasSleptIdle = loop.wait(sleeps: sleeps)
             }
         }
 
@@ -119,7 +117,7 @@
             inbox.withLock { inbox in
                 let ends = inbox.transfers.isEmpty && loop.isIdle && (hasSleptIdle || inbox.isClosing)
                 // From here on a new request starts another thread, with a loop of its own.
-                inbox.multi = ends ? nil : loop.multi
+                inbox.wakeup = ends ? nil : loop.sockets.wakeup
                 inbox.isAwake = !ends
                 if ends { forkCount.store(-1, ordering: .relaxed) }
                 defer { inbox.transfers = [] }

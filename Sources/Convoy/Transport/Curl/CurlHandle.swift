@@ -117,13 +117,15 @@
             }
         }()
 
-        private var mayUseProxy: Bool {
+        static func mayUseProxy(_ options: ConnectionOptions) -> Bool {
             switch options.proxy {
             case .none: false
             case .server: true
-            case .environment: Self.environmentHasProxy
+            case .environment: environmentHasProxy
             }
         }
+
+        private var mayUseProxy: Bool { Self.mayUseProxy(options) }
 
         /// Whether plain requests go to an HTTP proxy, whatever their host: exceptions are libcurl's to read.
         private var sendsToProxy: Bool {

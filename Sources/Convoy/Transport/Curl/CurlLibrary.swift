@@ -11,8 +11,8 @@
         static let defect: RequestError? = {
             let version = curl_version_info(3)?.pointee
             let found = version.flatMap { String(validatingCString: $0.version) } ?? "of an unknown version"
-            // curl_multi_poll is of 7.66, curl_multi_wakeup of 7.68.
-            guard let version, version.version_num >= 0x07_44_00, convoy_has_poll_and_wakeup() != 0 else {
+            // curl_multi_poll is of 7.66; the least version that is tested is 7.68.
+            guard let version, version.version_num >= 0x07_44_00, convoy_has_poll() != 0 else {
                 return RequestError(
                     .transportFailed,
                     "nothing was sent: libcurl \(found) is too old, 7.68.0 is needed to wake a transfer thread; "

@@ -7,7 +7,8 @@
     ///
     /// - Thread: its own, every member.
     final class CurlLoop {
-        let multi: OpaquePointer
+        private let multi: OpaquePointer
+        let sockets: CurlSockets
         private let options: ConnectionOptions
         private let trustFile: String?
         private var idleHandles: [CurlHandle] = []
@@ -22,12 +23,18 @@
         var sharing = SharedConnections()
         /// Those that may try again to get a connection.
         private var released: [CurlTransfer] = []
+        /// How many of the active ones libcurl's events are not enough for.
+        private var polledCount = 0
         /// How many of the active ones may share a connection.
         private var shareableCount = 0
         /// How often nothing was there since something was.
         private var quietLooks = 0
-        /// Whether the next turn begins without sleeping.
+        /// Whether the next turn begins without sleeping, and goes through all transfers.
         private(set) var looksAgain = false
+        /// Whether the next turn goes through all transfers.
+        private var looksAtAll = false
+        /// Whether all sockets were watched just before this turn.
+        private var hasWatched = false
         /// The time of this turn.
         private(set) var now = ContinuousClock.now
 
@@ -38,6 +45,16 @@
         /// timer, 30 seconds. 8.15 has a list of such streams (its commit 779937f840); of what else may be forgotten
         /// nothing is known. Such bytes have come a moment before: so one looks soon, and then ever later.
         private static let looks: [Int32] = [1, 4, 16, 64, 256, 1_000]
+
+        /// The same where none may: from this on all transfers are looked at each second, for an event that libcurl has missed,
+        /// or a timer that it has dropped.
+        private static let plainLooks: [Int32] = [100, 1_000]
+
+        /// How many connections are kept for the next requests, at most.
+        private static let mostKept = 256
+        private let keptLimit: Int
+        /// What libcurl has been told.
+        private var connectionLimit = -mostKept
 
         /// Handles that are kept for the next requests.
         private static let idleHandleLimit = 64
@@ -51,18 +68,27 @@
                 // Newer versions make none without descriptors, of which others may be given back by the time one looks.
                 throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
             }
-            // Without descriptors there is one that cannot be woken.
-            guard convoy_multi_wakeup(multi) == 0 else {
+            do throws(POSIXError) {
+                sockets = try CurlSockets(for: multi)
+            } catch {
                 curl_multi_cleanup(multi)
-                throw POSIXError(.EMFILE)
+                throw error
             }
             self.multi = multi
             self.options = options
             trustFile = options.trustFile
-            // By default as many as four times the transfers of the moment. Only a new request closes one of them, so that
-            // few are kept where descriptors are few: a quarter of what is free, with two engines.
-            convoy_multi_set_long(
-                multi, CurlOption.multiMaxConnects, max(2, min(256, FileDescriptors.freeCount / 8)))
+            // A quarter of what is free, with two engines: only a new request closes one of them.
+            keptLimit = max(2, min(Self.mostKept, FileDescriptors.freeCount / 8))
+            setConnectionLimit()
+        }
+
+        /// libcurl's limit counts connections in use too: with more of them it would close each one after its request.
+        private func setConnectionLimit() {
+            // Where descriptors are few it stays.
+            let limit = keptLimit + (keptLimit < Self.mostKept ? 0 : active.count)
+            guard abs(limit - connectionLimit) > Self.mostKept / 8 else { return }
+            connectionLimit = limit
+            convoy_multi_set_long(multi, CurlOption.multiMaxConnects, limit)
         }
 
         deinit {
@@ -72,8 +98,13 @@
 
         var isIdle: Bool { active.isEmpty }
 
+        /// Whether libcurl looks at every socket in each turn: where requests share connections, because up to 8.14 some of
+        /// its timers get lost, and where TLS or a proxy holds back bytes of which the system's events tell nothing.
+        private var isPolling: Bool { polledCount > 0 || sockets.hasFailed }
+
         /// One round: what owners want, what the network brings, what has taken too long.
         func turn(_ transfers: [CurlTransfer]) {
+            looksAtAll = looksAtAll || looksAgain
             looksAgain = false
             now = .now
             if !transfers.isEmpty || !released.isEmpty { quietLooks = 0 }
@@ -84,29 +115,67 @@
             let shares = shares
             self.shares = []
             for transfer in shares { transfer.takeNextShare() }
+            setConnectionLimit()
             var running: Int32 = 0
-            curl_multi_perform(multi, &running)
+            if isPolling {
+                curl_multi_perform(multi, &running)
+                // It does not say what its sockets wait for.
+                looksAtAll = true
+            } else if looksAtAll || looksAgain {
+                curl_multi_socket_all(multi, &running)
+                looksAtAll = false
+            } else {
+                sockets.act(multi)
+            }
             while let transfer = flushes.popLast() { transfer.flush() }
             takeMessages()
             checkTimes()
+            // From now on its events are waited for, once libcurl has said which.
+            if looksAtAll, !isPolling { looksAgain = true }
         }
 
         /// Waits for the network or for a call; true when there was no work for the whole idle time.
-        func sleep() -> Bool {
+        ///
+        /// - Parameter sleeps: false to look only, because there is work.
+        func wait(sleeps: Bool) -> Bool {
+            guard sleeps else {
+                hasWatched = !isPolling
+                if hasWatched { _ = sockets.wait(milliseconds: 0) }
+                return false
+            }
             // At most a day: an idle timeout may be as long as a number can say.
             let idleTime = min(options.idleConnectionTime, .seconds(86_400))
             let time = isIdle ? idleTime : min(nextTimeCheck.map { $0 - .now } ?? .seconds(60), .seconds(86_400))
-            var milliseconds = Int32(
+            let milliseconds = Int32(
                 clamping: Int64((max(.zero, time) / .milliseconds(1)).rounded(.up)))
+            let start = ContinuousClock.now
+            hasWatched = !isPolling
+            if isPolling { poll(milliseconds) } else { watch(milliseconds) }
+            return isIdle && ContinuousClock.now - start >= time
+        }
+
+        private func poll(_ milliseconds: Int32) {
+            var milliseconds = milliseconds
             if shareableCount > 0 {
                 milliseconds = min(milliseconds, Self.looks[min(quietLooks, Self.looks.count - 1)])
             }
-            let start = ContinuousClock.now
             // What cannot wait must not spin.
             var ready: Int32 = 0
-            if convoy_multi_poll(multi, milliseconds, &ready) != 0 { Thread.sleep(forTimeInterval: 0.01) }
+            if convoy_multi_poll(multi, sockets.wakeup.descriptor, milliseconds, &ready) != 0 {
+                Thread.sleep(forTimeInterval: 0.01)
+            }
             quietLooks = ready > 0 ? 0 : quietLooks + 1
-            return isIdle && ContinuousClock.now - start >= time
+        }
+
+        private func watch(_ milliseconds: Int32) {
+            var (milliseconds, due) = (milliseconds, -1)
+            curl_multi_timeout(multi, &due)
+            // Up to two milliseconds late: libcurl asks a second clock whether the time is over, and does not ask again.
+            if due >= 0 { milliseconds = min(milliseconds, Int32(clamping: due > 0 ? due + 2 : 0)) }
+            let look = Self.plainLooks[min(quietLooks, Self.plainLooks.count - 1)]
+            let looks = !isIdle && milliseconds > look
+            let isWoken = sockets.wait(milliseconds: looks ? look : milliseconds)
+            if isWoken { quietLooks = 0 } else if looks { (quietLooks, looksAtAll) = (quietLooks + 1, true) }
         }
 
         private func takeMessages() {
@@ -138,7 +207,10 @@
         // MARK: For transfers
 
         func takeHandle() -> CurlHandle? {
-            idleHandles.popLast() ?? (try? CurlHandle(options, trustFile: trustFile))
+            if let handle = idleHandles.popLast() { return handle }
+            let handle = try? CurlHandle(options, trustFile: trustFile)
+            if let handle { sockets.attach(to: handle) }
+            return handle
         }
 
         /// Gives a transfer's handle to libcurl, now or when it need no longer wait for another; false when libcurl does not
@@ -147,6 +219,7 @@
             transfer.index = active.count
             active.append(transfer)
             if transfer.isShareable { shareableCount += 1 }
+            if transfer.isPolled { polledCount += 1 }
             checkTimes(after: transfer.request.idleTimeout)
             if transfer.waitsForConnections, !sharing.mayBegin(transfer) { return park(transfer) }
             return curl_multi_add_handle(multi, handle.easy) == 0
@@ -166,6 +239,7 @@
             guard let index = transfer.index else { return }
             transfer.index = nil
             if transfer.isShareable { shareableCount -= 1 }
+            if transfer.isPolled { polledCount -= 1 }
             let last = active.removeLast()
             guard index < active.count else { return }
             active[index] = last
@@ -202,7 +276,9 @@
             if let connection = handle.connection { kept.note(connection, socket: handle.activeSocket) }
         }
 
-        func isUnusable(_ connection: KeptConnections.Key) -> Bool { kept.isUnusable(connection) }
+        func isUnusable(_ connection: KeptConnections.Key) -> Bool {
+            kept.isUnusable(connection) { hasWatched && sockets.isQuiet($0) }
+        }
 
         /// Has a transfer decode on in the next turn.
         func giveNextShare(to transfer: CurlTransfer) {

@@ -69,7 +69,8 @@
         func openSocket(for address: convoy_address) -> Int32 {
             guard mayOpenConnection() else { return -1 }
             let number = socket(address.family, address.type | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
-            if number >= 0 { place.handshake.sockets.append(number) } else { place.socketError = errno }
+            if number < 0 { place.socketError = errno } else { loop?.sockets.noteOpened(number) }
+            if number >= 0 { place.handshake.sockets.append(number) }
             return number
         }
 
@@ -162,6 +163,9 @@
             sendAgain()
             return true
         }
+
+        /// What is left of the time for the transfer; nil for no end.
+        var timeLeft: Duration? { request.transferTimeout.map { $0 - (ContinuousClock.now - sendingBegan) } }
 
         /// Ends what has taken too long where libcurl does not see it; returns when to look again.
         func checkTime(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {

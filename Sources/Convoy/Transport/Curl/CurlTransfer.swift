@@ -95,6 +95,8 @@
         var isOnBadConnection = false
         /// Whether others may share its connection.
         let isShareable: Bool
+        /// Whether there may be more between libcurl and the socket than HTTP/1.1.
+        let isPolled: Bool
         var place = ConnectionPlace()
         /// The server has said that it has not processed the request, which has not been sent again since.
         var wasUnprocessed = false
@@ -120,6 +122,7 @@
             acceptsMissingCloseNotify = options.acceptsMissingCloseNotify
             parser = makeParser()
             isShareable = mayBeHTTP2
+            isPolled = request.isHTTPS || CurlHandle.mayUseProxy(options)
             engine.countTask(1)
         }
 
@@ -183,9 +186,6 @@
 
         /// There may be a connection now.
         func tryAgain() { if handle != nil { sendAgain() } }
-
-        /// What is left of the time for the transfer; nil for no end.
-        var timeLeft: Duration? { request.transferTimeout.map { $0 - (ContinuousClock.now - sendingBegan) } }
 
         /// The turn after one in which decoding had its share.
         func takeNextShare() {

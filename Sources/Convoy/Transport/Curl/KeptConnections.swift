@@ -30,8 +30,10 @@
         }
 
         /// Whether bytes, or the end, wait on a connection.
-        func isUnusable(_ connection: Key) -> Bool {
-            guard let socket = sockets[connection] else { return false }
+        ///
+        /// - Parameter isQuiet: whether it is known of a socket that neither does.
+        func isUnusable(_ connection: Key, unless isQuiet: (Int32) -> Bool) -> Bool {
+            guard let socket = sockets[connection], !isQuiet(socket) else { return false }
             var byte: UInt8 = 0
             let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
             // The number may have become another socket's since: then its port is another too.
