@@ -28,9 +28,11 @@ public struct AttemptRecord: Sendable, Hashable {
     /// What was sent: after redirects, and with what interceptors and the cookie jar added.
     public internal(set) var request: PreparedRequest
     /// When it was begun, on the continuous clock.
-    public internal(set) var started: ContinuousClock.Instant
+    public var started: ContinuousClock.Instant { startedMoment.instant }
     /// When it ended.
-    public internal(set) var ended: ContinuousClock.Instant
+    public var ended: ContinuousClock.Instant { endedMoment.instant }
+    private let startedMoment: CompactInstant
+    private let endedMoment: CompactInstant
     /// Status and header fields of its answer; nil when there was none.
     public internal(set) var response: ResponseHead?
     /// Why it failed; nil when it brought a whole answer, whatever the status.
@@ -49,8 +51,8 @@ public struct AttemptRecord: Sendable, Hashable {
     ) {
         self.number = number
         self.request = request
-        self.started = started
-        self.ended = ended
+        startedMoment = CompactInstant(started)
+        endedMoment = CompactInstant(ended)
         self.response = response
         self.failure = failure
         self.next = next

@@ -105,16 +105,37 @@ public struct Response<Value: Sendable>: Sendable {
 
 /// The moments of one request, taken by the operation on the continuous clock, the same on every platform.
 public struct Timings: Sendable, Hashable {
+    private var queuedMoment: CompactInstant?
+    private var startedMoment: CompactInstant?
+    private var attemptStartedMoment: CompactInstant?
+    private var firstByteMoment: CompactInstant?
+    private var finishedMoment: CompactInstant?
+
     /// When a manager took the request; nil for an operation started by hand.
-    public internal(set) var queued: ContinuousClock.Instant?
+    public internal(set) var queued: ContinuousClock.Instant? {
+        get { queuedMoment?.instant }
+        set { queuedMoment = newValue.map(CompactInstant.init) }
+    }
     /// When the operation started.
-    public internal(set) var started: ContinuousClock.Instant?
+    public internal(set) var started: ContinuousClock.Instant? {
+        get { startedMoment?.instant }
+        set { startedMoment = newValue.map(CompactInstant.init) }
+    }
     /// When the last attempt was begun.
-    var attemptStarted: ContinuousClock.Instant?
+    var attemptStarted: ContinuousClock.Instant? {
+        get { attemptStartedMoment?.instant }
+        set { attemptStartedMoment = newValue.map(CompactInstant.init) }
+    }
     /// When the head of the response that counted arrived.
-    public internal(set) var firstByte: ContinuousClock.Instant?
+    public internal(set) var firstByte: ContinuousClock.Instant? {
+        get { firstByteMoment?.instant }
+        set { firstByteMoment = newValue.map(CompactInstant.init) }
+    }
     /// When the outcome was known.
-    public internal(set) var finished: ContinuousClock.Instant?
+    public internal(set) var finished: ContinuousClock.Instant? {
+        get { finishedMoment?.instant }
+        set { finishedMoment = newValue.map(CompactInstant.init) }
+    }
 
     /// Makes timings without a moment.
     public init() {}

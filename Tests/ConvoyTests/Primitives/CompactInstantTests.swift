@@ -1,0 +1,26 @@
+import Testing
+
+@testable import Convoy
+
+@Suite struct CompactInstantTests {
+    @Test(arguments: [Duration.zero, .nanoseconds(1), .nanoseconds(-1), .seconds(86_400), .milliseconds(-3)])
+    func anInstantComesBackToTheNanosecond(_ distance: Duration) {
+        let instant = ContinuousClock.now + distance
+        #expect(CompactInstant(instant).instant == instant)
+        #expect(CompactInstant(instant) == CompactInstant(instant))
+    }
+
+    @Test func aMomentBeyondWhatCanBeToldIsAsFarAsCanBe() {
+        let now = ContinuousClock.now
+        for years in [300, 1_000, 250_000_000_000] as [Int64] {
+            #expect(CompactInstant(now + .seconds(years * 31_536_000)).instant > now + .seconds(9_000_000_000))
+            #expect(CompactInstant(now - .seconds(years * 31_536_000)).instant < now - .seconds(9_000_000_000))
+        }
+    }
+
+    @Test func aStructWithMomentsIsPlainMemory() {
+        #expect(MemoryLayout<CompactInstant>.size == 8)
+        #expect(_isPOD(CompactInstant.self))
+        #expect(_isPOD(Timings.self))
+    }
+}
