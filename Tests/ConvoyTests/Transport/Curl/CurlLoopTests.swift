@@ -1,0 +1,96 @@
+// One engine and many requests: how it waits for them, and how many connections it keeps.
+#if canImport(CLibcurl)
+    import Foundation
+    import Testing
+
+    @testable import Convoy
+
+    @Suite(.timeLimit(.minutes(5))) struct CurlLoopTests {
+        /// Answers every request on a connection, those for a path that ends in `wait` when they are let go.
+        private final class GatedServer: Sendable {
+            let arrivals = EventLog<Void>()
+            private let gate = DispatchSemaphore(value: 0)
+            let listener: LoopbackListener
+
+            init() throws {
+                listener = try LoopbackListener { [arrivals, gate] connection in
+                    while let head = connection.readHead() {
+                        if head.contains("wait HTTP/") {
+                            arrivals.record(())
+                            gate.wait()
+                        }
+                        connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                    }
+                }
+            }
+
+            func letOneGo() { gate.signal() }
+        }
+
+        /// Over TLS sockets are polled, without they are watched: an engine goes from one to the other while requests wait.
+        ///
+        /// An answer that the engine overlooks is found by a timer of libcurl's after half a minute: hence the limit.
+        @Test(.enabled(if: Nginx.isInstalled, "nginx is not installed"), .timeLimit(.minutes(1)))
+        func requestsWithAndWithoutTLSGoOnWhateverTheOthersWaitFor() async throws {
+            let (plain, behind) = (try GatedServer(), try GatedServer())
+            let server = try await Nginx(.init(backendPort: behind.listener.port))
+            defer { server.shutDown() }
+            var options = try ConnectionOptions.trustingTestAuthority()
+            options.engineCount = 1
+            let transport = try CurlTransport(options)
+            func send(_ url: String) -> Sending<String> { Sending(.get(url), over: transport) }
+            let (plainURL, secureURL) = ("http://127.0.0.1:\(plain.listener.port)/", server.url("/behind/"))
+            for round in 1...5 {
+                // One begins before the other, and ends after it: both ways.
+                var (first, last) = (send(plainURL + "wait"), send(secureURL + "wait"))
+                await plain.arrivals.wait(count: 2 * round - 1)
+                await behind.arrivals.wait(count: 2 * round - 1)
+                #expect(try await send(plainURL).response().value == "ok")
+                plain.letOneGo()
+                #expect(try await first.response().value == "ok")
+                (first, last) = (last, send(plainURL + "wait"))
+                await plain.arrivals.wait(count: 2 * round)
+                behind.letOneGo()
+                #expect(try await first.response().value == "ok")
+                (first, last) = (last, send(secureURL + "wait"))
+                await behind.arrivals.wait(count: 2 * round)
+                behind.letOneGo()
+                #expect(try await last.response().value == "ok")
+                plain.letOneGo()
+                #expect(try await first.response().value == "ok")
+            }
+            #expect(plain.listener.connectionCount <= 2)
+        }
+
+        /// libcurl's limit counts the connections in use too.
+        @Test(.enabled(if: FileDescriptors.freeCount >= 8_192, "where descriptors are few, few connections are kept"))
+        func connectionsAreKeptHoweverManyAreInUse() async throws {
+            let count = 280
+            let server = try GatedServer()
+            var options = ConnectionOptions()
+            options.engineCount = 1
+            let transport = try CurlTransport(options)
+            let outcomes = EventLog<String?>()
+            func send() {
+                let url = "http://127.0.0.1:\(server.listener.port)/wait"
+                let operation = RequestOperation(Request<String>.get(url), transport: transport)
+                operation.onFinish { outcomes.record((try? $0.get())?.value) }
+                operation.start()
+            }
+            for number in 1...count {
+                send()
+                await server.arrivals.wait(count: number)
+            }
+            for number in 1...20 {
+                server.letOneGo()
+                await outcomes.wait(count: number)
+                send()
+                await server.arrivals.wait(count: count + number)
+            }
+            for _ in 1...count { server.letOneGo() }
+            let answers = await outcomes.wait(count: count + 20)
+            #expect(answers.allSatisfy { $0 == "ok" })
+            #expect(server.listener.connectionCount == count)
+        }
+    }
+#endif
