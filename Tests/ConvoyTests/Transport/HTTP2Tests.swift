@@ -50,7 +50,7 @@ import Testing
             defer { server.shutDown() }
             let transport = try CurlTransport(options)
             for count in [3, 60, 60] { _ = try await responses(count, of: server, transport) }
-            #expect(server.answers.count == 123)
+            #expect(await server.answers.wait(count: 123).count == 123)
         }
 
         /// What speaks HTTP/1.1 needs a connection a request: none waits for another's answer.

@@ -24,6 +24,7 @@
         private(set) var asksBeforeSending = true
         /// libcurl has sent again with it by itself, which some versions count over all its requests.
         var isWorn = false
+        private var isVerbose = false
         /// How the connection of this transfer ends; nil where nobody asks.
         var connectionEnd: ConnectionEnd?
 
@@ -103,6 +104,9 @@
             }
             convoy_set_debug_callback(easy) { _, kind, text, count, context in
                 // Each line of a header and each piece of a body comes by here too, kinds 1 to 4.
+                if kind == 1, CurlLibrary.remembersFreedLine {
+                    CurlHandle.transfer(of: context)?.unfoldFirstField(.init(start: text, count: count))
+                }
                 guard kind == 0 || kind > 4 else { return 0 }
                 CurlHandle.transfer(of: context)?.hear(kind, .init(start: text, count: count))
                 return 0
@@ -251,7 +255,7 @@
             take(convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : request.method.rawValue))
             // Before 7.80 libcurl has the others wait until the first connection is there; see ``SharedConnections``.
             convoy_set_long(easy, CurlOption.pipeWait, transfer.isShareable && !asksBeforeSending ? 1 : 0)
-            convoy_set_long(easy, CurlOption.verbose, request.isHTTPS ? 1 : 0)
+            setVerbose(request.isHTTPS)
             take(
                 convoy_set_long(
                     easy, CurlOption.timeoutMilliseconds, transfer.timeLeft.map(\.wholeMilliseconds) ?? 0))
@@ -263,6 +267,13 @@
             if list !== headerList { take(convoy_set_list(easy, CurlOption.httpHeader, list.first)) }
             headerList = list
             return isTaken
+        }
+
+        /// Whether libcurl tells the debug callback what it does.
+        func setVerbose(_ isVerbose: Bool) {
+            guard isVerbose != self.isVerbose else { return }
+            self.isVerbose = isVerbose
+            convoy_set_long(easy, CurlOption.verbose, isVerbose ? 1 : 0)
         }
 
         /// Has the connection closed after this transfer.

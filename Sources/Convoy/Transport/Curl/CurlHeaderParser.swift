@@ -53,6 +53,9 @@
             versions = mayBeHTTP2 ? Self.versions : Self.firstVersions
         }
 
+        /// Whether only the status line of a head has come.
+        var isAtFirstField: Bool { statusLine != nil && last == nil && fieldCount == 0 }
+
         /// Takes a line, its end included.
         ///
         /// - Returns: a head, interim or final, when this line was the empty one behind it.

@@ -38,11 +38,11 @@
 
         // What some versions get wrong, and is gone round: see LibcurlVersions in the documentation, which has the others too.
 
-        /// Whether an easy handle may serve one request after the other.
+        /// Whether an easy handle remembers the last header line of its last answer, which is freed by then.
         ///
-        /// From 7.84.0 until 8.1.1 a handle keeps a pointer to the last header line of its last answer, which is freed by
-        /// then; an answer that begins with a folded line is appended there.
-        static let reusesHandles = !(0x07_54_00..<0x08_01_01).contains(version)
+        /// From 7.84.0 until 8.1.0 an answer that begins with a folded line would be appended there
+        /// (``CurlTransfer/unfoldFirstField(_:)``).
+        static let remembersFreedLine = (0x07_54_00..<0x08_01_00).contains(version)
 
         /// Whether TLS sessions are kept: before 7.77.0 they can belong to a transfer that is gone (CVE-2021-22901), or to a
         /// proxy instead of the server (CVE-2021-22890).

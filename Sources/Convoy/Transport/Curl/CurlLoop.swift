@@ -231,9 +231,7 @@
             transfer.leaveConnection()
             handle.transfer = nil
             // libcurl keeps the system's last error in the handle, where the next failure would find it.
-            if CurlLibrary.reusesHandles, !handle.isWorn, idleHandles.count < Self.idleHandleLimit,
-                handle.long(CurlInfo.osErrno) == 0
-            {
+            if !handle.isWorn, idleHandles.count < Self.idleHandleLimit, handle.long(CurlInfo.osErrno) == 0 {
                 idleHandles.append(handle)
             }
             guard let index = transfer.index else { return }

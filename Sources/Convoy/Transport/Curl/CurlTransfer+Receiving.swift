@@ -7,6 +7,7 @@
     extension CurlTransfer {
         func receiveHeaderLine(_ line: UnsafeRawBufferPointer) -> Int {
             noteActivity()
+            defer { watchFirstField() }
             do throws(CurlHeaderParser.Defect) {
                 guard var head = try parser.take(line) else { return line.count }
                 head.url = request.url
@@ -21,6 +22,19 @@
                 failure = RequestError(error.isCut ? .connectionLost : .badResponse, error.reason)
                 return 0
             }
+        }
+
+        /// Has libcurl show the line behind a status line before it stores it.
+        private func watchFirstField() {
+            if CurlLibrary.remembersFreedLine { handle?.setVerbose(request.isHTTPS || parser.isAtFirstField) }
+        }
+
+        /// Makes a folded line that has nothing to go on with a line without a name, just before libcurl stores it.
+        ///
+        /// It would take it for the rest of the handle's last answer. ``CurlHeaderParser`` refuses either.
+        func unfoldFirstField(_ line: UnsafeMutableRawBufferPointer) {
+            guard let first = line.first, first == 0x20 || first == 0x09, parser.isAtFirstField else { return }
+            line[0] = UInt8(ascii: ":")
         }
 
         /// Prepares for the body; why it cannot be taken, or nil.
