@@ -94,8 +94,8 @@ extension PreparedRequest {
     /// Whether sending it twice does what sending it once does: by its method, or because the server was told how to
     /// know a repetition (draft-ietf-httpapi-idempotency-key-header).
     ///
-    /// The one rule for everything that sends again by itself: retries, and a connection that was kept and had ended. A key
-    /// that is empty tells the server nothing.
+    /// The rule of all that sends again by itself: retries, which ask it of the request as it was given and as interceptors
+    /// had it sent, and a kept connection that had ended. A key that is empty tells the server nothing.
     var isIdempotent: Bool {
         method.isIdempotent
             || headerFields.contains { field in

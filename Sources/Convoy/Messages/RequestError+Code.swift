@@ -2,7 +2,7 @@
 //
 // A new code also belongs, where it fits, to isUsuallyRetryable (below), errorCodes and finalCodes (Policies/RetryPolicy),
 // HostSample (Scheduling/Hosts/Host), AttemptEnding.hasHead (Operation/Attempt), the command's help and hints
-// (FetchHelp+Output, FetchReporter), and the tables of RequestErrorTests and RetryPolicyTests.
+// (FetchHelp+Output, FetchReport), and the tables of RequestErrorTests and RetryPolicyTests.
 
 extension RequestError {
     /// A kind of failure.

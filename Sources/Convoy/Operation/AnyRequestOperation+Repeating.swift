@@ -65,8 +65,11 @@ extension AnyRequestOperation {
         let (base, retryCount, deadline) = state.withLock {
             ($0.nextRequest, $0.followUp?.retryCount ?? 0, $0.followUp?.deadline)
         }
+        // What was asked for, and what interceptors made of it: a GET may have been sent as a POST. They are asked afresh for each
+        // attempt, so that an Idempotency-Key of theirs may be another one.
         guard let base, ending.attempt.canBeRepeated(with: base),
-            policy.permits(error, of: base, retries: retryCount)
+            policy.permits(error, of: base, retries: retryCount),
+            policy.permits(error, of: ending.request, retries: retryCount)
         else { return false }
         let scheduler = state.withLock { $0.scheduler }
         var delay = policy.delay(beforeRetry: retryCount + 1, unit: context.unit())
@@ -147,7 +150,7 @@ extension AnyRequestOperation {
     private func awaitsDescriptor(_ ending: AttemptEnding) -> Bool {
         let (base, scheduler) = state.withLock { ($0.nextRequest, $0.scheduler) }
         guard let base, let scheduler, ending.attempt.canBeRepeated(with: base),
-            ending.head == nil || base.isIdempotent,
+            ending.head == nil || base.isIdempotent && ending.request.isIdempotent,
             scheduler.mayGetDescriptor(self)
         else { return false }
         again(ending, .awaitedDescriptor, base)

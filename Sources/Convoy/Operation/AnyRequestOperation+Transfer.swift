@@ -68,7 +68,7 @@ extension AnyRequestOperation {
 
     /// Begins an attempt, unless the operation is suspended or has ended meanwhile.
     ///
-    /// - Thread: the operation's lane when there are interceptors.
+    /// - Thread: the operation's lane when there are interceptors; the one that resumes an operation that was suspended.
     func launch(_ number: Int) {
         let given: (core: RequestCore, adapted: PreparedRequest?, carried: SharedAnswer?)? = state.withLock { state in
             guard state.launches(number, traits, isClaim: false), let core = state.requestPlan?.core else {

@@ -31,7 +31,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         state = Locked(OperationState(requestPlan: requestPlan, isMonitored: !context.monitors.isEmpty))
         super.init()
         if let name = requestPlan.core?.name { self.name = name }
-        // Explicitly, also when it is normal: SCF files an operation without a priority of its own by its quality of
+        // Explicitly, also when it is normal: corelibs files an operation without a priority of its own by its quality of
         // service and later ignores a raised priority.
         let priority = requestPlan.core?.priority ?? .normal
         if !isUnseen || priority != .normal { super.queuePriority = priority }
@@ -130,7 +130,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// Whether all dependencies have finished, or an outcome is known without them.
     public final override var isReady: Bool {
-        // A barrier of the queue is Foundation's to wait for, and is waited for by what has been cancelled too: SCF's barrier
+        // A barrier of the queue is Foundation's to wait for, and is waited for by what has been cancelled too: corelibs's barrier
         // follows a pointer to each operation behind it when it ends.
         guard super.isReady else { return false }
         let isKnown = state.withLock { !$0.hasEdges || $0.machine.hasOutcome && $0.machine.handover == .none }
@@ -212,7 +212,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// - Complexity: O(1), plus O(*d*) for *d* dependents.
     public final override func cancel() {
         #if canImport(FoundationNetworking)
-            // Not Foundation's: SCF forgets what a cancelled operation waits for, a barrier included.
+            // Not Foundation's: corelibs forgets what a cancelled operation waits for, a barrier included.
             let tells = state.withLock { state in
                 guard !state.isCancelled, !state.machine.isFinished else { return false }
                 state.isCancelled = true
@@ -252,7 +252,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         /// Whether it was cancelled before it had finished; its outcome may be another, if that came first.
         public final override var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-        // SCF never clears it, so that a block that captures its operation would keep both for ever.
+        // corelibs never clears it, so that a block that captures its operation would keep both for ever.
         /// The block that runs after the operation has finished; cleared before it runs.
         public final override var completionBlock: (@Sendable () -> Void)? {
             get { super.completionBlock }

@@ -21,9 +21,9 @@ final class ExecutionContext: Sendable {
     /// Randomness for back-off: from 0 up to 1.
     let unit: @Sendable () -> Double
 
-    /// Where tasks are suspended, resumed and cancelled: in order, never on a transport's thread, never under a lock.
+    /// Where tasks are suspended, resumed again and cancelled: in order, never on a transport's thread, never under a lock.
     ///
-    /// SCF's `cancel()` waits for the loader's queue and deadlocks when it is called from a callback of that queue.
+    /// The `cancel()` of swift-corelibs-foundation waits for the loader's queue and deadlocks when it is called from a callback of that queue.
     let taskControl = DispatchQueue(label: "convoy.task-control")
     /// Where user code runs.
     let lanes = Lanes()

@@ -67,7 +67,7 @@ final class Lanes: Sendable {
     private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
     /// How many extra workers all managers may have together; each manager has one worker besides.
     ///
-    /// libdispatch has 255 threads, and others need some: SCF makes the thread that starts a task wait for a queue of its own,
+    /// libdispatch has 255 threads, and others need some: corelibs makes the thread that starts a task wait for a queue of its own,
     /// and were all threads to wait for it, none would be left to run it.
     private static let extraLimit = 128
     private static let extraWorkers = Locked(0)

@@ -4,8 +4,8 @@ import Foundation
 /// Decides when the operations that it was given run.
 ///
 /// An operation tells what happens to it that matters to others, and asks before it takes what they share. No member is
-/// called under a lock of the operation's; each may call the operation back. Words of changes carry their number and may
-/// come late, twice and in any order.
+/// called under a lock of the operation's; each may call the operation back. News of a change carries the number of the
+/// change: it may come late, twice and in any order.
 protocol OperationScheduler: AnyObject, Sendable {
     /// Whether an operation that has been started may send at once. After false it has no slot, and comes back by
     /// ``requeue(_:host:)``.

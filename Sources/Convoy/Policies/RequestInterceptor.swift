@@ -77,7 +77,8 @@ public struct AttemptEnd: Sendable {
     public let response: ResponseHead?
     /// Why the attempt failed; nil when it brought an acceptable answer.
     ///
-    /// Of an answer with an unacceptable status, its ``RequestError/body`` has the first 64 KiB.
+    /// Of an answer with an unacceptable status, its ``RequestError/body`` has the first 64 KiB, or as much as a body may
+    /// have where refusals are decoded.
     public let error: RequestError?
 }
 

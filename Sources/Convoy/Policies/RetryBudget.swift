@@ -25,8 +25,7 @@ public struct RetryBudget: Sendable, Hashable {
     public var ratio: Double
     /// How many retries there are at the start, and come back with time; 10 by default, at most a million.
     public var reserve: Int
-    /// How many retries come back a second while there are fewer than the reserve, in thousandths; 1 by default, at
-    /// most a million.
+    /// How many retries come back each second, up to the reserve; 1 by default, in steps of a thousandth, at most a million.
     public var reservePerSecond: Double
     /// How many retries can be saved up; 100 by default, at least the reserve, at most a million.
     public var maximumSaved: Int

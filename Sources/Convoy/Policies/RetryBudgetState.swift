@@ -3,7 +3,7 @@ import Foundation
 
 /// What is left of a ``RetryBudget``: whole numbers only, so that nothing is lost or won by rounding.
 struct RetryBudgetState: Sendable {
-    // A retry is a million: then a millisecond brings as many as a second brings thousandths.
+    // Units a retry. So a thousandth of a retry a second, the smallest rate, is one unit a millisecond.
     private static let retry: Int64 = 1_000_000
     private static let longestPause = Duration.seconds(864_000)
 

@@ -3,7 +3,7 @@ import Foundation
 
 /// The operations that are ready and wait for a slot, in queues for each host.
 ///
-/// Within a priority first come, first served, over all hosts; a host at its limit is passed over and takes no slot from
+/// Within a priority first come, first served, over all hosts, those that return for another attempt before the others; a host at its limit is passed over and takes no slot from
 /// others. A ticket that leaves its queue leaves an entry behind that is skipped later, so that every move
 /// costs O(1), and O(log *h*) for *h* hosts with waiting operations.
 ///

@@ -48,7 +48,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     /// Ends a task whose answer cannot be used; what it still brings is nobody's.
     private func end(_ task: URLSessionTask, with defect: RequestError) {
         let entry = entries.withLock { $0.removeValue(forKey: task.taskIdentifier) }
-        // SCF waits in `cancel()` for the queue that this runs on.
+        // corelibs waits in `cancel()` for the queue that this runs on.
         DispatchQueue.global().async { task.cancel() }
         entry?.client.didFinish(defect)
     }
@@ -59,7 +59,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
             return entries[dataTask.taskIdentifier]?.client
         }
         guard let client, !client.didReceive(data) else { return }
-        // SCF cannot pause: there the client lives with what comes, up to its limit.
+        // corelibs cannot pause: there the client lives with what comes, up to its limit.
         #if canImport(Darwin)
             dataTask.suspend()
             client.didHold()
@@ -84,8 +84,8 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         _: URLSession, task: URLSessionTask, willPerformHTTPRedirection _: HTTPURLResponse,
         newRequest _: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
-        // The redirect is the answer. Following it here would carry credentials to another host and crash SCF.
-        // SCF traps when it is told of a task that has been cancelled meanwhile.
+        // The redirect is the answer. Following it here would carry credentials to another host and crash corelibs.
+        // corelibs traps when it is told of a task that has been cancelled meanwhile.
         if task.state != .canceling { completionHandler(nil) }
     }
 
@@ -94,7 +94,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(FoundationNetworking)
-            // Without an answer SCF hangs for ever. Refusing ends the task as cancelled, after the 401 and its body; it does
+            // Without an answer corelibs hangs for ever. Refusing ends the task as cancelled, after the 401 and its body; it does
             // so with a call that waits for the loader's queue, which is where we are.
             entries.withLock { $0[task.taskIdentifier]?.isChallenged = true }
             DispatchQueue.global().async { completionHandler(.cancelAuthenticationChallenge, nil) }
@@ -110,7 +110,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
 
     func urlSession(_: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let entry = entries.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
-        // SCF tells nobody of a redirect without a usable Location, and drops its body.
+        // corelibs tells nobody of a redirect without a usable Location, and drops its body.
         if error == nil, !entry.hasHead, let response = task.response as? HTTPURLResponse {
             let head = ResponseHead(response)
             entry.client.didReceive(head)
@@ -160,7 +160,7 @@ extension SessionDelegate.Entry {
             underlying: shown == text ? error.withoutURL : URLError(code))
     }
 
-    /// The kind of failure; where SCF has one code for many, by the beginning of libcurl's message, which is all there is.
+    /// The kind of failure; where corelibs has one code for many, by the beginning of libcurl's message, which is all there is.
     private func kind(of code: URLError.Code, _ text: String, isHTTPS: Bool) -> (RequestError.Code, String) {
         switch code {
         case .cancelled: (.cancelled, "it was cancelled")
@@ -174,7 +174,7 @@ extension SessionDelegate.Entry {
             .clientCertificateRequired:
             (.tlsFailed, "the server could not be trusted")
         case .badServerResponse:
-            // SCF: the connection was closed before any answer.
+            // corelibs: the connection was closed before any answer.
             hasHead
                 ? (.badResponse, "the answer is not HTTP")
                 : (.connectionLost, "the connection was closed before an answer")
@@ -183,7 +183,7 @@ extension SessionDelegate.Entry {
         case .unknown where text.hasPrefix("Error while processing content unencoding"):
             (.badResponse, "the body is not encoded as it says")
         case .unknown where hasHead && receivedBytes < expectedBytes ?? .max:
-            // SCF has one code for a body that was cut and for one that is malformed.
+            // corelibs has one code for a body that was cut and for one that is malformed.
             (
                 .connectionLost,
                 "the body ended after \(receivedBytes) of \(expectedBytes.map(String.init) ?? "an unknown number of") bytes"

@@ -98,7 +98,7 @@ public final class URLSessionTransport: Transport {
 }
 
 #if canImport(FoundationNetworking)
-    /// Runs the delegate's callbacks at once, on the loader's own queue: an operation each, as SCF makes of them, costs
+    /// Runs the delegate's callbacks at once, on the loader's own queue: an operation each, as corelibs makes of them, costs
     /// more than the request.
     ///
     /// What runs there keeps bytes and hands over; it never calls a task.
@@ -115,7 +115,7 @@ public final class URLSessionTransport: Transport {
 #endif
 
 extension URL {
-    /// The same URL; for SCF, which takes `HTTP` for a scheme that it does not know (RFC 3986, section 3.1).
+    /// The same URL; for corelibs, which takes `HTTP` for a scheme that it does not know (RFC 3986, section 3.1).
     fileprivate var withLowercaseScheme: URL {
         guard let scheme, scheme != scheme.lowercased() else { return self }
         return URL(string: scheme.lowercased() + absoluteString.dropFirst(scheme.count)) ?? self
@@ -132,17 +132,17 @@ extension URLRequest {
             addValue(field.value, forHTTPHeaderField: field.name)
         }
         #if canImport(FoundationNetworking)
-            // SCF counts whole seconds and takes a fraction of one for none; `.infinity` traps.
+            // corelibs counts whole seconds and takes a fraction of one for none; `.infinity` traps.
             timeoutInterval = max(1, request.idleTimeout.seconds.rounded(.up))
             if let body = request.body, !(body.byteCount == 0 && request.method == .get) {
-                // A stream, because SCF forgets to rewind Data when it sends again on a fresh connection; with the
+                // A stream, because corelibs forgets to rewind Data when it sends again on a fresh connection; with the
                 // length declared, and the blank that makes libcurl leave out "Transfer-Encoding: chunked".
                 httpBodyStream = loaderBody?.makeStream()
                 if let byteCount = body.byteCount {
                     setValue(String(byteCount), forHTTPHeaderField: "Content-Length")
                     setValue(" ", forHTTPHeaderField: "Transfer-Encoding")
                 }
-                // The same blank keeps SCF from calling any body a form.
+                // The same blank keeps corelibs from calling any body a form.
                 if !request.headerFields.contains("Content-Type") { setValue(" ", forHTTPHeaderField: "Content-Type") }
             }
         #else

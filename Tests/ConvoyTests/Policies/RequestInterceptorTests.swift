@@ -95,6 +95,31 @@ final class Turnstile: Sendable {
         #expect(response.attempts.map(\.number) == [1, 2, 3])
     }
 
+    /// A retry is for what does no harm twice: as it was given, and as it was sent.
+    @Test(arguments: [
+        (HTTPMethod.get, HTTPMethod.post, false, 1), (.get, .put, false, 3), (.post, .put, false, 1),
+        (.get, .post, true, 3), (.post, .post, true, 1),
+    ])
+    func aRetryIsOfWhatInterceptorsHadSentToo(
+        given: HTTPMethod, sent: HTTPMethod, addsKey: Bool, attemptCount: Int
+    ) async {
+        let server = StubServer { $0.answer(503) }
+        let manager = server.manager(configure: {
+            $0.retries = RetryPolicy(maximumRetries: 2, baseDelay: .zero)
+            $0.interceptors = [
+                Interceptor(adapting: { request, _ in
+                    var request = request
+                    request.method = sent
+                    if addsKey { request.headerFields["Idempotency-Key"] = "1" }
+                    return request
+                })
+            ]
+        })
+        let request = Request<Data>(method: given, url: "http://stub/a")
+        await #expect(throws: RequestError.self) { try await manager.send(request) }
+        #expect(server.exchanges.events.map(\.request.method) == Array(repeating: sent, count: attemptCount))
+    }
+
     @Test func anInterceptorThatNeverHasEnoughIsStoppedAfterTenRetries() async throws {
         let server = StubServer { $0.answer(401) }
         let interceptor = Interceptor(deciding: { _, _ in .retry(after: .zero) })
