@@ -4,9 +4,7 @@ import Foundation
 extension AnyRequestOperation {
     /// Whether interceptors may change the request or decide what follows an attempt.
     var asksInterceptors: Bool {
-        guard traits.mayIntercept else { return false }
-        guard let policies else { return !context.interceptors.isEmpty }
-        return !policies.interceptors.isEmpty || (policies.usesManagerInterceptors && !context.interceptors.isEmpty)
+        traits.isLink ? context.asksInterceptors(policies) : traits.mayIntercept
     }
 
     /// What its request asks for beyond the manager's own; nil until it is known, and for one that asks for nothing.

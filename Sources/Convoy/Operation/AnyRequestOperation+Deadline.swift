@@ -4,10 +4,13 @@ import Foundation
 extension AnyRequestOperation {
     /// Starts the time of a request that has a deadline; once.
     ///
-    /// Called when a manager takes the operation, when it is started by hand, and when a link's request has been built:
-    /// the first of these at which the request is known counts.
+    /// Called when a manager takes the operation and when it is started, of which the first counts; for a link when its request
+    /// has been built.
     func armDeadline() {
-        guard traits.mayHaveDeadline, let policies else { return }
+        if traits.mayHaveDeadline, !traits.isLink, let policies { armDeadline(of: policies) }
+    }
+
+    func armDeadline(of policies: RequestPolicies) {
         // A sum that overflows would trap: thirty years are for ever.
         let own = policies.deadline.map { context.clock.now + min($0, .seconds(1_000_000_000)) }
         guard let deadline = [own, policies.inheritedDeadline].compactMap({ $0 }).min() else { return }

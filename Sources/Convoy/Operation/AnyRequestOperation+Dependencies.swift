@@ -18,7 +18,7 @@ extension AnyRequestOperation {
         switch DependencyGraph.connect(self, to: dependency, policy: policy) {
         case .met: break
         case .waiting: dependenciesChanged()
-        case .failed(let error): dependencyFailed(dependency, error)
+        case .failed(let error): DependencyGraph.fail([self], because: dependency, error)
         case .cycle(let members):
             let round = members + members.prefix(1)
             var names = round.prefix(8).map { ($0 as? AnyRequestOperation)?.label ?? $0.description }
@@ -52,41 +52,32 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Whether a dependency has not finished.
-    var isBlocked: Bool { state.withLock { $0.hasEdges } && DependencyGraph.isBlocked(self) }
-
-    /// The same, with the number of the change.
-    var isDependent: Versioned<Bool> {
-        state.withLock { $0.hasEdges } ? DependencyGraph.isDependent(self) : Versioned(false, version: 1)
-    }
-
     /// It has something to wait for, or nothing any more.
     func dependenciesChanged() {
-        tellReadiness()
-        state.withLock { $0.scheduler }?.dependenciesChanged(of: self)
+        let (scheduler, ticket, tellsReadiness) = state.withLock { ($0.scheduler, $0.ticket, $0.tellsReadiness) }
+        if tellsReadiness { tellReadiness() }
+        if let scheduler, let ticket { scheduler.dependenciesChanged(of: self, ticket) }
     }
 
     /// A dependency failed whose failure is ours.
-    func dependencyFailed(_ dependency: Operation, _ error: RequestError) {
-        let label = (dependency as? AnyRequestOperation)?.label ?? dependency.description
-        let root = error.code == .dependencyFailed ? error.underlying ?? error : error
-        let what = error.code == .cancelled ? "was cancelled" : "failed"
-        guard state.withLock({ $0.machine.phase == .pending }) else { return }
-        conclude(
-            AnyOutcome(
-                error: RequestError(
-                    .dependencyFailed, "nothing was sent: \(label), which it depends on, \(what)",
-                    summary: RequestSummary(text: self.label),
-                    underlying: root)), onlyBeforeStart: true)
+    ///
+    /// - Parameters:
+    ///   - message: says so.
+    ///   - root: what was the first to fail.
+    func dependencyFailed(_ message: String, _ root: any Error) {
+        guard let caption = state.withLock({ $0.machine.phase == .pending ? $0.caption : nil }) else { return }
+        let summary = name.map { RequestSummary(text: $0.oneLine) } ?? caption.summary
+        let error = RequestError(
+            .dependencyFailed, message, summary: summary ?? RequestSummary(text: caption.link?.description ?? ""),
+            underlying: root)
+        conclude(AnyOutcome(error: error), onlyBeforeStart: true)
     }
 
     /// A short name for messages: its own name, or method and URL, or of a link without a request what it follows.
     var label: String {
-        let (prepared, core, link, error) = state.withLock {
-            ($0.prepared, $0.requestPlan?.core, $0.requestPlan?.link ?? $0.finalLink, $0.outcome?.error)
-        }
+        let (caption, error) = state.withLock { ($0.caption, $0.outcome?.error) }
         // Of one that could not be sent, what it was to do has been let go of at its end: its failure names it.
-        return name?.oneLine ?? prepared?.description ?? core?.summary.description ?? link?.description
+        return name?.oneLine ?? caption.summary?.description ?? caption.link?.description
             ?? error?.request ?? "a request not built yet"
     }
 

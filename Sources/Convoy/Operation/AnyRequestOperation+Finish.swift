@@ -12,15 +12,10 @@ extension AnyRequestOperation {
 
     /// Ends the operation with a failure, whatever it does.
     func conclude(_ code: RequestError.Code, _ message: String, onlyBeforeStart: Bool = false) {
-        let known: (summary: RequestSummary?, link: LinkLabel?)? = state.withLock { state in
-            // Cheap way out for the common case of cancelling what has ended.
-            guard state.outcome == nil else { return nil }
-            return (state.prepared?.summary ?? state.requestPlan?.core?.summary, state.requestPlan?.link)
-        }
-        guard let known else { return }
-        let error = RequestError(
-            code, message, summary: known.summary ?? RequestSummary(text: name ?? known.link?.description ?? ""))
-        conclude(AnyOutcome(error: error), onlyBeforeStart: onlyBeforeStart)
+        // Cheap way out for the common case of cancelling what has ended.
+        guard let caption = state.withLock({ $0.outcome == nil ? $0.caption : nil }) else { return }
+        let summary = caption.summary ?? RequestSummary(text: name ?? caption.link?.description ?? "")
+        conclude(AnyOutcome(error: RequestError(code, message, summary: summary)), onlyBeforeStart: onlyBeforeStart)
     }
 
     /// Stores an outcome if there is none yet, and does what follows from it.
@@ -35,7 +30,7 @@ extension AnyRequestOperation {
         onlyBeforeStart: Bool = false
     ) {
         let now = context.clock.now
-        let failed = outcome.error == nil ? nil : state.withLock { $0.transfer?.attempt }
+        let failed = outcome.error == nil || onlyBeforeStart ? nil : state.withLock { $0.transfer?.attempt }
         let metrics = failed?.receiving.withLock { $0.metrics }
         let conclusion = state.withLock { state -> OperationState.Conclusion? in
             let effects = state.machine.handle(onlyBeforeStart ? .endBeforeStart : .end(attempt: attempt))
@@ -47,23 +42,42 @@ extension AnyRequestOperation {
         guard let conclusion else { return }
         for stop in conclusion.callers { stop() }
         if conclusion.effects.finishes {
-            if let commit = conclusion.commit {
+            if let delivery = conclusion.delivery {
                 // Nothing is left to be closed, and the state says so already.
                 notifying([.isFinished]) { ((), isObserved: false) }
-                return deliver(commit, isEnd: true)
+                return deliver(delivery, isEnd: true)
             }
             if let transfer = conclusion.transfer, !taskHasEnded {
                 context.taskControl.async { transfer.task.cancel() }
             }
             close(conclusion.transfer?.attempt) { self.finish(wasExecuting: true) }
         }
-        if conclusion.effects.abandons {
-            tellReadiness()
-            if conclusion.hasEdges { DependencyGraph.fail(dependentsOf: self, error: error) }
-            if let delivery = state.withLock({ $0.beginDelivery() }) { deliver(delivery, isEnd: false) }
-            // A manager that has not handed it to the queue yet enters start() itself.
-            conclusion.scheduler?.abandoned(self)
+        guard conclusion.effects.abandons, let delivery = conclusion.delivery else { return }
+        if conclusion.tellsReadiness { tellReadiness() }
+        let isInNoQueue = conclusion.ticket.flatMap { conclusion.scheduler?.abandoned(self, $0) } ?? false
+        if isInNoQueue, let ending = delivery.ending {
+            // The manager learns with the end that nothing was told.
+            for hook in ending.settledHooks { hook() }
+        } else {
+            deliver(delivery, isEnd: false)
         }
+        if isInNoQueue {
+            // And with that its dependents fail.
+            finishUnstarted()
+        } else if conclusion.hasEdges {
+            DependencyGraph.fail(dependentsOf: self, error: outcome.error)
+        }
+    }
+
+    /// What `start()` does after an outcome, unless that is called meanwhile.
+    private func finishUnstarted() {
+        let delivery: OperationState.Dispatch? = notifying([.isFinished]) {
+            state.withLock { state in
+                let isOurs = state.machine.handle(.start(mayBeBlocked: false)).finishes
+                return (isOurs ? state.finish() : nil, state.isObserved)
+            }
+        }
+        if let delivery { deliver(delivery, isEnd: true) }
     }
 
     /// Ends what is under way, then lets go of a download's part: another one may have it when the outcome is told.
@@ -84,10 +98,7 @@ extension AnyRequestOperation {
     /// Runs once: only the claim that won leads here.
     func finish(wasExecuting: Bool) {
         let delivery = notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
-            state.withLock { state -> (OperationState.Dispatch?, isObserved: Bool) in
-                _ = state.machine.handle(.finished)
-                return (state.beginDelivery(), state.isObserved)
-            }
+            state.withLock { ($0.finish(), $0.isObserved) }
         }
         deliver(delivery, isEnd: true)
     }
@@ -117,24 +128,23 @@ extension AnyRequestOperation {
 
     /// Sends the handlers off, in order, and lets go.
     ///
-    /// - Parameters:
-    ///   - delivery: the handlers; nil when they have been sent off before.
-    ///   - isEnd: whether the operation has finished. One that was abandoned has its handlers called before.
-    private func deliver(_ delivery: OperationState.Dispatch?, isEnd: Bool) {
-        if delivery?.tellsEvents == true { tellEvents() }
-        var (handlers, ending) = (delivery?.handlers ?? [], OperationState.Ending?.none)
-        repeat {
-            if let outcome = delivery?.outcome {
+    /// - Parameter isEnd: whether the operation has finished. One that was abandoned has its handlers called before.
+    private func deliver(_ delivery: OperationState.Dispatch, isEnd: Bool) {
+        if delivery.tellsEvents { tellEvents() }
+        var (handlers, ending) = (delivery.handlers, delivery.ending)
+        while ending == nil {
+            if let outcome = delivery.outcome {
                 for handler in handlers {
                     if handler.place.isHere { handler.run(outcome) } else { run(handler, with: outcome) }
                 }
             }
             (handlers, ending) = state.withLock { state in
                 // Added meanwhile: they come behind the others.
-                if delivery != nil, !state.handlers.isEmpty { return (state.takeHandlers(), nil) }
-                return ([], state.endDelivery(isSentOff: delivery != nil, isEnd: isEnd))
+                if delivery.outcome != nil, !state.handlers.isEmpty { return (state.takeHandlers(), nil) }
+                return ([], state.endDelivery(isSentOff: delivery.outcome != nil, isEnd: isEnd))
             }
-        } while !handlers.isEmpty
+            if handlers.isEmpty { break }
+        }
         if let ending { end(ending) }
     }
 
@@ -150,7 +160,7 @@ extension AnyRequestOperation {
                 scheduler.settled(ticket)
             }
         }
-        if ending.hasEdges { DependencyGraph.release(self, error: error) }
+        if ending.hasEdges { DependencyGraph.release(self, error: ending.error) }
     }
 
     /// - Parameter counts: whether the operation settles behind it.
@@ -173,104 +183,5 @@ extension AnyRequestOperation {
         case .lane: onLane(work)
         case .elsewhere(let delivery): delivery.run(work)
         }
-    }
-}
-
-// What is told of the end, in which order, and what the end lets go of.
-extension OperationState {
-    /// What follows from an outcome that was stored.
-    struct Conclusion: Sendable {
-        let effects: OperationStateMachine.Effects
-        var transfer: Transfer?
-        var scheduler: (any OperationScheduler)?
-        /// What stops everything that would still call the operation.
-        var callers: [@Sendable () -> Void] = []
-        var hasEdges = false
-        /// The operation has finished with its outcome: nothing was left to be closed, and it has no observers.
-        var commit: Dispatch?
-    }
-
-    /// An outcome, and the handlers that are sent off with it.
-    struct Dispatch: Sendable {
-        let outcome: AnyOutcome
-        let handlers: [FinishHandler]
-        /// Whether the end is to be told to those that observe events.
-        let tellsEvents: Bool
-    }
-
-    /// What is to be done when the operation has finished, and when the last handler has returned.
-    struct Ending: Sendable {
-        let isEnd: Bool
-        let isSettled: Bool
-        let scheduler: (any OperationScheduler)?
-        let ticket: TicketReference?
-        var settledHooks: [@Sendable () -> Void] = []
-        var requestPlan: RequestPlan?
-        var observers: ObserverRegistry?
-        var requests: FollowUpState.Requests?
-        var hasEdges = false
-    }
-
-    fileprivate mutating func conclude(_ effects: OperationStateMachine.Effects, isDelivered: Bool) -> Conclusion {
-        var conclusion = Conclusion(effects: effects)
-        (conclusion.transfer, transfer) = (transfer, nil)
-        (conclusion.scheduler, conclusion.hasEdges) = (scheduler, hasEdges)
-        if let followUp { conclusion.callers = followUp.takeCallers() }
-        #if canImport(FoundationNetworking)
-            if isDelivered, effects.finishes, !isObserved, followUp?.download == nil {
-                _ = machine.handle(.finished)
-                conclusion.commit = beginDelivery()
-            }
-        #endif
-        return conclusion
-    }
-
-    /// Begins to send the handlers off; nil when that was done before.
-    ///
-    /// Called with the claim of an abandoned operation, else when it has finished.
-    fileprivate mutating func beginDelivery() -> Dispatch? {
-        guard let outcome, machine.handle(.delivery(.begin)).isTaken else { return nil }
-        let tellsEvents = note(.finished(outcome.error))
-        return Dispatch(outcome: outcome, handlers: takeHandlers(), tellsEvents: tellsEvents)
-    }
-
-    fileprivate mutating func takeHandlers() -> [FinishHandler] {
-        let sent = handlers.map { takeTurn($0) }
-        handlers = []
-        // What runs here has returned when the rest has been sent off.
-        _ = machine.handle(.delivery(.handlersSent(sent.count { !$0.place.isHere })))
-        return sent
-    }
-
-    /// The handlers have been sent off, or had been before.
-    ///
-    /// - Parameter isEnd: whether the operation has finished.
-    fileprivate mutating func endDelivery(isSentOff: Bool, isEnd: Bool) -> Ending? {
-        if isEnd { _ = machine.handle(.delivery(.endNotified)) }
-        let settles = isSentOff && machine.handle(.delivery(.sentOff)).settles
-        return isEnd || settles ? takeEnding(settles: settles, isEnd: isEnd) : nil
-    }
-
-    /// What is to be done at the end, and when the last handler has returned: twice, or at once for both.
-    fileprivate mutating func takeEnding(settles: Bool, isEnd: Bool) -> Ending {
-        var ending = Ending(isEnd: isEnd, isSettled: machine.delivery.isSettled, scheduler: scheduler, ticket: ticket)
-        if settles { swap(&ending.settledHooks, &settledHooks) }
-        // The manager forgets the operation then.
-        if machine.delivery.isOver { (scheduler, ticket) = (nil, nil) }
-        guard isEnd else { return ending }
-        finalTags = requestPlan?.core?.tags ?? []
-        finalLink = requestPlan?.link
-        (ending.requestPlan, requestPlan) = (requestPlan, nil)
-        (ending.observers, ending.requests) = (takeObserversIfOver(), followUp?.takeRequests())
-        ending.hasEdges = hasEdges
-        return ending
-    }
-
-    /// A handler that is sent off now: one that only takes its turn needs the lane for others before it alone.
-    fileprivate mutating func takeTurn(_ handler: FinishHandler) -> FinishHandler {
-        var handler = handler
-        if case .inTurn = handler.place { handler.place = laneHandlers > 0 ? .lane : .here }
-        if handler.place.isLane { laneHandlers += 1 }
-        return handler
     }
 }

@@ -46,6 +46,7 @@ extension AnyRequestOperation {
     func tellReadiness() {
         var told: UInt32 = 0
         let isTeller = state.withLock { state in
+            guard state.tellsReadiness else { return false }
             state.readinessChanges &+= 1
             told = state.readinessChanges
             return state.readinessChanges == 1

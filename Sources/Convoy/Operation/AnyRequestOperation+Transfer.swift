@@ -10,8 +10,8 @@ extension AnyRequestOperation {
     func execute(_ attempt: Int, _ beginning: OperationState.Beginning) {
         if beginning.isToBeBuilt {
             // Building a chain's link is user code and may take its time.
-            onLane { if self.prepare() { self.begin(attempt, self.state.withLock { $0.beginning }) } }
-        } else if !beginning.isToBePrepared || prepare() {
+            onLane { if self.prepare() != nil { self.begin(attempt, self.state.withLock { $0.beginning }) } }
+        } else if !beginning.isToBePrepared || prepare() != nil {
             begin(attempt, beginning)
         }
     }
@@ -36,33 +36,34 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Builds the request where that is still to be done, and checks it; false when that failed and the outcome is known.
+    /// Builds the request where that is still to be done, and checks it; nil when it has an outcome, that this failed for
+    /// example.
     ///
     /// User code may run here: call it on a lane unless the plan has its request already.
-    func prepare() -> Bool {
-        guard var requestPlan = state.withLock({ $0.requestPlan }) else { return false }
+    func prepare() -> OperationState.Readiness? {
+        let (given, readiness) = state.withLock { ($0.requestPlan, $0.readiness) }
+        guard var requestPlan = given, readiness == nil else { return readiness }
         do throws(RequestError) {
             if let build = requestPlan.build {
                 do { requestPlan = try build() } catch let error as RequestError { throw error } catch {
                     throw RequestError(.invalidRequest, "its request could not be built: \(error)", underlying: error)
                 }
             }
-            guard let core = requestPlan.core else { return false }
+            guard let core = requestPlan.core else { return nil }
             let prepared = try PreparedRequest(core, baseURL: context.baseURL)
-            let replaced: RequestPlan? = state.withLock { state in
-                guard state.requestPlan != nil else { return nil }
+            if traits.isLink, let policies = core.policyBox?.policies { armDeadline(of: policies) }
+            let (replaced, readiness) = state.withLock { state -> (RequestPlan?, OperationState.Readiness?) in
+                guard state.requestPlan != nil else { return (nil, nil) }
                 defer { state.requestPlan = requestPlan }
                 state.prepared = prepared
                 state.progress.expectedSentBytes = prepared.body?.byteCount
-                return state.requestPlan
+                return (state.requestPlan, state.readiness)
             }
-            // A link's deadline begins when it is known.
-            armDeadline()
             // The builder and what it captured go outside the lock.
-            return withExtendedLifetime(replaced) { true }
+            return withExtendedLifetime(replaced) { readiness }
         } catch {
             conclude(AnyOutcome(error: error.with(requestPlan.core?.summary ?? name.map { RequestSummary(text: $0) })))
-            return false
+            return nil
         }
     }
 

@@ -40,6 +40,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     deinit {
         // A chain that was never run hangs together by its links' dependencies and builders; it is taken apart link by
         // link, not by one release inside the other.
+        guard node != nil || traits.isLink else { return }
         var links: [AnyObject] = []
         if let node { links.append(node) }
         node = nil
@@ -133,8 +134,14 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         // A barrier of the queue is Foundation's to wait for, and is waited for by what has been cancelled too: corelibs's barrier
         // follows a pointer to each operation behind it when it ends.
         guard super.isReady else { return false }
-        let isKnown = state.withLock { !$0.hasEdges || $0.machine.hasOutcome && $0.machine.handover == .none }
-        return isKnown || !DependencyGraph.isBlocked(self)
+        let isKnown = state.withLock { state in
+            // Noted before it is looked at: what changes from now on is told.
+            state.wasAskedReadiness = true
+            return !state.hasEdges || state.machine.hasOutcome && state.machine.handover == .none
+        }
+        if isKnown || !DependencyGraph.isBlocked(self) { return true }
+        state.withLock { $0.wasUnready = true }
+        return false
     }
 
     /// Starts the request; called by a queue, or by hand for an operation that is in none.
@@ -194,13 +201,11 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         let beginning = state.withLock { $0.machine.handle(.handoverBegan) }
         guard beginning.isTaken else { return beginning.starts ? start() : () }
         add(self)
-        let (handover, mayHaveChanged) = state.withLock { state in
-            (state.machine.handle(.handoverEnded), state.machine.hasOutcome || state.hasEdges)
-        }
+        let (handover, wasUnready) = state.withLock { ($0.machine.handle(.handoverEnded), $0.wasUnready) }
         // Elsewhere: this may be a transport's thread.
         if handover.starts { context.taskControl.async { self.start() } }
-        // The queue may have asked while the answer was no.
-        if mayHaveChanged { tellReadiness() }
+        // SCF may have noted the answer behind the word of its change.
+        if wasUnready { tellReadiness() }
     }
 
     /// Cancels the request; one that has not started never opens a connection.
@@ -216,7 +221,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             let tells = state.withLock { state in
                 guard !state.isCancelled, !state.machine.isFinished else { return false }
                 state.isCancelled = true
-                return true
+                return state.isObserved
             }
             if tells { tellStateObservers(\.isCancelled) }
         #else

@@ -201,12 +201,18 @@ enum DependencyGraph {
         for operation in ready { Trampoline.run { operation.dependenciesChanged() } }
     }
 
-    private static func fail(_ operations: [AnyRequestOperation], because dependency: Operation, _ error: RequestError)
-    {
-        for operation in operations {
-            // A chain of 100,000 fails in a loop, not in 100,000 frames.
-            Trampoline.run { operation.dependencyFailed(dependency, error) }
-        }
+    /// Fails operations because of the failure of one that they depend on.
+    static func fail(
+        _ operations: [AnyRequestOperation], because dependency: AnyRequestOperation, _ error: RequestError
+    ) {
+        guard !operations.isEmpty else { return }
+        let request = error.request
+        let label = dependency.name?.oneLine ?? (request.isEmpty ? dependency.label : request)
+        let what = error.code == .cancelled ? "was cancelled" : "failed"
+        let message = "nothing was sent: \(label), which it depends on, \(what)"
+        let root: any Error = error.code == .dependencyFailed ? error.underlying ?? error : error
+        // A chain of 100,000 fails in a loop, not in 100,000 frames.
+        for operation in operations { Trampoline.run { operation.dependencyFailed(message, root) } }
     }
 
     /// The dependents of an operation that are still there, but no more than so many.

@@ -30,6 +30,12 @@ final class ExecutionContext: Sendable {
     /// Where monitors are told, in order.
     let monitorQueue = DispatchQueue(label: "convoy.monitors")
 
+    /// Whether interceptors may change a request, or decide what follows an attempt.
+    func asksInterceptors(_ policies: RequestPolicies?) -> Bool {
+        policies?.interceptors.isEmpty == false
+            || !interceptors.isEmpty && policies?.usesManagerInterceptors != false
+    }
+
     /// For operations made without a manager.
     static let standalone = ExecutionContext()
 

@@ -12,8 +12,8 @@ protocol OperationScheduler: AnyObject, Sendable {
     func begins(_ reference: TicketReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool
     /// An operation has been started whose answer another has fetched: it sends nothing.
     func beginsWithAnswer(_ operation: AnyRequestOperation)
-    /// An operation has an outcome before its start.
-    func abandoned(_ operation: AnyRequestOperation)
+    /// An operation has an outcome before its start; true when no queue starts it, and it is to be started at once.
+    func abandoned(_ operation: AnyRequestOperation, _ reference: TicketReference) -> Bool
     /// An operation has finished: its slot is free.
     func finished(_ reference: TicketReference, isSettled: Bool)
     /// The last callback of an operation has returned.
@@ -27,7 +27,7 @@ protocol OperationScheduler: AnyObject, Sendable {
     func requeue(_ operation: AnyRequestOperation, host: String)
 
     /// A dependency of an operation was added, removed or has finished.
-    func dependenciesChanged(of operation: AnyRequestOperation)
+    func dependenciesChanged(of operation: AnyRequestOperation, _ reference: TicketReference)
     /// An operation was suspended or resumed, or has come to rest because it was suspended.
     func suspensionChanged(
         of operation: AnyRequestOperation, to suspension: Versioned<OperationStateMachine.Suspension>)

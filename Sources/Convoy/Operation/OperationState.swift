@@ -39,6 +39,8 @@ struct OperationState {
     var handlers: [FinishHandler] = []
     /// Called after the last handler has returned.
     var settledHooks: [@Sendable () -> Void] = []
+    /// Whether `isReady` was ever asked, and whether the answer was no: what was never asked need not be told of a change.
+    var (wasAskedReadiness, wasUnready) = (false, false)
     /// How many changes of `isReady` are to be told or are being told.
     var readinessChanges: UInt32 = 0
     /// Whether it was cancelled before it had finished; where Foundation's own flag is not used.
@@ -90,6 +92,7 @@ struct OperationState {
         /// It has ended before; whether its last callback has returned, too.
         let hasOutcome: Bool
         let isSettled: Bool
+        let hasEdges: Bool
         /// The host of a request that may be sent as soon as there is a slot.
         var host: String?
         /// Why it cannot be sent.
@@ -104,7 +107,7 @@ struct OperationState {
         (self.scheduler, self.ticket, timings.queued) = (scheduler, ticket, now)
         return Arrival(
             isWatched: isWatched, suspension: machine.suspension, priority: priority, hasOutcome: machine.hasOutcome,
-            isSettled: machine.delivery.isSettled)
+            isSettled: machine.delivery.isSettled, hasEdges: hasEdges)
     }
 
     /// Prepares a plain request that waits for nothing else.
@@ -120,6 +123,23 @@ struct OperationState {
             arrival.refusal = error.with(core.summary)
         }
         return arrival
+    }
+
+    /// What a manager asks of an operation whose request has been checked.
+    struct Readiness: Sendable {
+        let ticket: TicketReference?
+        let host: String
+        let policies: RequestPolicies?
+        let suspension: Versioned<OperationStateMachine.Suspension>
+        let deadline: ContinuousClock.Instant?
+    }
+
+    var readiness: Readiness? {
+        prepared.map { prepared in
+            Readiness(
+                ticket: ticket, host: prepared.hostKey, policies: requestPlan?.core?.policyBox?.policies,
+                suspension: machine.suspension, deadline: followUp?.deadline)
+        }
     }
 
     /// What the output of a complete body is made of.
@@ -154,8 +174,22 @@ struct OperationState {
         return hasEdges
     }
 
+    /// What it is called that has no name of its own.
+    var caption: (summary: RequestSummary?, link: LinkLabel?) {
+        (prepared?.summary ?? requestPlan?.core?.summary, requestPlan?.link ?? finalLink)
+    }
+
     /// Whether code of the user's runs inside the notifications of the state.
     var isObserved: Bool { observers?.state.isEmpty == false }
+
+    /// Whether a change of `isReady` is to be told; an observer of KVO's need not have asked.
+    var tellsReadiness: Bool {
+        #if canImport(FoundationNetworking)
+            wasAskedReadiness || isObserved
+        #else
+            true
+        #endif
+    }
 
     /// Whether starting looks at the file of a body; a download looks at its own on its own queue.
     var usesDisk: Bool { requestPlan?.core?.body?.usesDisk == true }

@@ -143,7 +143,7 @@ struct OperationStateMachine: Hashable, Sendable {
             handover = .startWanted
             return .taken
         }
-        if mayBeBlocked, isWaitingToStart { return Effects(looksAtGraph: true) }
+        if mayBeBlocked, phase == .pending { return Effects(looksAtGraph: true) }
         switch phase {
         case .pending:
             phase = .executing(attempt: 1)

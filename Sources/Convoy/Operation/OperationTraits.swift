@@ -16,19 +16,21 @@ struct OperationTraits: Sendable {
     /// Preparing the request may look at a file, or run code of the user's.
     let mayWait: Bool
 
+    /// Its request is built when its dependencies have finished.
+    let isLink: Bool
+
     /// Whether a task that is suspended and resumed goes on where it was, as the transport says.
     let pausesInPlace: Bool
 
     init(_ requestPlan: RequestPlan, _ context: ExecutionContext, isUnseen: Bool) {
         (self.isUnseen, pausesInPlace) = (isUnseen, context.transport.pausesInPlace)
+        isLink = requestPlan.build != nil
         guard let core = requestPlan.core else {
             (mayIntercept, mayHaveDeadline, mayShare, mayWait) = (true, true, true, true)
             return
         }
         let policies = core.policyBox?.policies
-        mayIntercept =
-            policies?.interceptors.isEmpty == false
-            || !context.interceptors.isEmpty && policies?.usesManagerInterceptors != false
+        mayIntercept = context.asksInterceptors(policies)
         mayHaveDeadline = policies.map { $0.deadline != nil || $0.inheritedDeadline != nil } ?? false
         mayShare = policies?.isCoalesced == true
         mayWait =

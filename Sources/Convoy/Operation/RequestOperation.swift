@@ -40,7 +40,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     /// The outcome; nil until there is one.
     ///
     /// Stored before `isFinished` turns true, and never changed.
-    public var result: Result? { state.withLock { $0.outcome }.map(typed) }
+    public var result: Result? { state.withLock { $0.outcome }.map { Self.typed($0) } }
 
     /// Adds a handler for the outcome.
     ///
@@ -64,7 +64,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     @discardableResult
     public func onFinish(on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void) -> Self {
         whenFinished(
-            FinishHandler(place: CallbackPlace(delivery ?? context.callbacks)) { [typed] in handler(typed($0)) })
+            FinishHandler(place: CallbackPlace(delivery ?? context.callbacks)) { handler(Self.typed($0)) })
         return self
     }
 
@@ -79,7 +79,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     public func response() async throws(RequestError) -> Response<Output> {
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                whenFinished(FinishHandler(place: .inTurn) { [typed] in continuation.resume(returning: typed($0)) })
+                whenFinished(FinishHandler(place: .inTurn) { continuation.resume(returning: Self.typed($0)) })
             }
         } onCancel: {
             // Runs under the task's own lock: what cancelling leads to must not. A queue of our own takes it from here.
@@ -88,10 +88,8 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
         return try result.get()
     }
 
-    private var typed: @Sendable (AnyOutcome) -> Result {
-        { outcome in
-            if let success = outcome as? Success<Output> { return .success(success.response) }
-            return .failure(outcome.error ?? RequestError(.decodingFailed, "the outcome is of another type"))
-        }
+    private static func typed(_ outcome: AnyOutcome) -> Result {
+        if let success = outcome as? Success<Output> { return .success(success.response) }
+        return .failure(outcome.error ?? RequestError(.decodingFailed, "the outcome is of another type"))
     }
 }

@@ -132,7 +132,6 @@ struct Coalescer {
 extension Scheduler {
     /// Has an operation share the transfer of equal ones; false when it is sent by itself.
     func share(_ operation: AnyRequestOperation) -> Bool {
-        guard operation.traits.mayShare else { return false }
         let given = operation.state.withLock { state in
             state.followUp?.carried == nil
                 ? state.requestPlan?.core.flatMap { core in state.prepared.map { (core, $0) } } : nil

@@ -3,12 +3,14 @@ import Foundation
 
 extension Scheduler {
     /// A dependency of an operation was added, removed or has finished.
-    func dependenciesChanged(of operation: AnyRequestOperation) {
-        let isDependent = operation.isDependent
-        let event = { (state: inout SchedulerState, ticket: Ticket) in state.dependenciesTold(ticket, isDependent) }
+    func dependenciesChanged(of operation: AnyRequestOperation, _ reference: TicketReference) {
+        let isDependent = DependencyGraph.isDependent(operation)
+        let event = { (state: inout SchedulerState) in
+            let ticket = reference.ticket(in: &state)
+            return state.dependenciesTold(ticket, isDependent)
+        }
         // One that waits for others now may have left a slot.
-        let effects = isDependent.value ? handingOver(operation, event) : change(operation, event)
-        if let effects { perform(effects, for: operation) }
+        perform(isDependent.value ? handingOver(event) : state.withLock(event), for: operation)
     }
 
     /// Has the request of an operation built and checked.
@@ -22,14 +24,16 @@ extension Scheduler {
     }
 
     private func prepareHere(_ operation: AnyRequestOperation) {
-        guard operation.request != nil || operation.prepare(), !share(operation) else { return }
-        let (host, asksInterceptors) = (operation.request?.hostKey ?? "", operation.asksInterceptors)
-        let (suspension, deadline, now) = (operation.suspension, operation.deadline, context.clock.now)
-        let hold = handingOver(operation) { state, ticket in
-            state.prepared(ticket, host: host, asksInterceptors: asksInterceptors, suspension)
-                ? state.hold(of: ticket, past: deadline, now) : nil
+        guard let readiness = operation.prepare(), let reference = readiness.ticket else { return }
+        if readiness.policies?.isCoalesced == true, share(operation) { return }
+        let (asksInterceptors, now) = (context.asksInterceptors(readiness.policies), context.clock.now)
+        let hold = handingOver { state in
+            let ticket = reference.ticket(in: &state)
+            let isQueued = state.prepared(
+                ticket, host: readiness.host, asksInterceptors: asksInterceptors, readiness.suspension)
+            return isQueued ? state.hold(of: ticket, past: readiness.deadline, now) : nil
         }
-        if let hold = hold ?? nil { drop(operation, hold) }
+        if let hold { drop(operation, hold) }
     }
 
     /// Ends what could only be sent after its deadline.
@@ -65,9 +69,14 @@ extension Scheduler {
         if let transfer = transfer ?? nil { setPriority(priority, of: operation, sharing: transfer) }
     }
 
-    /// An operation has an outcome before its start.
-    func abandoned(_ operation: AnyRequestOperation) {
-        if let effects = change(operation, { $0.abandoned($1) }) { perform(effects, for: operation) }
+    /// An operation has an outcome before its start; true when no queue starts it, and it is to be started at once.
+    func abandoned(_ operation: AnyRequestOperation, _ reference: TicketReference) -> Bool {
+        let effects = state.withLock { state in
+            let ticket = reference.ticket(in: &state)
+            return state.abandoned(ticket)
+        }
+        if let transfer = effects.leaves { leaveSharedTransfer(operation, transfer) }
+        return effects.starts
     }
 
     /// Whether an operation is in the operation queue, which decides itself when it starts.

@@ -62,7 +62,8 @@ final class Scheduler: OperationScheduler {
         if arrival.isWatched { operation.emit(.queued) }
         operation.armDeadline()
         if let error = arrival.refusal { operation.conclude(AnyOutcome(error: error)) }
-        let isDependent = arrival.host == nil ? operation.isDependent : Versioned(false, version: 1)
+        let isDependent =
+            arrival.hasEdges ? DependencyGraph.isDependent(operation) : Versioned(false, version: 1)
         let effects = handingOver { state in
             let ticket = reference.ticket(in: &state)
             return state.arrived(

@@ -41,7 +41,7 @@ extension OperationStages {
         abandoned:
           handoverBegan: -> start
           start: finishing(wasExecuting: false) -> finish
-          start, with edges: -> look at the graph
+          start, with edges: finishing(wasExecuting: false) -> finish
           delivery.begin: handlers sending, 1 running
           delivery.endNotified: end notified
         begun:

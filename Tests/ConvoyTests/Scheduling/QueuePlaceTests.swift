@@ -82,7 +82,7 @@ import Testing
         manager.enqueue(second)
         second.addDependency(first)
         // As if another thread had removed a dependency before that, and came to say so only now.
-        manager.scheduler.dependenciesChanged(of: second)
+        second.dependenciesChanged()
         queue.isSuspended = false
         manager.enqueue(first)
         await turns(within: .seconds(20)) { second.isFinished }

@@ -1,0 +1,121 @@
+// What is told of the end, in which order, and what the end lets go of.
+import Foundation
+
+extension OperationState {
+    /// What follows from an outcome that was stored.
+    struct Conclusion: Sendable {
+        let effects: OperationStateMachine.Effects
+        var transfer: Transfer?
+        var scheduler: (any OperationScheduler)?
+        var ticket: TicketReference?
+        /// What stops everything that would still call the operation.
+        var callers: [@Sendable () -> Void] = []
+        var hasEdges = false
+        var tellsReadiness = false
+        /// Of an operation that was abandoned, or has finished with its outcome: nothing was left to be closed, and it has no
+        /// observers.
+        var delivery: Dispatch?
+    }
+
+    /// What is told of an outcome.
+    struct Dispatch: Sendable {
+        /// Nil when the handlers have been sent off before.
+        var outcome: AnyOutcome?
+        var handlers: [FinishHandler] = []
+        /// Whether the end is to be told to those that observe events.
+        var tellsEvents = false
+        /// What is left to be done, where nothing is told.
+        var ending: Ending?
+    }
+
+    /// What is to be done when the operation has finished, and when the last handler has returned.
+    struct Ending: Sendable {
+        let isEnd: Bool
+        let isSettled: Bool
+        let scheduler: (any OperationScheduler)?
+        let ticket: TicketReference?
+        let error: RequestError?
+        var settledHooks: [@Sendable () -> Void] = []
+        var requestPlan: RequestPlan?
+        var observers: ObserverRegistry?
+        var requests: FollowUpState.Requests?
+        var hasEdges = false
+    }
+
+    mutating func conclude(_ effects: OperationStateMachine.Effects, isDelivered: Bool) -> Conclusion {
+        var conclusion = Conclusion(effects: effects)
+        (conclusion.transfer, transfer) = (transfer, nil)
+        (conclusion.scheduler, conclusion.ticket, conclusion.hasEdges) = (scheduler, ticket, hasEdges)
+        conclusion.tellsReadiness = tellsReadiness
+        if let followUp { conclusion.callers = followUp.takeCallers() }
+        if effects.abandons { conclusion.delivery = beginDelivery(isEnd: false) }
+        #if canImport(FoundationNetworking)
+            if isDelivered, effects.finishes, !isObserved, followUp?.download == nil { conclusion.delivery = finish() }
+        #endif
+        return conclusion
+    }
+
+    /// The operation has finished.
+    mutating func finish() -> Dispatch {
+        _ = machine.handle(.finished)
+        return beginDelivery(isEnd: true)
+    }
+
+    /// Begins to send the handlers off, unless that was done before.
+    ///
+    /// Called with the claim of an abandoned operation, else when it has finished. Where nothing is to be told, the end of the
+    /// delivery is noted at once.
+    private mutating func beginDelivery(isEnd: Bool) -> Dispatch {
+        var dispatch = Dispatch()
+        if let outcome, machine.handle(.delivery(.begin)).isTaken {
+            let tellsEvents = note(.finished(outcome.error))
+            dispatch = Dispatch(outcome: outcome, handlers: takeHandlers(), tellsEvents: tellsEvents)
+        }
+        if dispatch.handlers.isEmpty, !dispatch.tellsEvents, !isObserved {
+            dispatch.ending = endDelivery(isSentOff: dispatch.outcome != nil, isEnd: isEnd)
+        }
+        return dispatch
+    }
+
+    mutating func takeHandlers() -> [FinishHandler] {
+        let sent = handlers.map { takeTurn($0) }
+        handlers = []
+        // What runs here has returned when the rest has been sent off.
+        _ = machine.handle(.delivery(.handlersSent(sent.count { !$0.place.isHere })))
+        return sent
+    }
+
+    /// The handlers have been sent off, or had been before.
+    ///
+    /// - Parameter isEnd: whether the operation has finished.
+    mutating func endDelivery(isSentOff: Bool, isEnd: Bool) -> Ending? {
+        if isEnd { _ = machine.handle(.delivery(.endNotified)) }
+        let settles = isSentOff && machine.handle(.delivery(.sentOff)).settles
+        return isEnd || settles ? takeEnding(settles: settles, isEnd: isEnd) : nil
+    }
+
+    /// What is to be done at the end, and when the last handler has returned: twice, or at once for both.
+    mutating func takeEnding(settles: Bool, isEnd: Bool) -> Ending {
+        var ending = Ending(
+            isEnd: isEnd, isSettled: machine.delivery.isSettled, scheduler: scheduler, ticket: ticket,
+            error: outcome?.error)
+        if settles { swap(&ending.settledHooks, &settledHooks) }
+        // The manager forgets the operation then.
+        if machine.delivery.isOver { (scheduler, ticket) = (nil, nil) }
+        guard isEnd else { return ending }
+        finalTags = requestPlan?.core?.tags ?? []
+        finalLink = requestPlan?.link
+        (ending.requestPlan, requestPlan) = (requestPlan, nil)
+        (ending.observers, ending.requests) = (takeObserversIfOver(), followUp?.takeRequests())
+        ending.hasEdges = hasEdges
+        return ending
+    }
+
+    /// A handler that is sent off now: one that only takes its turn needs the lane for others before it alone.
+    mutating func takeTurn(_ handler: FinishHandler) -> FinishHandler {
+        var handler = handler
+        if case .inTurn = handler.place { handler.place = laneHandlers > 0 ? .lane : .here }
+        if handler.place.isLane { laneHandlers += 1 }
+        return handler
+    }
+}
