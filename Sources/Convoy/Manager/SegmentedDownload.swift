@@ -121,7 +121,7 @@ public final class SegmentedDownload: Sendable {
                 return await inOnePiece()
             }
             if head.statusCode == 304 {
-                let file = try await onQueue { download throws(RequestError) in
+                let file = try await onLane { download throws(RequestError) in
                     try download.unchangedFile(head, of: prepared)
                 }
                 await close()
@@ -131,7 +131,7 @@ public final class SegmentedDownload: Sendable {
             if let total, let limit = request.core.bodyLimit, total > limit {
                 throw .tooLarge("the file has \(total) bytes", limit: limit)
             }
-            let segments = try await onQueue { download throws(RequestError) in
+            let segments = try await onLane { download throws(RequestError) in
                 try download.beginSegments(head, count: self.count, hasMirrors: !self.mirrors.isEmpty)
             }
             guard let segments else { return await inOnePiece() }
@@ -141,7 +141,7 @@ public final class SegmentedDownload: Sendable {
                 throw error
             }
             do throws(RequestError) {
-                try await onQueue { download throws(RequestError) in try download.verify() }
+                try await onLane { download throws(RequestError) in try download.verify() }
             } catch {
                 throw error.code == .integrityFailed ? error.noting(told(segments)) : error
             }
@@ -198,19 +198,19 @@ public final class SegmentedDownload: Sendable {
 
     private func commit(_ head: ResponseHead, _ prepared: PreparedRequest) async throws(RequestError) -> URL {
         let result = await withCheckedContinuation { continuation in
-            download.queue.async {
+            download.lane.async {
                 self.download.commit(head, of: prepared) { continuation.resume(returning: $0) }
             }
         }
         return try result.get()
     }
 
-    private func onQueue<Value: Sendable>(
+    private func onLane<Value: Sendable>(
         _ work: @escaping @Sendable (Download) throws(RequestError) -> Value
     ) async throws(RequestError) -> Value {
         let result: Result<Value, RequestError> = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                download.queue.async {
+                download.lane.async {
                     do throws(RequestError) {
                         continuation.resume(returning: .success(try work(self.download)))
                     } catch {

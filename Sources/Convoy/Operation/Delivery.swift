@@ -93,3 +93,16 @@ final class RunLoopWaker: @unchecked Sendable {
         #endif
     }
 }
+
+extension AnyRequestOperation: LaneMember {
+    /// Runs something of the user's, after what was asked for before, one after the other.
+    func onLane(_ work: @escaping @Sendable () -> Void) {
+        if state.withLock({ $0.lane.add(work) }) { context.lanes.submit(self) }
+    }
+
+    func runLane() {
+        while let pieces = state.withLock({ $0.lane.take() }) {
+            for piece in pieces { piece() }
+        }
+    }
+}

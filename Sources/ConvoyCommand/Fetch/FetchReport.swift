@@ -47,12 +47,13 @@ struct FetchOutcome: Sendable {
 }
 
 extension FetchOutcome.Success {
-    init(_ response: Response<some Sendable>) {
+    /// - Parameter attempts: the response's.
+    init(_ response: Response<some Sendable>, _ attempts: [AttemptRecord]) {
         statusCode = response.statusCode
         bytes = response.transfer.receivedBytes
         // A download in segments has no attempts of its own.
         resumedBytes =
-            response.attempts.isEmpty ? response.transfer.resumedBytes : ResumedBytes(of: response.attempts).count
+            attempts.isEmpty ? response.transfer.resumedBytes : ResumedBytes(of: attempts).count
         time = response.timings.executed ?? .zero
         fileName = (response.value as? URL)?.lastPathComponent
         isSkipped = response.statusCode == 304

@@ -67,7 +67,7 @@ final class FetchReporter: EventMonitor {
             }
             guard let item = state.withLock({ $0.open.removeValue(forKey: index)?.item }) else { return }
             var outcome = FetchOutcome(
-                item: item, result: result.map(FetchOutcome.Success.init), attempts: attempts)
+                item: item, result: result.map { FetchOutcome.Success($0, attempts) }, attempts: attempts)
             outcome.keptBytes = keptBytes(of: outcome)
             state.withLock { [outcome] state in
                 state.summary.count(outcome, isStopping: isStopping)

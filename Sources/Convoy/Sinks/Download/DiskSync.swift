@@ -11,8 +11,9 @@ import Foundation
 /// being written out go together, in the next round.
 ///
 /// ## Concurrency
-/// Use it from any thread. Each file system has a queue of its own, which may block as long as the disk wants.
-final class DiskSync: Sendable {
+/// Use it from any thread. A round is a member of the disk's lanes: it comes behind what downloads are doing there, whose files
+/// go with it, and may block as long as the disk wants. No file system has two at once.
+final class DiskSync: LaneMember {
     /// A file that is complete.
     struct File: Sendable {
         /// Open until it is placed.
@@ -47,7 +48,6 @@ final class DiskSync: Sendable {
         }
     }
 
-    private let queue = DispatchQueue(label: "convoy.disk")
     private let state = Locked(State())
 
     /// Whether so many are on their way to some disk that a download should keep its place until it is there too.
@@ -63,37 +63,37 @@ final class DiskSync: Sendable {
             defer { state.isWorking = true }
             return !state.isWorking
         }
-        if begins { queue.async { self.work() } }
+        if begins { DiskLane.lanes.submit(self) }
     }
 
-    private func work() {
-        while let files = takeWaiting() {
-            let problems = synchronize(files)
-            let results = zip(files, problems).map { file, problem in
-                problem == 0 ? file.place() : .failure(.file("could not be written", file.path, problem))
-            }
-            var failures: [String: Int32] = [:]
-            for (file, result) in zip(files, results) {
-                guard case .success = result, failures[file.directory] == nil else { continue }
-                failures[file.directory] = PartFile.synchronize(directory: file.directory)
-            }
-            state.withLock { $0.count -= files.count }
-            for (file, result) in zip(files, results) {
-                let result = result.flatMap { url -> Result<URL, RequestError> in
-                    let problem = failures[file.directory] ?? 0
-                    return problem == 0 ? .success(url) : .failure(.nameNotOnDisk(url.path, problem))
-                }
-                file.completion(result)
-            }
-        }
-    }
-
-    private func takeWaiting() -> [File]? {
-        state.withLock { state in
+    /// One round.
+    func runLane() {
+        let files = state.withLock { state in
             defer { state.waiting = [] }
-            if state.waiting.isEmpty { state.isWorking = false }
-            return state.waiting.isEmpty ? nil : state.waiting
+            return state.waiting
         }
+        let problems = DiskLane.lanes.blocking { synchronize(files) }
+        let results = zip(files, problems).map { file, problem in
+            problem == 0 ? file.place() : .failure(.file("could not be written", file.path, problem))
+        }
+        var failures: [String: Int32] = [:]
+        for (file, result) in zip(files, results) {
+            guard case .success = result, failures[file.directory] == nil else { continue }
+            failures[file.directory] = DiskLane.lanes.blocking { PartFile.synchronize(directory: file.directory) }
+        }
+        let goesOn = state.withLock { state in
+            state.count -= files.count
+            state.isWorking = !state.waiting.isEmpty
+            return state.isWorking
+        }
+        for (file, result) in zip(files, results) {
+            let result = result.flatMap { url -> Result<URL, RequestError> in
+                let problem = failures[file.directory] ?? 0
+                return problem == 0 ? .success(url) : .failure(.nameNotOnDisk(url.path, problem))
+            }
+            file.completion(result)
+        }
+        if goesOn { DiskLane.lanes.submit(self) }
     }
 
     /// - Returns: an error number for each file, 0 for those that are on the disk.

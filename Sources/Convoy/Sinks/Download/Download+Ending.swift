@@ -61,9 +61,9 @@ extension Download {
         // A large one goes to the disk by itself, a small one with others.
         guard part.byteCount - lastCheckpoint.byteCount > Self.smallBytes else {
             return part.commit(in: directory, place) { result in
-                guard case .failure = result, !isSynced.withLock({ $0 }) else { return completion(result) }
-                self.queue.async {
-                    self.distrustUnsynced()
+                // Elsewhere: meanwhile the disk has the next files.
+                self.lane.async {
+                    if case .failure = result, !isSynced.withLock({ $0 }) { self.distrustUnsynced() }
                     completion(result)
                 }
             }
@@ -77,7 +77,7 @@ extension Download {
 
     private func place(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
         guard let part else { throw .file("is closed", directory, EBADF) }
-        var (name, base, number) = (stem, plan.partStem { key }, stemNumber)
+        var (name, base, number) = (stem, partStem, stemNumber)
         if case .directory = plan.target {
             let proposed = head.headerFields.proposedFileName == nil ? record?.name : nil
             name = proposed ?? plan.fileName(head, of: request)
@@ -125,22 +125,22 @@ extension Download {
         part?.close()
         part = nil
         notePlaced()
-        if case .file(let file) = plan.target, name == file.lastPathComponent { return file }
+        if case .file(let file) = plan.target, name == fileName { return file }
         return plan.directory.appending(path: name, directoryHint: .notDirectory)
     }
 
-    /// Another download may have the part when this has called; on the queue, or at once when the file has its name.
+    /// Another download may have the part when this has called; on the lane, or at once when the file has its name.
     func close(_ completion: @escaping @Sendable () -> Void) {
         if isPlaced { return completion() }
         stop()
-        queue.async {
+        lane.async {
             self.letGo()
             completion()
         }
     }
 
     func release(_ completion: @escaping @Sendable () -> Void) {
-        queue.async {
+        lane.async {
             if !self.isClosed, !self.isPlaced {
                 self.letGo()
                 self.isClosed = false

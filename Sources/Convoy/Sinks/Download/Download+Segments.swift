@@ -12,7 +12,7 @@ extension Download {
     ///   - count: about how many segments.
     /// - Returns: what is left to be fetched; nil when the server cannot be asked for ranges of one version, or when it is
     ///   not worth it.
-    /// - Thread: the queue.
+    /// - Thread: the lane.
     func beginSegments(
         _ head: ResponseHead, count: Int, hasMirrors: Bool
     ) throws(RequestError) -> [FileSegment]? {
@@ -56,7 +56,7 @@ extension Download {
         return record?.isOf(url) == true
     }
 
-    /// - Thread: the queue.
+    /// - Thread: the lane.
     func write(_ data: Data, toSegment index: Int) throws(RequestError) {
         guard let part, segments.segments.indices.contains(index) else { return }
         var position = segments.segments[index].position
@@ -124,7 +124,7 @@ final class FileSegment: DownloadTarget, Sendable {
         FileSegment(download, index: index, range: range, nil, of: nil, totalBytes, coding)
     }
 
-    var queue: DispatchQueue { download.queue }
+    var lane: DiskLane { download.lane }
     var keepsPart: Bool { true }
 
     private var position: Int64? {
@@ -135,7 +135,7 @@ final class FileSegment: DownloadTarget, Sendable {
         _ request: PreparedRequest, asksForWhole: Bool,
         _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void
     ) {
-        queue.async {
+        lane.async {
             guard let position = self.position else {
                 return completion(.failure(RequestError(.cancelled, "the download is over")))
             }
@@ -200,5 +200,5 @@ final class FileSegment: DownloadTarget, Sendable {
     ) { completion(.success(download.plan.directory)) }
 
     func stop() {}
-    func close(_ completion: @escaping @Sendable () -> Void) { queue.async(execute: completion) }
+    func close(_ completion: @escaping @Sendable () -> Void) { lane.async(completion) }
 }

@@ -6,8 +6,8 @@ import Foundation
 /// The order of what is written is the promise: the record of other bytes goes before they do, a part is never longer
 /// than what its record speaks of, and the target gets its name when everything has been checked and synchronised.
 final class Download: DownloadTarget, @unchecked Sendable {
-    // @unchecked: everything that changes is touched on `queue` only, but for `flags`, which have a lock; while a file is
-    // given its name, which `DiskSync` may do, nothing else happens on `queue`.
+    // @unchecked: everything that changes is touched on `lane` only, but for `flags`, which have a lock; while a file is
+    // given its name, which `DiskSync` may do, nothing else happens on `lane`.
 
     private struct Flags {
         var isStopped = false
@@ -29,7 +29,9 @@ final class Download: DownloadTarget, @unchecked Sendable {
     let plan: DownloadPlan
     /// The path of the directory that the file is for.
     let directory: String
-    let queue = DispatchQueue(label: "convoy.download")
+    /// The name in it; nil where the answer gives one.
+    let fileName: String?
+    let lane = DiskLane()
     private let flags = Locked(Flags())
     var keepsPart: Bool { flags.withLock { $0.keepsPart } }
 
@@ -81,7 +83,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     init(_ plan: DownloadPlan, isSegmented: Bool = false) {
         self.plan = plan
-        directory = plan.directory.path
+        (directory, fileName) = plan.place
         self.isSegmented = isSegmented
     }
 
@@ -100,7 +102,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         _ request: PreparedRequest, asksForWhole: Bool,
         _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void
     ) {
-        queue.async {
+        lane.async {
             let result: Result<DownloadBeginning, RequestError>
             do throws(RequestError) {
                 result = .success(try self.begin(request, asksForWhole: asksForWhole))
@@ -115,7 +117,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         // Its operation may have ended meanwhile.
         guard !isClosed, !isStopped else { throw RequestError(.cancelled, "the download is over") }
         if part == nil {
-            try plan.checkWritable()
+            if let fileName { try plan.checkWritable(fileName, in: directory) }
             if let file = try existingFile() { return .isThere(file) }
             try openPart(request)
             version = try request.canBeContinued ? findVersion() : nil
@@ -142,13 +144,13 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     /// The file that makes the download unnecessary.
     private func existingFile() throws(RequestError) -> URL? {
-        guard case .file(let file) = plan.target, plan.existing == .fail || plan.existing == .skip,
-            plan.exists(file.lastPathComponent)
+        guard case .file(let file) = plan.target, let fileName, plan.existing == .fail || plan.existing == .skip,
+            plan.exists(fileName)
         else { return nil }
-        sweep(file.lastPathComponent)
-        guard plan.existing == .skip else { throw plan.existsAlready(file.lastPathComponent) }
+        sweep(fileName)
+        guard plan.existing == .skip else { throw plan.existsAlready(fileName) }
         guard let wanted = plan.digest else {
-            try plan.checkFile(file.lastPathComponent)
+            try plan.checkFile(fileName)
             return file
         }
         // A link to nowhere is no file.
@@ -158,10 +160,13 @@ final class Download: DownloadTarget, @unchecked Sendable {
             ? file : nil
     }
 
+    /// The name that the part is made from: the file's, or one that stands for the URL.
+    var partStem: String { fileName ?? String(key.prefix(32)) }
+
     private func openPart(_ request: PreparedRequest) throws(RequestError) {
         // After a redirect it is opened again where it had to be let go of.
         first = first ?? request
-        let firstStem = plan.partStem { key }
+        let firstStem = partStem
         var number = 0
         while true {
             (stem, stemNumber) = (

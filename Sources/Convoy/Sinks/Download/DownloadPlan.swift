@@ -43,6 +43,18 @@ struct DownloadPlan: Sendable {
         }
     }
 
+    /// The path of the directory, and the name in it unless the answer gives one.
+    var place: (directory: String, fileName: String?) {
+        guard case .file(let file) = target else { return (directory.path, nil) }
+        // `URL` makes several of itself for this.
+        let path = file.path
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), path.utf8.count > 1 else {
+            return (directory.path, file.lastPathComponent)
+        }
+        let directory = slash == path.startIndex ? "/" : String(path[..<slash])
+        return (directory, String(path[path.utf8.index(after: slash)...]))
+    }
+
     /// Why no file can be made like this, whatever comes.
     var defect: String? {
         let url =
@@ -54,19 +66,19 @@ struct DownloadPlan: Sendable {
     }
 
     /// Fails when it can be seen before anything is sent that the file cannot be made.
-    func checkWritable() throws(RequestError) {
-        guard case .file(let file) = target else { return }
-        guard file.lastPathComponent.utf8.count <= 255 else {
+    func checkWritable(_ fileName: String, in directory: String) throws(RequestError) {
+        guard fileName.utf8.count <= 255 else {
             throw RequestError(.destinationUnwritable, "nothing was sent: the file name is longer than 255 bytes")
         }
         // A rename over a device or a pipe would replace it by a file.
         var status = stat()
-        guard lstat(file.path, &status) == 0 else { return }
+        let path = directory + "/" + fileName
+        guard lstat(path, &status) == 0 else { return }
         let kind = status.st_mode & S_IFMT
         guard kind == S_IFREG || kind == S_IFLNK else {
             throw RequestError(
                 .destinationUnwritable,
-                "nothing was sent: \(file.path) is \(kind == S_IFDIR ? "a directory" : "not a regular file")")
+                "nothing was sent: \(path) is \(kind == S_IFDIR ? "a directory" : "not a regular file")")
         }
     }
 
@@ -91,16 +103,6 @@ struct DownloadPlan: Sendable {
             .destinationExists,
             "the file \(directory.path)/\(name) exists already; remove it, or choose what happens then"
         )
-    }
-
-    /// The name that the part is made from: the file's, or one that stands for the URL.
-    ///
-    /// - Parameter key: the ``PreparedRequest/downloadKey`` of the first attempt.
-    func partStem(_ key: () -> String) -> String {
-        switch target {
-        case .file(let file): file.lastPathComponent
-        case .directory: String(key().prefix(32))
-        }
     }
 
     /// Whether a record may say that the file has this name.

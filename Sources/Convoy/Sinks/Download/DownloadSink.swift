@@ -3,30 +3,25 @@ import Foundation
 
 /// Takes the body of one attempt of a download.
 ///
-/// The disk is written on the download's own queue, so that a slow one holds up no other transfer; at most some MiB wait
-/// for it. Where the transport cannot be held, its thread waits for the write.
+/// The disk is written on the download's lane, so that a slow one holds up no other transfer; at most some MiB wait for it.
+/// Where the transport cannot be held, its thread waits for the write. Of a small body the head, the bytes and the end are
+/// one work: what a kill would keep of it is not worth more.
 final class DownloadSink: BodySink {
-    private enum Work {
-        case write(Data)
-        /// Something else with the disk.
-        case perform(@Sendable () -> Void)
-    }
-
     private struct State {
-        /// What is to be done, in order.
-        var works: [Work] = []
         var backlog = Backlog(highWaterBytes: 2 << 20)
-        /// Whether the queue has been told, or is at it.
-        var isWorking = false
         /// Nothing is written any more: it failed.
         var hasFailed = false
     }
+
+    /// What is written with its end.
+    private static let smallBytes: Int64 = 64 << 10
 
     private let download: any DownloadTarget
     private let answer: DownloadAnswer
     private let head: ResponseHead
     private let request: PreparedRequest
     private let calls: SinkCalls
+    private let isSmall: Bool
     private let state = Locked(State())
 
     init(
@@ -38,7 +33,8 @@ final class DownloadSink: BodySink {
         self.head = head
         self.request = request
         self.calls = calls
-        perform {
+        isSmall = head.expectedBytes.map { $0 <= Self.smallBytes } ?? false
+        perform(behindHead: true) {
             do throws(RequestError) { try download.beginBody(answer, head, of: request) } catch {
                 if self.fails() { calls.fail(error) }
             }
@@ -56,14 +52,11 @@ final class DownloadSink: BodySink {
 
     func write(_ data: Data) throws(RequestError) {
         guard counts else { return }
-        let begins = add(.write(data))
-        guard calls.canHold else {
-            var problem: RequestError?
-            download.queue.sync { work { problem = $0 } }
-            if let problem { throw problem }
-            return
-        }
-        if begins { workLater() }
+        state.withLock { $0.backlog.add(data.count) }
+        guard !calls.canHold else { return perform(behindHead: true) { self.write(data) { self.calls.fail($0) } } }
+        let problem = Locked<RequestError?>(nil)
+        download.lane.sync { self.write(data) { error in problem.withLock { $0 = error } } }
+        if let problem = problem.withLock({ $0 }) { throw problem }
     }
 
     func verify(_ completion: @escaping @Sendable (RequestError?) -> Void) {
@@ -85,52 +78,21 @@ final class DownloadSink: BodySink {
 
     /// What has come is written: it need not be asked for again.
     func discard(_ completion: @escaping @Sendable () -> Void) {
-        // Never waited for: this may be that queue.
+        // Never waited for: this may be that lane.
         perform {
             self.state.withLock { $0.hasFailed = true }
             completion()
         }
     }
 
-    // MARK: On the queue
-
-    /// Has the queue do something, behind what it has been told before.
-    private func perform(_ work: @escaping @Sendable () -> Void) { if add(.perform(work)) { workLater() } }
-
-    /// Notes what is to be done; whether the queue has to be told.
+    /// Has the lane do something, behind what it has been told before.
     ///
-    /// It is told once for all that comes before it is done: the head, the body and the end of a small file are one change
-    /// of thread.
-    private func add(_ work: Work) -> Bool {
-        state.withLock { state in
-            state.works.append(work)
-            if case .write(let data) = work { state.backlog.add(data.count) }
-            defer { state.isWorking = true }
-            return !state.isWorking
-        }
+    /// - Parameter behindHead: whether more comes, without which it need not be done.
+    private func perform(behindHead: Bool = false, _ work: @escaping @Sendable () -> Void) {
+        if behindHead, isSmall { download.lane.beforeNext(work) } else { download.lane.async(work) }
     }
 
-    private func workLater() { download.queue.async { self.work { self.calls.fail($0) } } }
-
-    /// Works until nothing waits.
-    ///
-    /// - Parameter tell: called, once for all works, with why something cannot be written.
-    private func work(_ tell: (RequestError) -> Void) {
-        while true {
-            let works = state.withLock { state in
-                defer { state.works = [] }
-                if state.works.isEmpty { state.isWorking = false }
-                return state.works
-            }
-            if works.isEmpty { return }
-            for work in works {
-                switch work {
-                case .perform(let work): work()
-                case .write(let data): write(data, tell)
-                }
-            }
-        }
-    }
+    // MARK: On the lane
 
     private func write(_ data: Data, _ tell: (RequestError) -> Void) {
         guard !state.withLock({ $0.hasFailed }) else { return }

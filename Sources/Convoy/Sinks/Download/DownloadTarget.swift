@@ -4,7 +4,7 @@ import Foundation
 /// A file, or a segment of one, that the attempts of an operation fill one after the other.
 protocol DownloadTarget: AnyObject, Sendable {
     /// Where the disk is used; it may block there.
-    var queue: DispatchQueue { get }
+    var lane: DiskLane { get }
     /// Whether what has come can be continued by another attempt.
     var keepsPart: Bool { get }
 
@@ -20,7 +20,7 @@ protocol DownloadTarget: AnyObject, Sendable {
         _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
     ) -> DownloadAnswer
 
-    /// Prepares for the bytes of a body; on the queue, as the next three.
+    /// Prepares for the bytes of a body; on the lane, as the next three.
     func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError)
     func write(_ data: Data) throws(RequestError)
     /// Checks that what is there is what was wanted.
@@ -34,7 +34,7 @@ protocol DownloadTarget: AnyObject, Sendable {
     func release(_ completion: @escaping @Sendable () -> Void)
     /// Stops what takes long, for good; what has come may still be written.
     func stop()
-    /// Lets go of it: what can be continued stays, everything else goes; then calls, on the queue.
+    /// Lets go of it: what can be continued stays, everything else goes; then calls, on the lane.
     func close(_ completion: @escaping @Sendable () -> Void)
 }
 

@@ -15,8 +15,9 @@ package enum FileName {
 
     /// The name for a URL: the last part of its path that is not empty, its percent escapes decoded.
     package static func proposed(by url: URL) -> String {
-        let last = url.path(percentEncoded: true).split(separator: "/").last.map(String.init) ?? ""
-        return safe(last.removingPercentEncoding ?? last)
+        let last = url.path(percentEncoded: true).utf8.split(separator: UInt8(ascii: "/")).last
+        let name = last.map { String(Substring($0)) } ?? ""
+        return safe(name.utf8.contains(UInt8(ascii: "%")) ? name.removingPercentEncoding ?? name : name)
     }
 
     /// The nearest safe name: the base name only, nothing that does not show, no dots or blanks at either end, not too
@@ -25,6 +26,7 @@ package enum FileName {
     /// - Parameter limitBytes: the most it may have in UTF-8, from 8 to 255; what is beyond counts as the nearest of them.
     ///   A name is cut before its extension.
     package static func safe(_ proposed: String, limitBytes: Int = 255) -> String {
+        if isPlain(proposed, limitBytes: limitBytes) { return proposed }
         // Backslashes too: the list may come from, or the file go to, a system where they separate.
         let base = proposed.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last.map(Substring.init) ?? ""
         let visible = base.unicodeScalars.filter { !$0.isUnsafeToShow && !$0.properties.isDefaultIgnorableCodePoint }
@@ -32,6 +34,18 @@ package enum FileName {
         guard !name.isEmpty else { return fallback }
         let limit = min(max(limitBytes, fallback.utf8.count), Self.limitBytes)
         return String(trimmed(shortened(name, limitBytes: limit)))
+    }
+
+    /// Whether it is safe, as most are, by its bytes alone.
+    private static func isPlain(_ name: String, limitBytes: Int) -> Bool {
+        func isWord(_ byte: UInt8?) -> Bool {
+            byte.map { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ".") } ?? false
+        }
+        let bytes = name.utf8
+        return isWord(bytes.first) && isWord(bytes.last) && bytes.count <= min(limitBytes, Self.limitBytes)
+            && bytes.allSatisfy {
+                (0x20...0x7E).contains($0) && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "\\")
+            }
     }
 
     /// Whether ``safe(_:limitBytes:)`` makes it, and leaves it as it is.

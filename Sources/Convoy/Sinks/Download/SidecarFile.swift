@@ -101,5 +101,9 @@ struct SidecarFile<Record: SidecarRecord> {
 
     /// Removes what is left of another part, where the part has just been made: of one that was being written only beside
     /// one that has been.
-    func removeLeftover() { if unlink(path) == 0 { unlink(path + "-new") } }
+    func removeLeftover() {
+        // Mostly there is none, which costs less to see than to try: a removal has the directory to itself.
+        var status = stat()
+        if lstat(path, &status) == 0 || errno != ENOENT, unlink(path) == 0 { unlink(path + "-new") }
+    }
 }

@@ -369,7 +369,8 @@ import Testing
         first.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: 300_000))
         let download = try #require(operation.state.withLock { $0.followUp?.download })
         // The disk is slow.
-        download.queue.suspend()
+        let gate = DispatchSemaphore(value: 0)
+        download.lane.async { gate.wait() }
         Thread { first.send(Self.old.prefix(100_000)) }.start()
         await turns(within: .seconds(180)) {
             operation.state.withLock { $0.transfer }?.attempt.receiving.withLock { $0.isBusy } == true
@@ -378,7 +379,7 @@ import Testing
         operation.suspend()
         operation.resume()
         #expect(operation.state.withLock { $0.timings.attemptStarted } == begun)
-        download.queue.resume()
+        gate.signal()
         let second = try #require(await server.exchanges.wait(count: 2).last)
         #expect(second.request.headerFields["Range"] == "bytes=100000-")
         FileVersion(Self.old).answer(second)
@@ -386,7 +387,7 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    /// It fails on the queue of the file, and ends the attempt from there.
+    /// It fails on the lane of the file, and ends the attempt from there.
     @Test func diskThatIsTooSmallIsToldWhateverTheTransport() async throws {
         for pausesInPlace in [true, false] {
             let server = StubServer.held(pausesInPlace: pausesInPlace)

@@ -1,17 +1,23 @@
-// Where user code of operations runs: in order for each operation, and never long behind another's.
+// Where code runs that may block: in order for each member, and never long behind another's.
 import Foundation
 
-/// Runs callbacks, decoders and builders of one manager's operations.
+/// What has code to run in order, on whatever worker takes it.
+protocol LaneMember: AnyObject, Sendable {
+    /// Runs all of it.
+    func runLane()
+}
+
+/// Runs callbacks, decoders and builders of one manager's operations, or works with the disk of all downloads.
 ///
-/// An executor with workers that are added while they block. An operation is queued once, with all the code it has to run; a
+/// An executor with workers that are added while they block. A member is queued once, with all the code it has to run; a
 /// worker dequeues it, runs that code in order and takes the next. One worker is enough for brief code, and waking it once for
-/// many operations is what makes them cheap. A timer ticks every millisecond while operations wait: if none was dequeued since
+/// many members is what makes them cheap. A timer ticks every millisecond while members wait: if none was dequeued since
 /// the last tick, the workers are assumed to be blocked and their number doubles; otherwise one is added, up to the number of
 /// cores. So what blocks delays others by a millisecond or two.
 final class Lanes: Sendable {
     private struct State {
         /// Those before `next` have been dequeued.
-        var waiting: [AnyRequestOperation?] = []
+        var waiting: [(any LaneMember)?] = []
         var next = 0
         /// How many have been dequeued, ever.
         var dequeuedCount = 0
@@ -25,7 +31,7 @@ final class Lanes: Sendable {
 
         var waitingCount: Int { waiting.count - next }
 
-        mutating func dequeue() -> AnyRequestOperation? {
+        mutating func dequeue() -> (any LaneMember)? {
             guard next < waiting.count else {
                 (waiting, next) = ([], 0)
                 return nil
@@ -65,17 +71,17 @@ final class Lanes: Sendable {
     private let state = Locked(State())
     private let timerQueue = DispatchQueue(label: "convoy.lanes")
     private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
-    /// How many extra workers all managers may have together; each manager has one worker besides.
+    /// How many extra workers all lanes may have together; each manager has one worker besides, and the disk.
     ///
     /// libdispatch has 255 threads, and others need some: corelibs makes the thread that starts a task wait for a queue of its own,
     /// and were all threads to wait for it, none would be left to run it.
     private static let extraLimit = 128
     private static let extraWorkers = Locked(0)
 
-    /// Queues an operation with code to run.
-    func submit(_ operation: AnyRequestOperation) {
+    /// Queues a member with code to run.
+    func submit(_ member: any LaneMember) {
         let (queues, ticks) = state.withLock { state -> ([DispatchQueue], Bool) in
-            state.waiting.append(operation)
+            state.waiting.append(member)
             if state.workers == 0 { return (state.makeWorkers(1), false) }
             guard !state.isTicking else { return ([], false) }
             (state.isTicking, state.dequeuedAtLastTick) = (true, state.dequeuedCount)
@@ -85,19 +91,30 @@ final class Lanes: Sendable {
         if ticks { tickLater() }
     }
 
+    /// Does what is known to block, on a worker: meanwhile it counts for none, so that nothing waits for it, or for a tick.
+    func blocking<Value>(_ work: () -> Value) -> Value {
+        let queues = state.withLock { state in
+            state.workers -= 1
+            return state.workers == 0 && state.waitingCount > 0 ? state.makeWorkers(1) : []
+        }
+        for queue in queues { self.work(on: queue) }
+        defer { state.withLock { $0.workers += 1 } }
+        return work()
+    }
+
     private func work(on queue: DispatchQueue) {
         queue.async {
-            while let operation = self.takeNext(for: queue) { operation.runLane() }
+            while let member = self.takeNext(for: queue) { member.runLane() }
         }
     }
 
-    private func takeNext(for queue: DispatchQueue) -> AnyRequestOperation? {
-        let (operation, wasExtra) = state.withLock { state -> (AnyRequestOperation?, Bool) in
-            let operation = state.dequeue()
-            return (operation, operation == nil && state.retire(queue))
+    private func takeNext(for queue: DispatchQueue) -> (any LaneMember)? {
+        let (member, wasExtra) = state.withLock { state -> ((any LaneMember)?, Bool) in
+            let member = state.dequeue()
+            return (member, member == nil && state.retire(queue))
         }
         if wasExtra { Self.extraWorkers.withLock { $0 -= 1 } }
-        return operation
+        return member
     }
 
     private func tickLater() { timerQueue.asyncAfter(deadline: .now() + .milliseconds(1)) { self.tick() } }
@@ -126,35 +143,25 @@ final class Lanes: Sendable {
     }
 }
 
-/// The code an operation has to run.
+/// The code a member has to run.
 struct LaneWork {
     private var pending: [@Sendable () -> Void] = []
     private var isQueued = false
 
-    /// Adds a piece; true when the operation has to be queued for it.
+    /// Adds a piece; true when the member has to be queued for it.
     mutating func add(_ piece: @escaping @Sendable () -> Void) -> Bool {
-        pending.append(piece)
+        put(piece)
         defer { isQueued = true }
         return !isQueued
     }
 
-    /// Everything to run now; nil when there is nothing, and the operation is queued no more.
+    /// Adds a piece that may wait for the next one.
+    mutating func put(_ piece: @escaping @Sendable () -> Void) { pending.append(piece) }
+
+    /// Everything to run now; nil when there is nothing, and the member is queued no more.
     mutating func take() -> [@Sendable () -> Void]? {
         isQueued = !pending.isEmpty
         defer { pending = [] }
         return isQueued ? pending : nil
-    }
-}
-
-extension AnyRequestOperation {
-    /// Runs something of the user's, after what was asked for before, one after the other.
-    func onLane(_ work: @escaping @Sendable () -> Void) {
-        if state.withLock({ $0.lane.add(work) }) { context.lanes.submit(self) }
-    }
-
-    fileprivate func runLane() {
-        while let pieces = state.withLock({ $0.lane.take() }) {
-            for piece in pieces { piece() }
-        }
     }
 }

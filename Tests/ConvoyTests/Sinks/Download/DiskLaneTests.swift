@@ -1,0 +1,110 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite(.timeLimit(.minutes(1))) struct DiskLaneTests {
+    @Test func everythingRunsInOrder() {
+        let (lane, ran) = (DiskLane(), EventLog<Int>())
+        for number in 0..<1_000 {
+            if number % 3 == 1 {
+                lane.beforeNext { ran.record(number) }
+            } else {
+                lane.async { ran.record(number) }
+            }
+        }
+        lane.sync {}
+        #expect(ran.events == Array(0..<1_000))
+    }
+
+    @Test func whatMayWaitRunsWithTheNext() {
+        let (lane, ran) = (DiskLane(), EventLog<Int>())
+        lane.beforeNext { ran.record(1) }
+        #expect(ran.events == [])
+        lane.sync { ran.record(2) }
+        #expect(ran.events == [1, 2])
+    }
+
+    /// Of all workers one more is free, however many disks hang.
+    @Test func whatBlocksHoldsUpNoOtherDownload() async {
+        let (entered, gate) = (EventLog<Void>(), DispatchSemaphore(value: 0))
+        let lanes = (0..<20).map { _ in DiskLane() }
+        for lane in lanes {
+            lane.async {
+                entered.record(())
+                gate.wait()
+            }
+        }
+        await entered.wait(count: lanes.count)
+        let ran = EventLog<Void>()
+        DiskLane().async { ran.record(()) }
+        await ran.wait()
+        for _ in lanes { gate.signal() }
+        for lane in lanes { lane.sync {} }
+    }
+
+    /// What is told of a body, in order.
+    private final class Target: DownloadTarget {
+        let lane = DiskLane()
+        let told = EventLog<String>()
+        var keepsPart: Bool { false }
+
+        func begin(
+            _ request: PreparedRequest, asksForWhole: Bool,
+            _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void
+        ) {}
+        func judge(
+            _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
+        ) -> DownloadAnswer { .refused }
+        func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) {
+            told.record("begin")
+        }
+        func write(_ data: Data) { told.record("\(data.count)") }
+        func verify() { told.record("verify") }
+        func commit(
+            _ head: ResponseHead, of request: PreparedRequest,
+            _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
+        ) {}
+        func stop() {}
+        func close(_ completion: @escaping @Sendable () -> Void) {}
+    }
+
+    private func sink(_ target: Target, expecting expected: Int64?) throws -> DownloadSink {
+        let request = Request.stub("a")
+        return DownloadSink(
+            target, .body(from: 0, totalBytes: expected), ResponseHead(statusCode: 200, expectedBytes: expected),
+            of: try PreparedRequest(request.core, baseURL: nil),
+            calls: SinkCalls(fail: { _ in }, caughtUp: {}, canHold: true, queue: { DispatchQueue(label: "none") }))
+    }
+
+    /// Three thousand small files would else have a thread woken three times each.
+    @Test func aSmallBodyIsOneWorkWithItsEnd() async throws {
+        let (target, verified) = (Target(), EventLog<Void>())
+        let sink = try sink(target, expecting: 1_024)
+        try sink.write(Data(count: 1_000))
+        try sink.write(Data(count: 24))
+        #expect(target.told.events == [])
+        sink.verify { _ in verified.record(()) }
+        await verified.wait()
+        #expect(target.told.events == ["begin", "1000", "24", "verify"])
+    }
+
+    @Test(arguments: [nil, 1 << 20]) func anyOtherBodyIsWrittenAsItComes(expected: Int64?) throws {
+        let target = Target()
+        let sink = try sink(target, expecting: expected)
+        target.lane.sync {}
+        #expect(target.told.events == ["begin"])
+        try sink.write(Data(count: 1_000))
+        target.lane.sync {}
+        #expect(target.told.events == ["begin", "1000"])
+    }
+
+    @Test func aSmallBodyThatIsGivenUpIsWrittenBefore() async throws {
+        let (target, given) = (Target(), EventLog<Void>())
+        let sink = try sink(target, expecting: 1_024)
+        try sink.write(Data(count: 1_000))
+        sink.discard { given.record(()) }
+        await given.wait()
+        #expect(target.told.events == ["begin", "1000"])
+    }
+}
