@@ -169,6 +169,7 @@ extension AnyRequestOperation {
     /// Holds nothing meanwhile that another may wait for.
     private func awaitDescriptor() {
         let (download, scheduler, host) = state.withLock { state in
+            _ = state.machine.handle(.queued)
             state.followUp?.wait = .descriptor
             return (state.followUp?.download, state.scheduler, state.nextHost)
         }
@@ -200,6 +201,7 @@ extension AnyRequestOperation {
     /// Waits for a slot; an operation without a manager goes on.
     func queueAgain() {
         let (scheduler, host) = state.withLock { state in
+            _ = state.machine.handle(.queued)
             state.followUp?.wait = .slot
             return (state.scheduler, state.nextHost)
         }

@@ -35,6 +35,8 @@ extension OperationStateMachine {
         case slotKept(Slot)
         /// The attempt cannot be begun yet.
         case putOff(attempt: Int)
+        /// The attempt that waits asks for a slot now.
+        case queued
         case attemptEnded(attempt: Int)
         /// Another one follows.
         case repeats(attempt: Int)

@@ -67,6 +67,10 @@ struct OperationStateMachine: Hashable, Sendable {
     private(set) var suspensionChanges: UInt32 = 0
     /// The number of the slot that it last went on with.
     private(set) var lastSlot: UInt32 = 0
+    /// The attempt to come has asked for a slot.
+    ///
+    /// Before that it waits for its time or for interceptors, and a slot that comes is one that was given back.
+    private(set) var isQueued = false
     /// It came to rest because it was suspended, and others may have its slot: no byte moves before it has one again.
     private(set) var awaitsSlot = false
     /// The attempt under way was held back before its task was made: what lets it go on launches it.
@@ -112,7 +116,11 @@ struct OperationStateMachine: Hashable, Sendable {
         case .slotKept(let slot): return slotKept(slot)
         case .putOff(let attempt):
             guard accepts(attempt: attempt) else { return .dropped }
-            phase = .waiting(attempt: attempt)
+            (phase, isQueued) = (.waiting(attempt: attempt), false)
+            return .taken
+        case .queued:
+            guard case .waiting = phase else { return .dropped }
+            isQueued = true
             return .taken
         case .attemptEnded(let attempt):
             guard accepts(attempt: attempt) else { return .dropped }
@@ -120,7 +128,7 @@ struct OperationStateMachine: Hashable, Sendable {
             return .taken
         case .repeats(let attempt):
             guard phase == .deciding(attempt: attempt) else { return .dropped }
-            (phase, transfer) = (.waiting(attempt: attempt + 1), .none)
+            (phase, transfer, isQueued) = (.waiting(attempt: attempt + 1), .none, false)
             return .taken
         case .bodyComplete(let attempt, let commits):
             guard accepts(attempt: attempt) || phase == .deciding(attempt: attempt) else { return .dropped }
@@ -177,6 +185,7 @@ struct OperationStateMachine: Hashable, Sendable {
         // It has gone on with it already: the attempt that waits now waits for another one.
         if let slot, slot.number == lastSlot { return .dropped }
         guard case .waiting(let attempt) = phase else { return slotKept(slot) }
+        guard isQueued || slot == nil else { return .dropped }
         _ = slotKept(slot)
         if let slot { lastSlot = slot.number }
         phase = .executing(attempt: attempt)

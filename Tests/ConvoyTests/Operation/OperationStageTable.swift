@@ -205,8 +205,17 @@ extension OperationStages {
           suspend: suspended -> look at the task
           suspend, not in place: suspended -> look at the task
           slotGiven, none needed: executing(attempt: 2) -> launch 2
+          slotKept 1: counts
+          queued: waits for a slot
+          end: finishing(wasExecuting: true) -> finish
+          delivery.endNotified: end notified
+        waiting for a slot:
+          suspend: suspended -> look at the task
+          suspend, not in place: suspended -> look at the task
+          slotGiven, none needed: executing(attempt: 2) -> launch 2
           slotGiven 2: executing(attempt: 2) -> launch 2
           slotKept 1: counts
+          queued: counts
           end: finishing(wasExecuting: true) -> finish
           delivery.endNotified: end notified
         in its second attempt:

@@ -75,17 +75,29 @@ import Testing
         var machine = OperationStages.machine("resumed without a slot")
         let slot = OperationStateMachine.Slot(number: 2, suspensionChanges: 2)
         #expect(machine.handle(.slotKept(slot)).adjusts)
-        for event in [Event.adjust(isHeld: false), .attemptEnded(attempt: 1), .repeats(attempt: 1)] {
+        for event in [Event.adjust(isHeld: false), .attemptEnded(attempt: 1), .repeats(attempt: 1), .queued] {
             #expect(machine.handle(event).isTaken)
         }
         #expect(machine.handle(.slotGiven(slot)) == .dropped)
         #expect(machine.handle(.slotGiven(.init(number: 3, suspensionChanges: 2))).launches == 2)
     }
 
+    /// What waits for its time has given its slot back; word of that slot may come behind it.
+    @Test func aSlotThatWasGivenBackDoesNotBeginWhatWaitsForItsTime() {
+        var machine = OperationStages.machine("waiting")
+        let (late, next) = (
+            OperationStateMachine.Slot(number: 2, suspensionChanges: 0),
+            OperationStateMachine.Slot(number: 3, suspensionChanges: 0)
+        )
+        #expect(machine.handle(.slotGiven(late)) == .dropped)
+        #expect(machine.handle(.queued).isTaken)
+        #expect(machine.handle(.slotGiven(next)).launches == 2)
+    }
+
     /// Word that a slot was kept says nothing to an attempt that waits: the slot itself begins it, and is still to come.
     @Test func wordOfAKeptSlotTakesNothingFromAnAttemptThatWaits() {
         var machine = OperationStages.machine("without its slot")
-        for event in [Event.attemptEnded(attempt: 1), .repeats(attempt: 1), .resume] {
+        for event in [Event.attemptEnded(attempt: 1), .repeats(attempt: 1), .queued, .resume] {
             #expect(machine.handle(event).isTaken)
         }
         let slot = OperationStateMachine.Slot(number: 2, suspensionChanges: 2)

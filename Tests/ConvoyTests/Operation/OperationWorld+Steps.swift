@@ -120,6 +120,7 @@ extension OperationWorld {
             }
         case .decide(let attempt): decide(attempt, defect)
         case .queueAgain:
+            _ = handle(.queued, defect)
             if slot == .none {
                 steps.append(.goOn(.slotGiven(nil)))
             } else if slot != .over {

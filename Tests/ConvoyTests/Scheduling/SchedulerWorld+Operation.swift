@@ -54,6 +54,7 @@ extension SchedulerWorld {
 
     func goOn(_ event: Event, _ index: Int) {
         let effects = handle(event, index)
+        if effects.launches != nil, members[index].waitsForTime { fail("\(index) goes on before its time") }
         if let attempt = effects.launches { add(.launch(attempt), index) }
         if effects.adjusts, pausesInPlace { add(.adjust, index) }
     }

@@ -270,6 +270,7 @@ extension SchedulerWorld {
             }
         case .queueAgain:
             if defect == .waitsAreForgotten, random.below(3) == 0 { return }
+            _ = handle(.queued, index)
             add(.requeue(members[index].machine.suspension), index)
         case .requeue(let suspension):
             let host = Self.name(members[index].host)
@@ -279,6 +280,7 @@ extension SchedulerWorld {
                 })
             else { return goOn(.slotGiven(nil), index) }
         case .awaitDescriptor:
+            _ = handle(.queued, index)
             let host = Self.name(members[index].host)
             guard let ticket = members[index].ticket, handingOver({ $0.lacksDescriptor(ticket, host: host) }) else {
                 return goOn(.slotGiven(nil), index)

@@ -149,7 +149,11 @@ extension SchedulerWorld {
         let offset = random.below(members.count)
         for step in members.indices {
             let index = (step + offset) % members.count
-            guard members[index].task == .running else { continue }
+            // What is paused may end as well: its server closes the connection, or a time runs out.
+            guard members[index].task == .running || members[index].task == .paused && !members[index].isReaderBehind
+            else {
+                continue
+            }
             endTask(index)
             return true
         }
