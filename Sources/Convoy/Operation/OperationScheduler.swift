@@ -14,12 +14,12 @@ protocol OperationScheduler: AnyObject, Sendable {
     func beginsWithAnswer(_ operation: AnyRequestOperation)
     /// An operation has an outcome before its start; true when no queue starts it, and it is to be started at once.
     func abandoned(_ operation: AnyRequestOperation, _ reference: TicketReference) -> Bool
-    /// An operation has finished: its slot is free.
+    /// An operation has finished: its slot is free. Settled: its last callback has returned, too.
     func finished(_ reference: TicketReference, isSettled: Bool)
     /// The last callback of an operation has returned.
     func settled(_ reference: TicketReference)
 
-    /// An operation waits for something else than a slot: others may have its slot.
+    /// An operation waits for something else than a slot: others may have its slot. Intercepted: it waits for interceptors.
     func yieldSlot(_ operation: AnyRequestOperation, isIntercepted: Bool)
     /// Interceptors are done with an operation for good.
     func leaveInterceptors(_ operation: AnyRequestOperation)

@@ -78,8 +78,10 @@ extension OperationState {
     }
 
     mutating func takeHandlers() -> [FinishHandler] {
-        let sent = handlers.map { takeTurn($0) }
-        handlers = []
+        // In its place: no other array is made for it.
+        var sent: [FinishHandler] = []
+        swap(&sent, &handlers)
+        for index in sent.indices { sent[index] = takeTurn(sent[index]) }
         // What runs here has returned when the rest has been sent off.
         _ = machine.handle(.delivery(.handlersSent(sent.count { !$0.place.isHere })))
         return sent

@@ -9,12 +9,11 @@ struct OperationTraits: Sendable {
     let mayIntercept: Bool
     /// The operation may have a deadline.
     let mayHaveDeadline: Bool
-    /// The operation may share the transfer of another.
-    let mayShare: Bool
     /// Only the library holds it: it may start beside its queue.
     let isUnseen: Bool
-    /// Preparing the request may look at a file, or run code of the user's.
-    let mayWait: Bool
+    /// Whether nothing stands between a free slot and the request: it shares no transfer, and preparing it looks at no file and
+    /// runs no code of the user's.
+    let isPlain: Bool
 
     /// Its request is built when its dependencies have finished.
     let isLink: Bool
@@ -26,20 +25,17 @@ struct OperationTraits: Sendable {
         (self.isUnseen, pausesInPlace) = (isUnseen, context.transport.pausesInPlace)
         isLink = requestPlan.build != nil
         guard let core = requestPlan.core else {
-            (mayIntercept, mayHaveDeadline, mayShare, mayWait) = (true, true, true, true)
+            (mayIntercept, mayHaveDeadline, isPlain) = (true, true, false)
             return
         }
         let policies = core.policyBox?.policies
         mayIntercept = context.asksInterceptors(policies)
         mayHaveDeadline = policies.map { $0.deadline != nil || $0.inheritedDeadline != nil } ?? false
-        mayShare = policies?.isCoalesced == true
-        mayWait =
+        let mayWait =
             switch core.body {
             case nil, .data: false
             case .file, .stream, .multipart: true
             }
+        isPlain = !mayIntercept && !mayHaveDeadline && policies?.isCoalesced != true && !mayWait
     }
-
-    /// Whether nothing stands between a free slot and the request.
-    var isPlain: Bool { !mayIntercept && !mayHaveDeadline && !mayShare && !mayWait }
 }

@@ -56,7 +56,6 @@ extension Scheduler {
         }
     }
 
-    /// What an operation waits for, for people.
     func why(_ operation: AnyRequestOperation) -> String {
         let queueLimit = queue.maxConcurrentOperationCount
         let now = context.clock.now

@@ -2,19 +2,14 @@
 import Foundation
 
 extension Scheduler {
-    /// An operation waits for something else than a slot: others may have its slot.
-    ///
-    /// - Parameter isIntercepted: whether it waits for interceptors.
     func yieldSlot(_ operation: AnyRequestOperation, isIntercepted: Bool) {
         handingOver(operation) { $0.yielded($1, isIntercepted: isIntercepted) }
     }
 
-    /// Interceptors are done with an operation for good.
     func leaveInterceptors(_ operation: AnyRequestOperation) {
         if operation.traits.mayIntercept { handingOver(operation) { $0.leaveInterceptors($1) } }
     }
 
-    /// An operation that has begun is ready for another attempt, perhaps at another host.
     func requeue(_ operation: AnyRequestOperation, host: String) {
         let (suspension, deadline, now) = (operation.suspension, operation.deadline, context.clock.now)
         let told = handingOver(operation) { state, ticket in
@@ -25,7 +20,6 @@ extension Scheduler {
         if let hold = told.hold { drop(operation, hold) }
     }
 
-    /// A host wants to be left alone until a moment: nothing that has not been sent yet goes there before.
     func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) {
         if state.withLock({ $0.queues.hold(host, until: instant, reason) }) { liftLater(host, at: instant) }
     }
@@ -53,18 +47,15 @@ extension Scheduler {
         if let hold = hold ?? nil { liftLater(hold.host, at: hold.until) }
     }
 
-    /// Whether one more retry is within the budget.
     func takeFromRetryBudget() -> Bool {
         let now = context.clock.now
         return state.withLock { $0.retryBudget.take(now: now) }
     }
 
-    /// Whether an operation that found no descriptor may find one later.
     func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool {
         change(operation) { $0.mayGetDescriptor($1) } ?? false
     }
 
-    /// An operation has given its slot and its files back, and tries again when another has ended.
     func awaitDescriptor(_ operation: AnyRequestOperation, host: String) {
         guard handingOver(operation, { $0.lacksDescriptor($1, host: host) }) == true else { return operation.goOn() }
         watchShortage()

@@ -79,7 +79,6 @@ extension Scheduler {
         if let ownQueue { ownQueue.add(operation) } else { operation.handOver { queue.addOperation($0) } }
     }
 
-    /// An operation has been started: whether it may send at once.
     func begins(_ reference: TicketReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
         let begins = state.withLock { state in
             let ticket = reference.ticket(in: &state)
@@ -89,7 +88,6 @@ extension Scheduler {
         return begins
     }
 
-    /// An operation with an answer that another has fetched has been started: it sends nothing.
     func beginsWithAnswer(_ operation: AnyRequestOperation) {
         _ = change(operation) { $0.beginsWithAnswer($1) }
     }

@@ -2,7 +2,6 @@
 import Foundation
 
 extension Scheduler {
-    /// A dependency of an operation was added, removed or has finished.
     func dependenciesChanged(of operation: AnyRequestOperation, _ reference: TicketReference) {
         let isDependent = DependencyGraph.isDependent(operation)
         let event = { (state: inout SchedulerState) in
@@ -52,7 +51,6 @@ extension Scheduler {
         for operation in state.withLock({ $0.barrierPassed() }) { prepare(operation) }
     }
 
-    /// An operation was suspended or resumed, or has come to rest because it was suspended.
     func suspensionChanged(
         of operation: AnyRequestOperation, to suspension: Versioned<OperationStateMachine.Suspension>
     ) {
@@ -69,7 +67,6 @@ extension Scheduler {
         if let transfer = transfer ?? nil { setPriority(priority, of: operation, sharing: transfer) }
     }
 
-    /// An operation has an outcome before its start; true when no queue starts it, and it is to be started at once.
     func abandoned(_ operation: AnyRequestOperation, _ reference: TicketReference) -> Bool {
         let effects = state.withLock { state in
             let ticket = reference.ticket(in: &state)
@@ -79,7 +76,6 @@ extension Scheduler {
         return effects.starts
     }
 
-    /// Whether an operation is in the operation queue, which decides itself when it starts.
     func hasHandedOver(_ operation: AnyRequestOperation) -> Bool {
         change(operation) { [.dispatched, .blockedInQueue, .ended].contains($1.status) } ?? false
     }

@@ -75,9 +75,6 @@ final class Scheduler: OperationScheduler {
         perform(effects, for: operation)
     }
 
-    /// An operation has finished: its slot is free.
-    ///
-    /// - Parameter isSettled: whether its last callback has returned, too.
     func finished(_ reference: TicketReference, isSettled: Bool) {
         let calls = handingOver { state in
             let ticket = reference.ticket(in: &state)
@@ -86,7 +83,6 @@ final class Scheduler: OperationScheduler {
         for call in calls { call() }
     }
 
-    /// The last callback of an operation has returned.
     func settled(_ reference: TicketReference) {
         let calls = state.withLock { state in
             let ticket = reference.ticket(in: &state)
