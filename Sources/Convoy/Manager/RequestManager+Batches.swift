@@ -19,6 +19,31 @@ extension RequestManager {
         return start(requests, announced: count, failFast, keepsResults, onResult)
     }
 
+    /// Runs so many requests as a batch, each made when there is room for it.
+    ///
+    /// For lazy batches from the main actor and other actors: what a sequence holds of theirs would have to be handed over
+    /// with it, a function that is `Sendable` holds nothing of theirs.
+    ///
+    /// ```swift
+    /// let batch = manager.batch(count: 1_000_000) { index in Request<Data>.get("https://example.com/tiles/\(index)") }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - count: how many; none for less than one.
+    ///   - failFast: whether the first failure cancels the rest.
+    ///   - keepsResults: whether ``Batch/results`` will be asked for.
+    ///   - onResult: as for a sequence.
+    ///   - makeRequest: makes the request with an index from 0; called once for each, in order, in a task of the library's.
+    public func batch<Output>(
+        count: Int, failFast: Bool = false, keepsResults: Bool = true,
+        onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil,
+        _ makeRequest: @escaping @Sendable (_ index: Int) -> Request<Output>
+    ) -> Batch<Output> {
+        batch(
+            (0..<max(0, count)).lazy.map(makeRequest), failFast: failFast, keepsResults: keepsResults,
+            onResult: onResult)
+    }
+
     /// Runs the requests of any lazy sequence as a batch; how many there are is known when it has ended.
     public func batch<Output, Requests: Sequence & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,

@@ -12,12 +12,18 @@ extension RequestManager {
     /// One that was enqueued or started before is left alone. After ``shutDown()`` each ends with `.managerShutDown`.
     ///
     /// - Complexity: O(1) amortised each.
-    public func enqueue(_ operations: AnyRequestOperation...) { enqueue(operations) }
+    public func enqueue(_ operations: AnyRequestOperation...) { enqueue(contentsOf: operations) }
 
-    /// Enqueues operations, in order.
-    public func enqueue(_ operations: some Sequence<AnyRequestOperation>) {
+    /// Enqueues the operations of a sequence, in its order, as ``enqueue(_:)-(AnyRequestOperation...)`` does.
+    public func enqueue<Operations: Sequence>(contentsOf operations: Operations)
+    where Operations.Element: AnyRequestOperation {
         for operation in operations { scheduler.enqueue(operation) }
     }
+
+    /// Enqueues the operations of an array.
+    @available(*, deprecated, renamed: "enqueue(contentsOf:)")
+    @_disfavoredOverload
+    public func enqueue(_ operations: [AnyRequestOperation]) { enqueue(contentsOf: operations) }
 
     /// Makes and enqueues an operation.
     ///
@@ -69,5 +75,15 @@ extension RequestManager {
         existing: ExistingFile = .overwrite
     ) -> RequestOperation<URL> {
         enqueue(request.saved(to: file, verifying: digest, existing: existing))
+    }
+
+    /// Downloads what a URL leads to, as ``download(_:to:verifying:existing:)-(Request<Data>,_,_,_)`` does with a GET request.
+    ///
+    /// - Returns: the operation, enqueued.
+    @discardableResult
+    public func download(
+        _ url: some RequestURL, to file: URL, verifying digest: FileDigest? = nil, existing: ExistingFile = .overwrite
+    ) -> RequestOperation<URL> {
+        download(.get(url), to: file, verifying: digest, existing: existing)
     }
 }

@@ -19,7 +19,7 @@ import Foundation
 /// - ``operation(_:)``
 /// - ``enqueue(_:)-(AnyRequestOperation...)``
 /// - ``batch(_:failFast:keepsResults:onResult:)-39bsf``
-/// - ``download(_:to:)``
+/// - ``download(_:to:verifying:existing:)-(Request<Data>,_,_,_)``
 /// - ``cancelAll(where:)``
 /// - ``why(_:)``
 public final class RequestManager: Sendable {

@@ -26,12 +26,13 @@ enum CallbackPlace: Sendable {
 /// under a lock.
 ///
 /// ```swift
-/// operation.onFinish(on: .queue(.main)) { result in MainActor.assumeIsolated { show(result) } }
+/// operation.onFinish(on: .main) { result in show(result) }              // on the main actor: `MainDelivery`
+/// operation.onFinish(on: .queue(queue)) { result in print(result) }
 /// operation.onFinish(on: .runLoop(loop, modes: [.default])) { result in print(result) }
 /// ```
 ///
-/// What belongs to the main actor can be used there as above, by `MainActor.assumeIsolated`, on the main queue and on the
-/// main run loop: the compiler cannot know that these are its threads. Anywhere else that call traps.
+/// On the main run loop what belongs to the main actor is used by `MainActor.assumeIsolated`: the compiler cannot know that
+/// this is its thread. Anywhere else that call traps.
 ///
 /// ## Concurrency
 /// A run loop is handed from thread to thread only to be told to run something, which is the one use of it that is

@@ -47,14 +47,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     /// Any number may be added, also after the end; each is called exactly once. Those with the same serial place run in the
     /// order in which they were added.
     ///
-    /// The compiler does not know that the main queue and the main run loop are the main actor's. Say so, to use what
-    /// belongs to it:
-    ///
-    /// ```swift
-    /// operation.onFinish(on: .queue(.main)) { result in
-    ///     MainActor.assumeIsolated { label.text = "\(result)" }
-    /// }
-    /// ```
+    /// For what belongs to the main actor there is `onFinish(on: .main)`, ``onFinish(on:_:)-(MainDelivery,_)``.
     ///
     /// - Parameters:
     ///   - delivery: where to call it: a queue, or a run loop with its modes. By default the manager's choice, or a

@@ -112,7 +112,7 @@ import Testing
             }
             _ = run.events.count
         }
-        box.withLock { $0 }?.enqueue(operations)
+        box.withLock { $0 }?.enqueue(contentsOf: operations)
         await run.outcomes.wait(count: 3)
         run.stop()
         // Nothing comes after the outcome: every callback that was on its way has its turn before this one.

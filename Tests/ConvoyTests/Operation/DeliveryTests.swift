@@ -22,16 +22,47 @@ import Testing
         nonisolated init() {}
     }
 
-    @Test func whatBelongsToTheMainActorCanBeUsedOnTheMainQueue() async {
+    @Test func whatBelongsToTheMainActorCanBeUsedOnTheMainActor() async throws {
+        let (label, seen) = (Label(), EventLog<String>())
+        let server = StubServer.held()
+        let operation = server.manager().enqueue(.stub("a"))
+        operation.onProgress(on: .main) { progress in
+            label.text = "\(progress.receivedBytes)"
+            seen.record(label.text)
+        }
+        operation.onFinish(on: .main) { result in
+            label.text = String(decoding: (try? result.get().value) ?? Data(), as: UTF8.self)
+            seen.record(label.text)
+        }
+        operation.onFinish(on: .main) { @MainActor _ in seen.record(label.text + " again") }
+        let exchange = try await server.answered()
+        exchange.send(Data("ok".utf8))
+        await seen.wait()
+        exchange.finish()
+        #expect(await seen.wait(count: 3) == ["2", "ok", "ok again"])
+    }
+
+    @Test func aHandlerOnTheMainActorThatComesLateIsCalledOnceAndLater() async throws {
         let (label, seen) = (Label(), EventLog<String>())
         let operation = StubServer().manager().enqueue(.stub("a"))
-        operation.onFinish(on: .queue(.main)) { result in
-            MainActor.assumeIsolated {
-                label.text = String(decoding: (try? result.get().value) ?? Data(), as: UTF8.self)
-                seen.record(label.text)
-            }
+        try await operation.response()
+        await MainActor.run {
+            operation.onFinish(on: .main) { _ in seen.record(label.text) }
+            label.text = "after"
         }
-        #expect(await seen.wait() == ["ok"])
+        #expect(await seen.wait() == ["after"])
+        #expect(seen.count == 1)
+    }
+
+    @Test func theMainQueueCanBeThePlaceOfAllCallbacks() async {
+        let (label, seen) = (Label(), EventLog<String>())
+        let manager = StubServer().manager(callbacks: .main)
+        manager.enqueue(.stub("a")).onFinish { _ in
+            // Ends the process anywhere else.
+            MainActor.assumeIsolated { label.text = "main" }
+            seen.record("called")
+        }
+        #expect(await seen.wait() == ["called"])
     }
 
     @Test func onAnOperationQueueThatCanHoldThemBack() async {

@@ -22,7 +22,7 @@ import Testing
             Request<String>.get("http://stub" + parts.map(\.value).joined())
         }
         manager.enqueue(whole)
-        manager.enqueue(parts.reversed())
+        manager.enqueue(contentsOf: parts.reversed())
         #expect(try await whole.response().value == (0..<20).map { "/\($0)" }.joined())
     }
 
@@ -185,7 +185,7 @@ import Testing
         #expect(
             operations[0].error?.message
                 == "n0 would wait for itself: n3 waits for n2 waits for n1 waits for n0 waits for n3")
-        manager.enqueue(operations)
+        manager.enqueue(contentsOf: operations)
         await manager.drain()
         // Plain dependents go on; the cycle was never made.
         #expect(operations[1...].allSatisfy { $0.error == nil })
@@ -208,7 +208,7 @@ import Testing
                 }
             }
             #expect(operations.count { $0.error?.code == .dependencyCycle } == 1)
-            manager.enqueue(operations)
+            manager.enqueue(contentsOf: operations)
             await manager.drain()
         }
     }
@@ -222,7 +222,7 @@ import Testing
                 let (from, to) = (Int.random(in: 0..<60, using: &random), Int.random(in: 0..<60, using: &random))
                 operations[from].addDependency(operations[to])
             }
-            manager.enqueue(operations.shuffled(using: &random))
+            manager.enqueue(contentsOf: operations.shuffled(using: &random))
             await manager.drain()
             #expect(operations.allSatisfy { $0.isFinished })
         }
@@ -277,7 +277,7 @@ import Testing
         let join = manager.operation(.stub("join"))
         for leaf in leaves { join.addDependency(leaf) }
         manager.enqueue(join)
-        manager.enqueue(leaves)
+        manager.enqueue(contentsOf: leaves)
         manager.enqueue(root)
         _ = try await join.response()
         #expect(server.exchanges.count == 3_002)

@@ -43,7 +43,7 @@ import Testing
         let manager = server.manager(2)
         let operations = (0..<200).map { manager.operation(.stub("\($0)")) }
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { manager.enqueue(operations) }
+            group.addTask { manager.enqueue(contentsOf: operations) }
             for thread in 0..<3 {
                 group.addTask {
                     for operation in operations[(thread * 60)...] {

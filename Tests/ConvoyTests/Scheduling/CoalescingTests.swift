@@ -109,7 +109,7 @@ import Testing
             operation.onProgress { log.record($0) }
             return log
         }
-        manager.enqueue(operations)
+        manager.enqueue(contentsOf: operations)
         let exchange = await server.exchanges.wait()[0]
         exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 100))
         exchange.send(Data(count: 60))

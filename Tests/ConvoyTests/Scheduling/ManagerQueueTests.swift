@@ -49,7 +49,7 @@ import Testing
         let server = StubServer { exchange in DispatchQueue.global().async { exchange.answer(200) } }
         let manager = server.manager(4, queue: Self.makeQueue(isOwn))
         let operations = (0..<40).map { manager.operation(.stub("\($0)")) }
-        manager.enqueue(operations)
+        manager.enqueue(contentsOf: operations)
         await offPool { manager.queue.waitUntilAllOperationsAreFinished() }
         // A queue of the caller's may be empty for a moment, between an operation and those it makes room for.
         if !isOwn { await manager.drain() }
@@ -61,7 +61,7 @@ import Testing
         let server = StubServer.held()
         let manager = server.manager(2, queue: Self.makeQueue(isOwn))
         let operations = (0..<3).map { manager.operation(.stub("\($0)")) }
-        manager.enqueue(operations)
+        manager.enqueue(contentsOf: operations)
         let exchanges = await server.exchanges.wait(count: 2)
         #expect(manager.queue.operations == Array(operations[..<2]))
         #expect(manager.queue.operationCount == 2)

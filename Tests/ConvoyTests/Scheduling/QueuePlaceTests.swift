@@ -193,7 +193,7 @@ import Testing
         manager.queue.isSuspended = true
         let (first, others) = (manager.operation(.stub("first")), (0..<4).map { manager.operation(.stub("\($0)")) })
         manager.enqueue(first)
-        manager.enqueue(others)
+        manager.enqueue(contentsOf: others)
         first.addDependency(others[0])
         manager.queue.isSuspended = false
         for count in 1...5 {

@@ -65,7 +65,7 @@ import Testing
                 }
             }
             manager.isSuspended = false
-            manager.enqueue(operations)
+            manager.enqueue(contentsOf: operations)
             for operation in operations { operation.resume() }
             await manager.drain()
             #expect(operations.count { !$0.isFinished } == 0)
@@ -140,7 +140,7 @@ import Testing
             }
             return operation
         }
-        manager.enqueue(operations)
+        manager.enqueue(contentsOf: operations)
         await withTaskGroup(of: Void.self) { group in
             for thread in 0..<3 {
                 group.addTask {

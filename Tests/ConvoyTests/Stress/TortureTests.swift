@@ -292,7 +292,7 @@ private final class Tormentor: Sendable {
         manager.isSuspended = false
         let members = state.withLock { $0.members }
         for member in members { member.operation.resume() }
-        manager.enqueue(members.map(\.operation))
+        manager.enqueue(contentsOf: members.map(\.operation))
     }
 
     /// Waits for what was begun besides the members.

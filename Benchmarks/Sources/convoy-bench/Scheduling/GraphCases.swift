@@ -85,7 +85,7 @@ private func measureConvoy(
     let watch = Stopwatch()
     let operations = making(manager)
     operations.last?.onFinish { _ in tally.add() }
-    manager.enqueue(operations)
+    manager.enqueue(contentsOf: operations)
     await tally.reached(1)
     let reading = watch.read()
     for operation in operations {

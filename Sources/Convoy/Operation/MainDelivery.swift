@@ -1,0 +1,60 @@
+// Callbacks that belong to the main actor.
+import Foundation
+
+/// The main actor as the place of a callback: `.main`, on the main queue, in order.
+///
+/// A type of its own, beside ``Delivery``, so that the compiler knows where the callback runs: it may use what belongs to the
+/// main actor.
+///
+/// ```swift
+/// operation.onFinish(on: .main) { result in label.text = "\(result)" }
+/// operation.onProgress(on: .main) { bar.progress = $0.fractionCompleted ?? 0 }
+/// ```
+///
+/// Without a run loop, `dispatchMain()` or an asynchronous `main` that lets it run, the main queue never calls.
+public struct MainDelivery: Sendable {
+    /// On the main actor.
+    public static var main: MainDelivery { MainDelivery() }
+
+    /// The only place in the library that says so to the compiler.
+    fileprivate func run<Value: Sendable>(_ value: Value, _ handler: @escaping @MainActor (Value) -> Void) {
+        // The main queue is the main actor's executor, on Linux too.
+        MainActor.assumeIsolated { handler(value) }
+    }
+}
+
+extension Delivery {
+    /// On the main queue; where a callback is given, `.main` is the main actor: ``MainDelivery``.
+    @_disfavoredOverload
+    public static var main: Delivery { .queue(.main) }
+}
+
+extension RequestOperation {
+    /// Adds a handler for the outcome that runs on the main actor.
+    ///
+    /// As ``onFinish(on:_:)-(Delivery?,_)``; handlers on the main actor run in the order in which they were added.
+    ///
+    /// - Parameters:
+    ///   - delivery: `.main`.
+    ///   - handler: receives the outcome, on the main queue; where this is called on the main actor, not before it has returned.
+    @discardableResult
+    public func onFinish(on delivery: MainDelivery, _ handler: @escaping @MainActor (Result) -> Void) -> Self {
+        onFinish(on: .queue(.main)) { delivery.run($0, handler) }
+    }
+}
+
+extension AnyRequestOperation {
+    /// Adds a handler for byte progress that runs on the main actor.
+    ///
+    /// As ``onProgress(on:_:)-(Delivery?,_)``: at most one call is under way or waiting.
+    ///
+    /// - Parameters:
+    ///   - delivery: `.main`.
+    ///   - handler: receives the count, on the main queue.
+    @discardableResult
+    public final func onProgress(
+        on delivery: MainDelivery, _ handler: @escaping @MainActor (TransferProgress) -> Void
+    ) -> Self {
+        onProgress(on: .queue(.main)) { delivery.run($0, handler) }
+    }
+}
