@@ -141,7 +141,8 @@ public final class Batch<Output: Sendable>: Sendable {
         _ request: Request<Output>, isFromSource: Bool, _ handler: (@Sendable (Result) -> Void)? = nil
     ) -> BatchMember? {
         let operation = RequestOperation<Output>(
-            requestPlan: RequestPlan(request), context: manager.context, isUnseen: true)
+            requestPlan: RequestPlan(request, manager.context.defaults.encoder), context: manager.context,
+            isUnseen: true)
         guard let member = state.withLock({ $0.begin(isFromSource: isFromSource) }) else { return nil }
         operation.whenProgressing { self.moved(member, $0) }
         if case .source(let index) = member, let onResult { operation.onFinish { onResult(index, $0) } }

@@ -60,7 +60,8 @@ extension RequestManager {
             dependencies.first?.linkLabel(others: dependencies.count - 1)
             ?? LinkLabel(root: RequestSummary(text: "no operation"), others: 0)
         let operation = RequestOperation<Output>(
-            requestPlan: RequestPlan(link: label, building: build), context: scheduler.context)
+            requestPlan: RequestPlan(link: label, scheduler.context.defaults.encoder, building: build),
+            context: scheduler.context)
         for dependency in dependencies { operation.addDependency(dependency, onFailure: policy) }
         return operation
     }

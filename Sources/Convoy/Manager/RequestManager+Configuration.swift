@@ -2,7 +2,23 @@
 import Foundation
 
 extension RequestManager {
-    /// How a manager works.
+    /// How a manager works, and what holds for its requests that say nothing else.
+    ///
+    /// ```swift
+    /// let manager = RequestManager(configuration: .init(
+    ///     baseURL: URL(string: "https://example.com/v1"), headerFields: ["Accept-Language": "en"],
+    ///     decoder: snakeCase, idleTimeout: .seconds(20), retries: .standard))
+    /// let user = try await manager.send(Request<User>.get("users/1"))       // https://example.com/v1/users/1
+    /// ```
+    ///
+    /// A value: a manager keeps it as it was when it was made. A request that sets one of the defaults itself has its own.
+    ///
+    /// ## Topics
+    /// - ``baseURL``
+    /// - ``headerFields``
+    /// - ``encoder``
+    /// - ``decoder``
+    /// - ``retries``
     public struct Configuration: Sendable {
         /// How many operations may have a slot at once; 16 by default.
         ///
@@ -12,22 +28,53 @@ extension RequestManager {
         ///
         /// At least 1.
         public var maxConcurrentPerHost: Int
-        /// What relative URLs are resolved against (RFC 3986, section 5: end it with a slash to keep its last part).
-        public var baseURL: URL?
-        /// What moves the bytes.
-        public var transport: TransportChoice
-        /// Where callbacks run that ask for no other place; nil, the default: in order for each operation, on
-        /// threads that all share.
-        public var callbacks: Delivery?
-        /// Who is told of everything that happens.
-        public var monitors: [any EventMonitor]
 
+        /// What relative URLs are resolved against (RFC 3986, section 5), its last component kept: with
+        /// `https://example.com/v1`, `users` and `./users` are `https://example.com/v1/users`, with or without a slash at the
+        /// end.
+        ///
+        /// A URL that begins with a slash leaves the path out: `/users` is `https://example.com/users`. A query of the base
+        /// is dropped.
+        public var baseURL: URL?
+        /// Header fields of every request; a field of the same name of the request takes their place, and
+        /// ``Request/header(_:_:)`` with nil leaves one out.
+        ///
+        /// Secret ones (`Authorization`, and those added as secret) go to the origin of ``baseURL`` only, if there is one, and
+        /// never follow a redirect to another; without a base they go wherever a request is sent. For tokens there is
+        /// ``BearerAuthenticator``. With a field that may not be sent every request ends with `.invalidRequest`.
+        public var headerFields: HeaderFields
+        /// What encodes JSON bodies that name no encoder; nil, the default, for a plain `JSONEncoder`.
+        ///
+        /// Used as it is, from any thread: do not change it afterwards. Literals and `Sendable` values are encoded by it when
+        /// an operation is made; dictionaries of `any Encodable` and of `Any` always by a plain one. A value that is not
+        /// `Sendable` cannot wait for it: such a request ends with `.invalidRequest` and says so.
+        public var encoder: JSONEncoder?
+        /// What decodes the JSON of answers, and of failures (``Request/failing(with:decoder:)``), where the request names no
+        /// decoder; nil, the default, for a plain `JSONDecoder`.
+        ///
+        /// Used as it is, from several threads at once: do not change it afterwards.
+        public var decoder: JSONDecoder?
+        /// How long nothing may arrive, ``Request/idleTimeout(_:)``; 60 seconds by default.
+        ///
+        /// Zero or less ends every request with `.invalidRequest`; likewise below.
+        public var idleTimeout: Duration
+        /// How long one attempt may take, ``Request/transferTimeout(_:)``; nil, the default: as long as it wants.
+        public var transferTimeout: Duration?
+        /// How long each request may take, everything included, ``Request/deadline(_:)``; nil, the default: as long as it
+        /// wants.
+        public var deadline: Duration?
+        /// How many bytes of body are accepted, ``Request/maximumBodyBytes(_:)``; nil, the default: 64 MiB in memory, and
+        /// whatever comes elsewhere.
+        public var maximumBodyBytes: Int64?
+        /// Which status codes are accepted, ``Request/accepting(_:)``; 200 to 299 by default.
+        public var acceptableStatusCodes: StatusCheck
         /// How redirects are followed; up to 20 by default, never from https to http.
-        public var redirects = RedirectPolicy.follow
+        public var redirects: RedirectPolicy
         /// When a request is sent again; never by default.
-        public var retries = RetryPolicy.none
+        public var retries: RetryPolicy
         /// How many retries all requests together may have.
-        public var retryBudget = RetryBudget()
+        public var retryBudget: RetryBudget
+
         /// How many requests at once each host is sent, learned from its answers in place of
         /// ``maxConcurrentPerHost``; nil, the default: not learned.
         public var hostLimits: AdaptiveLimits?
@@ -42,26 +89,61 @@ extension RequestManager {
         /// It can be changed later: ``RequestManager/maximumBytesPerSecond``.
         public var maximumBytesPerSecond: Int64?
         /// Who may change requests and decide on retries; a request's own come after these.
-        public var interceptors: [any RequestInterceptor] = []
+        public var interceptors: [any RequestInterceptor]
         /// Where cookies are kept; nil, the default: cookies are header fields as any other.
         public var cookies: CookieJar?
 
-        /// Time, for tests.
-        var clock: any RequestClock = SystemClock.shared
+        /// What moves the bytes.
+        public var transport: TransportChoice
+        /// Where callbacks run that ask for no other place; nil, the default: in order for each operation, on
+        /// threads that all share.
+        public var callbacks: Delivery?
+        /// Who is told of everything that happens.
+        public var monitors: [any EventMonitor]
+        /// What back-off, deadlines, holds of hosts and limits of bytes a second are measured by; the system's by default.
+        ///
+        /// Tests put a virtual one here, `VirtualClock` of `ConvoyTesting`. The timeouts of a transport are its own.
+        public var clock: any RequestClock
+
         /// Randomness for back-off, for tests: from 0 up to 1.
         var unit: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
-        /// Makes a configuration.
+        /// Makes a configuration; each parameter is the property of its name.
         public init(
             maxConcurrentOperationCount: Int = 16, maxConcurrentPerHost: Int = 6, baseURL: URL? = nil,
-            transport: TransportChoice = .automatic, callbacks: Delivery? = nil, monitors: [any EventMonitor] = []
+            headerFields: HeaderFields = [:], encoder: JSONEncoder? = nil, decoder: JSONDecoder? = nil,
+            idleTimeout: Duration = .seconds(60), transferTimeout: Duration? = nil, deadline: Duration? = nil,
+            maximumBodyBytes: Int64? = nil, acceptableStatusCodes: StatusCheck = .successful,
+            redirects: RedirectPolicy = .follow, retries: RetryPolicy = .none,
+            retryBudget: RetryBudget = RetryBudget(), hostLimits: AdaptiveLimits? = nil,
+            breaker: BreakerPolicy? = nil, maximumBytesPerSecond: Int64? = nil,
+            interceptors: [any RequestInterceptor] = [], cookies: CookieJar? = nil,
+            transport: TransportChoice = .automatic, callbacks: Delivery? = nil, monitors: [any EventMonitor] = [],
+            clock: any RequestClock = SystemClock.shared
         ) {
             self.maxConcurrentOperationCount = maxConcurrentOperationCount
             self.maxConcurrentPerHost = maxConcurrentPerHost
             self.baseURL = baseURL
+            self.headerFields = headerFields
+            self.encoder = encoder
+            self.decoder = decoder
+            self.idleTimeout = idleTimeout
+            self.transferTimeout = transferTimeout
+            self.deadline = deadline
+            self.maximumBodyBytes = maximumBodyBytes
+            self.acceptableStatusCodes = acceptableStatusCodes
+            self.redirects = redirects
+            self.retries = retries
+            self.retryBudget = retryBudget
+            self.hostLimits = hostLimits
+            self.breaker = breaker
+            self.maximumBytesPerSecond = maximumBytesPerSecond
+            self.interceptors = interceptors
+            self.cookies = cookies
             self.transport = transport
             self.callbacks = callbacks
             self.monitors = monitors
+            self.clock = clock
         }
     }
 }
@@ -71,13 +153,21 @@ extension RequestManager.Configuration {
     var limits: HostLimits {
         HostLimits(fixed: maxConcurrentPerHost, adaptive: hostLimits, breaker: breaker)
     }
+
+    /// What requests leave to their manager.
+    fileprivate var defaults: RequestDefaults {
+        RequestDefaults(
+            baseURL: baseURL, headerFields: headerFields, encoder: encoder, decoder: decoder, idleTimeout: idleTimeout,
+            transferTimeout: transferTimeout, deadline: deadline, maximumBodyBytes: maximumBodyBytes,
+            acceptableStatusCodes: acceptableStatusCodes)
+    }
 }
 
 extension ExecutionContext {
     /// The surroundings of a manager's operations.
     convenience init(_ configuration: RequestManager.Configuration) {
         self.init(
-            transport: configuration.transport, baseURL: configuration.baseURL, callbacks: configuration.callbacks,
+            transport: configuration.transport, defaults: configuration.defaults, callbacks: configuration.callbacks,
             monitors: configuration.monitors, redirects: configuration.redirects, retries: configuration.retries,
             interceptors: configuration.interceptors, cookies: configuration.cookies, clock: configuration.clock,
             maximumBytesPerSecond: configuration.maximumBytesPerSecond, samplesHosts: configuration.limits.learn,

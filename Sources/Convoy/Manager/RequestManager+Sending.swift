@@ -4,7 +4,8 @@ import Foundation
 extension RequestManager {
     /// Makes an operation; nothing runs until it is enqueued or started.
     public func operation<Output>(_ request: Request<Output>) -> RequestOperation<Output> {
-        RequestOperation(requestPlan: RequestPlan(request), context: scheduler.context)
+        RequestOperation(
+            requestPlan: RequestPlan(request, scheduler.context.defaults.encoder), context: scheduler.context)
     }
 
     /// Enqueues operations; each runs when its dependencies have finished and it has a slot.
@@ -47,7 +48,8 @@ extension RequestManager {
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
         let operation = RequestOperation<Output>(
-            requestPlan: RequestPlan(request), context: scheduler.context, isUnseen: true)
+            requestPlan: RequestPlan(request, scheduler.context.defaults.encoder), context: scheduler.context,
+            isUnseen: true)
         scheduler.enqueue(operation)
         return try await operation.response()
     }

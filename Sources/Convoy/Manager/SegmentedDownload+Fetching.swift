@@ -12,10 +12,12 @@ extension SegmentedDownload {
             // Secrets go to no other origin.
             if (try? server.origin.get()) != (try? prepared.get().hostKey) {
                 core.headerFields.removeAll { $0.isSecret || $0.name.equalsIgnoringCase("Host") }
+                let secrets = defaults.headerFields.filter(\.isSecret).map { $0.name.lowercased() }
+                core.policies.omittedHeaderFields.formUnion(secrets)
             }
         }
         // It is for the whole.
-        core.bodyLimit = nil
+        core.policies.bodyLimit = .max
         core.decodesAtOnce = true
         return core
     }
@@ -31,10 +33,10 @@ extension SegmentedDownload {
             core.headerFields["Range"] = "bytes=0-0"
             if server == nil { for field in conditions { core.headerFields[field.name] = field.value } }
             core.headerFields["Accept-Encoding"] = "identity"
-            core.acceptableStatusCodes = .successful
-            core.acceptableContentTypes = .any
+            core.policies.acceptableStatusCodes = .successful
+            core.policies.acceptableContentTypes = .any
             // Who sends the whole is not listened to.
-            (core.destination, core.bodyLimit) = (.memory, 1)
+            (core.destination, core.policies.bodyLimit) = (.memory, 1)
             do throws(RequestError) {
                 return (try await send(Request<Void>(core: core) { _, _ in }).head, index)
             } catch {

@@ -49,7 +49,7 @@ public final class SegmentedDownload: Sendable {
         self.manager = manager
         // For all segments together.
         var request = request.sharingRateLimit(on: manager.configuration.clock)
-        if let deadline = request.core.policies.deadline {
+        if let deadline = request.core.policies.deadline ?? manager.configuration.deadline {
             // One for all: each request would begin to count anew.
             let end = manager.configuration.clock.now + min(deadline, .seconds(1_000_000_000))
             request.core.policies.inheritedDeadline = min(end, request.core.policies.inheritedDeadline ?? end)
@@ -128,7 +128,7 @@ public final class SegmentedDownload: Sendable {
                 return .success(response(file, head, prepared))
             }
             let total = head.headerFields["Content-Range"].flatMap { ContentRange($0)?.totalBytes }
-            if let total, let limit = request.core.bodyLimit, total > limit {
+            if let total, let limit = request.core.bodyLimit(defaults), total > limit {
                 throw .tooLarge("the file has \(total) bytes", limit: limit)
             }
             let segments = try await onLane { download throws(RequestError) in
@@ -156,11 +156,13 @@ public final class SegmentedDownload: Sendable {
 
     var prepared: Result<PreparedRequest, RequestError> {
         do throws(RequestError) {
-            return .success(try PreparedRequest(request.core, baseURL: manager.configuration.baseURL))
+            return .success(try PreparedRequest(request.core, defaults))
         } catch {
             return .failure(error)
         }
     }
+
+    var defaults: RequestDefaults { manager.scheduler.context.defaults }
 
     private var defect: String? {
         if let defect = request.defect ?? plan.defect { return defect }

@@ -23,6 +23,7 @@ import Foundation
 /// - ``response``
 /// - ``body``
 /// - ``underlying``
+/// - ``refusal(as:)``
 /// - ``attempts``
 /// - ``isRetryable``
 public struct RequestError: Error, Sendable {
@@ -92,7 +93,8 @@ public struct RequestError: Error, Sendable {
     public var response: ResponseHead? { storage.response }
     /// The raw body: of an answer that could not be decoded, or the first 64 KiB of one that was not acceptable.
     public var body: Data? { storage.body }
-    /// The error this one was made from: the loader's, the decoder's or the file system's.
+    /// The error this one was made from: the loader's, the decoder's or the file system's; or what the server told of a
+    /// refusal, ``refusal(as:)``.
     public var underlying: (any Error)? { storage.underlying }
     /// Whether sending the same request again can help.
     public var isRetryable: Bool { storage.isRetryable }
@@ -114,6 +116,26 @@ public struct RequestError: Error, Sendable {
 }
 
 extension RequestError {
+    /// What the server told of its refusal, decoded by ``Request/failing(with:decoder:)``.
+    ///
+    /// Of an operation that did not run because another was refused, what that was told.
+    ///
+    /// - Returns: nil for another kind of failure, for a body that could not be decoded, and for a value of another type.
+    public func refusal<Failure: Error>(as type: Failure.Type) -> Failure? {
+        switch code {
+        case .unacceptableStatus: underlying as? Failure
+        case .dependencyFailed: (underlying as? RequestError)?.refusal(as: type)
+        default: nil
+        }
+    }
+
+    /// The same error with what came of decoding the body of a refusal.
+    func refused(_ words: String, _ underlying: any Error) -> RequestError {
+        RequestError(
+            code, message + words, summary: storage.summary, response: response, body: body, underlying: underlying,
+            isRetryable: isRetryable, attempts: attempts)
+    }
+
     /// The same error, telling more.
     func noting(_ note: String) -> RequestError {
         RequestError(

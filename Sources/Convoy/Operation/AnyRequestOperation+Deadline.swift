@@ -7,13 +7,17 @@ extension AnyRequestOperation {
     /// Called when a manager takes the operation and when it is started, of which the first counts; for a link when its request
     /// has been built.
     func armDeadline() {
-        if traits.mayHaveDeadline, !traits.isLink, let policies { armDeadline(of: policies) }
+        if traits.mayHaveDeadline, !traits.isLink { armDeadline(of: policies) }
     }
 
-    func armDeadline(of policies: RequestPolicies) {
+    /// - Parameter policies: those of the request; nil for one that leaves all to its manager.
+    func armDeadline(of policies: RequestPolicies?) {
         // A sum that overflows would trap: thirty years are for ever.
-        let own = policies.deadline.map { context.clock.now + min($0, .seconds(1_000_000_000)) }
-        guard let deadline = [own, policies.inheritedDeadline].compactMap({ $0 }).min() else { return }
+        // One that is not positive is a defect, and told as that.
+        let own = (policies?.deadline ?? context.defaults.deadline).flatMap {
+            $0 > .zero ? context.clock.now + min($0, .seconds(1_000_000_000)) : nil
+        }
+        guard let deadline = [own, policies?.inheritedDeadline].compactMap({ $0 }).min() else { return }
         let isFirst = state.withLock { state in
             guard state.outcome == nil, state.followUp?.deadline == nil else { return false }
             state.makeFollowUp().deadline = deadline

@@ -89,6 +89,8 @@ extension AnyRequestOperation {
 
     private func outcome(of body: ReceivedBody, _ transfer: FinishedTransfer, _ requestPlan: RequestPlan) -> AnyOutcome
     {
+        var body = body
+        body.decoder = context.defaults.decoder
         do {
             return try requestPlan.respond(body, transfer)
         } catch let error as RequestError {
@@ -102,29 +104,21 @@ extension AnyRequestOperation {
         }
     }
 
-    /// An answer with an unacceptable status is the outcome, and its body has what the request decodes such a one to; where
-    /// that cannot be done, the status is the failure.
+    /// The failure of an answer with an unacceptable status, with what the request decodes its body to.
     ///
     /// - Thread: the operation's lane.
-    func outcome(ofRefused ending: AttemptEnding, _ error: RequestError) -> AnyOutcome {
+    func telling(_ error: RequestError, of ending: AttemptEnding) -> RequestError {
         guard ending.isAnswer, error.code == .unacceptableStatus, error.underlying == nil, let head = ending.head,
-            let body = error.body
-        else { return AnyOutcome(error: error) }
-        let given: (RequestPlan, FinishedTransfer)? = state.withLock { state in
-            guard let requestPlan = state.requestPlan, state.outcome == nil else { return nil }
-            var transfer = state.finishedTransfer(ending.request, head, ending.metrics)
-            transfer.timings.finished = ending.ended
-            return (requestPlan, transfer)
-        }
-        guard let (requestPlan, transfer) = given else { return AnyOutcome(error: error) }
+            let body = error.body, let decode = ending.attempt.core.policyBox?.policies.decodesRefusal,
+            // Nothing is decoded for one that was cancelled meanwhile.
+            state.withLock({ $0.outcome == nil })
+        else { return error }
         do {
-            return try requestPlan.respond(ReceivedBody(storedData: body, isRefused: true), transfer)
+            let failure = try decode(ReceivedBody(storedData: body, decoder: context.defaults.decoder), head)
+            let words = (failure as? any LocalizedError)?.errorDescription.map { ": \($0)" }
+            return error.refused(words ?? "", failure)
         } catch let reason {
-            return AnyOutcome(
-                error: RequestError(
-                    error.code, "\(error.message), and its body could not be decoded: \(reason.decodingWords)",
-                    summary: transfer.request.summary, response: head, body: body, underlying: reason,
-                    isRetryable: error.isRetryable))
+            return error.refused(", and its body could not be decoded: \(reason.decodingWords)", reason)
         }
     }
 }

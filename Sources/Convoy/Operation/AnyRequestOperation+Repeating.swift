@@ -108,8 +108,9 @@ extension AnyRequestOperation {
     private func letStand(_ ending: AttemptEnding, telling told: RequestError? = nil) {
         state.withLock { $0.scheduler }?.leaveInterceptors(self)
         guard let error = told ?? ending.error else { return ending.attempt.giveAnswer() }
-        let outcome = ending.attempt.core.decodesRefusals ? outcome(ofRefused: ending, error) : AnyOutcome(error: error)
-        conclude(outcome, attempt: ending.attempt.number, taskHasEnded: ending.taskHasEnded)
+        conclude(
+            AnyOutcome(error: telling(error, of: ending)), attempt: ending.attempt.number,
+            taskHasEnded: ending.taskHasEnded)
     }
 
     /// Ends an attempt in favour of another, which comes when it has what it waits for: its time, a descriptor, a slot.

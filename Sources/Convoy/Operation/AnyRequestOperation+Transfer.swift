@@ -50,8 +50,8 @@ extension AnyRequestOperation {
                 }
             }
             guard let core = requestPlan.core else { return nil }
-            let prepared = try PreparedRequest(core, baseURL: context.baseURL)
-            if traits.isLink, let policies = core.policyBox?.policies { armDeadline(of: policies) }
+            let prepared = try PreparedRequest(core, context.defaults)
+            if traits.isLink { armDeadline(of: core.policyBox?.policies) }
             let (replaced, readiness) = state.withLock { state -> (RequestPlan?, OperationState.Readiness?) in
                 guard state.requestPlan != nil else { return (nil, nil) }
                 defer { state.requestPlan = requestPlan }

@@ -94,7 +94,9 @@ extension Attempt {
                     .bodyTooLarge, "only \(Self.previewBytes) bytes are kept of an answer that asks for another request"
                 )
             }
-            guard Int64(body.count) + (received.answer?.offset ?? 0) <= core.bodyLimit ?? .max else { throw tooLarge }
+            guard Int64(body.count) + (received.answer?.offset ?? 0) <= core.bodyLimit(defaults) ?? .max else {
+                throw tooLarge
+            }
             let sink = try makeSink(for: head, received.answer)
             let isOver = receiving.withLock { receiving in
                 receiving.sink = sink

@@ -22,7 +22,7 @@ extension Attempt {
         let (answer, refusal) = judge(head)
         let isPreview = refusal != nil || operation.mayRepeat(after: head, of: request)
         let decodesIt = core.decodesRefusals && refusal?.code == .unacceptableStatus
-        let previewBytes = decodesIt ? core.maximumBodyBytes : Self.previewBytes
+        let previewBytes = decodesIt ? core.memoryLimit(defaults) : Self.previewBytes
         var failure: RequestError?
         var sink: (any BodySink)?
         do throws(RequestError) {
@@ -36,7 +36,7 @@ extension Attempt {
             receiving.answer = answer
             receiving.isPreview = isPreview
             receiving.bodyCount = isPreview ? 0 : answer?.offset ?? 0
-            receiving.bodyLimit = isPreview ? previewBytes : core.bodyLimit ?? .max
+            receiving.bodyLimit = isPreview ? previewBytes : core.bodyLimit(defaults) ?? .max
         }
         guard isCurrent else { return }
         if let failure { return fail(failure) }
@@ -49,7 +49,7 @@ extension Attempt {
         var plain = head
         // The range is ours, not of the request as it was given: for that it is the whole that comes.
         if resumePoint != nil, head.statusCode == 206 { plain.statusCode = 200 }
-        let refusal = core.refusal(of: plain)
+        let refusal = core.refusal(of: plain, defaults)
         guard let download else { return (nil, refusal) }
         let answer = download.judge(
             head, continuing: resumePoint, asksForRange: request.headerFields.contains("Range"),
@@ -67,18 +67,18 @@ extension Attempt {
     /// The sink for a body, unless the server announces more than the caller allows.
     func makeSink(for head: ResponseHead, _ answer: DownloadAnswer?) throws(RequestError) -> any BodySink {
         let total = answer.map(\.totalBytes) ?? head.expectedBytes
-        if let limit = core.bodyLimit, let total, total > limit {
+        if let limit = core.bodyLimit(defaults), let total, total > limit {
             throw .tooLarge("the server announced \(total) bytes", limit: limit)
         }
         guard let download, let answer else {
-            return try core.destination.makeSink(for: head, limit: core.maximumBodyBytes, calls: sinkCalls)
+            return try core.destination.makeSink(for: head, limit: core.memoryLimit(defaults), calls: sinkCalls)
         }
         return DownloadSink(download, answer, head, of: request, calls: sinkCalls)
     }
 
     /// The error for a body that goes on where it may not; nothing of it goes any further.
     var tooLarge: RequestError {
-        let limit = core.bodyLimit ?? core.maximumBodyBytes
+        let limit = core.memoryLimit(defaults)
         return .tooLarge("the body has more than \(limit) bytes", limit: limit)
     }
 

@@ -117,6 +117,9 @@ final class Attempt: TransportClient {
         return request.body?.canRepeat != false
     }
 
+    /// What its request leaves to the manager.
+    var defaults: RequestDefaults { operation.context.defaults }
+
     /// Whether so much waits to be written, read or paid for that no more should come.
     var isHeld: Bool { receiving.withLock { $0.sink }?.isHeld ?? false || isPaying }
 

@@ -1,12 +1,13 @@
 // What the operations of one manager share.
 import Foundation
 
-/// The surroundings of an operation: transport, base URL, the default place of callbacks, monitors.
+/// The surroundings of an operation: transport, defaults of requests, the default place of callbacks, monitors.
 final class ExecutionContext: Sendable {
     let transport: any Transport
     /// The same, where it can do without a `URLSessionTask`.
     let directTransport: (any DirectTransport)?
-    let baseURL: URL?
+    /// What requests leave to their manager.
+    let defaults: RequestDefaults
     let callbacks: Delivery?
     let monitors: [any EventMonitor]
     let redirects: RedirectPolicy
@@ -55,7 +56,8 @@ final class ExecutionContext: Sendable {
     ///   - transport: what moves the bytes; the rest as in a manager's configuration.
     ///   - samplesHosts: whether limits of hosts are learned.
     init(
-        transport choice: TransportChoice = .automatic, baseURL: URL? = nil, callbacks: Delivery? = nil,
+        transport choice: TransportChoice = .automatic, defaults: RequestDefaults = .standard,
+        callbacks: Delivery? = nil,
         monitors: [any EventMonitor] = [], redirects: RedirectPolicy = .follow, retries: RetryPolicy = .none,
         interceptors: [any RequestInterceptor] = [], cookies: CookieJar? = nil,
         clock: any RequestClock = SystemClock.shared, maximumBytesPerSecond: Int64? = nil, samplesHosts: Bool = false,
@@ -66,7 +68,7 @@ final class ExecutionContext: Sendable {
         #endif
         transport = choice.transport
         directTransport = transport as? any DirectTransport
-        self.baseURL = baseURL
+        self.defaults = defaults
         self.callbacks = callbacks
         self.monitors = monitors
         self.redirects = redirects

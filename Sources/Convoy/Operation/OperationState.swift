@@ -111,11 +111,11 @@ struct OperationState {
     }
 
     /// Prepares a plain request that waits for nothing else.
-    mutating func prepared(for arrival: Arrival, _ baseURL: URL?) -> Arrival {
+    mutating func prepared(for arrival: Arrival, _ defaults: RequestDefaults) -> Arrival {
         var arrival = arrival
         guard outcome == nil, !hasEdges, let core = requestPlan?.core else { return arrival }
         do throws(RequestError) {
-            let request = if let prepared { prepared } else { try PreparedRequest(core, baseURL: baseURL) }
+            let request = if let prepared { prepared } else { try PreparedRequest(core, defaults) }
             prepared = request
             progress.expectedSentBytes = request.body?.byteCount
             arrival.host = request.hostKey

@@ -30,11 +30,12 @@ struct OperationTraits: Sendable {
         }
         let policies = core.policyBox?.policies
         mayIntercept = context.asksInterceptors(policies)
-        mayHaveDeadline = policies.map { $0.deadline != nil || $0.inheritedDeadline != nil } ?? false
+        let deadline = policies?.deadline ?? context.defaults.deadline
+        mayHaveDeadline = deadline != nil || policies?.inheritedDeadline != nil
         let mayWait =
             switch core.body {
             case nil, .data: false
-            case .file, .stream, .multipart: true
+            case .file, .stream, .multipart, .json: true
             }
         isPlain = !mayIntercept && !mayHaveDeadline && policies?.isCoalesced != true && !mayWait
     }

@@ -18,9 +18,10 @@ final class RequestPlan: Sendable {
     /// How that is shared with others; nil for a request that shares nothing.
     let sharing: SharedDecoding?
 
-    init<Output>(_ request: Request<Output>) {
+    /// - Parameter encoder: the manager's, for a JSON body that names no other.
+    init<Output>(_ request: Request<Output>, _ encoder: JSONEncoder? = nil) {
         let decode = request.decode
-        core = request.core
+        core = request.core.encoded(by: encoder)
         build = nil
         link = nil
         let isShared = request.core.policyBox?.policies.isCoalesced == true
@@ -28,10 +29,12 @@ final class RequestPlan: Sendable {
         respond = { body, transfer in Success(Response(try decode(body, transfer.head), transfer)) }
     }
 
-    init<Output>(link: LinkLabel, building request: @escaping @Sendable () throws -> Request<Output>) {
+    init<Output>(
+        link: LinkLabel, _ encoder: JSONEncoder?, building request: @escaping @Sendable () throws -> Request<Output>
+    ) {
         core = nil
         self.link = link
-        build = { RequestPlan(try request()) }
+        build = { RequestPlan(try request(), encoder) }
         sharing = nil
         respond = { _, transfer in
             AnyOutcome(

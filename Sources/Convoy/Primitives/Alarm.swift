@@ -1,18 +1,23 @@
 // What a clock does at a moment.
 
-/// Something that will be done at a moment, unless it is cancelled.
-final class Alarm: Sendable {
+/// Something that will be done at a moment, unless it is cancelled; what a ``RequestClock`` rings.
+///
+/// ## Concurrency
+/// Use it from any thread: of two that ring or cancel it, one does.
+public final class Alarm: Sendable {
     private let work: Locked<(@Sendable () -> Void)?>
 
-    init(_ work: @escaping @Sendable () -> Void) { self.work = Locked(work) }
+    /// Makes an alarm; a clock rings it.
+    public init(_ work: @escaping @Sendable () -> Void) { self.work = Locked(work) }
 
     /// Does it; a second time, or after `cancel()`, nothing.
-    func ring() { take()?() }
+    public func ring() { take()?() }
 
     /// What was to be done is let go of.
-    func cancel() { withExtendedLifetime(take()) {} }
+    public func cancel() { withExtendedLifetime(take()) {} }
 
-    var isOver: Bool { work.withLock { $0 == nil } }
+    /// Whether it has rung or was cancelled: then nothing follows.
+    public var isOver: Bool { work.withLock { $0 == nil } }
 
     private func take() -> (@Sendable () -> Void)? {
         work.withLock { work in

@@ -1,12 +1,22 @@
 // Time: what waits are measured by, and what wakes them.
 import Foundation
 
-/// A clock that can be replaced, so that back-off and deadlines are tested in virtual time.
-protocol RequestClock: AnyObject, Sendable {
+/// What a manager measures its waits by: back-off, deadlines, holds of hosts, limits of bytes a second.
+///
+/// The system's unless ``RequestManager/Configuration/clock`` is another; `VirtualClock` of `ConvoyTesting` moves when a test
+/// says so, so that retries and deadlines are tested without waiting.
+///
+/// ## Concurrency
+/// Every member is called from any thread. ``now`` and ``date`` are asked often and call nothing of a manager's.
+public protocol RequestClock: AnyObject, Sendable {
     /// The moment on the continuous clock: it is never set forward or back.
     var now: ContinuousClock.Instant { get }
     /// The calendar's date, for header fields that name one.
     var date: Date { get }
-    /// Does something at a moment, or at once when that has passed; on the clock's own queue, so be brief.
+    /// Makes an alarm with the work, and rings it at a moment, or soon when that has passed; never from within this call.
+    ///
+    /// The work is brief and may run on any thread, one alarm after the other.
+    ///
+    /// - Returns: the alarm, which the caller may cancel.
     func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> Alarm
 }

@@ -4,8 +4,12 @@
 import Foundation
 
 /// The system's clock: one timer for all that waits.
-final class SystemClock: RequestClock {
-    static let shared = SystemClock()
+///
+/// ## Topics
+/// - ``shared``
+public final class SystemClock: RequestClock {
+    /// The clock of the process.
+    public static let shared = SystemClock()
 
     private struct State {
         var agenda = TimerQueue()
@@ -24,10 +28,15 @@ final class SystemClock: RequestClock {
         timer.activate()
     }
 
-    var now: ContinuousClock.Instant { .now }
-    var date: Date { Date() }
+    /// The moment on the continuous clock.
+    public var now: ContinuousClock.Instant { .now }
+    /// The calendar's date.
+    public var date: Date { Date() }
 
-    func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> Alarm {
+    /// Rings an alarm at a moment, or at once when that has passed, on the clock's own queue (`convoy.clock`).
+    ///
+    /// - Complexity: O(log *n*) for *n* alarms, amortised.
+    public func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> Alarm {
         let alarm = Alarm(work)
         let isEarlier = state.withLock { state in
             state.agenda.insert(alarm, at: instant)

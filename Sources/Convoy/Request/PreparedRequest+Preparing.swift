@@ -5,12 +5,12 @@ extension PreparedRequest {
     /// Checks a request and resolves its URL.
     ///
     /// - Throws: `.invalidRequest` with the reason.
-    init(_ core: RequestCore, baseURL: URL?) throws(RequestError) {
-        if let defect = core.findDefectBesideURL() { throw Self.refusal(defect, core.summary) }
+    init(_ core: RequestCore, _ defaults: RequestDefaults) throws(RequestError) {
+        if let defect = defaults.defect ?? core.findDefectBesideURL() { throw Self.refusal(defect, core.summary) }
         guard let given = core.url else { throw Self.refusal("there is no URL", core.summary) }
         var url = given
         if given.scheme == nil {
-            guard let baseURL else {
+            guard let baseURL = defaults.baseURL else {
                 throw Self.refusal("the URL \(given.redactedString) is relative and there is no base URL", core.summary)
             }
             guard let resolved = URL(string: given.relativeString, relativeTo: baseURL)?.absoluteURL else {
@@ -32,10 +32,17 @@ extension PreparedRequest {
         }
         let body: RequestBody?
         do { body = try core.body?.prepared().get() } catch { throw error.with(core.summary) }
+        let policies = core.policyBox?.policies
         try self.init(
-            method: core.method, url: url, headerFields: core.headerFields, body: body, idleTimeout: core.idleTimeout,
-            transferTimeout: core.transferTimeout, decodesFile: core.policies.decodesFile, hostKey: hostKey,
-            summary: core.summary)
+            method: core.method, url: url, headerFields: defaults.headerFields(of: core, to: hostKey), body: body,
+            idleTimeout: policies?.idleTimeout ?? defaults.idleTimeout,
+            transferTimeout: policies?.transferTimeout ?? defaults.transferTimeout,
+            decodesFile: policies?.decodesFile ?? false, hostKey: hostKey, summary: core.summary)
+    }
+
+    /// Checks a request that has no manager.
+    init(_ core: RequestCore, baseURL: URL?) throws(RequestError) {
+        try self.init(core, baseURL.map { RequestDefaults(baseURL: $0) } ?? .standard)
     }
 }
 

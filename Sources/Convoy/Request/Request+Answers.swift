@@ -19,7 +19,6 @@ extension Request {
     ) -> Request<NewOutput> {
         let decodable = changed { core in
             core.decodesAtOnce = false
-            core.decodesRefusals = false
             if case .memory = core.destination { return }
             core.defect = core.defect ?? "decoding(_:) needs the body in memory, and it goes elsewhere; use map(_:)"
         }
@@ -60,7 +59,6 @@ extension Request {
         changed { core in
             core.destination = destination
             core.decodesAtOnce = true
-            core.decodesRefusals = false
         }.core
     }
 }

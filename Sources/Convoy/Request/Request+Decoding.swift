@@ -36,50 +36,46 @@ extension Request where Output: Decodable {
 }
 
 extension Request {
-    /// The same request with either of two outputs: that of an acceptable answer, or the failure that the body of one
-    /// with an unacceptable status tells.
+    /// The same request with a typed failure: what the body of an answer with an unacceptable status tells.
     ///
-    /// The operation succeeds in either case, so that its dependents run. Retries and redirects come first, as without it:
-    /// only an answer that would be the outcome is decoded, when its body is complete and at most
-    /// ``maximumBodyBytes(_:)`` long. One whose body is no such failure, a proxy's page for example, ends with
-    /// `.unacceptableStatus` as before. Its content type is not checked. Such a request shares no transfer with others.
+    /// The operation fails as without it, with `.unacceptableStatus`, and so do its dependents, batches and logs; the error
+    /// gives the decoded value, ``RequestError/refusal(as:)``. Retries and redirects come first: only an answer that would
+    /// be the outcome is decoded, when its body is complete and at most ``maximumBodyBytes(_:)`` long. Of one whose body is
+    /// no such failure, a proxy's page for example, the error has no value, and its message says why. The content type is
+    /// not checked. Such a request shares no transfer with others.
     ///
     /// ```swift
     /// struct Problem: Error, Decodable { var title: String }
     /// let request = Request<User>.get("https://example.com/users/1").failing(with: Problem.self)
-    /// switch try await manager.send(request).value {
-    /// case .success(let user): show(user)
-    /// case .failure(let problem): show(problem.title)
+    /// do {
+    ///     show(try await manager.send(request).value)
+    /// } catch {
+    ///     show(error.refusal(as: Problem.self)?.title ?? error.message)
     /// }
     /// ```
     ///
-    /// Ask for it after what makes the output, such as ``decoding(_:)`` or ``saved(to:)``: those begin anew.
+    /// Whatever makes the output, before or after: the failure stays. Set again, the last one counts.
     ///
     /// - Parameters:
     ///   - type: what the body of a failure is decoded to, from JSON.
-    ///   - decoder: used as it is; do not change it afterwards.
-    public func failing<Failure: Error & Decodable>(
-        with type: Failure.Type, decoder: JSONDecoder = JSONDecoder()
-    ) -> Request<Result<Output, Failure>> {
-        failing { body, head in try ResponseDecoding.json(type, body, head, decoder) }
+    ///   - decoder: used as it is, do not change it afterwards; that of the manager by default,
+    ///     ``RequestManager/Configuration/decoder``.
+    public func failing<Failure: Error & Decodable>(with type: Failure.Type, decoder: JSONDecoder? = nil) -> Self {
+        changed {
+            $0.policies.decodesRefusal = { body, head in
+                try ResponseDecoding.json(type, body.data, head, decoder ?? body.decoder ?? JSONDecoder())
+            }
+        }
     }
 
     /// The same with a function of yours, ``failing(with:decoder:)``.
     ///
-    /// - Parameter decode: makes the failure of a complete body; when it throws, the request ends with
-    ///   `.unacceptableStatus`.
+    /// - Parameter decode: makes the failure of a complete body; when it throws, the error has no value.
     /// - Thread: one of the library's, never a transport's.
     public func failing<Failure: Error>(
         _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Failure
-    ) -> Request<Result<Output, Failure>> {
-        let decodeSuccess = self.decode
-        let core = changed { core in
-            core.decodesAtOnce = false
-            core.decodesRefusals = true
-        }.core
-        return Request<Result<Output, Failure>>(core: core) { body, head in
-            body.isRefused ? .failure(try decode(body.data, head)) : .success(try decodeSuccess(body, head))
-        }
+    ) -> Self {
+        changed { $0.policies.decodesRefusal = { body, head in try decode(body.data, head) } }
     }
 
     /// Sets which content types are accepted; every one by default.
@@ -93,7 +89,7 @@ extension Request {
     public func accepting(contentTypes types: String...) -> Self {
         changed { core in
             switch ContentTypeCheck.make(types) {
-            case .success(let check): core.acceptableContentTypes = check
+            case .success(let check): core.policies.acceptableContentTypes = check
             case .failure(let problem): core.defect = core.defect ?? problem.reason
             }
         }

@@ -1,4 +1,5 @@
 // The smallest uses: Request.get, .post and their family.
+// The last line of each comment is what the compiler shows below its error for an output of the main actor's.
 import Foundation
 
 extension Request where Output: Decodable {
@@ -8,34 +9,73 @@ extension Request where Output: Decodable {
     /// - Parameters:
     ///   - method: the request method.
     ///   - url: a URL or string, absolute or relative to the manager's base URL.
+    ///
+    /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public init(method: HTTPMethod, url: some RequestURL) {
-        self.init(method, url, DecodingIdentity.standard, ResponseDecoding.standard(for: Output.self))
+        self.init(method, url, DecodingIdentity.standard) { body, head in
+            try ResponseDecoding.standard(Output.self, body.data, head, body.decoder)
+        }
         core.decodesAtOnce = Output.self == Data.self
     }
 
     /// A GET request.
+    ///
+    /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public static func get(_ url: some RequestURL) -> Self { Self(method: .get, url: url) }
 
     /// A DELETE request.
+    ///
+    /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public static func delete(_ url: some RequestURL) -> Self { Self(method: .delete, url: url) }
 
     /// A POST request without a body; give it one with ``body(_:contentType:)-(Data,_)``.
+    ///
+    /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public static func post(_ url: some RequestURL) -> Self { Self(method: .post, url: url) }
 
     /// A POST request with a JSON body.
+    ///
+    /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
+    public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
+        Self(method: .post, url: url).json(json)
+    }
+
+    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
+    ///
+    /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public static func post(_ url: some RequestURL, json: some Encodable) -> Self {
         Self(method: .post, url: url).json(json)
     }
 
     /// A PUT request without a body; give it one with ``body(_:contentType:)-(Data,_)``.
+    ///
+    /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
 
     /// A PUT request with a JSON body.
+    ///
+    /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
+    public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
+        Self(method: .put, url: url).json(json)
+    }
+
+    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
+    ///
+    /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public static func put(_ url: some RequestURL, json: some Encodable) -> Self {
         Self(method: .put, url: url).json(json)
     }
 
     /// A PATCH request with a JSON body.
+    ///
+    /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
+    public static func patch(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
+        Self(method: .patch, url: url).json(json)
+    }
+
+    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
+    ///
+    /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public static func patch(_ url: some RequestURL, json: some Encodable) -> Self {
         Self(method: .patch, url: url).json(json)
     }

@@ -2,9 +2,14 @@
 import Foundation
 
 extension Request {
-    /// Sets a header field, replacing every value of that name; nil removes it.
+    /// Sets a header field, replacing every value of that name; nil removes it, that of the manager's defaults too.
+    ///
+    /// See ``RequestManager/Configuration/headerFields``.
     public func header(_ name: String, _ value: String?) -> Self {
-        changed { $0.headerFields[name] = value }
+        changed {
+            $0.headerFields[name] = value
+            if value == nil { $0.policies.omittedHeaderFields.insert(name.lowercased()) }
+        }
     }
 
     /// Sets header fields, each replacing every value of its name.
@@ -61,19 +66,21 @@ extension Request {
         changed { $0.priority = priority }
     }
 
-    /// Sets how long nothing may arrive before the request fails with `.timedOut`; 60 seconds by default.
+    /// Sets how long nothing may arrive before the request fails with `.timedOut`; the manager's time by default, which is
+    /// 60 seconds.
     ///
     /// On Linux, URLSession counts whole seconds: the time is rounded up there.
     public func idleTimeout(_ timeout: Duration) -> Self {
-        changed { $0.idleTimeout = timeout }
+        changed { $0.policies.idleTimeout = timeout }
     }
 
-    /// Sets how long one attempt may take, from the start of its transfer to its last byte; none by default.
+    /// Sets how long one attempt may take, from the start of its transfer to its last byte; the manager's time by
+    /// default, which is none.
     ///
     /// Time spent suspended counts. Ends the request with `.deadlineExceeded`. URLSession on Linux has no such limit:
     /// there the request is refused with `.invalidRequest`.
     public func transferTimeout(_ timeout: Duration?) -> Self {
-        changed { $0.transferTimeout = timeout }
+        changed { $0.policies.transferTimeout = .some(timeout) }
     }
 
     /// Sets how many bytes of body are accepted, wherever they go: memory, a file, a stream, chunks, lines, events, nowhere.
@@ -82,17 +89,17 @@ extension Request {
     /// none of the bytes beyond are delivered. Counted is what comes out of the content coding; of a file the whole, what
     /// an earlier download left included. An answer that is not acceptable is no such body.
     ///
-    /// Without it, 64 MiB are accepted in memory, or may wait to be read by a stream or by the reader of chunks; a body
+    /// Without it, and without ``RequestManager/Configuration/maximumBodyBytes``, 64 MiB are accepted in memory, or may wait to be read by a stream or by the reader of chunks; a body
     /// that is read in time, one that is dropped, and a file have no limit then.
     public func maximumBodyBytes(_ limit: Int64) -> Self {
-        changed { $0.bodyLimit = limit }
+        changed { $0.policies.bodyLimit = limit }
     }
 
-    /// Sets which status codes are accepted; 200 to 299 by default.
+    /// Sets which status codes are accepted; the manager's check by default, which is 200 to 299.
     ///
     /// Others end with `.unacceptableStatus`.
     public func accepting(_ check: StatusCheck) -> Self {
-        changed { $0.acceptableStatusCodes = check }
+        changed { $0.policies.acceptableStatusCodes = check }
     }
 
     func changed(_ change: (inout RequestCore) -> Void) -> Self {

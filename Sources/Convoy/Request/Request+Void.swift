@@ -25,6 +25,12 @@ extension Request where Output == Void {
 
     /// A POST request with a JSON body, whose answer's body is dropped.
     @_disfavoredOverload
+    public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
+        Self(method: .post, url: url).json(json)
+    }
+
+    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
+    @_disfavoredOverload
     public static func post(_ url: some RequestURL, json: some Encodable) -> Self {
         Self(method: .post, url: url).json(json)
     }
@@ -35,11 +41,23 @@ extension Request where Output == Void {
 
     /// A PUT request with a JSON body, whose answer's body is dropped.
     @_disfavoredOverload
+    public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
+        Self(method: .put, url: url).json(json)
+    }
+
+    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
+    @_disfavoredOverload
     public static func put(_ url: some RequestURL, json: some Encodable) -> Self {
         Self(method: .put, url: url).json(json)
     }
 
     /// A PATCH request with a JSON body, whose answer's body is dropped.
+    @_disfavoredOverload
+    public static func patch(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
+        Self(method: .patch, url: url).json(json)
+    }
+
+    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
     @_disfavoredOverload
     public static func patch(_ url: some RequestURL, json: some Encodable) -> Self {
         Self(method: .patch, url: url).json(json)
@@ -61,6 +79,11 @@ extension Request where Output == Data {
     public static func post(_ url: some RequestURL) -> Self { Self(method: .post, url: url) }
 
     /// A POST request with a JSON body, for the raw body of its answer.
+    public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
+        Self(method: .post, url: url).json(json)
+    }
+
+    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
     public static func post(_ url: some RequestURL, json: some Encodable) -> Self {
         Self(method: .post, url: url).json(json)
     }
@@ -69,11 +92,21 @@ extension Request where Output == Data {
     public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
 
     /// A PUT request with a JSON body, for the raw body of its answer.
+    public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
+        Self(method: .put, url: url).json(json)
+    }
+
+    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
     public static func put(_ url: some RequestURL, json: some Encodable) -> Self {
         Self(method: .put, url: url).json(json)
     }
 
     /// A PATCH request with a JSON body, for the raw body of its answer.
+    public static func patch(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
+        Self(method: .patch, url: url).json(json)
+    }
+
+    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
     public static func patch(_ url: some RequestURL, json: some Encodable) -> Self {
         Self(method: .patch, url: url).json(json)
     }

@@ -41,15 +41,15 @@ public struct Request<Output: Sendable>: Sendable {
         method: HTTPMethod = .get, url: some RequestURL,
         decoding: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output
     ) {
-        self.init(method, url, DecodingIdentity(), decoding)
+        self.init(method, url, DecodingIdentity()) { body, head in try decoding(body.data, head) }
     }
 
     init(
         _ method: HTTPMethod, _ url: some RequestURL, _ identity: any AnyObject & Sendable,
-        _ decoding: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output
+        _ decode: @escaping BodyDecoder<Output>
     ) {
         core = RequestCore(method: method, url: url.requestURL)
-        decode = { body, head in try decoding(body.data, head) }
+        self.decode = decode
         decodingIdentity = identity
         if core.url == nil {
             let text = String(describing: url)
@@ -80,7 +80,15 @@ public struct Request<Output: Sendable>: Sendable {
     /// The header fields.
     public var headerFields: HeaderFields { core.headerFields }
     /// The body, if there is one in memory.
-    public var body: Data? { if case .data(let data)? = core.body { data } else { nil } }
+    ///
+    /// JSON as a plain encoder makes it, where a manager's may make it anew.
+    public var body: Data? {
+        switch core.body {
+        case .data(let data): data
+        case .json(let json): json.data
+        default: nil
+        }
+    }
     /// The tags, by which a manager can find the request.
     public var tags: Set<String> { core.tags }
     /// The priority it is queued with.
@@ -96,6 +104,9 @@ extension Request: CustomStringConvertible, CustomReflectable {
 
 /// Turns what was received into an output; throws what `.decodingFailed` will carry.
 typealias BodyDecoder<Output> = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> Output
+
+/// Makes the failure that the body of an answer with an unacceptable status tells; throws when it tells none.
+typealias RefusalDecoder = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> any Error
 
 /// What tells one way of decoding from another, unless a decoder object does.
 ///

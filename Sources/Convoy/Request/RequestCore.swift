@@ -12,16 +12,6 @@ struct RequestCore: Sendable {
     var tags: Set<String> = []
     var name: String?
     var priority = Operation.QueuePriority.normal
-    var idleTimeout = Duration.seconds(60)
-    var transferTimeout: Duration?
-    /// How many bytes of body are accepted, wherever they go; nil where the caller has not said.
-    var bodyLimit: Int64?
-    /// How many bytes of body may be in memory at once.
-    var maximumBodyBytes: Int64 { bodyLimit ?? 64 << 20 }
-    var acceptableStatusCodes: StatusCheck = .successful
-    var acceptableContentTypes: ContentTypeCheck = .any
-    /// Whether the body of an answer with an unacceptable status is kept whole, to be decoded.
-    var decodesRefusals = false
     var destination = BodyDestination.memory
     /// Boxed: a queued operation stays small.
     var policyBox: PolicyBox?
@@ -43,18 +33,39 @@ struct RequestCore: Sendable {
 
     func findDefectBesideURL() -> String? {
         if let defect { return defect }
-        if maximumBodyBytes < 0 { return "the body size limit is negative" }
-        if let defect = policyBox?.policies.paceDefect { return defect }
-        if let deadline = policyBox?.policies.deadline, deadline <= .zero { return "the deadline is not positive" }
+        let policies = policyBox?.policies
+        if let limit = policies?.bodyLimit, limit < 0 { return "the body size limit is negative" }
+        if let defect = policies?.paceDefect { return defect }
+        if let deadline = policies?.deadline ?? nil, deadline <= .zero { return "the deadline is not positive" }
         return PreparedRequest.findDefect(
-            method: method, headerFields: headerFields, hasBody: body != nil, idleTimeout: idleTimeout,
-            transferTimeout: transferTimeout)
+            method: method, headerFields: headerFields, hasBody: body != nil,
+            idleTimeout: policies?.idleTimeout ?? .seconds(1), transferTimeout: policies?.transferTimeout ?? nil)
     }
-
 }
 
 extension RequestCore {
     var summary: RequestSummary { RequestSummary(method: method, url: url) }
+}
+
+extension RequestCore {
+    /// The same with its JSON body encoded for good.
+    ///
+    /// User code runs: on the calling thread, and never under a lock.
+    func encoded(by encoder: JSONEncoder?) -> RequestCore {
+        guard case .json(let json)? = body else { return self }
+        var core = self
+        do {
+            core.body = .data(try json.encoded(by: encoder))
+        } catch {
+            core.defect = core.defect ?? Self.defect("the JSON body", error)
+        }
+        return core
+    }
+
+    /// Says that something could not be encoded, and why.
+    static func defect(_ name: String, _ error: any Error) -> String {
+        "\(name) could not be encoded: \((error as? EncodingError)?.reason ?? "\(error)")"
+    }
 }
 
 extension RequestCore: CustomReflectable {
@@ -63,13 +74,26 @@ extension RequestCore: CustomReflectable {
 }
 
 extension RequestCore {
+    /// Whether the body of an answer with an unacceptable status is kept whole, to be decoded.
+    var decodesRefusals: Bool { policyBox?.policies.decodesRefusal != nil }
+
+    /// How many bytes of body are accepted, wherever they go; nil where neither the request nor its manager says.
+    func bodyLimit(_ defaults: RequestDefaults) -> Int64? {
+        policyBox?.policies.bodyLimit ?? defaults.maximumBodyBytes
+    }
+
+    /// How many bytes of body may be in memory at once.
+    func memoryLimit(_ defaults: RequestDefaults) -> Int64 { bodyLimit(defaults) ?? 64 << 20 }
+
     /// Why an answer is not acceptable, by its status or by its content type; nil for one that is.
-    func refusal(of head: ResponseHead) -> RequestError? {
-        guard acceptableStatusCodes(head.statusCode) else {
+    func refusal(of head: ResponseHead, _ defaults: RequestDefaults) -> RequestError? {
+        let policies = policyBox?.policies
+        guard (policies?.acceptableStatusCodes ?? defaults.acceptableStatusCodes)(head.statusCode) else {
             return RequestError(
                 .unacceptableStatus, "the server answered \(head.statusCode)",
                 isRetryable: RetryPolicy.standard.statusCodes.contains(head.statusCode))
         }
+        let acceptableContentTypes = policies?.acceptableContentTypes ?? .any
         if acceptableContentTypes == .any || method == .head || [204, 205, 304].contains(head.statusCode) {
             return nil
         }

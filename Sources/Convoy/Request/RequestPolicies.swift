@@ -5,7 +5,18 @@ import Foundation
 struct RequestPolicies: Sendable {
     var redirects: RedirectPolicy?
     var retries: RetryPolicy?
-    var deadline: Duration?
+    /// Nil in the inner optional for one without a deadline, and likewise below.
+    var deadline: Duration??
+    var idleTimeout: Duration?
+    var transferTimeout: Duration??
+    /// How many bytes of body are accepted, wherever they go.
+    var bodyLimit: Int64?
+    var acceptableStatusCodes: StatusCheck?
+    var acceptableContentTypes: ContentTypeCheck?
+    /// Which of the manager's header fields are left out, in lower case.
+    var omittedHeaderFields: Set<String> = []
+    /// Makes the failure that the body of an answer with an unacceptable status tells.
+    var decodesRefusal: RefusalDecoder?
     /// The deadline that was inherited along a chain.
     var inheritedDeadline: ContinuousClock.Instant?
     var inheritsDeadline = false
@@ -31,7 +42,9 @@ extension Request {
     /// When the time is over the request ends with `.deadlineExceeded`, which says what used it up; a retry that could
     /// only come too late is not waited for. The time counts from the moment a manager takes the operation, or from its
     /// start by hand; for a chain's link, whose request is not known before, from the moment its request has been built.
-    public func deadline(_ deadline: Duration?) -> Self { changed { $0.policies.deadline = deadline } }
+    ///
+    /// Nil for none, whatever ``RequestManager/Configuration/deadline`` says.
+    public func deadline(_ deadline: Duration?) -> Self { changed { $0.policies.deadline = .some(deadline) } }
 
     /// Makes a chain's link end at the latest when the deadline of an operation that it was built from is over.
     public func inheritingDeadline() -> Self { changed { $0.policies.inheritsDeadline = true } }

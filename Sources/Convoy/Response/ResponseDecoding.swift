@@ -6,15 +6,15 @@ import Foundation
 /// They run on the operation's lane, on a body that is complete.
 enum ResponseDecoding {
     /// Raw bytes for `Data`, text for `String`, JSON for everything else; nil for an optional of an empty body.
+    ///
+    /// - Parameter decoder: for JSON; a plain one if nil.
     static func standard<Output: Decodable & Sendable>(
-        for type: Output.Type
-    ) -> @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output {
-        { body, head in
-            if let nothing = absent(type, body) { return nothing }
-            if let data = body as? Output { return data }
-            if type == String.self || type == String?.self, let text = try text(body, head) as? Output { return text }
-            return try json(type, body, head, JSONDecoder())
-        }
+        _ type: Output.Type, _ body: Data, _ head: ResponseHead, _ decoder: JSONDecoder?
+    ) throws -> Output {
+        if let nothing = absent(type, body) { return nothing }
+        if let data = body as? Output { return data }
+        if type == String.self || type == String?.self, let text = try text(body, head) as? Output { return text }
+        return try json(type, body, head, decoder ?? JSONDecoder())
     }
 
     /// What an `Optional` type is when there is no body; nil for other types, or when there is one.

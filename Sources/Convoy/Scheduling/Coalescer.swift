@@ -6,9 +6,9 @@ import Foundation
 /// A reference: the ticket of a queued operation stays small.
 final class CoalescingKey: Sendable {
     let request: PreparedRequest
-    let acceptableStatusCodes: StatusCheck
-    let acceptableContentTypes: ContentTypeCheck
-    let maximumBodyBytes: Int64
+    let acceptableStatusCodes: StatusCheck?
+    let acceptableContentTypes: ContentTypeCheck?
+    let bodyLimit: Int64?
     let usesManagerInterceptors: Bool
 
     /// Nil for a request that shares nothing.
@@ -18,9 +18,9 @@ final class CoalescingKey: Sendable {
             request.method == .get, request.body == nil, case .memory = core.destination, !core.decodesRefusals
         else { return nil }
         self.request = request
-        acceptableStatusCodes = core.acceptableStatusCodes
-        acceptableContentTypes = core.acceptableContentTypes
-        maximumBodyBytes = core.maximumBodyBytes
+        acceptableStatusCodes = policies.acceptableStatusCodes
+        acceptableContentTypes = policies.acceptableContentTypes
+        bodyLimit = policies.bodyLimit
         usesManagerInterceptors = policies.usesManagerInterceptors
     }
 }
@@ -29,13 +29,13 @@ extension CoalescingKey: Hashable {
     static func == (left: CoalescingKey, right: CoalescingKey) -> Bool {
         left.request == right.request && left.acceptableStatusCodes == right.acceptableStatusCodes
             && left.acceptableContentTypes == right.acceptableContentTypes
-            && left.maximumBodyBytes == right.maximumBodyBytes
+            && left.bodyLimit == right.bodyLimit
             && left.usesManagerInterceptors == right.usesManagerInterceptors
     }
 
     func hash(into hasher: inout Hasher) {
         hasher.combine(request)
-        hasher.combine(maximumBodyBytes)
+        hasher.combine(bodyLimit)
     }
 }
 

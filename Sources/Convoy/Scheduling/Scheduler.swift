@@ -50,12 +50,12 @@ final class Scheduler: OperationScheduler {
         // What happens to the operation from here on is noted in its ticket, before the state has that.
         let reference = TicketReference(Ticket(operation, isShared: isShared))
         let now = context.clock.now
-        let baseURL = context.baseURL
+        let defaults = context.defaults
         let isPlain = operation.traits.isPlain
         guard
             let arrival = operation.state.withLock({ state -> OperationState.Arrival? in
                 state.arrive(at: self, reference, now).map { arrival in
-                    isPlain ? state.prepared(for: arrival, baseURL) : arrival
+                    isPlain ? state.prepared(for: arrival, defaults) : arrival
                 }
             })
         else { return }

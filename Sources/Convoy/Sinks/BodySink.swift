@@ -6,8 +6,8 @@ struct ReceivedBody: Sendable {
     var storedData: Data?
     /// The file it was put into.
     var file: URL?
-    /// Whether the status of its answer was not acceptable.
-    var isRefused = false
+    /// What decodes JSON where the request names no decoder; nil for a plain one.
+    var decoder: JSONDecoder?
     var data: Data { storedData ?? Data() }
 }
 

@@ -13,10 +13,15 @@ import Testing
     @Test(
         arguments: [
             ("users/1", "http://stub/api/", "http://stub/api/users/1"),
-            ("users/1", "http://stub/api", "http://stub/users/1"),
+            ("users/1", "http://stub/api", "http://stub/api/users/1"),
+            ("./users/1", "http://stub/api?key=1#part", "http://stub/api/users/1"),
+            ("users/1", "http://stub", "http://stub/users/1"),
+            ("users/1", "http://stub/%C3%BC%2F", "http://stub/%C3%BC%2F/users/1"),
+            ("/users", "http://stub/api", "http://stub/users"),
+            ("../users", "http://stub/api/v1", "http://stub/api/users"),
             ("/users", "http://stub/api/", "http://stub/users"),
             ("../b", "http://stub/a/c/", "http://stub/a/b"),
-            ("?q=1", "http://stub/a/b", "http://stub/a/b?q=1"),
+            ("?q=1", "http://stub/a/b", "http://stub/a/b/?q=1"),
             ("//other/b", "http://stub/a", "http://other/b"),
             ("http://other/b", "http://stub/a/", "http://other/b"),
             ("users:1", "http://stub/a/", nil),
@@ -43,7 +48,7 @@ import Testing
     @Test func managerResolvesAgainstItsBase() async throws {
         let server = StubServer()
         let manager = RequestManager(
-            configuration: .init(baseURL: URL(string: "http://stub/api/"), transport: .custom(server.transport)))
+            configuration: .init(baseURL: URL(string: "http://stub/api"), transport: .custom(server.transport)))
         let response = try await manager.send(Request<String>.get("users/1").query("a", "b"))
         #expect(response.request.url.absoluteString == "http://stub/api/users/1?a=b")
         let error = try await Sending(Request<Data>.get("users/1"), over: server.transport).error()

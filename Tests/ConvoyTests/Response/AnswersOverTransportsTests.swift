@@ -46,8 +46,8 @@ import Testing
         var policy = RetryPolicy.standard
         policy.baseDelay = .milliseconds(1)
         let request = Request<[Int]>.get(server.url()).failing(with: Problem.self).retries(policy)
-        let response = try await Sending(request, over: subject.transport).response()
-        #expect(response.value == .failure(Problem(title: title)))
-        #expect(response.attempts.map(\.statusCode) == [503, 422])
+        let error = try await Sending(request, over: subject.transport).error()
+        #expect(error.refusal(as: Problem.self) == Problem(title: title))
+        #expect(error.attempts.map(\.statusCode) == [503, 422])
     }
 }

@@ -13,7 +13,7 @@ import Testing
         }
         var request = Request<Data>(method: method, url: "http://stub/a")
         if case .success(let check) = ContentTypeCheck.make(accepted) {
-            request = request.changed { $0.acceptableContentTypes = check }
+            request = request.changed { $0.policies.acceptableContentTypes = check }
         }
         return try await Sending(request, over: server.transport).result()
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Either of two outputs: of an acceptable answer, or of one with another status.
+/// The typed failure of an answer whose status is not acceptable.
 @Suite struct FailingTests {
     private struct Problem: Error, Codable, Equatable {
         var title: String
@@ -12,8 +12,6 @@ import Testing
     private struct User: Codable, Equatable, Sendable {
         var name: String
     }
-
-    private typealias Answer = Result<User, Problem>
 
     private static let request = Request<User>.get("http://stub/a").failing(with: Problem.self)
     private static let problem = Data(#"{"title":"no"}"#.utf8)
@@ -24,18 +22,20 @@ import Testing
 
     @Test func acceptableAnswerIsASuccess() async throws {
         let transport = Self.answering(200, Data(#"{"name":"A"}"#.utf8))
-        #expect(try await Sending(Self.request, over: transport).response().value == .success(User(name: "A")))
+        #expect(try await Sending(Self.request, over: transport).response().value == User(name: "A"))
     }
 
     @Test(arguments: [400, 401, 404, 422, 500, 503, 302])
     func failureIsDecodedFromAnotherStatus(statusCode: Int) async throws {
         let sending = Sending(Self.request, over: Self.answering(statusCode))
-        let response = try await sending.response()
-        #expect(response.value == .failure(Problem(title: "no")))
-        #expect(response.statusCode == statusCode)
-        #expect(response.attempts.map(\.statusCode) == [statusCode])
-        #expect(response.timings.executed != nil)
-        #expect(response.transfer.receivedBytes == Int64(Self.problem.count))
+        let error = try await sending.error()
+        #expect(error.code == .unacceptableStatus)
+        #expect(error.refusal(as: Problem.self) == Problem(title: "no"))
+        #expect(error.message.hasPrefix("the server answered \(statusCode)"))
+        #expect(error.response?.statusCode == statusCode)
+        #expect(error.attempts.map(\.statusCode) == [statusCode])
+        #expect(error.isRetryable == RetryPolicy.standard.statusCodes.contains(statusCode))
+        #expect(sending.operation.error?.refusal(as: Problem.self) == Problem(title: "no"))
     }
 
     @Test func successThatCannotBeDecodedIsNoFailure() async throws {
@@ -50,6 +50,7 @@ import Testing
         #expect(error.message.hasPrefix("the server answered 503, and its body could not be decoded: "))
         #expect(error.body == Data(body.utf8))
         #expect(error.underlying is DecodingError)
+        #expect(error.refusal(as: Problem.self) == nil)
         #expect(error.isRetryable)
         #expect(error.response?.statusCode == 503)
         #expect(error.attempts.count == 1)
@@ -66,11 +67,11 @@ import Testing
             }
             exchange.finish()
         }
-        let response = try await Sending(Self.request, over: server.transport).response()
-        #expect(response.value == .failure(Problem(title: title)))
         let limit = Int64(body.count)
-        let exact = Self.request.maximumBodyBytes(limit)
-        #expect(try await Sending(exact, over: server.transport).response().value == .failure(Problem(title: title)))
+        for request in [Self.request, Self.request.maximumBodyBytes(limit)] {
+            let error = try await Sending(request, over: server.transport).error()
+            #expect(error.refusal(as: Problem.self) == Problem(title: title))
+        }
         let error = try await Sending(Self.request.maximumBodyBytes(limit - 1), over: server.transport).error()
         #expect(error.code == .unacceptableStatus)
         #expect((error.underlying as? RequestError)?.code == .bodyTooLarge)
@@ -101,9 +102,9 @@ import Testing
             await clock.armed.wait(count: count)
             clock.advanceToNext()
         }
-        let response = try await operation.response()
-        #expect(response.value == .failure(Problem(title: "4")))
-        #expect(response.attempts.map(\.statusCode) == [503, 503, 503, 503])
+        let error = await #expect(throws: RequestError.self) { try await operation.response() }
+        #expect(error?.refusal(as: Problem.self) == Problem(title: "4"))
+        #expect(error?.attempts.map(\.statusCode) == [503, 503, 503, 503])
     }
 
     @Test func redirectsComeFirst() async throws {
@@ -112,20 +113,54 @@ import Testing
                 ? exchange.answer(302, headerFields: ["Location": "/b"], body: Self.problem)
                 : exchange.answer(404, body: Data(#"{"title":"b"}"#.utf8))
         }
-        let response = try await server.manager().send(Self.request)
-        #expect(response.value == .failure(Problem(title: "b")))
-        #expect(response.redirects.map(\.path) == ["/b"])
+        let error = await #expect(throws: RequestError.self) { try await server.manager().send(Self.request) }
+        #expect(error?.refusal(as: Problem.self) == Problem(title: "b"))
+        #expect(error?.attempts.redirects.map(\.path) == ["/b"])
     }
 
-    @Test func dependentsRun() async throws {
-        let manager = StubServer { $0.answer(404, body: Self.problem) }.manager()
+    /// A dependent is not sent, and its error gives what the server told the other.
+    @Test func dependentsFailWithTheTypedValue() async throws {
+        let server = StubServer { $0.answer(404, body: Self.problem) }
+        let manager = server.manager()
         let first = manager.operation(Self.request)
-        let second = manager.operation(after: first) { response -> Request<Answer> in
-            #expect(response.value == .failure(Problem(title: "no")))
-            return Self.request
+        let second = manager.operation(after: first) { _ in Self.request }
+        let third = manager.operation(after: second) { _ in Self.request }
+        manager.enqueue(first, second, third)
+        for operation in [second, third] {
+            let error = await #expect(throws: RequestError.self) { try await operation.response() }
+            #expect(error?.code == .dependencyFailed)
+            #expect(error?.refusal(as: Problem.self) == Problem(title: "no"))
         }
-        manager.enqueue(first, second)
-        #expect(try await second.response().value == .failure(Problem(title: "no")))
+        #expect(server.paths == ["/a"])
+    }
+
+    @Test func batchesCountItAsFailed() async throws {
+        let manager = StubServer { exchange in
+            exchange.answer(exchange.request.url.path == "/a" ? 404 : 200, body: Self.problem)
+        }.manager()
+        let batch = manager.batch(["a", "b"].map { Request.stub($0).failing(with: Problem.self) })
+        let results = await batch.results
+        #expect(results.map(\.code) == [.unacceptableStatus, nil])
+        #expect(
+            results.compactMap { ($0.failure as? RequestError)?.refusal(as: Problem.self) } == [Problem(title: "no")])
+        #expect(batch.currentProgress.failedCount == 1)
+    }
+
+    private struct Told: LocalizedError, Decodable {
+        var title: String
+        var errorDescription: String? { title }
+    }
+
+    @Test func whatItHasToSayToPeopleIsInTheMessage() async throws {
+        let request = Request.stub("a").failing(with: Told.self)
+        let error = try await Sending(request, over: Self.answering(422)).error()
+        #expect(error.message == "the server answered 422: no")
+    }
+
+    @Test func anotherTypeIsNotGiven() async throws {
+        let error = try await Sending(Self.request, over: Self.answering(404)).error()
+        #expect(error.refusal(as: Told.self) == nil)
+        #expect(RequestError(.timedOut, "", underlying: Problem(title: "")).refusal(as: Problem.self) == nil)
     }
 
     @Test func requestsWithFailuresShareNoTransfer() async throws {
@@ -133,41 +168,40 @@ import Testing
         let manager = server.manager()
         let operations = (0..<2).map { _ in manager.enqueue(Self.request.coalesced()) }
         for exchange in await server.exchanges.wait(count: 2) { exchange.answer(404, body: Self.problem) }
-        for operation in operations { #expect(try await operation.response().value == .failure(Problem(title: "no"))) }
-    }
-
-    @Test func mapSeesBoth() async throws {
-        let request = Self.request.map { (try? $0.get().name) ?? "none" }
-        #expect(try await Sending(request, over: Self.answering(404)).response().value == "none")
+        for operation in operations {
+            let error = await #expect(throws: RequestError.self) { try await operation.response() }
+            #expect(error?.refusal(as: Problem.self) == Problem(title: "no"))
+        }
     }
 
     @Test func functionMakesTheFailure() async throws {
         let request = Request<Data>.get("http://stub/").failing { body, head in
             Problem(title: "\(head.statusCode) \(String(decoding: body, as: UTF8.self))")
         }
-        let response = try await Sending(request, over: Self.answering(418, Data("tea".utf8))).response()
-        #expect(response.value == .failure(Problem(title: "418 tea")))
+        let error = try await Sending(request, over: Self.answering(418, Data("tea".utf8))).error()
+        #expect(error.refusal(as: Problem.self) == Problem(title: "418 tea"))
     }
 
     @Test func fileIsOnlyWrittenForAnAcceptableAnswer() async throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("f")
         let request = Request.stub("a").saved(to: file).failing(with: Problem.self)
-        #expect(
-            try await Sending(request, over: Self.answering(404)).response().value == .failure(Problem(title: "no")))
+        let error = try await Sending(request, over: Self.answering(404)).error()
+        #expect(error.refusal(as: Problem.self) == Problem(title: "no"))
         #expect(try directory.entries.isEmpty)
-        #expect(try await Sending(request, over: Self.answering(200)).response().value == .success(file))
+        #expect(try await Sending(request, over: Self.answering(200)).response().value == file)
         #expect(try Data(contentsOf: file) == Self.problem)
     }
 
-    /// What makes a new output forgets the failure: it must never take its body for a success.
-    @Test func newOutputBeginsAnew() async throws {
+    /// Never is the body of a failure taken for a success.
+    @Test func newOutputKeepsTheFailure() async throws {
         let requests: [Request<Void>] = [
             Self.request.ignoringBody(), Self.request.decoding { _, _ in },
             Self.request.written { OutputStream.toMemory() }.map { _ in },
         ]
         for request in requests {
-            #expect(try await Sending(request, over: Self.answering(404)).error().code == .unacceptableStatus)
+            let error = try await Sending(request, over: Self.answering(404)).error()
+            #expect(error.refusal(as: Problem.self) == Problem(title: "no"))
         }
     }
 

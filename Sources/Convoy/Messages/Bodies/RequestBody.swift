@@ -62,11 +62,13 @@ enum GivenBody: Sendable, Hashable {
     case file(URL)
     case stream(BodyStream)
     case multipart(MultipartForm)
+    /// JSON that is encoded for good when an operation is made, by its manager's encoder.
+    case json(EncodedJSON)
 
     /// Whether preparing it looks at files.
     var usesDisk: Bool {
         switch self {
-        case .data, .stream: false
+        case .data, .stream, .json: false
         case .file: true
         case .multipart(let form): form.hasFiles
         }
@@ -75,6 +77,7 @@ enum GivenBody: Sendable, Hashable {
     /// The body as it will be sent, or why it cannot be.
     func prepared() -> Result<RequestBody, RequestError> {
         switch self {
+        case .json(let json): .success(.data(json.data))
         case .data(let data): .success(.data(data))
         case .file(let file): Self.look(at: file).map { .file(file, byteCount: $0) }
         case .stream(let stream): .success(.stream(stream))

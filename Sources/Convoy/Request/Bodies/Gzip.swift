@@ -16,19 +16,23 @@ extension Request {
     public func gzipped() -> Self {
         changed { core in
             guard core.defect == nil else { return }
-            guard case .data(let body)? = core.body else {
-                core.defect =
-                    core.body == nil
-                    ? "there is no body to compress: gzipped() goes behind the function that sets it"
-                    : "only a body in memory can be compressed with gzipped()"
-                return
-            }
             do throws(Gzip.Failure) {
-                core.body = .data(try Gzip.compress(body))
+                switch core.body {
+                case .data(let body):
+                    core.body = .data(try Gzip.compress(body))
+                case .json(let json):
+                    let compressed = try Gzip.compress(json.data)
+                    core.body = .json(EncodedJSON(compressed) { try Gzip.compress(json.encoded(by: $0)) })
+                case .file, .stream, .multipart:
+                    throw Gzip.Failure(reason: "only a body in memory can be compressed with gzipped()")
+                case nil:
+                    let reason = "there is no body to compress: gzipped() goes behind the function that sets it"
+                    throw Gzip.Failure(reason: reason)
+                }
                 let earlier = core.headerFields["Content-Encoding"].map { $0 + ", " } ?? ""
                 core.headerFields["Content-Encoding"] = earlier + "gzip"
             } catch {
-                core.defect = "the body could not be compressed: \(error.reason)"
+                core.defect = error.reason
             }
         }
     }
@@ -49,7 +53,8 @@ enum Gzip {
             }
             guard status == CONVOY_ENCODING_OK, let output else {
                 throw Failure(
-                    reason: status == CONVOY_ENCODING_NO_LIBRARY ? "libz is not there" : "there is no memory for it")
+                    reason: "the body could not be compressed: "
+                        + (status == CONVOY_ENCODING_NO_LIBRARY ? "libz is not there" : "there is no memory for it"))
             }
             return Data(bytesNoCopy: output, count: count, deallocator: .free)
         }
@@ -61,7 +66,7 @@ enum Gzip {
             if !data.isEmpty {
                 // Raw deflate, whatever its name.
                 do { deflated = try (data as NSData).compressed(using: .zlib) as Data } catch {
-                    throw Failure(reason: error.localizedDescription)
+                    throw Failure(reason: "the body could not be compressed: \(error.localizedDescription)")
                 }
             }
             var member = Data([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3])

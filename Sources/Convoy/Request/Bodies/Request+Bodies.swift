@@ -27,11 +27,25 @@ extension Request {
     ///
     /// A value that cannot be encoded makes the request invalid, with the key path and the reason.
     ///
+    /// - Parameter value: what to encode, now, on the calling thread; and once more by the encoder of the manager
+    ///   (``RequestManager/Configuration/encoder``), if it has one, on the thread that makes an operation of the request.
+    ///   Both have to be able to.
+    public func json(_ value: some Encodable & Sendable) -> Self {
+        settingJSON(nil, { try $0.encode(value) }, anew: { try $0.encode(value) })
+    }
+
+    /// Sets a JSON body and its content type, made by an encoder of yours.
+    ///
     /// - Parameters:
     ///   - value: what to encode, now, on the calling thread.
-    ///   - encoder: the encoder; a plain `JSONEncoder` by default.
-    public func json(_ value: some Encodable, encoder: JSONEncoder = JSONEncoder()) -> Self {
-        settingJSON { try encoder.encode(value) }
+    ///   - encoder: the encoder. Nil, the default, is for what is not `Sendable`, or not `Encodable` outside the main actor: a
+    ///     plain `JSONEncoder`, which cannot be replaced later. A manager with an encoder of its own refuses such a request.
+    public func json(_ value: some Encodable, encoder: JSONEncoder? = nil) -> Self {
+        let name = String(describing: type(of: value))
+        return settingJSON(encoder, { try $0.encode(value) }) { _ in
+            throw EncodingError.refusal(
+                "\(name) is not Sendable, so the manager's encoder cannot have it; name one: json(_:encoder:)", at: [])
+        }
     }
 
     /// Sets a body of text in UTF-8, and its content type unless that is nil.

@@ -83,22 +83,27 @@ extension Request {
     ///
     /// - Parameters:
     ///   - value: what to encode, now, on the calling thread.
-    ///   - encoder: the encoder; a plain `JSONEncoder` by default.
-    public func json(_ value: ParameterValue, encoder: JSONEncoder = JSONEncoder()) -> Self {
-        settingJSON { try encoder.encode(value) }
+    ///   - encoder: the encoder; by default that of the manager, else a plain `JSONEncoder`.
+    public func json(_ value: ParameterValue, encoder: JSONEncoder? = nil) -> Self {
+        settingJSON(encoder, { try $0.encode(value) }, anew: { try $0.encode(value) })
     }
 
     /// Sets a JSON body and its content type: values of several types.
+    ///
+    /// - Parameters:
+    ///   - values: encoded now, on the calling thread.
+    ///   - encoder: the encoder; a plain `JSONEncoder` by default, whatever the manager's is.
     public func json(_ values: [String: any Encodable], encoder: JSONEncoder = JSONEncoder()) -> Self {
-        settingJSON { try encoder.encode(MixedParameters(values: values)) }
+        settingJSON(encoder, { try $0.encode(MixedParameters(values: values)) })
     }
 
     /// Sets a JSON body and its content type: variables, nested as one likes.
     ///
-    /// The compiler cannot check them; what cannot be encoded makes the request invalid, with its key path.
+    /// The compiler cannot check them; what cannot be encoded makes the request invalid, with its key path. The encoder is a
+    /// plain one by default, whatever the manager's is.
     @_disfavoredOverload
     public func json(_ values: [String: Any], encoder: JSONEncoder = JSONEncoder()) -> Self {
-        settingJSON { try encoder.encode(UncheckedParameter(value: values)) }
+        settingJSON(encoder, { try $0.encode(UncheckedParameter(value: values)) })
     }
 
     private func addingQuery(_ encode: () throws -> String) -> Self {
@@ -117,9 +122,18 @@ extension Request {
         }
     }
 
-    func settingJSON(_ encode: () throws -> Data) -> Self {
-        encoded("the JSON body", encode) { core, data in
-            core.body = .data(data)
+    /// - Parameters:
+    ///   - encoder: the caller's choice; nil for the manager's, or a plain one.
+    ///   - encodeAnew: what the manager's encoder does.
+    func settingJSON(
+        _ encoder: JSONEncoder?, _ encode: (JSONEncoder) throws -> Data,
+        anew encodeAnew: (@Sendable (JSONEncoder) throws -> Data)? = nil
+    ) -> Self {
+        encoded("the JSON body") {
+            try encode(encoder ?? JSONEncoder())
+        } _: { core, data in
+            core.body = encoder == nil ? encodeAnew.map { .json(EncodedJSON(data, encode: $0)) } : nil
+            core.body = core.body ?? .data(data)
             core.headerFields["Content-Type"] = "application/json"
         }
     }
@@ -132,8 +146,7 @@ extension Request {
             do {
                 use(&core, try encode())
             } catch {
-                let reason = (error as? EncodingError)?.reason ?? "\(error)"
-                core.defect = core.defect ?? "\(name) could not be encoded: \(reason)"
+                core.defect = core.defect ?? RequestCore.defect(name, error)
             }
         }
     }

@@ -77,7 +77,7 @@ import Testing
         let relative = Request<Data>.get("a b")
         #expect(throws: RequestError.self) { try relative.cURLCommand() }
         let base = try #require(URL(string: "http://h/x/y"))
-        #expect(try relative.cURLCommand(relativeTo: base).hasSuffix("'http://h/x/a%20b'"))
+        #expect(try relative.cURLCommand(relativeTo: base).hasSuffix("'http://h/x/y/a%20b'"))
         let missing = Request<Data>.post("http://h/").body(fromFile: URL(fileURLWithPath: "/no/such/file"))
         #expect(#expect(throws: RequestError.self) { try missing.cURLCommand() }?.code == .bodyUnreadable)
     }

@@ -1,0 +1,81 @@
+// What a request leaves to its manager.
+import Foundation
+
+/// What holds for every request of a manager that says nothing else; made once, and read without a lock.
+final class RequestDefaults: Sendable {
+    /// What a relative URL is resolved against; its path ends with a slash.
+    let baseURL: URL?
+    let headerFields: HeaderFields
+    let encoder: JSONEncoder?
+    let decoder: JSONDecoder?
+    let idleTimeout: Duration
+    let transferTimeout: Duration?
+    let deadline: Duration?
+    let maximumBodyBytes: Int64?
+    let acceptableStatusCodes: StatusCheck
+    /// Why no request can be sent with these, or nil.
+    let defect: String?
+
+    /// For operations made without a manager.
+    static let standard = RequestDefaults()
+
+    /// - Parameter baseURL: gets a slash behind its last component, which is kept so.
+    init(
+        baseURL: URL? = nil, headerFields: HeaderFields = [:], encoder: JSONEncoder? = nil,
+        decoder: JSONDecoder? = nil, idleTimeout: Duration = .seconds(60), transferTimeout: Duration? = nil,
+        deadline: Duration? = nil, maximumBodyBytes: Int64? = nil, acceptableStatusCodes: StatusCheck = .successful
+    ) {
+        self.baseURL = baseURL?.endingWithSlash
+        self.headerFields = headerFields
+        self.encoder = encoder
+        self.decoder = decoder
+        self.idleTimeout = idleTimeout
+        self.transferTimeout = transferTimeout
+        self.deadline = deadline
+        self.maximumBodyBytes = maximumBodyBytes
+        self.acceptableStatusCodes = acceptableStatusCodes
+        defect =
+            if let defect = headerFields.defect {
+                defect
+            } else if idleTimeout <= .zero {
+                "the manager's idle timeout is not positive"
+            } else if let transferTimeout, transferTimeout <= .zero {
+                "the manager's transfer timeout is not positive"
+            } else if let deadline, deadline <= .zero {
+                "the manager's deadline is not positive"
+            } else if let maximumBodyBytes, maximumBodyBytes < 0 {
+                "the manager's body size limit is negative"
+            } else {
+                nil
+            }
+    }
+
+    /// The header fields of a request, behind those that it leaves to its manager.
+    ///
+    /// With a base URL, secrets go to its origin only.
+    ///
+    /// - Parameter hostKey: where the request goes.
+    func headerFields(of core: RequestCore, to hostKey: String) -> HeaderFields {
+        if headerFields.isEmpty { return core.headerFields }
+        let omitted = core.policyBox?.policies.omittedHeaderFields ?? []
+        let isElsewhere = baseURL.map { (try? $0.origin.get()) != hostKey } ?? false
+        var merged = headerFields
+        merged.removeAll { field in
+            core.headerFields.contains(field.name) || omitted.contains(field.name.lowercased())
+                || isElsewhere && field.isSecret
+        }
+        for field in core.headerFields { merged.add(field.name, field.value, isSecret: field.isMarkedSecret) }
+        return merged
+    }
+}
+
+extension URL {
+    /// The URL with a slash behind its path, so that a relative one is resolved to something below it.
+    fileprivate var endingWithSlash: URL {
+        guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true),
+            !components.percentEncodedPath.hasSuffix("/")
+        else { return self }
+        components.percentEncodedPath += "/"
+        return components.url ?? self
+    }
+}
