@@ -17,10 +17,14 @@ let package = Package(
         .target(
             name: "CLibcurl",
             linkerSettings: [.linkedLibrary(":libcurl.so.4", .when(platforms: [.linux]))]),
-        .target(name: "ConvoyTesting"),
+        .target(name: "ConvoyTesting", dependencies: ["Convoy"]),
         .executableTarget(name: "ConvoyCommand", dependencies: ["Convoy", "ConvoyTesting"]),
         .target(name: "TestTurns", path: "Tests/TestTurns"),
         .testTarget(name: "ConvoyTests", dependencies: ["Convoy", "ConvoyTesting", "TestTurns"]),
+        // By public API only, in a module of the main actor's, as new programs are.
+        .testTarget(
+            name: "ConvoyExampleTests", dependencies: ["Convoy", "ConvoyTesting"],
+            swiftSettings: [.defaultIsolation(MainActor.self)]),
         .testTarget(name: "ConvoyTestingTests", dependencies: ["ConvoyTesting", "TestTurns"]),
         .testTarget(name: "ConvoyCommandTests", dependencies: ["ConvoyCommand", "ConvoyTesting", "TestTurns"]),
     ],

@@ -5,18 +5,32 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// A transport whose answers are made by a function, for tests of code that uses Convoy.
+/// A transport without a network, for tests of code that uses Convoy: it answers by routes, or by a function.
 ///
 /// ```swift
-/// let manager = RequestManager(configuration: .init(transport: .custom(StubTransport { exchange in
-///     exchange.answer(200, body: Data("[]".utf8))
-/// })))
+/// let stub = StubTransport()
+/// stub.route(.get, "/users/*", replies: .status(503), .json(#"{"id": 1}"#))
+/// let manager = RequestManager(configuration: .init(transport: .custom(stub)))
+/// // …
+/// #expect(stub.calls.map(\.url.path) == ["/users/1", "/users/1"])
+/// ```
+///
+/// With a function every byte is in the hands of the test:
+///
+/// ```swift
+/// let stub = StubTransport { exchange in exchange.answer(200, body: Data("[]".utf8)) }
 /// ```
 ///
 /// ## Concurrency
 /// The function is called when the task is resumed for the first time, on that thread: a queue's, for an operation in a
 /// queue. The exchange may be kept and used later, from any thread; what it is told is passed on at once, one call after
-/// the other, so the thread that tells is the transport's thread.
+/// the other, so the thread that tells is the transport's thread. A reply of a route that comes later comes on its clock's.
+///
+/// ## Topics
+/// - ``init(clock:pausesInPlace:)``
+/// - ``route(_:host:_:replies:)``
+/// - ``calls``
+/// - ``init(pausesInPlace:handler:)``
 public final class StubTransport: Transport {
     /// Whether tasks go on where they were when suspended and resumed; true by default.
     public let pausesInPlace: Bool
@@ -25,10 +39,17 @@ public final class StubTransport: Transport {
     public var isReentrant: Bool { true }
 
     private let handler: @Sendable (StubExchange) -> Void
+    /// Nil for one with a handler of its own.
+    let routes: StubRoutes?
 
     /// Makes a transport that answers with a function.
-    public init(pausesInPlace: Bool = true, handler: @escaping @Sendable (StubExchange) -> Void) {
+    public convenience init(pausesInPlace: Bool = true, handler: @escaping @Sendable (StubExchange) -> Void) {
+        self.init(pausesInPlace: pausesInPlace, routes: nil, handler: handler)
+    }
+
+    init(pausesInPlace: Bool, routes: StubRoutes?, handler: @escaping @Sendable (StubExchange) -> Void) {
         self.pausesInPlace = pausesInPlace
+        self.routes = routes
         self.handler = handler
     }
 

@@ -1,0 +1,63 @@
+// What a stub answers with: a value.
+import Foundation
+
+/// An answer of a ``StubTransport``, or a failure in its place; by and by, where a test wants that.
+///
+/// ```swift
+/// stub.route(.get, "/users/*", replies: .failure(.connectionLost), .status(503).after(.seconds(2)), .json(#"{"id": 1}"#))
+/// ```
+public struct StubReply: Sendable {
+    private enum Outcome: Sendable {
+        case answer(Int, HeaderFields, Data)
+        case failure(RequestError)
+        case nothing
+    }
+
+    private let outcome: Outcome
+    /// How long it is until it comes, by the transport's clock; zero unless ``after(_:)`` says otherwise.
+    public private(set) var delay = Duration.zero
+
+    /// Nothing: the request waits until it is cancelled, or its deadline has passed.
+    public static let never = StubReply(outcome: .nothing)
+
+    /// An answer with a status code, and a body if there is one.
+    public static func status(_ statusCode: Int, headerFields: HeaderFields = [:], body: Data = Data()) -> StubReply {
+        StubReply(outcome: .answer(statusCode, headerFields, body))
+    }
+
+    /// An answer whose body is JSON, with its content type.
+    public static func json(_ text: String, statusCode: Int = 200) -> StubReply {
+        status(statusCode, headerFields: ["Content-Type": "application/json"], body: Data(text.utf8))
+    }
+
+    /// A redirect to another URL.
+    public static func redirect(to location: String, statusCode: Int = 302) -> StubReply {
+        status(statusCode, headerFields: ["Location": location])
+    }
+
+    /// A failure, as a transport reports it.
+    public static func failure(_ error: RequestError) -> StubReply { StubReply(outcome: .failure(error)) }
+
+    /// A failure of a kind, as a transport reports it.
+    public static func failure(_ code: RequestError.Code) -> StubReply {
+        failure(RequestError(code, "the stub was told to fail"))
+    }
+
+    /// The same reply, later; the time counts from the request on.
+    public func after(_ delay: Duration) -> StubReply {
+        var reply = self
+        reply.delay = delay
+        return reply
+    }
+
+    /// Tells an exchange, now.
+    func tell(_ exchange: StubExchange) {
+        if let byteCount = exchange.request.body?.byteCount, byteCount > 0 { exchange.sent(totalBytes: byteCount) }
+        switch outcome {
+        case .answer(let statusCode, let headerFields, let body):
+            exchange.answer(statusCode, headerFields: headerFields, body: body)
+        case .failure(let error): exchange.finish(error)
+        case .nothing: break
+        }
+    }
+}

@@ -1,0 +1,152 @@
+import Convoy
+import Foundation
+
+/// A clock that stands still until a test moves it: retries, deadlines and delays take no real time.
+///
+/// ```swift
+/// let clock = VirtualClock()
+/// let stub = StubTransport(clock: clock)
+/// stub.route(.get, "/a", replies: .status(503), .status(503), .json("[]"))
+/// let manager = RequestManager(configuration: .init(retries: .standard, transport: .custom(stub), clock: clock))
+/// let operation = manager.enqueue(Request<Data>.get("http://example.com/a"))
+/// for _ in 1...2 { try await clock.advanceToNextAlarm() }
+/// try await operation.response()
+/// ```
+///
+/// It moves everything that a manager waits for: back-off, `Retry-After`, deadlines, limits of bytes a second, delays of a
+/// `StubTransport`. The timeouts of a real transport run by the system's clock.
+///
+/// ## Concurrency
+/// Use it from any thread. Alarms ring on the thread that moves the clock, one after the other and with no lock held, each at
+/// its moment.
+///
+/// ## Topics
+/// - ``advance(by:)``
+/// - ``advanceToNextAlarm(dueWithin:within:)``
+/// - ``alarmsSet(count:within:)``
+public final class VirtualClock: RequestClock {
+    private struct Entry: Sendable {
+        let instant: ContinuousClock.Instant
+        let alarm: Alarm
+    }
+
+    private struct State {
+        var now: ContinuousClock.Instant
+        var date: Date
+        /// In the order of their moments, and of setting.
+        var alarms: [Entry] = []
+        var setCount = 0
+        /// Told of each alarm that is set.
+        var waiters: [Waiter<Void>] = []
+    }
+
+    private let beginning = ContinuousClock.now
+    private let state: Locked<State>
+
+    /// Makes a clock.
+    ///
+    /// - Parameter date: the date of its calendar at the beginning; one in November 2023 by default.
+    public init(date: Date = Date(timeIntervalSince1970: 1_700_000_000)) {
+        state = Locked(State(now: beginning, date: date))
+    }
+
+    /// The moment it is.
+    public var now: ContinuousClock.Instant { state.withLock { $0.now } }
+
+    /// The date it is.
+    public var date: Date { state.withLock { $0.date } }
+
+    /// The time that has passed since the clock was made, or since its moments began.
+    public var elapsed: Duration { beginning.duration(to: now) }
+
+    /// How many alarms have been set so far, those included that have rung or were cancelled.
+    public var alarmCount: Int { state.withLock { $0.setCount } }
+
+    /// Sets an alarm; one whose moment has passed rings when the clock is moved next, by no time at all for example.
+    ///
+    /// - Complexity: O(*n*) for *n* alarms.
+    public func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> Alarm {
+        let alarm = Alarm(work)
+        let waiters = state.withLock { state in
+            let index = state.alarms.firstIndex { $0.instant > instant } ?? state.alarms.count
+            state.alarms.insert(Entry(instant: instant, alarm: alarm), at: index)
+            state.setCount += 1
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resolve(.success(())) }
+        return alarm
+    }
+
+    /// Moves on, and rings every alarm that becomes due, in order, those included that are set meanwhile.
+    ///
+    /// - Parameter duration: how far; a negative one counts as none.
+    public func advance(by duration: Duration) {
+        let end = now + max(.zero, duration)
+        while ringNext(notAfter: end) {}
+        move(to: end)
+    }
+
+    /// Waits until an alarm is set, moves on to it and rings it; of several that are set, the next.
+    ///
+    /// - Parameters:
+    ///   - limit: how far away it may be; nil, the default, for any. Says which is meant where deadlines are set too, which
+    ///     are alarms as well: `dueWithin: .seconds(10)` is a retry's, and not that of a deadline in half a minute.
+    ///   - bound: the longest wait in real time, 10 seconds by default.
+    /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
+    public func advanceToNextAlarm(
+        dueWithin limit: Duration? = nil, within bound: Duration = .seconds(10)
+    ) async throws(TestServerError) {
+        try await wait(for: "an alarm to be set", within: bound) {
+            self.ringNext(notAfter: limit.map { self.now + $0 })
+        }
+    }
+
+    /// Waits until so many alarms have been set in all, as ``alarmCount`` counts.
+    ///
+    /// - Parameters:
+    ///   - count: those included that have rung or were cancelled.
+    ///   - bound: the longest wait in real time, 10 seconds by default.
+    /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
+    public func alarmsSet(count: Int, within bound: Duration = .seconds(10)) async throws(TestServerError) {
+        try await wait(for: "\(count) alarm(s) to be set", within: bound) { self.alarmCount >= count }
+    }
+
+    private func wait(
+        for what: String, within bound: Duration, until isTrue: () -> Bool
+    ) async throws(TestServerError) {
+        let end = ContinuousClock.now + bound
+        while true {
+            // Told of what is set from here on, so that nothing is missed in between.
+            let waiter = Waiter<Void>()
+            state.withLock { $0.waiters.append(waiter) }
+            if isTrue() { return }
+            try await waiter.value(within: max(.zero, ContinuousClock.now.duration(to: end)), of: what)
+        }
+    }
+
+    private func ringNext(notAfter end: ContinuousClock.Instant?) -> Bool {
+        while let entry = takeNext(notAfter: end) {
+            guard !entry.alarm.isOver else { continue }
+            move(to: entry.instant)
+            entry.alarm.ring()
+            return true
+        }
+        return false
+    }
+
+    private func takeNext(notAfter end: ContinuousClock.Instant?) -> Entry? {
+        state.withLock { state in
+            guard let next = state.alarms.first, end.map({ next.instant <= $0 }) ?? true else { return nil }
+            return state.alarms.removeFirst()
+        }
+    }
+
+    private func move(to instant: ContinuousClock.Instant) {
+        state.withLock { state in
+            guard instant > state.now else { return }
+            state.date += state.now.duration(to: instant) / .seconds(1)
+            state.now = instant
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@Suite struct VirtualClockTests {
+    private final class Log: @unchecked Sendable {
+        // @unchecked: the clock rings on the thread of the test.
+        var entries: [String] = []
+    }
+
+    private let clock = VirtualClock(date: Date(timeIntervalSince1970: 100))
+    private let log = Log()
+
+    private func set(_ name: String, after duration: Duration) {
+        _ = clock.wake(at: clock.now + duration) { [log, clock] in log.entries.append("\(name) at \(clock.elapsed)") }
+    }
+
+    @Test func itStandsStillUntilItIsMoved() {
+        let now = clock.now
+        #expect(clock.elapsed == .zero)
+        clock.advance(by: .seconds(3))
+        #expect(now.duration(to: clock.now) == .seconds(3))
+        #expect(clock.date == Date(timeIntervalSince1970: 103))
+        clock.advance(by: .seconds(-1))
+        #expect(clock.elapsed == .seconds(3))
+    }
+
+    @Test func alarmsRingInTheOrderOfTheirMomentsAndOfSetting() {
+        set("b", after: .seconds(2))
+        set("a", after: .seconds(1))
+        set("c", after: .seconds(2))
+        set("d", after: .seconds(9))
+        clock.advance(by: .seconds(5))
+        #expect(log.entries == ["a at 1.0 seconds", "b at 2.0 seconds", "c at 2.0 seconds"])
+        #expect(clock.elapsed == .seconds(5))
+        #expect(clock.alarmCount == 4)
+    }
+
+    @Test func whatIsSetByAnAlarmRingsWhenItIsDue() {
+        _ = clock.wake(at: clock.now + .seconds(1)) { set("inner", after: .seconds(1)) }
+        clock.advance(by: .seconds(2))
+        #expect(log.entries == ["inner at 2.0 seconds"])
+    }
+
+    @Test func whatHasPassedRingsWithTheNextMove() {
+        set("late", after: .seconds(-5))
+        #expect(log.entries.isEmpty)
+        clock.advance(by: .zero)
+        #expect(log.entries == ["late at 0.0 seconds"])
+    }
+
+    @Test func aCancelledAlarmIsPassedOver() async throws {
+        clock.wake(at: clock.now + .seconds(1)) { [log] in log.entries.append("cancelled") }.cancel()
+        set("a", after: .seconds(2))
+        try await clock.advanceToNextAlarm()
+        #expect(log.entries == ["a at 2.0 seconds"])
+    }
+
+    @Test func itWaitsForAnAlarmThatIsSetLater() async throws {
+        let task = Task { try await clock.advanceToNextAlarm(dueWithin: .seconds(10)) }
+        // Too far away: a deadline.
+        set("deadline", after: .seconds(30))
+        set("retry", after: .seconds(4))
+        try await task.value
+        #expect(log.entries == ["retry at 4.0 seconds"])
+    }
+
+    @Test func waitsAreBounded() async {
+        set("deadline", after: .seconds(30))
+        let error = await #expect(throws: TestServerError.self) {
+            try await clock.advanceToNextAlarm(dueWithin: .seconds(1), within: .zero)
+        }
+        #expect(error?.description == "Waited 0.0 seconds for an alarm to be set; it did not happen.")
+        await #expect(throws: TestServerError.self) { try await clock.alarmsSet(count: 2, within: .zero) }
+        try? await clock.alarmsSet(count: 1, within: .zero)
+        #expect(log.entries.isEmpty)
+    }
+}

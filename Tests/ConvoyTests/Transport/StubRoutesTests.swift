@@ -1,0 +1,111 @@
+import Convoy
+import Foundation
+import Testing
+
+@Suite struct StubRoutesTests {
+    private let stub = StubTransport()
+
+    private func send(_ request: Request<Data>) async -> RequestOperation<Data>.Result {
+        await send(request, RequestManager(configuration: .init(transport: .custom(stub))))
+    }
+
+    private func send(_ request: Request<Data>, _ manager: RequestManager) async -> RequestOperation<Data>.Result {
+        do throws(RequestError) { return .success(try await manager.send(request)) } catch { return .failure(error) }
+    }
+
+    private func status(_ url: String, _ method: HTTPMethod = .get) async -> Int? {
+        try? await send(Request(method: method, url: url)).get().statusCode
+    }
+
+    @Test(arguments: [
+        ("/a", "/a", true), ("/a", "/a/", true), ("a", "/a", true), ("/a", "/b", false), ("/a", "/a/b", false),
+        ("/", "/", true), ("/", "/a", false), ("/*", "/a", true), ("/*", "/", false), ("/*", "/a/b", false),
+        ("/a/*/c", "/a/b/c", true), ("/a/*/c", "/a/b/d", false), ("/a/**", "/a", true), ("/a/**", "/a/b/c", true),
+        ("/a/**", "/b", false), ("/a/**", "/", false), ("**", "/", true), ("**", "/a/b", true), ("/*/**", "/", false),
+        ("/a%2Fb", "/a%2Fb", true), ("/a/b", "/a%2Fb", false), ("/a", "/a?q=1", true),
+    ])
+    func pathsAreComparedByTheirComponents(pattern: String, path: String, matches: Bool) async {
+        stub.route(pattern, replies: .status(201))
+        #expect(await status("http://stub\(path)") == (matches ? 201 : nil))
+    }
+
+    @Test func methodAndHostAreComparedWhereTheyAreGiven() async {
+        stub.route("/a", replies: .status(200))
+        stub.route(.post, "/a", replies: .status(201))
+        stub.route(.post, host: "Other", "/a", replies: .status(202))
+        #expect(await status("http://stub/a") == 200)
+        #expect(await status("http://stub/a", .post) == 201)
+        #expect(await status("http://other:8080/a", .post) == 202)
+        #expect(await status("http://other/a", .get) == 200)
+    }
+
+    @Test func theRouteThatWasAddedLastAnswers() async {
+        stub.route("/**", replies: .status(200))
+        stub.route("/a", replies: .status(201))
+        #expect(await status("http://stub/a") == 201)
+        stub.route("/a", replies: .status(202))
+        #expect(await status("http://stub/a") == 202)
+        #expect(await status("http://stub/b") == 200)
+    }
+
+    @Test func repliesComeInTheirOrderAndTheLastAgain() async {
+        stub.route("/a", replies: .status(200), .failure(.connectionLost), .json("[]", statusCode: 201))
+        #expect(await status("http://stub/a") == 200)
+        #expect(await send(.get("http://stub/a")).code == .connectionLost)
+        for _ in 1...2 {
+            let response = try? await send(.get("http://stub/a")).get()
+            #expect(response?.statusCode == 201)
+            #expect(response?.value == Data("[]".utf8))
+            #expect(response?.headerFields["Content-Type"] == "application/json")
+        }
+    }
+
+    @Test func aFunctionMakesTheReplyOfTheRequest() async {
+        stub.route("/**") { .status(200, body: Data($0.url.path.utf8)) }
+        #expect((try? await send(.get("http://stub/x/y")).get().value) == Data("/x/y".utf8))
+    }
+
+    @Test func whatNoRouteMatchesIsAnErrorThatNamesThem() async {
+        let first = await send(.get("http://stub/a")).failure as? RequestError
+        #expect(first?.code == .transportFailed)
+        #expect(first?.message == "no route of the stub matches GET http://stub/a: it has none")
+        #expect(first?.isRetryable == false)
+        stub.route(.put, "a/*", replies: .status(200))
+        stub.route(host: "h", "/b", replies: .status(200))
+        let second = await send(.get("http://stub/a")).failure as? RequestError
+        #expect(second?.message.hasSuffix("GET http://stub/a: PUT /a/*, any method //h/b") == true)
+    }
+
+    @Test func everyAttemptIsRecorded() async {
+        stub.route("/a", replies: .redirect(to: "/b"))
+        stub.route("/b", replies: .status(404))
+        _ = await send(.post("http://stub/a").body(Data("x".utf8)))
+        #expect(stub.calls.map { "\($0)" } == ["POST http://stub/a", "GET http://stub/b"])
+        #expect(stub.calls.first?.body == .data(Data("x".utf8)))
+    }
+
+    @Test func aBodyThatIsSentIsCounted() async {
+        stub.route("/a", replies: .status(200))
+        let response = try? await send(.post("http://stub/a").body(Data(count: 5))).get()
+        #expect(response?.transfer.sentBytes == 5)
+    }
+
+    @Test func neverWaitsUntilItIsCancelled() async {
+        stub.route("/a", replies: .never)
+        let manager = RequestManager(configuration: .init(transport: .custom(stub)))
+        let operation = manager.enqueue(Request<Data>.get("http://stub/a"))
+        await turns(within: .seconds(60)) { !stub.calls.isEmpty }
+        #expect(operation.result == nil)
+        operation.cancel()
+        let error = await #expect(throws: RequestError.self) { try await operation.response() }
+        #expect(error?.code == .cancelled)
+    }
+
+    @Test func aTransportWithAFunctionHasNoRoutes() async {
+        let stub = StubTransport { $0.answer(204) }
+        stub.route("/a", replies: .status(500))
+        let manager = RequestManager(configuration: .init(transport: .custom(stub)))
+        #expect((try? await send(.get("http://stub/a"), manager).get().statusCode) == 204)
+        #expect(stub.calls.isEmpty)
+    }
+}
