@@ -1,8 +1,8 @@
 // The kinds of failure.
 //
 // A new code also belongs, where it fits, to isUsuallyRetryable (below), errorCodes and finalCodes (Policies/RetryPolicy),
-// HostSample (Scheduling/Hosts/Host), AttemptEnding.hasHead (Operation/Attempt), the command's help and hints
-// (FetchHelp+Output, FetchReport), and the tables of RequestErrorTests and RetryPolicyTests.
+// HostSample (Scheduling/Hosts/Host), AttemptEnding.hasHead (Operation/Attempt), numbers (RequestError+NSError), the
+// command's help and hints (FetchHelp+Output, FetchReport), and the tables of RequestErrorTests and RetryPolicyTests.
 
 extension RequestError {
     /// A kind of failure.
