@@ -34,6 +34,9 @@ final class FollowUpState {
     /// may truncate the same file.
     private(set) lazy var streamQueue = DispatchQueue(label: "convoy.stream")
 
+    /// What the caller keeps with the operation; nil for what its request has.
+    var userInfo: [String: any Sendable]?
+
     /// The request's own limit of bytes a second, from its first attempt on.
     var rateLimit: RateLimit?
 

@@ -106,6 +106,10 @@ extension OperationState {
         if machine.delivery.isOver { (scheduler, ticket) = (nil, nil) }
         guard isEnd else { return ending }
         finalTags = requestPlan?.core?.tags ?? []
+        if let policies = requestPlan?.core?.policyBox?.policies, !policies.userInfo.isEmpty, followUp?.userInfo == nil
+        {
+            makeFollowUp().userInfo = policies.userInfo
+        }
         finalLink = requestPlan?.link
         (ending.requestPlan, requestPlan) = (requestPlan, nil)
         (ending.observers, ending.requests) = (takeObserversIfOver(), followUp?.takeRequests())

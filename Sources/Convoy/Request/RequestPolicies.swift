@@ -28,6 +28,8 @@ struct RequestPolicies: Sendable {
     var sharedRateLimit: RateLimit?
     var minimumSpeed: MinimumSpeed?
     var decodesFile = false
+    /// What the caller keeps with it.
+    var userInfo: [String: any Sendable] = [:]
 }
 
 extension Request {
@@ -74,6 +76,13 @@ extension Request {
     /// `get(_:)` does, by the same decoder object, or by the same function, which copies of one request have. They get the
     /// same output: one that is a reference is shared.
     public func coalesced() -> Self { changed { $0.policies.isCoalesced = true } }
+
+    /// Keeps something with the request, for its operation's ``AnyRequestOperation/userInfo``; nil removes it.
+    ///
+    /// Nothing of it is sent, or shown in descriptions and logs.
+    public func userInfo(_ key: String, _ value: (any Sendable)?) -> Self {
+        changed { $0.policies.userInfo[key] = value }
+    }
 
     /// Sets the `Idempotency-Key`, which tells the server that a repetition is one, and allows retries whatever the method.
     ///
