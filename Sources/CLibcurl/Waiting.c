@@ -36,11 +36,9 @@ int convoy_watch(int poller, int socket, int old, int events) {
     return epoll_ctl(poller, operation, socket, &event);
 }
 
-enum { MOST_EVENTS = 256 };
-
 int convoy_wait(int poller, struct convoy_event *events, int count, int timeout_ms) {
-    struct epoll_event found[MOST_EVENTS];
-    int number = epoll_wait(poller, found, count < MOST_EVENTS ? count : MOST_EVENTS, timeout_ms);
+    struct epoll_event found[CONVOY_MOST_EVENTS];
+    int number = epoll_wait(poller, found, count < CONVOY_MOST_EVENTS ? count : CONVOY_MOST_EVENTS, timeout_ms);
     if (number < 0) return errno == EINTR ? 0 : -1;
     for (int index = 0; index < number; index++) {
         uint32_t what = found[index].events;

@@ -11,6 +11,9 @@ struct convoy_event {
     int events;
 };
 
+/// How many events one wait takes in at most.
+enum { CONVOY_MOST_EVENTS = 256 };
+
 /// The descriptor of an epoll; -1 and `errno` when there is none.
 int convoy_make_poller(void);
 /// The descriptor of an eventfd; -1 and `errno` when there is none.

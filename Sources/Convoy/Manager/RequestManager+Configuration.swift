@@ -39,8 +39,8 @@ extension RequestManager {
         /// Header fields of every request; a field of the same name of the request takes their place, and
         /// ``Request/header(_:_:)`` with nil leaves one out.
         ///
-        /// Secret ones (`Authorization`, and those added as secret) go to the origin of ``baseURL`` only, if there is one, and
-        /// never follow a redirect to another; without a base they go wherever a request is sent. For tokens there is
+        /// Secret ones (`Authorization`, and those added as secret) go to the origin of ``baseURL`` only, if there is one,
+        /// and never follow a redirect to another; without a base they go wherever a request is sent. For tokens there is
         /// ``BearerAuthenticator``. With a field that may not be sent every request ends with `.invalidRequest`.
         public var headerFields: HeaderFields
         /// What encodes JSON bodies that name no encoder; nil, the default, for a plain `JSONEncoder`.

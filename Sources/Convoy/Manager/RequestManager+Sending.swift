@@ -79,7 +79,8 @@ extension RequestManager {
         enqueue(request.saved(to: file, verifying: digest, existing: existing))
     }
 
-    /// Downloads what a URL leads to, as ``download(_:to:verifying:existing:)-(Request<Data>,_,_,_)`` does with a GET request.
+    /// Downloads what a URL leads to, as ``download(_:to:verifying:existing:)-(Request<Data>,_,_,_)`` does with a GET
+    /// request.
     ///
     /// - Returns: the operation, enqueued.
     @discardableResult

@@ -17,8 +17,8 @@ extension RequestManager {
     /// With a policy, a connection that ends, in order or not, is followed by another, which tells the server by
     /// `Last-Event-ID` what came last. It is made after the time the server has asked for (`retry`, at most the policy's
     /// `maximumRetryAfter`), or three seconds, plus the policy's own wait; `maximumRetries` counts the connections in a row
-    /// that bring no event. As for retries, requests that are not idempotent are not sent again, and which failures and status
-    /// codes are worth it the policy says. To go on where an earlier run ended, set `Last-Event-ID` on the request.
+    /// that bring no event. As for retries, requests that are not idempotent are not sent again, and which failures and
+    /// status codes are worth it the policy says. To go on where an earlier run ended, set `Last-Event-ID` on the request.
     ///
     /// Mind ``Request/idleTimeout(_:)``: a server that is silent for longer is taken for lost.
     ///

@@ -4,8 +4,8 @@ import Foundation
 extension AnyRequestOperation {
     /// Starts the time of a request that has a deadline; once.
     ///
-    /// Called when a manager takes the operation and when it is started, of which the first counts; for a link when its request
-    /// has been built.
+    /// Called when a manager takes the operation and when it is started, of which the first counts; for a link when its
+    /// request has been built.
     func armDeadline() {
         if traits.mayHaveDeadline, !traits.isLink { armDeadline(of: policies) }
     }

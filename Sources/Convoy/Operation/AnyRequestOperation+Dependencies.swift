@@ -18,7 +18,10 @@ extension AnyRequestOperation {
         switch DependencyGraph.connect(self, to: dependency, policy: policy) {
         case .met: break
         case .waiting: dependenciesChanged()
-        case .failed(let error): DependencyGraph.fail([self], because: dependency, error)
+        case .failed(let error):
+            // At once: there is no edge that would keep this one from being sent meanwhile.
+            let reason = DependencyGraph.FailureReason(dependency, error)
+            dependencyFailed(reason.message, reason.root)
         case .cycle(let members):
             let round = members + members.prefix(1)
             var names = round.prefix(8).map { ($0 as? AnyRequestOperation)?.label ?? $0.description }

@@ -41,8 +41,8 @@ extension AnyRequestOperation {
 
     /// Sends the KVO pair of `isReady`, after it may have changed.
     ///
-    /// corelibs asks what it is now and notes it later: of two threads that tell it at a time the one with the older answer may note
-    /// it last, and the queue would never start the operation. So one tells for all.
+    /// corelibs asks what it is now and notes it later: of two threads that tell it at a time the one with the older answer
+    /// may note it last, and the queue would never start the operation. So one tells for all.
     func tellReadiness() {
         var told: UInt32 = 0
         let isTeller = state.withLock { state in

@@ -115,7 +115,8 @@ extension AnyRequestOperation {
         else { return error }
         do {
             let failure = try decode(ReceivedBody(storedData: body, decoder: context.defaults.decoder), head)
-            let words = (failure as? any LocalizedError)?.errorDescription.map { ": \($0)" }
+            // The server's text, perhaps.
+            let words = (failure as? any LocalizedError)?.errorDescription.map { ": \(String($0.prefix(300)).oneLine)" }
             return error.refused(words ?? "", failure)
         } catch let reason {
             return error.refused(", and its body could not be decoded: \(reason.decodingWords)", reason)

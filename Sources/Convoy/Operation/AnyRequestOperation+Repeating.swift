@@ -65,8 +65,8 @@ extension AnyRequestOperation {
         let (base, retryCount, deadline) = state.withLock {
             ($0.nextRequest, $0.followUp?.retryCount ?? 0, $0.followUp?.deadline)
         }
-        // What was asked for, and what interceptors made of it: a GET may have been sent as a POST. They are asked afresh for each
-        // attempt, so that an Idempotency-Key of theirs may be another one.
+        // What was asked for, and what interceptors made of it: a GET may have been sent as a POST. They are asked afresh
+        // for each attempt, so that an Idempotency-Key of theirs may be another one.
         guard let base, ending.attempt.canBeRepeated(with: base),
             policy.permits(error, of: base, retries: retryCount),
             policy.permits(error, of: ending.request, retries: retryCount)

@@ -4,8 +4,8 @@ import Foundation
 extension AnyRequestOperation {
     /// What the caller keeps with the operation, as with AFNetworking's; at first what ``Request/userInfo(_:_:)`` has set.
     ///
-    /// It is there before the start and after the end. That of a chain's link is empty until its request has been built, unless
-    /// it was set here.
+    /// It is there before the start and after the end. That of a chain's link is empty until its request has been built,
+    /// unless it was set here.
     ///
     /// - Thread: any. The values are released with the operation.
     public final var userInfo: [String: any Sendable] {

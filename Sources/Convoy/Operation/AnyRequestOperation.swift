@@ -131,8 +131,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// Whether all dependencies have finished, or an outcome is known without them.
     public final override var isReady: Bool {
-        // A barrier of the queue is Foundation's to wait for, and is waited for by what has been cancelled too: corelibs's barrier
-        // follows a pointer to each operation behind it when it ends.
+        // A barrier of the queue is Foundation's to wait for, and is waited for by what has been cancelled too: corelibs's
+        // barrier follows a pointer to each operation behind it when it ends.
         guard super.isReady else { return false }
         let isKnown = state.withLock { state in
             // Noted before it is looked at: what changes from now on is told.
@@ -204,7 +204,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         let (handover, wasUnready) = state.withLock { ($0.machine.handle(.handoverEnded), $0.wasUnready) }
         // Elsewhere: this may be a transport's thread.
         if handover.starts { context.taskControl.async { self.start() } }
-        // SCF may have noted the answer behind the word of its change.
+        // A queue that asked while the answer was no may note that answer after it was told of the change.
         if wasUnready { tellReadiness() }
     }
 

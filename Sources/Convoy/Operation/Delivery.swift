@@ -86,9 +86,9 @@ final class RunLoopWaker: @unchecked Sendable {
             loop.perform(inModes: modes, block: work)
             CFRunLoopWakeUp(loop.getCFRunLoop())
         #else
-            // `perform` of swift-corelibs-foundation does not wake the loop (0.75 to 2 s measured with another timer far off) and there is no
-            // other call that does; adding a timer re-arms the loop's clock, which does so within a fraction of a
-            // millisecond. In several modes one timer serves; it fires once.
+            // `perform` of swift-corelibs-foundation does not wake the loop (0.75 to 2 s measured with another timer far
+            // off) and there is no other call that does; adding a timer re-arms the loop's clock, which does so within a
+            // fraction of a millisecond. In several modes one timer serves; it fires once.
             let timer = Timer(fire: Date(timeIntervalSinceNow: 0), interval: 0, repeats: false) { _ in work() }
             for mode in modes { loop.add(timer, forMode: mode) }
         #endif

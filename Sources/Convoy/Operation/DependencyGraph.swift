@@ -201,18 +201,29 @@ enum DependencyGraph {
         for operation in ready { Trampoline.run { operation.dependenciesChanged() } }
     }
 
+    /// Why the dependents of an operation fail with it: put into words once for all of them.
+    struct FailureReason {
+        let message: String
+        /// What was the first to fail.
+        let root: any Error
+
+        init(_ dependency: AnyRequestOperation, _ error: RequestError) {
+            let request = error.request
+            let label = dependency.name?.oneLine ?? (request.isEmpty ? dependency.label : request)
+            let what = error.code == .cancelled ? "was cancelled" : "failed"
+            message = "nothing was sent: \(label), which it depends on, \(what)"
+            root = error.code == .dependencyFailed ? error.underlying ?? error : error
+        }
+    }
+
     /// Fails operations because of the failure of one that they depend on.
-    static func fail(
+    private static func fail(
         _ operations: [AnyRequestOperation], because dependency: AnyRequestOperation, _ error: RequestError
     ) {
         guard !operations.isEmpty else { return }
-        let request = error.request
-        let label = dependency.name?.oneLine ?? (request.isEmpty ? dependency.label : request)
-        let what = error.code == .cancelled ? "was cancelled" : "failed"
-        let message = "nothing was sent: \(label), which it depends on, \(what)"
-        let root: any Error = error.code == .dependencyFailed ? error.underlying ?? error : error
+        let reason = FailureReason(dependency, error)
         // A chain of 100,000 fails in a loop, not in 100,000 frames.
-        for operation in operations { Trampoline.run { operation.dependencyFailed(message, root) } }
+        for operation in operations { Trampoline.run { operation.dependencyFailed(reason.message, reason.root) } }
     }
 
     /// The dependents of an operation that are still there, but no more than so many.

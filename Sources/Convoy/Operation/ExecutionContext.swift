@@ -24,7 +24,8 @@ final class ExecutionContext: Sendable {
 
     /// Where tasks are suspended, resumed again and cancelled: in order, never on a transport's thread, never under a lock.
     ///
-    /// The `cancel()` of swift-corelibs-foundation waits for the loader's queue and deadlocks when it is called from a callback of that queue.
+    /// The `cancel()` of swift-corelibs-foundation waits for the loader's queue and deadlocks when it is called from a
+    /// callback of that queue.
     let taskControl = DispatchQueue(label: "convoy.task-control")
     /// Where user code runs.
     let lanes = Lanes()

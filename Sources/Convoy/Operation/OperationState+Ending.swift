@@ -63,8 +63,8 @@ extension OperationState {
 
     /// Begins to send the handlers off, unless that was done before.
     ///
-    /// Called with the claim of an abandoned operation, else when it has finished. Where nothing is to be told, the end of the
-    /// delivery is noted at once.
+    /// Called with the claim of an abandoned operation, else when it has finished. Where nothing is to be told, the end of
+    /// the delivery is noted at once.
     private mutating func beginDelivery(isEnd: Bool) -> Dispatch {
         var dispatch = Dispatch()
         if let outcome, machine.handle(.delivery(.begin)).isTaken {

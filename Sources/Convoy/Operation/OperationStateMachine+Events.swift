@@ -134,8 +134,8 @@ extension OperationStateMachine {
 
     /// The same with the number of the change, which is known without being counted.
     ///
-    /// Between two changes of the owner's it changes once at most: one that is suspended comes to rest, and one that is resumed
-    /// goes on.
+    /// Between two changes of the owner's it changes once at most: one that is suspended comes to rest, and one that is
+    /// resumed goes on.
     var suspension: Versioned<Suspension> {
         Versioned(
             Suspension(isSuspended: isSuspended, awaitsSlot: awaitsSlot, changes: suspensionChanges),

@@ -63,7 +63,8 @@ struct OperationStateMachine: Hashable, Sendable {
     private(set) var delivery = HandlerDelivery()
     /// How often the owner has suspended and resumed it.
     ///
-    /// A slot that was given before the last change does not count: the word of the change brings another, or lets it keep it.
+    /// A slot that was given before the last change does not count: the word of the change brings another, or lets it keep
+    /// it.
     private(set) var suspensionChanges: UInt32 = 0
     /// The number of the slot that it last went on with.
     private(set) var lastSlot: UInt32 = 0

@@ -2,8 +2,8 @@
 
 /// What is known of an operation before it is queued, and does not change: read without a lock.
 ///
-/// A plain request needs none of it, and none of it costs a plain request anything. A chain's link may need everything until its
-/// request has been built.
+/// A plain request needs none of it, and none of it costs a plain request anything. A chain's link may need everything
+/// until its request has been built.
 struct OperationTraits: Sendable {
     /// An interceptor may change the request or have a say in what follows an attempt.
     let mayIntercept: Bool
@@ -11,8 +11,8 @@ struct OperationTraits: Sendable {
     let mayHaveDeadline: Bool
     /// Only the library holds it: it may start beside its queue.
     let isUnseen: Bool
-    /// Whether nothing stands between a free slot and the request: it shares no transfer, and preparing it looks at no file and
-    /// runs no code of the user's.
+    /// Whether nothing stands between a free slot and the request: it shares no transfer, and preparing it looks at no file
+    /// and runs no code of the user's.
     let isPlain: Bool
 
     /// Its request is built when its dependencies have finished.

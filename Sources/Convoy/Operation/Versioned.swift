@@ -2,8 +2,8 @@
 
 /// A value with the number of its last change.
 ///
-/// Its owner counts the changes and tells of each with the number, outside its lock: words may overtake each other. A receiver
-/// takes what is newer than what it knows and drops the rest, so that it ends with the value that the owner has, in
+/// Its owner counts the changes and tells of each with the number, outside its lock: words may overtake each other. A
+/// receiver takes what is newer than what it knows and drops the rest, so that it ends with the value that the owner has, in
 /// whatever order the words come.
 struct Versioned<Value: Sendable>: Sendable {
     private(set) var value: Value

@@ -10,8 +10,8 @@ protocol LaneMember: AnyObject, Sendable {
 /// Runs callbacks, decoders and builders of one manager's operations, or works with the disk of all downloads.
 ///
 /// An executor with workers that are added while they block. A member is queued once, with all the code it has to run; a
-/// worker dequeues it, runs that code in order and takes the next. One worker is enough for brief code, and waking it once for
-/// many members is what makes them cheap. A timer ticks every millisecond while members wait: if none was dequeued since
+/// worker dequeues it, runs that code in order and takes the next. One worker is enough for brief code, and waking it once
+/// for many members is what makes them cheap. A timer ticks every millisecond while members wait: if none was dequeued since
 /// the last tick, the workers are assumed to be blocked and their number doubles; otherwise one is added, up to the number of
 /// cores. So what blocks delays others by a millisecond or two.
 final class Lanes: Sendable {
@@ -73,8 +73,8 @@ final class Lanes: Sendable {
     private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
     /// How many extra workers all lanes may have together; each manager has one worker besides, and the disk.
     ///
-    /// libdispatch has 255 threads, and others need some: corelibs makes the thread that starts a task wait for a queue of its own,
-    /// and were all threads to wait for it, none would be left to run it.
+    /// libdispatch has 255 threads, and others need some: corelibs makes the thread that starts a task wait for a queue of
+    /// its own, and were all threads to wait for it, none would be left to run it.
     private static let extraLimit = 128
     private static let extraWorkers = Locked(0)
 

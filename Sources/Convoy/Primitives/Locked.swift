@@ -10,8 +10,8 @@ import Foundation
 /// after the lock has been given back.
 ///
 /// The system's mutex and not `Synchronization.Mutex`: the thread sanitizer sees the former and reports false races on the
-/// latter. Mutex and value share one allocation, and the value is reached by its address: no check for exclusive access at run
-/// time, which the mutex gives anyway.
+/// latter. Mutex and value share one allocation, and the value is reached by its address: no check for exclusive access at
+/// run time, which the mutex gives anyway.
 ///
 /// - Complexity: O(1), plus what the closure does.
 struct Locked<State>: @unchecked Sendable {

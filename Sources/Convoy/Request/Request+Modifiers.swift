@@ -89,8 +89,9 @@ extension Request {
     /// none of the bytes beyond are delivered. Counted is what comes out of the content coding; of a file the whole, what
     /// an earlier download left included. An answer that is not acceptable is no such body.
     ///
-    /// Without it, and without ``RequestManager/Configuration/maximumBodyBytes``, 64 MiB are accepted in memory, or may wait to be read by a stream or by the reader of chunks; a body
-    /// that is read in time, one that is dropped, and a file have no limit then.
+    /// Without it, and without ``RequestManager/Configuration/maximumBodyBytes``, 64 MiB are accepted in memory, or may
+    /// wait to be read by a stream or by the reader of chunks; a body that is read in time, one that is dropped, and a file
+    /// have no limit then.
     public func maximumBodyBytes(_ limit: Int64) -> Self {
         changed { $0.policies.bodyLimit = limit }
     }

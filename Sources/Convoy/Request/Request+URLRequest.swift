@@ -10,8 +10,8 @@ extension Request where Output: Decodable {
     ///
     /// The output is made as by ``init(method:url:)``. A body is its `httpBody`, else its `httpBodyStream`, which can be read
     /// once: such a request is sent once, and not again for a redirect or a retry. A `timeoutInterval` other than
-    /// Foundation's 60 seconds is the ``idleTimeout(_:)``. What is about a loader of Foundation's (cache policy, cookies, kinds
-    /// of network) is left out. A request without a URL is refused, see ``defect``.
+    /// Foundation's 60 seconds is the ``idleTimeout(_:)``. What is about a loader of Foundation's (cache policy, cookies,
+    /// kinds of network) is left out. A request without a URL is refused, see ``defect``.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public init(_ request: URLRequest) {
@@ -47,7 +47,7 @@ extension RequestCore {
         } else if let stream = request.httpBodyStream {
             let given = GivenStream(stream: stream)
             let byteCount = headerFields["Content-Length"].flatMap { Int64($0) }
-            body = .stream(.stream(byteCount: byteCount, canRepeat: false) { given.stream })
+            take(.stream(byteCount: byteCount, canRepeat: false) { given.stream })
         }
         let timeout = request.timeoutInterval
         guard timeout != 60, timeout > 0 else { return }
@@ -64,8 +64,8 @@ private struct GivenStream: @unchecked Sendable {
 extension URLRequest {
     /// The request as Foundation describes one: URL, method, header fields, body and timeout.
     ///
-    /// What the manager would add (its defaults, cookies, interceptors) is not there. A body in memory becomes `httpBody`, any
-    /// other a stream that can be read once.
+    /// What the manager would add (its defaults, cookies, interceptors) is not there. A body in memory becomes `httpBody`,
+    /// any other a stream that can be read once.
     ///
     /// - Parameter baseURL: what a relative URL is resolved against, as ``RequestManager/Configuration/baseURL``.
     /// - Throws: `.invalidRequest` for one that cannot be sent, `.bodyUnreadable` for a file that cannot be read.

@@ -3,9 +3,9 @@ import Foundation
 
 /// The operations that are ready and wait for a slot, in queues for each host.
 ///
-/// Within a priority first come, first served, over all hosts, those that return for another attempt before the others; a host at its limit is passed over and takes no slot from
-/// others. A ticket that leaves its queue leaves an entry behind that is skipped later, so that every move
-/// costs O(1), and O(log *h*) for *h* hosts with waiting operations.
+/// Within a priority first come, first served, over all hosts, those that return for another attempt before the others; a
+/// host at its limit is passed over and takes no slot from others. A ticket that leaves its queue leaves an entry behind
+/// that is skipped later, so that every move costs O(1), and O(log *h*) for *h* hosts with waiting operations.
 ///
 /// A slot is what an operation needs to send; a place is what it has in the operation queue. An operation that waits between
 /// two attempts, or is suspended, gives its slot back and keeps its place: where the queue has a limit, no other operation

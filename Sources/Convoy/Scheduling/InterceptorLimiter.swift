@@ -3,8 +3,8 @@
 /// The permits of operations that are with their interceptors, where they hold no slot.
 ///
 /// Each has a task of its own and waits perhaps for one token: a queue of a hundred thousand must not begin all at once. A
-/// permit is taken when an operation gets its first slot and given back when its interceptors are done, or it leaves for another
-/// reason; `leave` returns a permit and hands it to the next that waits for one.
+/// permit is taken when an operation gets its first slot and given back when its interceptors are done, or it leaves for
+/// another reason; `leave` returns a permit and hands it to the next that waits for one.
 struct InterceptorLimiter {
     /// Those that have begun are not kept waiting: after an attempt they take a permit beyond the limit.
     var limit = 256

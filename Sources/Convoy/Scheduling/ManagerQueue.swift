@@ -5,10 +5,10 @@ import Synchronization
 /// The operation queue of a manager that was not given one.
 ///
 /// Requests that a caller may hold are operations in it as in any queue, from the moment they have a slot. Requests that only
-/// the library holds (of `send` and of batches) start on the thread that hands them over, where the transport may be called from
-/// its own callbacks: waking a thread for each costs more than the request. Waiting for all, cancelling all, suspension and
-/// barriers mean both, and those too that wait in the manager for a slot. The list and the count cannot be overridden on
-/// Linux: they are Foundation's.
+/// the library holds (of `send` and of batches) start on the thread that hands them over, where the transport may be called
+/// from its own callbacks: waking a thread for each costs more than the request. Waiting for all, cancelling all,
+/// suspension and barriers mean both, and those too that wait in the manager for a slot. The list and the count cannot be
+/// overridden on Linux: they are Foundation's.
 final class ManagerQueue: OperationQueue, @unchecked Sendable {
     // @unchecked: `OperationQueue` forces it. `state` is a lock of its own.
 
@@ -53,7 +53,8 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
 
     /// Starts an operation here and now, in the plain case; false when it has to go the way of any queue.
     ///
-    /// This thread may be a transport's: no code of the user's may run here, no disk may be waited for, and not many dependents told.
+    /// This thread may be a transport's: no code of the user's may run here, no disk may be waited for, and not many
+    /// dependents told.
     func start(_ operation: AnyRequestOperation) -> Bool {
         startsInPlace && operation.traits.isUnseen
             && maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount && !isSuspended

@@ -112,8 +112,8 @@ extension SchedulerState {
 
     /// An operation has been started: whether it may send at once.
     ///
-    /// One that may not has no slot, and is to come back by ``requeued(_:host:_:)``: it is suspended, its host has been put on
-    /// hold while it waited for the operation queue, or its slot was used by another that had begun before.
+    /// One that may not has no slot, and is to come back by ``requeued(_:host:_:)``: it is suspended, its host has been put
+    /// on hold while it waited for the operation queue, or its slot was used by another that had begun before.
     ///
     /// - Parameter suspension: as it was at the start; what was told since counts.
     mutating func begins(_ ticket: Ticket, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
@@ -143,8 +143,8 @@ extension SchedulerState {
         interceptorLimiter.take(ticket)
     }
 
-    /// An operation that has begun is ready for another attempt, perhaps at another host; false for one that waits for no slot:
-    /// it was started by hand, for example.
+    /// An operation that has begun is ready for another attempt, perhaps at another host; false for one that waits for no
+    /// slot: it was started by hand, for example.
     mutating func requeued(
         _ ticket: Ticket, host: String, _ suspension: Versioned<OperationStateMachine.Suspension>
     ) -> Bool {
@@ -159,7 +159,8 @@ extension SchedulerState {
 
     // MARK: Descriptors
 
-    /// An operation found no file descriptor, and has given its slot and its files back; false for one that waits for no slot.
+    /// An operation found no file descriptor, and has given its slot and its files back; false for one that waits for no
+    /// slot.
     mutating func lacksDescriptor(_ ticket: Ticket, host: String) -> Bool {
         yieldSlot(ticket)
         guard ticket.status == .yielded else { return false }

@@ -29,8 +29,8 @@ final class Ticket {
         case awaitingPermit
         /// Shares the transfer of another operation, and is in no queue. Next: dispatched, suspended, blocked, ended.
         case sharing
-        /// In the operation queue, where it got a dependency before it was started; has given its slot back. Next: dispatched,
-        /// yielded, ended.
+        /// In the operation queue, where it got a dependency before it was started; has given its slot back. Next:
+        /// dispatched, yielded, ended.
         case blockedInQueue
         /// Finished, or finishing without having had a slot. Terminal.
         case ended

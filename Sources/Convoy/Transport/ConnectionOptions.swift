@@ -52,7 +52,8 @@ public struct ConnectionOptions: Sendable, Hashable {
         case environment
         /// Straight to the server, whatever the environment says.
         case none
-        /// By this proxy, its port included: `http://name:port` or `https://name:port`, with credentials that only the proxy gets to see.
+        /// By this proxy, its port included: `http://name:port` or `https://name:port`, with credentials that only the
+        /// proxy gets to see.
         case server(URL, userName: String? = nil, password: String? = nil)
     }
 

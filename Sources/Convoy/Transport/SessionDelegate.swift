@@ -94,8 +94,8 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(FoundationNetworking)
-            // Without an answer corelibs hangs for ever. Refusing ends the task as cancelled, after the 401 and its body; it does
-            // so with a call that waits for the loader's queue, which is where we are.
+            // Without an answer corelibs hangs for ever. Refusing ends the task as cancelled, after the 401 and its body;
+            // it does so with a call that waits for the loader's queue, which is where we are.
             entries.withLock { $0[task.taskIdentifier]?.isChallenged = true }
             DispatchQueue.global().async { completionHandler(.cancelAuthenticationChallenge, nil) }
         #else
@@ -160,7 +160,8 @@ extension SessionDelegate.Entry {
             underlying: shown == text ? error.withoutURL : URLError(code))
     }
 
-    /// The kind of failure; where corelibs has one code for many, by the beginning of libcurl's message, which is all there is.
+    /// The kind of failure; where corelibs has one code for many, by the beginning of libcurl's message, which is all there
+    /// is.
     private func kind(of code: URLError.Code, _ text: String, isHTTPS: Bool) -> (RequestError.Code, String) {
         switch code {
         case .cancelled: (.cancelled, "it was cancelled")

@@ -56,6 +56,26 @@ import Testing
         }
     }
 
+    /// As for streams that are given otherwise.
+    @Test func theLengthOfAStreamIsChecked() async throws {
+        func request(_ length: String) throws -> Request<Void> {
+            Request<Void>(
+                try foundation {
+                    $0.httpMethod = "POST"
+                    $0.httpBodyStream = InputStream(data: Data("body".utf8))
+                    $0.setValue(length, forHTTPHeaderField: "Content-Length")
+                })
+        }
+        let server = StubServer()
+        let manager = server.manager()
+        for length in ["-1", "-5"] {
+            let error = await #expect(throws: RequestError.self) { try await manager.send(request(length)) }
+            #expect(error?.code == .invalidRequest)
+        }
+        #expect(server.exchanges.count == 0)
+        #expect(try PreparedRequest(request("0").core, baseURL: nil).body?.byteCount == 0)
+    }
+
     @Test func aTimeoutOtherThanFoundationsOwnIsTheIdleTimeout() throws {
         let request = try foundation { $0.timeoutInterval = 2.5 }
         #expect(Request<Data>(request).core.policies.idleTimeout == .seconds(2.5))

@@ -13,8 +13,8 @@ import Foundation
 /// let response = try await manager.send(Request<Data>.post(url).multipart(form))
 /// ```
 ///
-/// Names and file names are sent in UTF-8 with `"` as `%22`. One with CR, LF or NUL makes the request invalid, and so does one
-/// with a backslash at its end or before another backslash: browsers send it as it is, and most servers then take the
+/// Names and file names are sent in UTF-8 with `"` as `%22`. One with CR, LF or NUL makes the request invalid, and so does
+/// one with a backslash at its end or before another backslash: browsers send it as it is, and most servers then take the
 /// quotation mark behind it for a part of the name, or read one backslash where there were two.
 public struct MultipartForm: Sendable, Hashable {
     private enum Content: Hashable {

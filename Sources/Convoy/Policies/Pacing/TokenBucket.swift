@@ -1,6 +1,7 @@
 // So many bytes a second, as a value.
 
-/// A token bucket in which bytes that have come are charged, and a transfer that was charged waits until that has been paid for.
+/// A token bucket in which bytes that have come are charged, and a transfer that was charged waits until that has been paid
+/// for.
 ///
 /// Bytes are counted from the beginning: a charge is paid when the count that has been paid reaches it. So charges are
 /// paid in the order in which they came, nothing is rounded twice, and another rate moves all that is still owed.

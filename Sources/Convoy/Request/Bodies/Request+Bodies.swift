@@ -85,10 +85,11 @@ extension Request {
     /// Sends the chunks of a sequence as they come, and sets the content type unless that is nil.
     ///
     /// The sequence is asked for no more than a few chunks, or 64 KiB of small ones, ahead of what the network takes. Chunks
-    /// that are there together go out together. One that throws, or gives fewer bytes than declared or more, ends the request with `.bodyUnreadable`; the server never sees such a body as
-    /// complete. With a declared length the last chunk is held back until the sequence ends. While nothing comes the idle
-    /// timeout runs. It is asked in tasks with the priority of the one that calls this function; when the request ends
-    /// first, the task that waits for the next chunk is cancelled.
+    /// that are there together go out together. One that throws, or gives fewer bytes than declared or more, ends the
+    /// request with `.bodyUnreadable`; the server never sees such a body as complete. With a declared length the last chunk
+    /// is held back until the sequence ends. While nothing comes the idle timeout runs. It is asked in tasks with the
+    /// priority of the one that calls this function; when the request ends first, the task that waits for the next chunk is
+    /// cancelled.
     ///
     /// URLSession on Linux cannot wait for bytes: there the request is refused with `.invalidRequest`.
     ///
@@ -133,10 +134,17 @@ extension Request {
 
     private func body(_ stream: BodyStream, contentType: String?) -> Self {
         changed {
-            // Nobody would ask for the bytes of an empty one, and so see that there are any.
-            $0.body = stream.byteCount == 0 ? .data(Data()) : .stream(stream)
+            $0.take(stream)
             if let contentType { $0.headerFields["Content-Type"] = contentType }
-            if let byteCount = stream.byteCount, byteCount < 0 { $0.defect = "the length of the body is negative" }
         }
+    }
+}
+
+extension RequestCore {
+    /// Has the request send a stream.
+    mutating func take(_ stream: BodyStream) {
+        // The bytes of an empty one would not be asked for, and so not be missed.
+        body = stream.byteCount == 0 ? .data(Data()) : .stream(stream)
+        if let byteCount = stream.byteCount, byteCount < 0 { defect = "the length of the body is negative" }
     }
 }

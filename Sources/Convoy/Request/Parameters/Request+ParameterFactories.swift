@@ -17,7 +17,8 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: [String: any Encodable], encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
-    /// A GET request with parameters in its query: variables, nested as one likes; see ``query(_:encoding:)-([String:Any],_)``.
+    /// A GET request with parameters in its query: variables, nested as one likes; see
+    /// ``query(_:encoding:)-([String:Any],_)``.
     @_disfavoredOverload
     public static func get(
         _ url: some RequestURL, query: [String: Any], encoding: ParameterEncoding = .default

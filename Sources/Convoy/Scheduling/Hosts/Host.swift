@@ -157,7 +157,8 @@ final class Host {
         return nil
     }
 
-    /// Stale entries behind a waiting one are not reached by `peek`; they are removed when they outnumber the waiting entries.
+    /// Stale entries behind a waiting one are not reached by `peek`; they are removed when they outnumber the waiting
+    /// entries.
     func sweepIfNeeded() {
         guard queues.reduce(0, { $0 + $1.count }) > 2 * waiting + 64 else { return }
         for index in queues.indices { queues[index].sweep() }

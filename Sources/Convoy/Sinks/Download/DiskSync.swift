@@ -11,8 +11,8 @@ import Foundation
 /// being written out go together, in the next round.
 ///
 /// ## Concurrency
-/// Use it from any thread. A round is a member of the disk's lanes: it comes behind what downloads are doing there, whose files
-/// go with it, and may block as long as the disk wants. No file system has two at once.
+/// Use it from any thread. A round is a member of the disk's lanes: it comes behind what downloads are doing there, whose
+/// files go with it, and may block as long as the disk wants. No file system has two at once.
 final class DiskSync: LaneMember {
     /// A file that is complete.
     struct File: Sendable {

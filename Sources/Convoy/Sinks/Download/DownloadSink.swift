@@ -89,7 +89,7 @@ final class DownloadSink: BodySink {
     ///
     /// - Parameter behindHead: whether more comes, without which it need not be done.
     private func perform(behindHead: Bool = false, _ work: @escaping @Sendable () -> Void) {
-        if behindHead, isSmall { download.lane.beforeNext(work) } else { download.lane.async(work) }
+        if behindHead, isSmall, !isHeld { download.lane.beforeNext(work) } else { download.lane.async(work) }
     }
 
     // MARK: On the lane

@@ -44,7 +44,8 @@ final class PartFile {
         _ path: String, permissions: mode_t, isFilledInPlace: Bool = false
     ) throws(RequestError) -> PartFile {
         let flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (isFilledInPlace ? 0 : O_APPEND)
-        // The process that had it may rename or remove it between our opening and locking it: look again, a bounded number of times.
+        // The process that had it may rename or remove it between our opening and locking it: look again, a bounded number
+        // of times.
         for _ in 0..<16 {
             // What we have made is ours, whatever owner the file system gives it.
             var isNew = true

@@ -11,11 +11,11 @@
         static let defect: RequestError? = {
             let version = curl_version_info(3)?.pointee
             let found = version.flatMap { String(validatingCString: $0.version) } ?? "of an unknown version"
-            // curl_multi_poll is of 7.66; the least version that is tested is 7.68.
+            // curl_multi_poll is of 7.66; what is older than 7.68 has never been looked at.
             guard let version, version.version_num >= 0x07_44_00, convoy_has_poll() != 0 else {
                 return RequestError(
                     .transportFailed,
-                    "nothing was sent: libcurl \(found) is too old, 7.68.0 is needed to wake a transfer thread; "
+                    "nothing was sent: libcurl \(found) is too old, Convoy needs 7.68.0; "
                         + "update the system's libcurl, or choose the URLSession transport")
             }
             // CURL_GLOBAL_DEFAULT; counted, so that FoundationNetworking's own call does no harm.
@@ -36,7 +36,8 @@
             return String(validatingCString: name)?.contains("GnuTLS") == true
         }()
 
-        // What some versions get wrong, and is gone round: see LibcurlVersions in the documentation, which has the others too.
+        // What some versions get wrong, and is gone round: see LibcurlVersions in the documentation, which has the others
+        // too.
 
         /// Whether an easy handle remembers the last header line of its last answer, which is freed by then.
         ///

@@ -29,7 +29,8 @@
         private var shareableCount = 0
         /// How often nothing was there since something was.
         private var quietLooks = 0
-        /// Whether the next turn begins without sleeping, and goes through all transfers.
+        /// Whether the next turn begins without sleeping, and this one, where that is still ahead, goes through all
+        /// transfers.
         private(set) var looksAgain = false
         /// Whether the next turn goes through all transfers.
         private var looksAtAll = false
@@ -46,9 +47,10 @@
         /// nothing is known. Such bytes have come a moment before: so one looks soon, and then ever later.
         private static let looks: [Int32] = [1, 4, 16, 64, 256, 1_000]
 
-        /// The same where none may: from this on all transfers are looked at each second, for an event that libcurl has missed,
-        /// or a timer that it has dropped.
-        private static let plainLooks: [Int32] = [100, 1_000]
+        /// How often all transfers are looked at where none may: for an event that libcurl has missed, or a timer that it has
+        /// dropped.
+        private static let plainLook = Duration.seconds(1)
+        private var nextPlainLook = ContinuousClock.now
 
         /// How many connections are kept for the next requests, at most.
         private static let mostKept = 256
@@ -107,6 +109,7 @@
             looksAtAll = looksAtAll || looksAgain
             looksAgain = false
             now = .now
+            if now >= nextPlainLook { (looksAtAll, nextPlainLook) = (true, now + Self.plainLook) }
             if !transfers.isEmpty || !released.isEmpty { quietLooks = 0 }
             for transfer in transfers { transfer.update(in: self) }
             let released = released
@@ -172,10 +175,11 @@
             curl_multi_timeout(multi, &due)
             // Up to two milliseconds late: libcurl asks a second clock whether the time is over, and does not ask again.
             if due >= 0 { milliseconds = min(milliseconds, Int32(clamping: due > 0 ? due + 2 : 0)) }
-            let look = Self.plainLooks[min(quietLooks, Self.plainLooks.count - 1)]
-            let looks = !isIdle && milliseconds > look
-            let isWoken = sockets.wait(milliseconds: looks ? look : milliseconds)
-            if isWoken { quietLooks = 0 } else if looks { (quietLooks, looksAtAll) = (quietLooks + 1, true) }
+            if !isIdle {
+                let untilLook = max(.zero, nextPlainLook - .now) / .milliseconds(1)
+                milliseconds = min(milliseconds, Int32(clamping: Int64(untilLook.rounded(.up))))
+            }
+            _ = sockets.wait(milliseconds: milliseconds)
         }
 
         private func takeMessages() {

@@ -44,26 +44,29 @@
         private let poller: Int32
         /// By descriptor.
         private var entries: [Entry] = []
-        private var events = [convoy_event](repeating: convoy_event(), count: CurlSockets.mostEvents)
+        /// How many events a wait takes in.
+        private let mostEvents: Int
+        private var events: [convoy_event]
         /// What the last wait has found.
         private(set) var ready: [convoy_event] = []
-        /// How many waits have seen every socket on which something had happened.
+        /// How many waits there have been.
         private var waits = 0
+        /// Whether the last one has seen every socket on which something had happened: more may have been than it takes in.
+        private(set) var hasSeenAll = false
         /// Whether the system did not watch a socket: it is low on memory.
         private(set) var hasFailed = false
-
-        private static let mostEvents = 256
 
         /// Has libcurl name the sockets of a multi handle, which must not outlive this.
         ///
         /// - Throws: what there is too little of: memory, or file descriptors.
-        init(for multi: OpaquePointer) throws(POSIXError) {
+        init(for multi: OpaquePointer, mostEvents: Int = Int(CONVOY_MOST_EVENTS)) throws(POSIXError) {
+            self.mostEvents = mostEvents
+            events = Array(repeating: convoy_event(), count: mostEvents)
             wakeup = try Wakeup()
             poller = convoy_make_poller()
             guard poller >= 0, convoy_watch_wakeup(poller, wakeup.descriptor) == 0 else {
-                let problem = errno
-                if poller >= 0 { close(poller) }
-                throw POSIXError(POSIXErrorCode(rawValue: problem) ?? .ENOMEM)
+                // `deinit` closes both: everything has a value.
+                throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
             }
             convoy_multi_set_socket_callback(
                 multi,
@@ -74,7 +77,7 @@
                 }, Unmanaged.passUnretained(self).toOpaque())
         }
 
-        deinit { close(poller) }
+        deinit { if poller >= 0 { close(poller) } }
 
         // MARK: What is watched
 
@@ -116,11 +119,12 @@
             change(&entries[index])
         }
 
-        /// Whether a wait has found nothing on the socket of a connection since it was kept.
+        /// Whether the last wait has found nothing on the socket of a connection that was kept before it.
         func isQuiet(_ socket: Int32) -> Bool {
             guard entries.indices.contains(Int(socket)) else { return false }
             let entry = entries[Int(socket)]
-            return entry.isOpened && entry.wanted == 0 && entry.watched & 1 != 0 && entry.keptAtWait < waits
+            let isKept = entry.isOpened && entry.wanted == 0 && entry.watched & 1 != 0
+            return hasSeenAll && isKept && entry.keptAtWait < waits
         }
 
         // MARK: Waiting
@@ -131,12 +135,13 @@
             let count = events.withUnsafeMutableBufferPointer {
                 convoy_wait(poller, $0.baseAddress, Int32($0.count), milliseconds)
             }
+            waits += 1
+            hasSeenAll = (0..<mostEvents).contains(Int(count))
             guard count >= 0 else {
                 // What cannot wait must not spin.
                 hasFailed = true
                 return true
             }
-            if count < Self.mostEvents { waits += 1 }
             for event in events.prefix(Int(count)) where event.socket != wakeup.descriptor {
                 change(event.socket) { entry in
                     let wanted = event.events & entry.wanted

@@ -99,6 +99,16 @@ import Testing
         #expect(target.told.events == ["begin", "1000"])
     }
 
+    /// Over a transport that does not count: what waits for the end would be held, and the end not come.
+    @Test func aBodyLongerThanItSaidIsWrittenBeforeItIsHeldForEver() throws {
+        let target = Target()
+        let sink = try sink(target, expecting: 10)
+        while !sink.isHeld { try sink.write(Data(count: 1 << 20)) }
+        target.lane.sync {}
+        #expect(!sink.isHeld)
+        #expect(target.told.events.count > 2)
+    }
+
     @Test func aSmallBodyThatIsGivenUpIsWrittenBefore() async throws {
         let (target, given) = (Target(), EventLog<Void>())
         let sink = try sink(target, expecting: 1_024)

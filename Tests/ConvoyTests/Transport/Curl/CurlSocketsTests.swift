@@ -14,10 +14,10 @@
             var own: Int32 = -1
             let other: Int32
 
-            init() throws {
+            init(mostEvents: Int = 256) throws {
                 #expect(CurlLibrary.defect == nil)
                 multi = try #require(curl_multi_init())
-                sockets = try CurlSockets(for: multi)
+                sockets = try CurlSockets(for: multi, mostEvents: mostEvents)
                 var pair: [Int32] = [-1, -1]
                 try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
                 (own, other) = (pair[0], pair[1])
@@ -67,6 +67,26 @@
             #expect(!pair.sockets.isQuiet(pair.own))
             #expect(!pair.sockets.wait(milliseconds: 0))
             #expect(pair.sockets.isQuiet(pair.own))
+        }
+
+        /// What else has happened may be on that connection.
+        @Test func aKeptConnectionIsNotQuietAfterAWaitThatWasFull() throws {
+            let (kept, busy) = (try Pair(mostEvents: 1), try Pair())
+            let sockets = kept.sockets
+            for socket in [kept.own, busy.own] {
+                sockets.noteOpened(socket)
+                sockets.want(1, of: socket)
+            }
+            sockets.want(0, of: kept.own)
+            #expect(!sockets.wait(milliseconds: 0))
+            #expect(sockets.isQuiet(kept.own))
+            busy.send()
+            #expect(sockets.wait(milliseconds: 0))
+            #expect(kept.found == [busy.own])
+            #expect(!sockets.isQuiet(kept.own))
+            busy.receive()
+            #expect(!sockets.wait(milliseconds: 0))
+            #expect(sockets.isQuiet(kept.own))
         }
 
         @Test func bytesNobodyAskedForEndTheQuietAndWakeOnce() throws {
