@@ -71,12 +71,36 @@ final class Lanes: Sendable {
     private let state = Locked(State())
     private let timerQueue = DispatchQueue(label: "convoy.lanes")
     private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
-    /// How many extra workers all lanes may have together; each manager has one worker besides, and the disk.
+    /// How many extra workers lanes may have together; each has one worker besides.
     ///
     /// libdispatch has 255 threads, and others need some: corelibs makes the thread that starts a task wait for a queue of
     /// its own, and were all threads to wait for it, none would be left to run it.
-    private static let extraLimit = 128
-    private static let extraWorkers = Locked(0)
+    final class WorkerLimit: Sendable {
+        /// Of the callbacks of all managers.
+        static let callbacks = WorkerLimit(128)
+        /// A limit of its own, so that a disk that hangs holds up no callback.
+        static let disk = WorkerLimit(96)
+
+        private let limit: Int
+        private let used = Locked(0)
+
+        private init(_ limit: Int) { self.limit = limit }
+
+        /// Takes as many as are left, but no more than are wanted.
+        func take(_ wanted: Int) -> Int {
+            used.withLock { used in
+                let granted = max(0, min(wanted, limit - used))
+                used += granted
+                return granted
+            }
+        }
+
+        func giveBack() { used.withLock { $0 -= 1 } }
+    }
+
+    private let extraWorkers: WorkerLimit
+
+    init(extraWorkers: WorkerLimit = .callbacks) { self.extraWorkers = extraWorkers }
 
     /// Queues a member with code to run.
     func submit(_ member: any LaneMember) {
@@ -113,7 +137,7 @@ final class Lanes: Sendable {
             let member = state.dequeue()
             return (member, member == nil && state.retire(queue))
         }
-        if wasExtra { Self.extraWorkers.withLock { $0 -= 1 } }
+        if wasExtra { extraWorkers.giveBack() }
         return member
     }
 
@@ -129,11 +153,7 @@ final class Lanes: Sendable {
             return state.workers < Self.coreCount ? 1 : 0
         }
         guard let wanted else { return }
-        let granted = Self.extraWorkers.withLock { count in
-            let granted = max(0, min(wanted, Self.extraLimit - count))
-            count += granted
-            return granted
-        }
+        let granted = extraWorkers.take(wanted)
         let queues = state.withLock { state in
             state.extraWorkers += granted
             return state.makeWorkers(granted)

@@ -10,7 +10,7 @@ import Foundation
 /// Use it from any thread; what it is told may block.
 final class DiskLane: LaneMember {
     /// Where all of them run.
-    static let lanes = Lanes()
+    static let lanes = Lanes(extraWorkers: .disk)
 
     private let work = Locked(LaneWork())
 
