@@ -88,7 +88,7 @@ extension RequestManager {
         ///
         /// It can be changed later: ``RequestManager/maximumBytesPerSecond``.
         public var maximumBytesPerSecond: Int64?
-        /// Who may change requests and decide on retries; a request's own come after these.
+        /// Interceptors, which may change requests and decide on retries; a request's own come after these.
         public var interceptors: [any RequestInterceptor]
         /// Where cookies are kept; nil, the default: cookies are header fields as any other.
         public var cookies: CookieJar?
@@ -98,7 +98,7 @@ extension RequestManager {
         /// Where callbacks run that ask for no other place; nil, the default: in order for each operation, on
         /// threads that all share.
         public var callbacks: Delivery?
-        /// Who is told of everything that happens.
+        /// Monitors, which are told of everything that happens.
         public var monitors: [any EventMonitor]
         /// What back-off, deadlines, holds of hosts and limits of bytes a second are measured by; the system's by default.
         ///

@@ -110,7 +110,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
 
     func urlSession(_: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let entry = entries.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
-        // corelibs tells nobody of a redirect without a usable Location, and drops its body.
+        // corelibs does not tell its delegate of a redirect without a usable Location, and drops its body.
         if error == nil, !entry.hasHead, let response = task.response as? HTTPURLResponse {
             let head = ResponseHead(response)
             entry.client.didReceive(head)

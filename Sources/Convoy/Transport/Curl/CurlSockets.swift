@@ -25,7 +25,8 @@
     /// libcurl's `curl_multi_perform` at each of them again.
     ///
     /// The socket of a kept connection stays watched: to watch it anew for each request would cost two calls, and so each
-    /// wait sees what nobody has asked for on it. Its number is given back by the close callback only, in every version.
+    /// wait sees what the server sends on it without a request. Its number is given back by the close callback only, in
+    /// every version.
     /// - Thread: its loop's.
     final class CurlSockets {
         /// What is known of a descriptor.

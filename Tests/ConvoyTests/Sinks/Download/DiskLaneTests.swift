@@ -25,16 +25,24 @@ import Testing
         #expect(ran.events == [1, 2])
     }
 
-    /// Of all workers one more is free, however many disks hang.
-    @Test func whatBlocksHoldsUpNoOtherDownload() async {
-        let (entered, gate) = (EventLog<Void>(), DispatchSemaphore(value: 0))
-        let lanes = (0..<20).map { _ in DiskLane() }
+    /// Lanes whose disk does not answer before the gate is signalled, once for each.
+    private static func hangingLanes(
+        _ count: Int, _ entered: EventLog<Void>, until gate: DispatchSemaphore
+    ) -> [DiskLane] {
+        let lanes = (0..<count).map { _ in DiskLane() }
         for lane in lanes {
             lane.async {
                 entered.record(())
                 gate.wait()
             }
         }
+        return lanes
+    }
+
+    /// Of all workers one more is free, however many disks hang.
+    @Test func whatBlocksHoldsUpNoOtherDownload() async {
+        let (entered, gate) = (EventLog<Void>(), DispatchSemaphore(value: 0))
+        let lanes = Self.hangingLanes(20, entered, until: gate)
         await entered.wait(count: lanes.count)
         let ran = EventLog<Void>()
         DiskLane().async { ran.record(()) }
@@ -48,13 +56,7 @@ import Testing
         await #expect(processExitsWith: .success) {
             endProcessIfStuck()
             let (entered, gate) = (EventLog<Void>(), DispatchSemaphore(value: 0))
-            let lanes = (0..<200).map { _ in DiskLane() }
-            for lane in lanes {
-                lane.async {
-                    entered.record(())
-                    gate.wait()
-                }
-            }
+            let lanes = Self.hangingLanes(200, entered, until: gate)
             // One, and as many as they may have besides.
             await entered.wait(count: 97)
             let manager = StubServer().manager()
