@@ -10,12 +10,15 @@ import Foundation
 /// let manager = RequestManager(configuration: .init(transport: try .connecting(with: options)))
 /// ```
 ///
-/// What a transport cannot do is refused when it is asked for, never ignored: URLSession on Linux honours none of these.
+/// What a transport cannot do is refused when it is asked for, never ignored: URLSession on Linux honours none of these, and
+/// on Apple platforms ``trust-swift.property``, ``pinnedPublicKeys``, ``minimumTLSVersion`` and a
+/// ``clientCertificate-swift.property`` from an archive.
 /// Managers whose options are equal share their connections.
 ///
 /// ## Topics
 /// - ``trust-swift.property``
 /// - ``pinnedPublicKeys``
+/// - ``minimumTLSVersion``
 /// - ``clientCertificate-swift.property``
 /// - ``proxy-swift.property``
 /// - ``connectTimeout``
@@ -31,17 +34,36 @@ public struct ConnectionOptions: Sendable, Hashable {
 
     /// Who this client is, for servers that ask.
     public struct ClientCertificate: Sendable, Hashable {
-        /// A PEM file with the certificate, and perhaps its chain.
+        /// How certificate and key are stored.
+        public enum Format: Sendable, Hashable {
+            /// A PEM file each: for libcurl.
+            case pem
+            /// One PKCS #12 archive: for URLSession on Apple platforms, and a libcurl without GnuTLS.
+            case archive
+        }
+
+        /// How certificate and key are stored.
+        public let format: Format
+        /// The file with the certificate, and perhaps its chain.
         public var certificateFile: URL
-        /// A PEM file with the private key.
+        /// The file with the private key; of an archive the same file.
         public var privateKeyFile: URL
-        /// The key's password, if it has one.
+        /// The password of the key or the archive, if it has one.
         public var password: String?
 
-        /// Describes a client certificate.
+        /// Describes a client certificate in two PEM files.
         public init(certificateFile: URL, privateKeyFile: URL, password: String? = nil) {
+            format = .pem
             self.certificateFile = certificateFile
             self.privateKeyFile = privateKeyFile
+            self.password = password
+        }
+
+        /// Describes a client certificate with its key in one PKCS #12 archive, a file called `.p12` or `.pfx`.
+        public init(archive: URL, password: String? = nil) {
+            format = .archive
+            certificateFile = archive
+            privateKeyFile = archive
             self.password = password
         }
     }
@@ -65,6 +87,14 @@ public struct ConnectionOptions: Sendable, Hashable {
         case http1
     }
 
+    /// Versions of TLS that a connection may be asked to have at least.
+    public enum TLSVersion: Sendable, Hashable {
+        /// TLS 1.2 (RFC 5246).
+        case tls12
+        /// TLS 1.3 (RFC 8446).
+        case tls13
+    }
+
     /// How long connecting may take, name lookup and TLS handshake included; 30 seconds by default, to the millisecond.
     public var connectTimeout = Duration.seconds(30)
     /// Whose certificates are good; the system's authorities by default.
@@ -74,6 +104,10 @@ public struct ConnectionOptions: Sendable, Hashable {
     ///
     /// Checked beside ``trust-swift.property``, not in its place.
     public var pinnedPublicKeys: Set<String> = []
+    /// The oldest version of TLS that is spoken, with servers and with proxies that are reached by TLS; 1.2 by default.
+    ///
+    /// A server that offers older ones only is a `.tlsFailed`.
+    public var minimumTLSVersion = TLSVersion.tls12
     /// Who this client is; nobody by default.
     public var clientCertificate: ClientCertificate?
     /// By which way requests go; what the environment says by default.
@@ -113,6 +147,7 @@ public struct ConnectionOptions: Sendable, Hashable {
             ("connectTimeout", connectTimeout != standard.connectTimeout),
             ("trust", trust != standard.trust),
             ("pinnedPublicKeys", pinnedPublicKeys != standard.pinnedPublicKeys),
+            ("minimumTLSVersion", minimumTLSVersion != standard.minimumTLSVersion),
             ("clientCertificate", clientCertificate != standard.clientCertificate),
             ("proxy", proxy != standard.proxy),
             ("httpVersion", httpVersion != standard.httpVersion),

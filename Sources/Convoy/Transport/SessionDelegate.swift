@@ -12,6 +12,8 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         let request: PreparedRequest
         let body: LoaderBody?
         var isChallenged = false
+        /// Why the connection was not made, where a challenge was answered with that.
+        var refusal: RequestError?
         var hasHead = false
         var expectedBytes: Int64?
         var receivedBytes: Int64 = 0
@@ -19,6 +21,12 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
 
     /// By task identifier, which is unique within the one session.
     private let entries = Locked<[Int: Entry]>([:])
+
+    #if canImport(Security)
+        private let security: SessionSecurity
+
+        init(_ security: SessionSecurity) { self.security = security }
+    #endif
 
     func register(
         _ client: any TransportClient, for task: URLSessionTask, _ request: PreparedRequest, body: LoaderBody?
@@ -99,9 +107,19 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
             entries.withLock { $0[task.taskIdentifier]?.isChallenged = true }
             DispatchQueue.global().async { completionHandler(.cancelAuthenticationChallenge, nil) }
         #else
-            switch challenge.protectionSpace.authenticationMethod {
+            let space = challenge.protectionSpace
+            switch space.authenticationMethod {
             case NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate:
-                completionHandler(.performDefaultHandling, nil)
+                // Not here, where other tasks' callbacks wait.
+                DispatchQueue.global().async { [self, identifier = task.taskIdentifier] in
+                    switch security.answer(to: space) {
+                    case .system: completionHandler(.performDefaultHandling, nil)
+                    case .credential(let credential): completionHandler(.useCredential, credential)
+                    case .refusal(let reason):
+                        entries.withLock { $0[identifier]?.refusal = reason }
+                        completionHandler(.cancelAuthenticationChallenge, nil)
+                    }
+                }
             default:
                 completionHandler(.rejectProtectionSpace, nil)
             }
@@ -151,6 +169,7 @@ extension SessionDelegate.Entry {
         if let failure = body?.failure { return failure }
         let code = (error as? URLError)?.code ?? .unknown
         if code == .cancelled, isChallenged, hasHead { return nil }
+        if code == .cancelled, let refusal { return refusal }
         let text = error.localizedDescription
         let (kind, what) = kind(of: code, text, isHTTPS: url?.scheme == "https")
         // On Linux the words are libcurl's.

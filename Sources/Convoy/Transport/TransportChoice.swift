@@ -24,15 +24,25 @@ public enum TransportChoice: Sendable {
 
     /// URLSession with options of yours.
     ///
-    /// - Throws: `.transportFailed` for every option that differs from the default: URLSession cannot honour them on Linux,
-    ///   and they are not wired to it elsewhere.
+    /// On Apple platforms it honours ``ConnectionOptions/trust-swift.property``, ``ConnectionOptions/pinnedPublicKeys``,
+    /// ``ConnectionOptions/minimumTLSVersion`` and a ``ConnectionOptions/clientCertificate-swift.property`` from an archive:
+    /// written and type-checked, never run.
+    ///
+    /// - Throws: `.transportFailed` for every other option that differs from the default, on Linux for all of them; for a
+    ///   file that cannot be read or used. The message names the option.
     public static func urlSession(with options: ConnectionOptions) throws(RequestError) -> TransportChoice {
-        let names = options.namesOfChanges
+        var names = options.namesOfChanges
+        #if canImport(Security)
+            names.removeAll(where: SessionSecurity.honoured.contains)
+        #endif
         guard names.isEmpty else {
             throw RequestError(
                 .transportFailed,
                 "the URLSession transport cannot honour \(names.joined(separator: ", ")); use another transport")
         }
+        #if canImport(Security)
+            if options != ConnectionOptions() { return .custom(try URLSessionTransport.shared(for: options)) }
+        #endif
         return .urlSession
     }
 

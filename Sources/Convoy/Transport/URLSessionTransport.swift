@@ -7,7 +7,7 @@ import Foundation
 
 /// Moves bytes with `URLSession`.
 ///
-/// One session for the life of the process, with cache, cookie and credential storage off. Redirects and 401 come back as
+/// One session for the life of the process, and one for each other ``ConnectionOptions``, with cache, cookie and credential storage off. Redirects and 401 come back as
 /// answers: what to do about them is decided above the transport, the same on every platform.
 ///
 /// On Linux, URLSession has faults that no client of it can mend. A server that closes the connection in the middle of the
@@ -20,9 +20,19 @@ public final class URLSessionTransport: Transport {
     public static let shared = URLSessionTransport()
 
     private let session: URLSession
-    private let delegate = SessionDelegate()
+    private let delegate: SessionDelegate
 
-    private init() {
+    #if canImport(Security)
+        /// A transport with a session of its own.
+        convenience init(_ security: SessionSecurity = .standard) {
+            self.init(SessionDelegate(security)) { security.apply(to: $0) }
+        }
+    #else
+        private convenience init() { self.init(SessionDelegate()) { _ in } }
+    #endif
+
+    private init(_ delegate: SessionDelegate, setUp: (URLSessionConfiguration) -> Void) {
+        self.delegate = delegate
         let configuration = URLSessionConfiguration.ephemeral
         configuration.urlCache = nil
         configuration.httpCookieStorage = nil
@@ -30,8 +40,12 @@ public final class URLSessionTransport: Transport {
         configuration.urlCredentialStorage = nil
         // Never the limit: a task that waits inside the loader uses up its idle timeout. Managers limit each host.
         configuration.httpMaximumConnectionsPerHost = 1_024
+        setUp(configuration)
         session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: Self.callbackQueue())
     }
+
+    // A session keeps its delegate until it is told.
+    deinit { session.finishTasksAndInvalidate() }
 
     /// Whether a suspended task goes on where it was: not on Linux, where it starts over and its timeout runs on.
     public var pausesInPlace: Bool {

@@ -27,6 +27,8 @@ import Testing
         let client: Identity
         /// The client's private key again, locked with ``password``.
         let lockedClientKey: URL
+        /// The client's certificate and private key in one archive, locked with ``password``.
+        let clientArchive: URL
         /// Where they are; a good place for files that are missing.
         let directory: URL
 
@@ -65,6 +67,7 @@ import Testing
             selfSigned = try identity("self-signed")
             otherName = try identity("other-name")
             client = try identity("client")
+            clientArchive = directory.appending(path: "client.p12")
             lockedClientKey = directory.appending(path: "locked.key")
             self.directory = directory
         }
@@ -110,6 +113,7 @@ import Testing
             sign other-name example.invalid 'subjectAltName=DNS:example.invalid' 20491231000000Z
             sign client convoy-client 'extendedKeyUsage=clientAuth' 20491231000000Z
             openssl pkey -in client.key -aes-256-cbc -passout 'pass:\(password)' -out locked.key
+            openssl pkcs12 -export -in client.pem -inkey client.key -passout 'pass:\(password)' -out client.p12
             for name in authority self-signed server expired other-name client; do
                 openssl x509 -in $name.pem -noout -pubkey | openssl pkey -pubin -outform der |
                     openssl dgst -sha256 -binary | base64 > $name.pin

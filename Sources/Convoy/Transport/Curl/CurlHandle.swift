@@ -171,8 +171,9 @@
 
         /// What the options ask; each is done, or refused by its name.
         private func setUp(_ options: ConnectionOptions) throws(RequestError) {
-            // CURL_SSLVERSION_TLSv1_2.
-            try check("trust", convoy_set_long(easy, CurlOption.sslVersion, 6))
+            // CURL_SSLVERSION_TLSv1_2, or _1_3 as the oldest and the newest: alone, older libcurls with GnuTLS take it for 1.2.
+            let version = options.minimumTLSVersion == .tls12 ? 6 : 7 | 7 << 16
+            try check("minimumTLSVersion", convoy_set_long(easy, CurlOption.sslVersion, version))
             let timeout = options.connectTimeout.wholeMilliseconds
             try check("connectTimeout", convoy_set_long(easy, CurlOption.connectTimeoutMilliseconds, timeout))
             let age = Int(clamping: Int64(options.idleConnectionTime.seconds.rounded(.up)))
@@ -189,16 +190,19 @@
             if let certificate = options.clientCertificate {
                 let name = "clientCertificate"
                 try check(name, convoy_set_string(easy, CurlOption.sslCert, certificate.certificateFile.path))
-                try check(name, convoy_set_string(easy, CurlOption.sslKey, certificate.privateKeyFile.path))
+                switch certificate.format {
+                case .pem: try check(name, convoy_set_string(easy, CurlOption.sslKey, certificate.privateKeyFile.path))
+                case .archive: try check(name, convoy_set_string(easy, CurlOption.sslCertType, "P12"))
+                }
                 // An empty one too: without any, OpenSSL asks at the terminal for that of a locked key. GnuTLS never asks,
                 // and takes a key with an empty password for a locked one.
                 let password = certificate.password ?? (CurlLibrary.usesGnuTLS ? nil : "")
                 try check(name, convoy_set_string(easy, CurlOption.keyPassword, password))
             }
-            try setUpProxy(options)
+            try setUpProxy(options, version)
         }
 
-        private func setUpProxy(_ options: ConnectionOptions) throws(RequestError) {
+        private func setUpProxy(_ options: ConnectionOptions, _ tlsVersion: Int) throws(RequestError) {
             switch options.proxy {
             case .environment:
                 // libcurl would ask the environment again for each request.
@@ -216,7 +220,7 @@
                 }
             }
             // A proxy reached by TLS is trusted as servers are; a libcurl without such proxies reaches none.
-            let isSecure = convoy_set_long(easy, CurlOption.proxySSLVersion, 6) == 0
+            let isSecure = convoy_set_long(easy, CurlOption.proxySSLVersion, tlsVersion) == 0
             guard isSecure, let trustFile else { return }
             try check("trust", convoy_set_string(easy, CurlOption.proxyCAInfo, trustFile))
             try check("trust", convoy_set_string(easy, CurlOption.proxyCAPath, nil))

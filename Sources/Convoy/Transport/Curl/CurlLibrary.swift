@@ -83,6 +83,7 @@
         static let proxyCAPath: Int32 = 10_247
         static let httpHeader: Int32 = 10_023
         static let sslCert: Int32 = 10_025
+        static let sslCertType: Int32 = 10_086
         static let keyPassword: Int32 = 10_026
         static let headerData: Int32 = 10_029
         static let sslVersion: Int32 = 32

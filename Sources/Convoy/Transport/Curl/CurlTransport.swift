@@ -158,6 +158,10 @@
             if !(1...64).contains(engineCount) { return "engineCount is \(engineCount), not 1 to 64" }
             if case .certificates(let file) = trust, let defect = file.readingDefect { return "trust: \(defect)" }
             if let certificate = clientCertificate {
+                // It would be read as PEM.
+                if certificate.format == .archive, CurlLibrary.usesGnuTLS {
+                    return "clientCertificate: libcurl with GnuTLS reads no PKCS #12 archives; give two PEM files"
+                }
                 for file in [certificate.certificateFile, certificate.privateKeyFile] {
                     if let defect = file.readingDefect { return "clientCertificate: \(defect)" }
                 }

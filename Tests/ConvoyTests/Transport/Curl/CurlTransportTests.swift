@@ -23,6 +23,7 @@
             ("connectTimeout", { $0.connectTimeout = .seconds(1) }),
             ("trust", { $0.trust = .certificates(in: URL(filePath: "/ca.pem")) }),
             ("pinnedPublicKeys", { $0.pinnedPublicKeys = ["x"] }),
+            ("minimumTLSVersion", { $0.minimumTLSVersion = .tls13 }),
             (
                 "clientCertificate",
                 {
@@ -40,7 +41,7 @@
         ]
 
         /// Never ignored: whatever differs from the default is refused by name.
-        @Test(arguments: 0..<11)
+        @Test(arguments: 0..<12)
         func urlSessionRefusesByNameWhatItCannotHonour(index: Int) throws {
             let (name, change) = Self.changes[index]
             var options = ConnectionOptions()

@@ -190,6 +190,25 @@ import Testing
             return result
         }
 
+        // MARK: Versions
+
+        @Test(arguments: [("-tls1_2", true), ("-tls1_3", false)])
+        func oldestVersionIsKeptTo(_ version: String, isTooOld: Bool) async throws {
+            let server = try await TLSServer(Certificates.shared.server, [version])
+            defer { server.shutDown() }
+            var options = try options
+            let request = Request<Data>.get(server.url())
+            #expect(try await Sending(request, over: CurlTransport(options)).response().value == Data("hello".utf8))
+            options.minimumTLSVersion = .tls13
+            let result = try await Sending(request, over: CurlTransport(options)).result()
+            if isTooOld {
+                expectRefusal(try #require(failure(of: result)))
+            } else {
+                #expect(try result.get().value == Data("hello".utf8))
+            }
+            #expect(server.heads.count == (isTooOld ? 1 : 2))
+        }
+
         // MARK: Files
 
         @Test func missingAuthorityFileIsRefused() throws {
@@ -252,6 +271,25 @@ import Testing
             let result = try await Sending(Request<Data>.get(server.url()), over: CurlTransport(options)).result()
             if password == Certificates.password {
                 #expect(try result.get().value == Data("hello".utf8))
+            } else {
+                let error = try #require(failure(of: result))
+                #expect(error.code == .tlsFailed, "\(error)")
+                #expect(!error.description.contains(password ?? Certificates.password))
+                #expect(server.heads == [])
+            }
+        }
+
+        @Test(arguments: [Certificates.password, "other", nil])
+        func clientCertificateComesOutOfAnArchive(_ password: String?) async throws {
+            var options = try options
+            options.clientCertificate = .init(archive: try Certificates.shared.clientArchive, password: password)
+            guard !CurlLibrary.usesGnuTLS else { return try expectRefused(options, naming: "archive") }
+            let server = try await serverForClients()
+            defer { server.shutDown() }
+            let result = try await Sending(Request<Data>.get(server.url()), over: CurlTransport(options)).result()
+            if password == Certificates.password {
+                #expect(try result.get().value == Data("hello".utf8))
+                #expect(server.output.contains("convoy-client"))
             } else {
                 let error = try #require(failure(of: result))
                 #expect(error.code == .tlsFailed, "\(error)")

@@ -1,0 +1,81 @@
+// The public key of a certificate, of which pins are taken, and certificates out of PEM files.
+import Foundation
+
+/// An X.509 certificate as far as its public key (RFC 5280, section 4.1).
+///
+/// For transports whose TLS library gives the certificate only: URLSession on Apple platforms.
+enum CertificateKey {
+    /// The pin of a certificate's key: the base64 of the SHA-256 of its DER SubjectPublicKeyInfo (RFC 7469, section 2.4).
+    ///
+    /// - Parameter certificate: the certificate in DER.
+    /// - Returns: nil for what is no certificate.
+    static func pin(of certificate: Data) -> String? {
+        guard let info = subjectPublicKeyInfo(of: certificate) else { return nil }
+        return Data(SHA256.digest(of: info)).base64EncodedString()
+    }
+
+    /// The bytes of the SubjectPublicKeyInfo, its own tag and length included.
+    private static func subjectPublicKeyInfo(of certificate: Data) -> Data? {
+        var all = DERReader(rest: certificate[...])
+        guard var outer = all.next(.sequence)?.content, var body = outer.next(.sequence)?.content else { return nil }
+        // Of version 1 certificates there is no version.
+        _ = body.next(.version)
+        guard body.next(.integer) != nil else { return nil }
+        // Algorithm of the signature, issuer, validity, subject.
+        for _ in 0..<4 { guard body.next(.sequence) != nil else { return nil } }
+        return body.next(.sequence)?.bytes
+    }
+
+    /// The certificates of a PEM text (RFC 7468), in DER; other things in it are passed over.
+    ///
+    /// - Returns: nil where a certificate is cut or no base64.
+    static func certificates(inPEM text: String) -> [Data]? {
+        var certificates: [Data] = []
+        var lines: [Substring]?
+        for line in text.split(whereSeparator: \.isNewline) {
+            switch line.trimmingCharacters(in: .whitespaces) {
+            case "-----BEGIN CERTIFICATE-----": lines = []
+            case "-----END CERTIFICATE-----":
+                guard let block = lines, let data = Data(base64Encoded: block.joined()), !data.isEmpty else {
+                    return nil
+                }
+                certificates.append(data)
+                lines = nil
+            case let content: lines?.append(content[...])
+            }
+        }
+        return lines == nil ? certificates : nil
+    }
+}
+
+/// Reads one DER value after another (X.690, section 8.1); never past its end.
+private struct DERReader {
+    enum Tag: UInt8 {
+        case integer = 0x02
+        case sequence = 0x30
+        /// `[0]`, constructed.
+        case version = 0xA0
+    }
+
+    var rest: Data
+
+    /// The next value, when it has this tag: all its bytes, and what is in it.
+    mutating func next(_ tag: Tag) -> (bytes: Data, content: DERReader)? {
+        guard rest.first == tag.rawValue, let (headerBytes, length) = length,
+            length <= rest.count - headerBytes
+        else { return nil }
+        let bytes = rest.prefix(headerBytes + length)
+        rest = rest.dropFirst(headerBytes + length)
+        return (bytes, DERReader(rest: bytes.dropFirst(headerBytes)))
+    }
+
+    /// How many bytes tag and length take, and how many follow; in up to four bytes.
+    private var length: (headerBytes: Int, length: Int)? {
+        guard let first = rest.dropFirst().first else { return nil }
+        guard first & 0x80 != 0 else { return (2, Int(first)) }
+        let count = Int(first & 0x7F)
+        let bytes = rest.dropFirst(2).prefix(count)
+        guard (1...4).contains(count), bytes.count == count else { return nil }
+        return (2 + count, bytes.reduce(0) { $0 << 8 | Int($1) })
+    }
+}

@@ -1,0 +1,151 @@
+// Pinned keys, private authorities, client certificates and the TLS floor over URLSession, on Apple platforms.
+//
+// Type-checked against shims of Apple's declarations (.ci/apple-types); never run.
+#if canImport(Security)
+    import Foundation
+    import Security
+
+    /// What ``ConnectionOptions`` ask of a session, in the form in which its challenges are answered.
+    struct SessionSecurity: Sendable {
+        /// What a challenge is answered with.
+        enum Answer {
+            /// As the system does without a delegate.
+            case system
+            case credential(URLCredential)
+            /// The connection is not made, for this reason.
+            case refusal(RequestError)
+        }
+
+        /// What URLSession can do of the options, by name.
+        static let honoured: Set = ["trust", "pinnedPublicKeys", "minimumTLSVersion", "clientCertificate"]
+        /// What is asked by default: nothing.
+        static let standard = SessionSecurity()
+
+        /// The certificates that are trusted, in DER; nil for the system's.
+        private let anchors: [Data]?
+        private let pins: Set<String>
+        private let minimumTLSVersion: ConnectionOptions.TLSVersion
+        private let credential: URLCredential?
+
+        private init() { (anchors, pins, minimumTLSVersion, credential) = (nil, [], .tls12, nil) }
+
+        /// Reads the files.
+        ///
+        /// - Throws: `.transportFailed` for what cannot be read or used, naming the option.
+        init(_ options: ConnectionOptions) throws(RequestError) {
+            anchors = try Self.anchors(of: options.trust)
+            for pin in options.pinnedPublicKeys where Data(base64Encoded: pin)?.count != 32 {
+                throw Self.defect("pinnedPublicKeys: \(pin.debugDescription) is not the base64 of a SHA-256")
+            }
+            pins = options.pinnedPublicKeys
+            minimumTLSVersion = options.minimumTLSVersion
+            credential = try options.clientCertificate.map { certificate throws(RequestError) in
+                try Self.credential(of: certificate)
+            }
+        }
+
+        /// Sets what a session is told before it is made.
+        func apply(to configuration: URLSessionConfiguration) {
+            configuration.tlsMinimumSupportedProtocolVersion = minimumTLSVersion == .tls12 ? .TLSv12 : .TLSv13
+        }
+
+        /// What a challenge of the TLS handshake is answered with.
+        ///
+        /// - Thread: any but the session's own: blocks while certificates are looked up.
+        func answer(to space: URLProtectionSpace) -> Answer {
+            guard space.authenticationMethod == NSURLAuthenticationMethodServerTrust else {
+                return credential.map { .credential($0) } ?? .system
+            }
+            guard anchors != nil || !pins.isEmpty else { return .system }
+            guard let trust = space.serverTrust else {
+                return .refusal(RequestError(.tlsFailed, "the server has shown no certificate"))
+            }
+            if let defect = defect(of: trust) { return .refusal(RequestError(.tlsFailed, defect)) }
+            return .credential(URLCredential(trust: trust))
+        }
+
+        /// Why a server is not trusted, or nil; a pin is one more condition.
+        private func defect(of trust: SecTrust) -> String? {
+            if let anchors {
+                let certificates = anchors.compactMap { SecCertificateCreateWithData(nil, $0 as CFData) }
+                guard SecTrustSetAnchorCertificates(trust, certificates as CFArray) == errSecSuccess,
+                    SecTrustSetAnchorCertificatesOnly(trust, true) == errSecSuccess
+                else { return "the certificates to be trusted could not be used" }
+            }
+            var error: CFError?
+            guard SecTrustEvaluateWithError(trust, &error) else {
+                return "the server's certificate is not trusted: \((error as (any Error)?)?.localizedDescription ?? "")"
+            }
+            guard !pins.isEmpty else { return nil }
+            let chain = SecTrustCopyCertificateChain(trust) as? [SecCertificate]
+            let pin = chain?.first.flatMap { CertificateKey.pin(of: SecCertificateCopyData($0) as Data) }
+            return pin.map(pins.contains) == true ? nil : "the server's public key is none of those pinned"
+        }
+
+        private static func anchors(of trust: ConnectionOptions.Trust) throws(RequestError) -> [Data]? {
+            guard case .certificates(let file) = trust else { return nil }
+            let text = String(decoding: try contents(of: file, for: "trust"), as: UTF8.self)
+            let certificates = CertificateKey.certificates(inPEM: text) ?? []
+            guard !certificates.isEmpty,
+                certificates.allSatisfy({ SecCertificateCreateWithData(nil, $0 as CFData) != nil })
+            else { throw defect("trust: there are no PEM certificates in \(file.path), or others too") }
+            return certificates
+        }
+
+        private static func credential(
+            of certificate: ConnectionOptions.ClientCertificate
+        ) throws(RequestError) -> URLCredential {
+            let name = "clientCertificate"
+            guard certificate.format == .archive else {
+                throw defect("\(name): URLSession needs certificate and key in one PKCS #12 archive")
+            }
+            var options: [String: Any] = [kSecImportExportPassphrase as String: certificate.password ?? ""]
+            #if os(macOS)
+                // Else into the user's keychain; elsewhere there is no other place than memory.
+                options[kSecImportToMemoryOnly as String] = true
+            #endif
+            let archive = try contents(of: certificate.certificateFile, for: name)
+            var items: CFArray?
+            let status = SecPKCS12Import(archive as CFData, options as CFDictionary, &items)
+            let item = (items as? [[String: Any]])?.first
+            guard status == errSecSuccess, let item, let value = item[kSecImportItemIdentity as String] as CFTypeRef?,
+                CFGetTypeID(value) == SecIdentityGetTypeID()
+            else {
+                let reason = SecCopyErrorMessageString(status, nil) as String?
+                throw defect(
+                    "\(name): the archive \(certificate.certificateFile.path) cannot be used: \(reason ?? "\(status)")")
+            }
+            // A conditional cast of a type of CoreFoundation is an error; the type has been looked at.
+            let identity = unsafeDowncast(value, to: SecIdentity.self)
+            // The first one of the chain is that of the identity.
+            let chain = (item[kSecImportItemCertChain as String] as? [SecCertificate])?.dropFirst()
+            return URLCredential(identity: identity, certificates: chain.map(Array.init), persistence: .forSession)
+        }
+
+        private static func contents(of file: URL, for name: String) throws(RequestError) -> Data {
+            do { return try Data(contentsOf: file) } catch {
+                throw defect("\(name): the file \(file.path) cannot be read: \(error.localizedDescription)")
+            }
+        }
+
+        private static func defect(_ text: String) -> RequestError { RequestError(.transportFailed, text) }
+    }
+
+    extension URLSessionTransport {
+        private struct WeakTransport {
+            weak var transport: URLSessionTransport?
+        }
+
+        private static let others = Locked<[ConnectionOptions: WeakTransport]>([:])
+
+        /// The transport of all managers with these options.
+        static func shared(for options: ConnectionOptions) throws(RequestError) -> URLSessionTransport {
+            let made = URLSessionTransport(try SessionSecurity(options))
+            return others.withLock { others in
+                if let transport = others[options]?.transport { return transport }
+                others[options] = WeakTransport(transport: made)
+                return made
+            }
+        }
+    }
+#endif
