@@ -25,7 +25,7 @@ let package = Package(
         .testTarget(
             name: "ConvoyExampleTests", dependencies: ["Convoy", "ConvoyTesting"],
             swiftSettings: [.defaultIsolation(MainActor.self)]),
-        .testTarget(name: "ConvoyTestingTests", dependencies: ["ConvoyTesting", "TestTurns"]),
+        .testTarget(name: "ConvoyTestingTests", dependencies: ["Convoy", "ConvoyTesting", "TestTurns"]),
         .testTarget(name: "ConvoyCommandTests", dependencies: ["ConvoyCommand", "ConvoyTesting", "TestTurns"]),
     ],
     swiftLanguageModes: [.v6]

@@ -14,7 +14,8 @@ import Foundation
 /// ```
 ///
 /// It moves everything that a manager waits for: back-off, `Retry-After`, deadlines, limits of bytes a second, delays of a
-/// `StubTransport`. The timeouts of a real transport run by the system's clock.
+/// `StubTransport`. The timeouts of a real transport run by the system's clock. With a constant
+/// `RequestManager.Configuration.jitter` the waits of retries are exact too.
 ///
 /// ## Concurrency
 /// Use it from any thread. Alarms ring on the thread that moves the clock, one after the other and with no lock held, each at
@@ -38,6 +39,16 @@ public final class VirtualClock: RequestClock {
         var setCount = 0
         /// Told of each alarm that is set.
         var waiters: [Waiter<Void>] = []
+
+        /// Inserts an alarm behind those of its moment.
+        mutating func insert(_ entry: Entry) {
+            var (low, high) = (0, alarms.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if alarms[middle].instant > entry.instant { high = middle } else { low = middle + 1 }
+            }
+            alarms.insert(entry, at: low)
+        }
     }
 
     private let beginning = ContinuousClock.now
@@ -64,12 +75,13 @@ public final class VirtualClock: RequestClock {
 
     /// Sets an alarm; one whose moment has passed rings when the clock is moved next, by no time at all for example.
     ///
-    /// - Complexity: O(*n*) for *n* alarms.
+    /// Nothing rings unless the clock is moved, so that a test says when.
+    ///
+    /// - Complexity: O(*n*) for *n* alarms that are due later, O(log *n*) where there are none.
     public func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> Alarm {
         let alarm = Alarm(work)
         let waiters = state.withLock { state in
-            let index = state.alarms.firstIndex { $0.instant > instant } ?? state.alarms.count
-            state.alarms.insert(Entry(instant: instant, alarm: alarm), at: index)
+            state.insert(Entry(instant: instant, alarm: alarm))
             state.setCount += 1
             defer { state.waiters = [] }
             return state.waiters
@@ -112,6 +124,9 @@ public final class VirtualClock: RequestClock {
         try await wait(for: "\(count) alarm(s) to be set", within: bound) { self.alarmCount >= count }
     }
 
+    /// The calendar is set forward or back, as by its owner; the moments stay.
+    package func setCalendar(forward interval: TimeInterval) { state.withLock { $0.date += interval } }
+
     private func wait(
         for what: String, within bound: Duration, until isTrue: () -> Bool
     ) async throws(TestServerError) {
@@ -125,7 +140,8 @@ public final class VirtualClock: RequestClock {
         }
     }
 
-    private func ringNext(notAfter end: ContinuousClock.Instant?) -> Bool {
+    /// Moves on to the next alarm that has not been cancelled and rings it; false when there is none.
+    package func ringNext(notAfter end: ContinuousClock.Instant? = nil) -> Bool {
         while let entry = takeNext(notAfter: end) {
             guard !entry.alarm.isOver else { continue }
             move(to: entry.instant)

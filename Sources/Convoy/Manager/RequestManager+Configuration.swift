@@ -105,8 +105,15 @@ extension RequestManager {
         /// Tests put a virtual one here, `VirtualClock` of `ConvoyTesting`. The timeouts of a transport are its own.
         public var clock: any RequestClock
 
-        /// Randomness for back-off, for tests: from 0 up to 1.
-        var unit: @Sendable () -> Double = { Double.random(in: 0..<1) }
+        /// The randomness of back-off: which part of the longest wait a retry waits (``RetryPolicy``), and an event stream
+        /// until it connects again; from 0 up to 1, random by default.
+        ///
+        /// A test puts a constant here, and its waits are exact: with `{ 1 }` those of ``RetryPolicy/standard`` are half a
+        /// second, a second and two. With `{ 0 }` nothing waits but for a `Retry-After`. What lies outside of 0 to 1, and what
+        /// is no number, counts as the nearest of the two, or as 0.
+        ///
+        /// - Thread: any; called once a wait, with no lock held.
+        public var jitter: @Sendable () -> Double
 
         /// Makes a configuration; each parameter is the property of its name.
         public init(
@@ -119,7 +126,8 @@ extension RequestManager {
             breaker: BreakerPolicy? = nil, maximumBytesPerSecond: Int64? = nil,
             interceptors: [any RequestInterceptor] = [], cookies: CookieJar? = nil,
             transport: TransportChoice = .automatic, callbacks: Delivery? = nil, monitors: [any EventMonitor] = [],
-            clock: any RequestClock = SystemClock.shared
+            clock: any RequestClock = SystemClock.shared,
+            jitter: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
         ) {
             self.maxConcurrentOperationCount = maxConcurrentOperationCount
             self.maxConcurrentPerHost = maxConcurrentPerHost
@@ -144,6 +152,7 @@ extension RequestManager {
             self.callbacks = callbacks
             self.monitors = monitors
             self.clock = clock
+            self.jitter = jitter
         }
     }
 }
@@ -171,6 +180,6 @@ extension ExecutionContext {
             monitors: configuration.monitors, redirects: configuration.redirects, retries: configuration.retries,
             interceptors: configuration.interceptors, cookies: configuration.cookies, clock: configuration.clock,
             maximumBytesPerSecond: configuration.maximumBytesPerSecond, samplesHosts: configuration.limits.learn,
-            unit: configuration.unit)
+            unit: configuration.jitter)
     }
 }

@@ -123,10 +123,17 @@ public final class RequestManager: Sendable {
     /// Cancels the operations with a tag; batches go on.
     public func cancelAll(tagged tag: String) { scheduler.cancelAll { $0.tags.contains(tag) } }
 
-    /// Waits until every operation has finished and every callback returned; returns early when the task is cancelled.
+    /// Waits until every operation has finished, every callback returned, and what monitors were to be told by then has been
+    /// told; returns early when the task is cancelled.
     ///
     /// In a suspended queue that may be never; cancelling the operations does not end those the queue already has.
-    public func drain() async { await scheduler.drain() }
+    public func drain() async {
+        await scheduler.drain()
+        guard !scheduler.context.monitors.isEmpty, !Task.isCancelled else { return }
+        await withCheckedContinuation { continuation in
+            scheduler.context.monitorQueue.async { continuation.resume() }
+        }
+    }
 
     /// Cancels everything and takes no more: what is enqueued later ends with `.managerShutDown`.
     ///

@@ -92,7 +92,11 @@ extension AnyRequestOperation {
         var body = body
         body.decoder = context.defaults.decoder
         do {
-            return try requestPlan.respond(body, transfer)
+            let outcome = try requestPlan.respond(body, transfer)
+            guard context.keptBodyBytes > 0, let data = body.storedData, data.count <= context.keptBodyBytes else {
+                return outcome
+            }
+            return outcome.keeping(data)
         } catch let error as RequestError {
             return AnyOutcome(error: error.with(request?.summary, response: transfer.head))
         } catch {

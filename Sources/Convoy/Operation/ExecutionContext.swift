@@ -10,6 +10,8 @@ final class ExecutionContext: Sendable {
     let defaults: RequestDefaults
     let callbacks: Delivery?
     let monitors: [any EventMonitor]
+    /// How large a body may be for its outcome to keep it for a monitor; 0 where none asks.
+    let keptBodyBytes: Int
     let redirects: RedirectPolicy
     let retries: RetryPolicy
     let interceptors: [any RequestInterceptor]
@@ -72,6 +74,7 @@ final class ExecutionContext: Sendable {
         self.defaults = defaults
         self.callbacks = callbacks
         self.monitors = monitors
+        keptBodyBytes = monitors.reduce(0) { max($0, ($1 as? any BodyKeepingMonitor)?.keptBodyBytes ?? 0) }
         self.redirects = redirects
         self.retries = retries
         self.interceptors = interceptors

@@ -23,6 +23,12 @@ public enum RequestEvent: Sendable {
     var isFinished: Bool { if case .finished = self { true } else { false } }
 }
 
+/// A monitor that wants to see the bodies of answers.
+protocol BodyKeepingMonitor: EventMonitor {
+    /// How large a body in memory may be to be kept in the outcome; 0 for none.
+    var keptBodyBytes: Int { get }
+}
+
 /// Watches all operations of a manager: logging, metrics, traces.
 ///
 /// ```swift

@@ -102,6 +102,9 @@ class AnyOutcome: @unchecked Sendable {
     /// The bytes of the answer, where they were kept.
     var body: Data? { error?.body }
 
+    /// The same outcome with the bytes of the answer, for a monitor.
+    func keeping(_ body: Data) -> AnyOutcome { self }
+
     /// The same outcome; a failure tells of the attempts that led to it.
     func listing(_ attempts: [AttemptRecord]) -> AnyOutcome {
         guard let error, !attempts.isEmpty else { return self }
@@ -113,14 +116,18 @@ class AnyOutcome: @unchecked Sendable {
 final class Success<Output: Sendable>: AnyOutcome, @unchecked Sendable {
     // @unchecked: immutable, as its superclass.
     let response: Response<Output>
+    private let keptBody: Data?
 
-    init(_ response: Response<Output>) {
+    init(_ response: Response<Output>, keeping body: Data? = nil) {
         self.response = response
+        keptBody = body
         super.init(error: nil)
     }
 
     override var attempts: [AttemptRecord] { response.attempts }
     override var body: Data? {
-        response.value as? Data ?? (response.value as? String).map { Data($0.utf8) }
+        keptBody ?? response.value as? Data ?? (response.value as? String).map { Data($0.utf8) }
     }
+
+    override func keeping(_ body: Data) -> AnyOutcome { Success(response, keeping: body) }
 }

@@ -15,6 +15,8 @@ public protocol RequestClock: AnyObject, Sendable {
     var date: Date { get }
     /// Makes an alarm with the work, and rings it at a moment, or soon when that has passed; never from within this call.
     ///
+    /// A clock that stands still until a test moves it may have what is due wait for the next move.
+    ///
     /// The work is brief and may run on any thread, one alarm after the other.
     ///
     /// - Returns: the alarm, which the caller may cancel.

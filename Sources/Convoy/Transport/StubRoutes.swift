@@ -64,7 +64,13 @@ final class StubRoutes: Sendable {
         let reply = route.makeReply(request)
         guard reply.delay > .zero else { return reply.tell(exchange) }
         // Thirty years are for ever: a sum that overflows would trap.
-        _ = clock.wake(at: clock.now + min(reply.delay, .seconds(1_000_000_000))) { reply.tell(exchange) }
+        let isSystemClock = clock === SystemClock.shared
+        _ = clock.wake(at: clock.now + min(reply.delay, .seconds(1_000_000_000))) {
+            // What a client does may take its time, and every alarm of the process waits for that queue. On a clock that a
+            // test moves it happens before the next alarm, so that the order of both is that of their moments.
+            guard isSystemClock else { return reply.tell(exchange) }
+            DispatchQueue.global().async { reply.tell(exchange) }
+        }
     }
 }
 
@@ -102,8 +108,18 @@ extension StubTransport {
         routes?.add(StubPattern(method: method, host: host, path: path), Self.sequence(replies))
     }
 
+    /// Answers requests of one method with the replies of an array, as ``route(_:host:_:replies:)``.
+    public func route(_ method: HTTPMethod, host: String? = nil, _ path: String, replies: [StubReply]) {
+        routes?.add(StubPattern(method: method, host: host, path: path), Self.sequence(replies))
+    }
+
     /// Answers requests of every method with replies, as ``route(_:host:_:replies:)``.
     public func route(host: String? = nil, _ path: String, replies: StubReply...) {
+        routes?.add(StubPattern(method: nil, host: host, path: path), Self.sequence(replies))
+    }
+
+    /// Answers requests of every method with the replies of an array, as ``route(_:host:_:replies:)``.
+    public func route(host: String? = nil, _ path: String, replies: [StubReply]) {
         routes?.add(StubPattern(method: nil, host: host, path: path), Self.sequence(replies))
     }
 

@@ -128,7 +128,7 @@ import Testing
         let manager = subject.manager(cookies: fixture.jar) { configuration in
             configuration.retries = .standard
             // No wait.
-            configuration.unit = { 0 }
+            configuration.jitter = { 0 }
         }
         try await manager.send(Request<Data>.get(server.url()))
         #expect(server.received("Cookie") == [nil, "node=1", "node=2"])

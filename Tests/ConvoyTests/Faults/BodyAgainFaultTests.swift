@@ -36,7 +36,7 @@ extension FaultsWithRepeats {
             try Data("before".utf8).write(to: file)
             let reads = EventLog<String?>()
             let server = try ScriptedServer(ground, [fault, fault, .answer(200, body: "0123456789")]) {
-                $0.unit = {
+                $0.jitter = {
                     reads.record(try? String(contentsOf: file, encoding: .utf8))
                     return 0
                 }

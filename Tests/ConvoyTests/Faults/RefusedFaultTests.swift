@@ -15,7 +15,7 @@
                 let refused = ServerAct(
                     testDescription: "", reply: .status(200),
                     stub: { $0.finish(RequestError(.connectionFailed, "refused, as scripted")) })
-                return try ScriptedServer(ground, [refused]) { $0.unit = unit }
+                return try ScriptedServer(ground, [refused]) { $0.jitter = unit }
             }
 
             /// Row 1.

@@ -140,7 +140,7 @@ final class ScriptedServer: Sendable {
         configuration.clock = clock ?? EagerClock(virtual)
         configuration.retries = .standard
         configuration.retryBudget = .unlimited
-        configuration.unit = { 0.5 }
+        configuration.jitter = { 0.5 }
         try configure(&configuration)
         self.clock = virtual
         manager = RequestManager(configuration: configuration)

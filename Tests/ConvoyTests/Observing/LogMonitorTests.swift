@@ -18,7 +18,7 @@ import Testing
         let (server, clock, log) = (StubServer.held(), VirtualClock(), EventLog<Line>())
         let manager = server.manager(monitors: [monitor(log)], clock: clock) { configuration in
             configuration.retries = .standard
-            configuration.unit = { 0.5 }
+            configuration.jitter = { 0.5 }
         }
         manager.isSuspended = true
         let operation = manager.enqueue(Request<Data>.get("http://me:hunter2@stub/a?b"))

@@ -60,7 +60,7 @@ import Testing
         let (server, clock) = (StubServer { $0.answer(503) }, VirtualClock())
         let manager = server.manager(clock: clock) { configuration in
             configuration.retries = RetryPolicy(baseDelay: .seconds(10))
-            configuration.unit = { 0.6 }
+            configuration.jitter = { 0.6 }
         }
         let operation = manager.enqueue(Request.stub("a").deadline(.seconds(5)))
         let error = await error(operation)
@@ -73,7 +73,7 @@ import Testing
         let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(clock: clock) { configuration in
             configuration.retries = RetryPolicy(baseDelay: .seconds(4))
-            configuration.unit = { 0.5 }
+            configuration.jitter = { 0.5 }
         }
         let operation = manager.enqueue(Request.stub("a").deadline(.seconds(5)))
         await server.exchanges.wait()[0].answer(302, headerFields: ["Location": "/b"])
@@ -118,7 +118,7 @@ import Testing
         let (server, clock) = (StubServer { $0.answer(503, headerFields: ["Retry-After": "30"]) }, VirtualClock())
         let manager = server.manager(clock: clock) { configuration in
             configuration.retries = .standard
-            configuration.unit = { 0 }
+            configuration.jitter = { 0 }
         }
         let error = await error(manager.enqueue(Request.stub("a").deadline(.seconds(29))))
         #expect(error?.code == .unacceptableStatus)

@@ -128,7 +128,7 @@ import Testing
                 configuration.retries = RetryPolicy(
                     maximumRetries: schedule.maximumRetries, baseDelay: .seconds(1), maximumDelay: .seconds(8))
                 configuration.retryBudget = .unlimited
-                configuration.unit = {
+                configuration.jitter = {
                     retries.withLock { retries in
                         defer { retries += 1 }
                         return schedule.units[min(retries, schedule.units.count - 1)]

@@ -27,7 +27,7 @@ import Testing
         server.manager(limit, clock: clock) { configuration in
             configuration.retries = policy
             configuration.retryBudget = budget
-            configuration.unit = { unit }
+            configuration.jitter = { unit }
         }
     }
 
@@ -297,7 +297,7 @@ import Testing
         let manager = server.manager(16, perHost: 6, clock: clock) { configuration in
             configuration.retries = .wholeHost
             configuration.retryBudget = .unlimited
-            configuration.unit = { 0 }
+            configuration.jitter = { 0 }
         }
         let busy = (0..<1_000).map { manager.enqueue(Request.stub("\($0)", host: "busy")) }
         let healthy = (0..<1_000).map { manager.enqueue(Request.stub("\($0)", host: "healthy")) }

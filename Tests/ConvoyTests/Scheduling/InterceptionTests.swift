@@ -46,7 +46,7 @@ import Testing
             configuration.interceptors = [Interceptor()]
             configuration.retries = RetryPolicy(baseDelay: .seconds(100))
             configuration.retryBudget = .unlimited
-            configuration.unit = { 1 }
+            configuration.jitter = { 1 }
         }
         for index in 0..<300 { manager.enqueue(Request.stub("\(index)", host: "down")) }
         await clock.armed.wait(count: 300)

@@ -27,7 +27,7 @@ import Testing
         server.manager(limit, perHost: perHost, queue: queue, clock: clock) { configuration in
             configuration.retries = .standard
             configuration.retryBudget = .unlimited
-            configuration.unit = { 0.5 }
+            configuration.jitter = { 0.5 }
         }
     }
 

@@ -1,6 +1,7 @@
-import Convoy
 import Foundation
 import Testing
+
+@testable import Convoy
 
 @Suite struct StubRoutesTests {
     private let stub = StubTransport()
@@ -37,6 +38,31 @@ import Testing
         #expect(await status("http://stub/a", .post) == 201)
         #expect(await status("http://other:8080/a", .post) == 202)
         #expect(await status("http://other/a", .get) == 200)
+    }
+
+    /// A client that waits there for another alarm would wait for ever.
+    @Test func whatComesLaterHoldsUpNoOtherAlarm() async throws {
+        let (rang, isTold) = (DispatchSemaphore(value: 0), EventLog<Bool>())
+        stub.route("/a", replies: .status(200).after(.milliseconds(1)))
+        let client = WaitingClient {
+            _ = SystemClock.shared.wake(at: .now) { rang.signal() }
+            isTold.record(rang.wait(timeout: .now() + .seconds(30)) == .success)
+        }
+        let request = try PreparedRequest(Request<Data>.get("http://stub/a").core, baseURL: nil)
+        try stub.makeTask(for: request, client: client).resume()
+        #expect(await isTold.wait() == [true])
+    }
+
+    private final class WaitingClient: TransportClient {
+        private let onHead: @Sendable () -> Void
+
+        init(onHead: @escaping @Sendable () -> Void) { self.onHead = onHead }
+
+        func didReceive(_: ResponseHead) { onHead() }
+        func didReceive(_: Data) -> Bool { true }
+        func didHold() {}
+        func didSend(totalBytes: Int64) {}
+        func didFinish(_: RequestError?) {}
     }
 
     @Test func theRouteThatWasAddedLastAnswers() async {

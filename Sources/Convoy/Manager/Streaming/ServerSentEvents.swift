@@ -126,7 +126,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                 return nil
             }
             fruitlessCount += 1
-            let unit = events.manager.configuration.unit()
+            let unit = events.manager.configuration.jitter()
             let asked = parser.reconnectionTime ?? .seconds(3)
             return Swift.min(asked, policy.maximumRetryAfter) + policy.delay(beforeRetry: fruitlessCount, unit: unit)
         }

@@ -5,16 +5,28 @@ import Foundation
 struct HARStyle: Sendable {
     var revealsSecrets: Bool
     var bodyLimitBytes: Int
+    var secretWords: SecretWords
 
-    /// A URL without its fragment, and without user name and password unless secrets are shown.
+    /// A URL without its fragment, and without secrets unless they are shown.
     func url(_ url: URL) -> String {
         var reference = URLReference(url.absoluteString)
         reference.fragment = nil
-        if !revealsSecrets { reference.dropUserInfo() }
-        return reference.text
+        return revealsSecrets ? reference.text : secretWords.redacted(reference: reference.text)
     }
 
-    func value(_ field: HeaderFields.Field) -> String { revealsSecrets ? field.value : field.shownValue }
+    func value(_ field: HeaderFields.Field) -> String {
+        if revealsSecrets { return field.value }
+        guard !secretWords.isSecret(field.name) else { return SecretWords.placeholder }
+        let isReference = ["Location", "Content-Location", "Referer"].contains { $0.equalsIgnoringCase(field.name) }
+        return isReference && !field.isSecret ? secretWords.redacted(reference: field.value) : field.shownValue
+    }
+
+    /// The body of a request as text, without the secrets of a form.
+    func text(_ body: Data, contentType: String?) -> String? {
+        guard let text = text(body) else { return nil }
+        let isForm = contentType?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true
+        return isForm && !revealsSecrets ? secretWords.redacted(query: text) : text
+    }
 
     func fields(_ fields: HeaderFields) -> JSONText {
         .list(fields.map { ["name": .text($0.name), "value": .text(value($0))] })
@@ -30,7 +42,7 @@ extension AttemptRecord {
     private var httpVersion: String { metrics.map { $0.httpVersion.isEmpty ? "" : "HTTP/\($0.httpVersion)" } ?? "" }
 
     func harRequest(_ style: HARStyle) -> JSONText {
-        let query = URLReference(url.absoluteString).query ?? ""
+        let query = URLReference(style.url(url)).query ?? ""
         let items = query.split(separator: "&").map { item -> JSONText in
             let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(\.decoded)
             return ["name": .text(pair[0]), "value": .text(pair.count > 1 ? pair[1] : "")]
@@ -43,7 +55,7 @@ extension AttemptRecord {
             "bodySize": .integer(request.body.map { $0.byteCount ?? -1 } ?? 0),
         ]
         guard let body = request.body else { return json }
-        let text = body.data.flatMap(style.text)
+        let text = body.data.flatMap { style.text($0, contentType: request.headerFields["Content-Type"]) }
         let postData: JSONText = [
             "mimeType": .text(request.headerFields["Content-Type"] ?? ""), "text": .text(text ?? ""),
         ]

@@ -7,28 +7,39 @@ import Foundation
 /// let recorder = HARRecorder()
 /// let manager = RequestManager(configuration: .init(monitors: [recorder]))
 /// // … send requests …
+/// await manager.drain()
 /// try recorder.write(to: URL(fileURLWithPath: "requests.har"))
 /// ```
+///
+/// With bodies (`bodyLimitBytes`) it can be replayed in tests: `StubTransport(replaying:)` of `ConvoyTesting`.
 ///
 /// Every attempt is an entry of its own, redirects and retries too. The time before it is its `blocked` time: behind
 /// dependencies and for a slot, in back-off, with interceptors; `_queued` is what of it no retry's delay asked for. The
 /// entries of a request follow each other without a gap, so that their times add up to its life. A request of which nothing
 /// was sent has no entry; of those that shared a transfer, the transfer has one.
 ///
-/// The values of secret fields and of cookies, and user name and password of URLs, are replaced when they are recorded.
-/// Paths, queries and, where they are asked for, bodies are kept as they are. Header fields are those that the request had;
-/// what the transport adds, as `Host`, is not among them.
+/// Secrets are replaced by `<redacted>` when they are recorded, and are never in the memory of the recorder:
+///
+/// - the values of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie`, and of fields that are marked
+///   (``HeaderFields/Field/isSecret``);
+/// - user name and password of URLs;
+/// - the values of header fields, query parameters and fields of URL-encoded forms whose names look like secrets by
+///   ``secretWords``, to which others can be added.
+///
+/// Paths, other parameters and fields and, where they are asked for, all other bodies are kept as they are: a token in an
+/// answer's JSON too. Header fields are those that the request had; what the transport adds, as `Host`, is not among them.
 ///
 /// ## Concurrency
 /// Every member may be used from any thread. Recording happens on the manager's queue for monitors; what has just finished
-/// is there a moment later.
+/// is there a moment later, or after ``RequestManager/drain()``.
 ///
 /// ## Topics
-/// - ``init(requestLimit:bodyLimitBytes:revealingSecrets:)``
+/// - ``init(requestLimit:bodyLimitBytes:revealingSecrets:secretWords:)``
+/// - ``secretWords``
 /// - ``har()``
 /// - ``write(to:)``
 /// - ``droppedRequestCount``
-public final class HARRecorder: EventMonitor {
+public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     private struct Entry {
         let started: Date
         let json: String
@@ -40,6 +51,17 @@ public final class HARRecorder: EventMonitor {
         var droppedCount = 0
     }
 
+    /// The words by which names of secrets are told, unless others are given.
+    ///
+    /// A name is compared by its letters and digits, without case: `X-Api-Key`, `api_key` and `apiKey` are one. A word of five
+    /// letters or more is looked for anywhere in the name (`token` in `X-Amz-Security-Token`); a shorter one is the whole
+    /// name (`sig`).
+    public static let secretWords: Set<String> = [
+        "accesskey", "apikey", "assertion", "authorization", "bearer", "credential", "passphrase", "passwd", "password",
+        "secret", "session", "signature", "token", "verifier",
+        "auth", "code", "jwt", "key", "otp", "pass", "pin", "pwd", "sid", "sig",
+    ]
+
     private let style: HARStyle
     private let requestLimit: Int
     private let state = Locked(State())
@@ -49,12 +71,19 @@ public final class HARRecorder: EventMonitor {
     /// - Parameters:
     ///   - requestLimit: how many requests are kept, the newest; 1,000 by default, at least 1.
     ///   - bodyLimitBytes: how large a body may be to be kept; 0, the default: none is. Of requests, those from memory that
-    ///     are text; of answers, those that became `Data` or `String`, and those of failures.
+    ///     are text; of answers, the last one of a request, where it was received into memory. Its operation keeps it too.
     ///   - revealingSecrets: whether secrets are kept; by default they are replaced by `<redacted>`.
-    public init(requestLimit: Int = 1_000, bodyLimitBytes: Int = 0, revealingSecrets: Bool = false) {
-        style = HARStyle(revealsSecrets: revealingSecrets, bodyLimitBytes: bodyLimitBytes)
+    ///   - secretWords: the words by which names of secrets are told; add yours to ``secretWords``.
+    public init(
+        requestLimit: Int = 1_000, bodyLimitBytes: Int = 0, revealingSecrets: Bool = false,
+        secretWords: Set<String> = HARRecorder.secretWords
+    ) {
+        style = HARStyle(
+            revealsSecrets: revealingSecrets, bodyLimitBytes: bodyLimitBytes, secretWords: SecretWords(secretWords))
         self.requestLimit = max(1, requestLimit)
     }
+
+    var keptBodyBytes: Int { style.bodyLimitBytes }
 
     /// How many requests there are.
     public var requestCount: Int { state.withLock { $0.requests.count } }
@@ -123,7 +152,9 @@ extension AnyRequestOperation {
                 "request": attempt.harRequest(style),
                 "response": attempt.harResponse(style, body: isLast ? body : nil, now: date),
                 "cache": [:], "timings": harTimings.json,
-                "comment": .text("\(label): attempt \(attempt.number) of \(attempts.count)"),
+                // Not its label, which may have the URL in it.
+                "comment": .text(
+                    "\(name.map { "\($0): " } ?? "")attempt \(attempt.number) of \(attempts.count)"),
             ]
             if let address = attempt.metrics?.remoteAddress, !address.isEmpty {
                 json = json.adding([("serverIPAddress", .text(address))])

@@ -33,7 +33,7 @@ import Testing
     }
 
     private func manager(_ server: StubServer, _ clock: VirtualClock) -> RequestManager {
-        server.manager(clock: clock) { $0.unit = { 0.5 } }
+        server.manager(clock: clock) { $0.jitter = { 0.5 } }
     }
 
     /// Reads until there is no more: the data of the events, and how it ended.

@@ -24,7 +24,7 @@ import Testing
         let recorder = HARRecorder()
         let manager = server.manager(monitors: [recorder, EndMonitor(done: done)], clock: clock) { configuration in
             configuration.retries = .standard
-            configuration.unit = { 0.5 }
+            configuration.jitter = { 0.5 }
         }
         manager.isSuspended = true
         let operation = manager.enqueue(.stub("a"))
@@ -63,7 +63,7 @@ import Testing
         var configuration = RequestManager.Configuration(
             baseURL: server.url("/"), monitors: [recorder, EndMonitor(done: done)])
         configuration.retries = .standard
-        configuration.unit = { 0 }
+        configuration.jitter = { 0 }
         #if os(Linux)
             // The shared transport keeps few connections, and the other tests' may take the place of this one's.
             configuration.transport = .custom(try CurlTransport.alone())
@@ -142,6 +142,48 @@ import Testing
         #expect(entries[0].fields("request").contains("Authorization: Bearer b"))
     }
 
+    @Test func bodiesOfDecodedAnswersAreKeptWhereTheyAreAskedFor() async throws {
+        let server = StubServer { $0.answer(200, body: Data("[1, 2]".utf8)) }
+        for limit in [0, 5, 6] {
+            let recorder = HARRecorder(bodyLimitBytes: limit)
+            let manager = server.manager(monitors: [recorder])
+            #expect(try await manager.send(Request<[Int]>.get("http://stub/a")).value == [1, 2])
+            await manager.drain()
+            let content = try read(recorder).entries.first?.member("response", "content", "text") as? String
+            #expect(content == (limit < 6 ? nil : "[1, 2]"))
+        }
+    }
+
+    /// By name, wherever it stands; a link's label has the URL too.
+    @Test func secretsOfQueriesFormsAndFieldsAreLeftOut() async throws {
+        let secret = "hunter2"
+        let server = StubServer { exchange in
+            guard exchange.request.url.path == "/a" else { return exchange.answer(200) }
+            exchange.answer(307, headerFields: ["Location": "/b?api_key=\(secret)&page=2", "X-Auth-Token": secret])
+        }
+        let recorder = HARRecorder(bodyLimitBytes: 1_000, secretWords: HARRecorder.secretWords.union(["shibboleth"]))
+        let manager = server.manager(monitors: [recorder])
+        let request = Request<Data>.put("http://stub/a?sig=\(secret)&shibboleth=\(secret)&page=1")
+            .form(["user": "ada", "client_secret": secret]).header("X-Api-Key", secret)
+        let first = manager.operation(request)
+        let link = manager.operation(after: first) { _ in Request<Data>.get("http://stub/c?token=\(secret)") }
+        manager.enqueue(first, link)
+        _ = try await link.response()
+        await manager.drain()
+        #expect(!String(decoding: recorder.har(), as: UTF8.self).contains(secret))
+        let entries = try read(recorder).entries
+        let redacted = "%3Credacted%3E"
+        // The link begins with the first one, which it waits for.
+        #expect(
+            entries.map(\.url).sorted() == [
+                "http://stub/a?sig=\(redacted)&shibboleth=\(redacted)&page=1",
+                "http://stub/b?api_key=\(redacted)&page=2", "http://stub/c?token=\(redacted)",
+            ])
+        #expect(entries[0].member("response", "redirectURL") as? String == "/b?api_key=\(redacted)&page=2")
+        let query = entries[0].member("request", "queryString") as? [[String: String]]
+        #expect(query?.map { $0["value"] } == ["<redacted>", "<redacted>", "1"])
+    }
+
     @Test func theOldestMakeRoomAndWhatWasNotSentTakesNone() async throws {
         let done = EventLog<Void>()
         let recorder = HARRecorder(requestLimit: 3)
@@ -175,7 +217,7 @@ import Testing
         let recorder = HARRecorder()
         let manager = server.manager(monitors: [recorder, EndMonitor(done: done)]) { configuration in
             configuration.retries = .standard
-            configuration.unit = { 0 }
+            configuration.jitter = { 0 }
         }
         let operation = manager.enqueue(.stub("a"))
         await server.exchanges.wait()[0].answer(503, body: Data(count: 7))

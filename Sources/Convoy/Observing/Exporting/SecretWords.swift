@@ -1,0 +1,55 @@
+// Which values of a query, of a form or of header fields are left out of what is recorded.
+import Foundation
+
+/// The words by which names of secrets are told.
+struct SecretWords: Sendable {
+    static let placeholder = "<redacted>"
+    /// Words of fewer letters are taken for the whole name: "key" is one, "monkey" is none.
+    private static let shortestPart = 5
+
+    private let parts: [String]
+    private let names: Set<String>
+
+    init(_ words: some Sequence<String>) {
+        let words = words.map(Self.bare)
+        parts = words.filter { $0.utf8.count >= Self.shortestPart }
+        names = Set(words.filter { !$0.isEmpty })
+    }
+
+    /// Whether the value of a parameter or field of that name is a secret.
+    func isSecret(_ name: String) -> Bool {
+        let name = Self.bare(name)
+        return names.contains(name) || parts.contains { name.contains($0) }
+    }
+
+    /// A query or form with the values of secrets replaced, every other byte as it is.
+    func redacted(query: String) -> String {
+        query.split(separator: "&", omittingEmptySubsequences: false).map { item in
+            let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard pair.count > 1, !pair[1].isEmpty, isSecret(pair[0].formDecoded) else { return String(item) }
+            return "\(pair[0])=%3Credacted%3E"
+        }.joined(separator: "&")
+    }
+
+    /// A URL or reference without user name and password, and with the secrets of its query replaced.
+    func redacted(reference text: String) -> String {
+        var reference = URLReference(text)
+        reference.dropUserInfo()
+        reference.query = reference.query.map(redacted(query:))
+        return reference.text
+    }
+
+    /// Letters and digits in lower case: `X-Api-Key`, `api_key` and `apiKey` are one name.
+    private static func bare(_ name: String) -> String {
+        String(
+            decoding: name.lowercased().utf8.filter { $0.isASCIILetter || (0x30...0x39).contains($0) }, as: UTF8.self)
+    }
+}
+
+extension Substring {
+    /// Percent-decoded, where that gives text, with blanks for plus signs.
+    fileprivate var formDecoded: String {
+        let text = replacingOccurrences(of: "+", with: " ")
+        return text.removingPercentEncoding ?? text
+    }
+}

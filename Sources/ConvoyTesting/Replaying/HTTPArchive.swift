@@ -1,0 +1,78 @@
+// An HTTP archive, as far as it is replayed: HAR 1.2.
+import Convoy
+import Foundation
+
+struct HTTPArchive: Decodable {
+    struct Log: Decodable {
+        let entries: [Entry]
+    }
+
+    struct Entry: Decodable {
+        let request: Request
+        let response: Response
+    }
+
+    struct Request: Decodable {
+        let method: String
+        let url: String
+    }
+
+    struct Response: Decodable {
+        let status: Int
+        let headers: [Header]
+        let content: Content
+        /// A failure, by its code: an extension of `HARRecorder`.
+        let failure: String?
+
+        enum CodingKeys: String, CodingKey {
+            case status
+            case headers
+            case content
+            case failure = "_error"
+        }
+    }
+
+    struct Header: Decodable {
+        let name: String
+        let value: String
+    }
+
+    struct Content: Decodable {
+        let text: String?
+        let encoding: String?
+
+        /// Empty where none was recorded.
+        var body: Data {
+            guard let text else { return Data() }
+            return encoding == "base64"
+                ? Data(base64Encoded: text, options: .ignoreUnknownCharacters) ?? Data() : Data(text.utf8)
+        }
+    }
+
+    let log: Log
+}
+
+extension HTTPArchive.Entry {
+    /// Fields of the bytes on the wire, of which the body here is what was made.
+    private static let fieldsOfTheWire: Set = [
+        "connection", "content-digest", "content-encoding", "content-length", "content-md5", "digest", "keep-alive",
+        "repr-digest", "trailer", "transfer-encoding",
+    ]
+
+    /// The answer, or the failure.
+    var reply: StubReply {
+        // Of other recorders there is no failure in an entry without an answer but its status.
+        if let failure = response.failure ?? (response.status < 100 ? "connectionLost" : nil) {
+            return .failure(RequestError(.init(rawValue: failure), "the archive has this failure"))
+        }
+        var fields = HeaderFields()
+        for field in response.headers {
+            // Of HTTP/2, as browsers record it.
+            guard !field.name.hasPrefix(":"), field.value != "<redacted>",
+                !Self.fieldsOfTheWire.contains(field.name.lowercased())
+            else { continue }
+            fields.add(field.name, field.value)
+        }
+        return .status(response.status, headerFields: fields, body: response.content.body)
+    }
+}
