@@ -1,0 +1,18 @@
+// swift-format-ignore-file
+// What is used of Apple's Network framework.
+import Dispatch
+
+public struct NWPath: Sendable {
+    public enum Status: Sendable {
+        case satisfied, unsatisfied, requiresConnection
+    }
+    public var status: Status { .satisfied }
+}
+
+public final class NWPathMonitor: @unchecked Sendable {
+    public init() {}
+    public var pathUpdateHandler: (@Sendable (NWPath) -> Void)?
+    public var currentPath: NWPath { NWPath() }
+    public func start(queue: DispatchQueue) {}
+    public func cancel() {}
+}
