@@ -5,7 +5,8 @@ import Foundation
 ///
 /// Only what can be repeated without harm is: methods that are idempotent (RFC 9110, section 9.2.2), and requests with
 /// an `Idempotency-Key` that is not empty. The wait before retry *n* is a random part of `baseDelay` doubled *n* - 1
-/// times, at most `maximumDelay`, so that clients that failed together do not come back together. Where the answer has a
+/// times, at most `maximumDelay`, so that clients that failed together do not come back together (full jitter; tests take the
+/// randomness out by a constant `RequestManager.Configuration.jitter`). Where the answer has a
 /// `Retry-After`, that time comes first, up to ``maximumRetryAfter``.
 ///
 /// ```swift

@@ -38,6 +38,7 @@ struct HTTPArchive: Decodable {
     }
 
     struct Content: Decodable {
+        let size: Int64?
         let text: String?
         let encoding: String?
 
@@ -64,6 +65,16 @@ extension HTTPArchive.Entry {
         // Of other recorders there is no failure in an entry without an answer but its status.
         if let failure = response.failure ?? (response.status < 100 ? "connectionLost" : nil) {
             return .failure(RequestError(.init(rawValue: failure), "the archive has this failure"))
+        }
+        // An empty body would pass for the answer: of a refusal or a redirect it can, of a success it cannot.
+        if (200..<300).contains(response.status), response.content.text == nil, let size = response.content.size,
+            size > 0
+        {
+            return .failure(
+                RequestError(
+                    .transportFailed,
+                    "the archive has left out the \(size) bytes of this answer; record with a larger bodyLimitBytes, or add a route"
+                ))
         }
         var fields = HeaderFields()
         for field in response.headers {

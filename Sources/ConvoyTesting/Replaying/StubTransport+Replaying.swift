@@ -15,8 +15,9 @@ extension StubTransport {
     /// again. Query parameters whose values were left out as secrets may have any value; header fields and bodies of requests
     /// are not compared. A request for which there is no entry ends with `.transportFailed`, which names it and what there is.
     ///
-    /// An answer has the status, the header fields and the body of its entry; without a body where none was recorded. Fields
-    /// whose values were left out are missing, and so are those of a coding that has been undone: `Content-Encoding`,
+    /// An answer has the status, the header fields and the body of its entry. Where the body was left out, for its size or
+    /// because it went into a file, a success (200 to 299) is a `.transportFailed` that says so, and any other answer has an
+    /// empty one. Fields whose values were left out are missing, and so are those of a coding that has been undone: `Content-Encoding`,
     /// `Content-Length`, `Transfer-Encoding` and the digests of what was sent. A failure that was recorded comes again as a
     /// failure. Everything comes at once: times are not replayed.
     ///

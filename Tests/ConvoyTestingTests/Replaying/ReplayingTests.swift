@@ -121,6 +121,24 @@ import Testing
         #expect(try await manager.send(request).statusCode == 202)
     }
 
+    /// An empty body would pass for the one that was left out.
+    @Test func aSuccessWhoseBodyWasLeftOutIsNone() async throws {
+        let content = #""headers": [], "content": {"size": 7}}"#
+        let (manager, stub) = try replaying(
+            archive(
+                entry("http://h/a", #"{"status": 200, \#(content)"#),
+                entry("http://h/b", #"{"status": 404, \#(content)"#)))
+        let error = await #expect(throws: RequestError.self) { try await manager.send(Request<Data>.get("http://h/a")) }
+        #expect(error?.code == .transportFailed)
+        #expect(error?.message.contains("7 bytes") == true)
+        let refusal = await #expect(throws: RequestError.self) {
+            try await manager.send(Request<Data>.get("http://h/b"))
+        }
+        #expect(refusal?.response?.statusCode == 404)
+        stub.route("/a", replies: .status(200, body: Data("x".utf8)))
+        #expect(try await manager.send(Request<Data>.get("http://h/a")).value == Data("x".utf8))
+    }
+
     @Test func whatIsNoArchiveIsAnError() throws {
         for text in ["", "{}", #"{"log": {}}"#, #"{"log": {"entries": [{}]}}"#] {
             #expect(throws: DecodingError.self) { try StubTransport(replaying: Data(text.utf8)) }

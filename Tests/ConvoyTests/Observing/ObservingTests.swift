@@ -4,6 +4,30 @@ import Testing
 @testable import Convoy
 
 @Suite struct ObservingTests {
+    /// Hears of an end late: when it is let, or after a moment.
+    private struct LateMonitor: EventMonitor {
+        let log: EventLog<String>
+        let gate: DispatchSemaphore
+
+        func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
+            guard event.isFinished else { return }
+            _ = gate.wait(timeout: .now() + .milliseconds(100))
+            log.record("monitor")
+        }
+    }
+
+    /// What monitors have written can be used then.
+    @Test func drainingWaitsForMonitors() async throws {
+        let (log, gate) = (EventLog<String>(), DispatchSemaphore(value: 0))
+        let server = StubServer { $0.answer(200) }
+        let manager = server.manager(monitors: [LateMonitor(log: log, gate: gate)])
+        _ = try await manager.send(.stub("a"))
+        await manager.drain()
+        log.record("drained")
+        gate.signal()
+        #expect(await log.wait(count: 2) == ["monitor", "drained"])
+    }
+
     @Test func severalReadersGetTheSameEventsInOrder() async {
         let server = StubServer.held()
         let manager = server.manager()
