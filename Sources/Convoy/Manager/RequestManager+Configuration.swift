@@ -97,6 +97,8 @@ extension RequestManager {
         public var transport: TransportChoice
         /// Where callbacks run that ask for no other place; nil, the default: in order for each operation, on
         /// threads that all share.
+        ///
+        /// ``Delivery/inPlace`` is the cheapest, for those that do not wait.
         public var callbacks: Delivery?
         /// Monitors, which are told of everything that happens.
         public var monitors: [any EventMonitor]

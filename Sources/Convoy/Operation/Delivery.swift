@@ -7,7 +7,7 @@ enum CallbackPlace: Sendable {
     case here
     /// On the operation's lane.
     case lane
-    /// Behind what was added before it and runs on the operation's lane; at once when all that has returned.
+    /// After all earlier handlers on the operation's lane; if none is left, at once on the finishing thread.
     case inTurn
     /// Where the caller asked for.
     case elsewhere(Delivery)
@@ -15,15 +15,21 @@ enum CallbackPlace: Sendable {
     var isHere: Bool { if case .here = self { true } else { false } }
     var isLane: Bool { if case .lane = self { true } else { false } }
 
-    init(_ delivery: Delivery?) { self = delivery.map { .elsewhere($0) } ?? .lane }
+    init(_ delivery: Delivery?) {
+        guard let delivery else {
+            self = .lane
+            return
+        }
+        self = delivery.isInPlace ? .inTurn : .elsewhere(delivery)
+    }
 }
 
-/// Where a callback runs: a queue, or a run loop with its modes.
+/// Where a callback runs: a queue, a run loop with its modes, or in place.
 ///
-/// One value, so that both at once cannot be said.
+/// One value, so that two at once cannot be said.
 ///
-/// Callbacks never run on a transport's thread, where one that takes its time would hold up other requests, and never
-/// under a lock.
+/// Callbacks never run under a lock, and never on a transport's thread, where one that takes its time would hold up other
+/// requests, unless they ask for it: ``inPlace``.
 ///
 /// ```swift
 /// operation.onFinish(on: .main) { result in show(result) }              // on the main actor: `MainDelivery`
@@ -38,18 +44,36 @@ enum CallbackPlace: Sendable {
 /// A run loop is handed from thread to thread only to be told to run something, which is the one use of it that is
 /// allowed from any thread.
 public struct Delivery: Sendable {
-    private let runsOn: @Sendable (_ work: @escaping @Sendable () -> Void) -> Void
+    /// nil: in place.
+    private let runsOn: (@Sendable (_ work: @escaping @Sendable () -> Void) -> Void)?
+
+    var isInPlace: Bool { runsOn == nil }
+
+    /// At once, on whichever thread ends the operation or moves its bytes, as KVO does: for callbacks that do not wait.
+    ///
+    /// The cheapest place: nothing is handed to another thread. That thread may be a transport's, the one that cancels, or the
+    /// one that adds a handler to an operation that has finished. A callback that takes its time holds up all transfers of
+    /// that thread; **one that waits for another operation may wait for ever**.
+    ///
+    /// Callbacks of one operation keep their order: behind one that was added before and runs on the operation's lane, this
+    /// one runs there too. What has to be decoded, and a chain's link, is still decoded and built on the lane.
+    ///
+    /// ```swift
+    /// let manager = RequestManager(configuration: .init(callbacks: .inPlace))
+    /// manager.enqueue(.get(url)) { (result: RequestOperation<Data>.Result) in continuation.yield(result) }
+    /// ```
+    public static var inPlace: Delivery { Delivery(runsOn: nil) }
 
     /// On a dispatch queue.
     ///
     /// On a concurrent one, several callbacks may run at once and in any order.
     public static func queue(_ queue: DispatchQueue) -> Delivery {
-        Delivery { work in queue.async(execute: work) }
+        Delivery(runsOn: { work in queue.async(execute: work) })
     }
 
     /// On an operation queue, as an operation each; a suspended queue holds them back.
     public static func operationQueue(_ queue: OperationQueue) -> Delivery {
-        Delivery { work in queue.addOperation(work) }
+        Delivery(runsOn: { work in queue.addOperation(work) })
     }
 
     /// On a run loop, whenever it runs in one of the modes.
@@ -61,11 +85,13 @@ public struct Delivery: Sendable {
     ///   - modes: the modes; `.default` by default.
     public static func runLoop(_ loop: RunLoop, modes: [RunLoop.Mode] = [.default]) -> Delivery {
         let waker = RunLoopWaker(loop, modes: modes)
-        return Delivery { work in waker.perform(work) }
+        return Delivery(runsOn: { work in waker.perform(work) })
     }
 
     /// Runs something there.
-    func run(_ work: @escaping @Sendable () -> Void) { runsOn(work) }
+    func run(_ work: @escaping @Sendable () -> Void) {
+        if let runsOn { runsOn(work) } else { work() }
+    }
 }
 
 /// A run loop that other threads may have something run on.

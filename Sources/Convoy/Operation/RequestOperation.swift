@@ -50,7 +50,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     /// For what belongs to the main actor there is `onFinish(on: .main)`, ``onFinish(on:_:)-(MainDelivery,_)``.
     ///
     /// - Parameters:
-    ///   - delivery: where to call it: a queue, or a run loop with its modes. By default the manager's choice, or a
+    ///   - delivery: where to call it: a queue, a run loop with its modes, in place. By default the manager's choice, or a
     ///     serial queue of this operation's own, where it delays no other callback however long it takes.
     ///   - handler: receives the outcome. The operation has finished then, unless it was cancelled or failed before its
     ///     start: that is told at once, and the queue finishes the operation when it comes to it.

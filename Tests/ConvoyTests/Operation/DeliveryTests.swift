@@ -204,4 +204,67 @@ import Testing
         await server.exchanges.wait()[0].answer(200)
         #expect(await log.wait(count: 50) == Array(0..<50))
     }
+
+    // MARK: In place
+
+    /// Marks the thread that ends an operation.
+    private func asTeller(_ work: () -> Void) {
+        let queue = DispatchQueue(label: "teller")
+        queue.setSpecific(key: Self.key, value: "teller")
+        queue.sync(execute: work)
+    }
+
+    @Test func inPlaceIsTheThreadThatEndsTheOperation() async throws {
+        let (server, seen) = (StubServer.held(), EventLog<String>())
+        let place = { @Sendable in DispatchQueue.getSpecific(key: Self.key) ?? "elsewhere" }
+        let operation = server.manager(callbacks: .inPlace).enqueue(.stub("a")) { _ in seen.record("end: \(place())") }
+        operation.onProgress { seen.record("\($0.receivedBytes) bytes: \(place())") }
+        let exchange = try await server.answered()
+        asTeller {
+            exchange.send(Data("ok".utf8))
+            exchange.finish()
+        }
+        // All was told before the calls returned.
+        #expect(seen.events == ["2 bytes: teller", "end: teller"])
+    }
+
+    @Test func inPlaceAHandlerThatComesLateIsCalledBeforeItIsAdded() async {
+        let operation = StubServer().manager().enqueue(.stub("a"))
+        _ = await operation.resultCode()
+        let seen = EventLog<Bool>()
+        operation.onFinish(on: .inPlace) { seen.record((try? $0.get()) != nil) }
+        #expect(seen.events == [true])
+    }
+
+    @Test func inPlaceComesBehindWhatWasAddedBefore() async throws {
+        let (server, seen, gate) = (StubServer.held(), EventLog<Int>(), DispatchSemaphore(value: 0))
+        let operation = server.manager().enqueue(.stub("a")) { _ in
+            gate.wait()
+            seen.record(1)
+        }
+        operation.onFinish(on: .inPlace) { _ in seen.record(2) }
+        try await server.answered().finish()
+        #expect(seen.events.isEmpty)
+        gate.signal()
+        #expect(await seen.wait(count: 2) == [1, 2])
+    }
+
+    @Test func inPlaceACancelIsToldOnTheThreadThatCancels() async throws {
+        let (server, seen) = (StubServer.held(), EventLog<String?>())
+        let operation = server.manager(1).enqueue(.stub("a"))
+        operation.onFinish(on: .inPlace) { _ in seen.record(DispatchQueue.getSpecific(key: Self.key)) }
+        await server.exchanges.wait()
+        asTeller { operation.cancel() }
+        #expect(seen.events == ["teller"])
+    }
+
+    @Test func inPlaceMembersOfABatchThatFailAtOnceNeedNoStack() async {
+        let manager = StubServer().manager(callbacks: .inPlace)
+        let (count, failed) = (20_000, EventLog<Int>())
+        let batch = manager.batch(
+            (0..<count).lazy.map { _ in Request<Data>.get("nothing://") }, keepsResults: false
+        ) { index, _ in failed.record(index) }
+        await batch.finished()
+        #expect(failed.events.count == count)
+    }
 }

@@ -24,7 +24,7 @@ struct CostCommand: AsyncParsableCommand {
     var count = 12_000
 
     @Option(help: "The subjects that are measured, separated by commas.")
-    var subjects = "convoy,convoy-send,convoy-enqueue,async-http-client,async-http-client-async,libcurl"
+    var subjects = "convoy,convoy-inplace,convoy-send,convoy-enqueue,async-http-client,async-http-client-async,libcurl"
 
     @OptionGroup var requests: RequestOptions
     @OptionGroup var common: CommonOptions

@@ -3,11 +3,11 @@ import Convoy
 import Foundation
 
 extension CaseSpec {
-    fileprivate func makeManager() -> RequestManager {
+    fileprivate func makeManager(callbacks: Delivery? = nil) -> RequestManager {
         RequestManager(
             configuration: .init(
-                maxConcurrentOperationCount: concurrency, maxConcurrentPerHost: concurrency, transport: transport.choice
-            ))
+                maxConcurrentOperationCount: concurrency, maxConcurrentPerHost: concurrency,
+                transport: transport.choice, callbacks: callbacks))
     }
 
     fileprivate func defect(_ result: Result<Response<Data>, RequestError>) -> String? {
@@ -24,7 +24,9 @@ struct ConvoyBatchSender: RequestSender {
     private let url: URL
     private let manager: RequestManager
 
-    init(_ spec: CaseSpec, _ url: URL) { (self.spec, self.url, manager) = (spec, url, spec.makeManager()) }
+    init(_ spec: CaseSpec, _ url: URL, callbacks: Delivery? = nil) {
+        (self.spec, self.url, manager) = (spec, url, spec.makeManager(callbacks: callbacks))
+    }
 
     func send(_ count: Int, _ tally: Tally) async {
         let (spec, url) = (spec, url)

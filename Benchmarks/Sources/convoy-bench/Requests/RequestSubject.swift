@@ -4,6 +4,7 @@ import Foundation
 /// A stack that is measured.
 enum RequestSubject: String, CaseIterable {
     case convoy
+    case convoyInPlace = "convoy-inplace"
     case convoySend = "convoy-send"
     case convoyEnqueue = "convoy-enqueue"
     case urlSession = "urlsession"
@@ -15,8 +16,9 @@ enum RequestSubject: String, CaseIterable {
 
     /// For a help text: each with how it sends.
     static let descriptions = """
-        convoy (a lazy batch), convoy-send (as many tasks as the concurrency, each awaiting send), convoy-enqueue (enqueue \
-        with a handler that enqueues the next), urlsession (one ephemeral session, with a delegate on its default queue), \
+        convoy (a lazy batch), convoy-inplace (the same with callbacks in place), convoy-send (as many tasks as the \
+        concurrency, each awaiting send), convoy-enqueue (enqueue with a handler that enqueues the next), urlsession (one \
+        ephemeral session, with a delegate on its default queue), \
         async-http-client (event loop futures), async-http-client-async (its async functions in a task group), libcurl (a \
         bare multi loop in C, which uses its handles again; Linux only).
         """
@@ -24,6 +26,7 @@ enum RequestSubject: String, CaseIterable {
     func makeSender(_ spec: CaseSpec, _ url: URL) -> any RequestSender {
         switch self {
         case .convoy: ConvoyBatchSender(spec, url)
+        case .convoyInPlace: ConvoyBatchSender(spec, url, callbacks: .inPlace)
         case .convoySend: ConvoyTaskSender(spec, url)
         case .convoyEnqueue: ConvoyEnqueueSender(spec, url)
         case .urlSession: URLSessionSender(spec, url)
