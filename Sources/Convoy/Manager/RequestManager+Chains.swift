@@ -17,14 +17,15 @@ extension RequestManager {
     /// been built; set the operation's `name` for another.
     ///
     /// - Parameters:
-    ///   - dependency: the operation to wait for; any manager's, enqueued by you.
+    ///   - dependency: the operation to wait for, a request or a group; any manager's, enqueued by you.
     ///   - makeRequest: makes the request; what it throws becomes `.invalidRequest`. Runs on a queue of the new
     ///     operation's own.
-    public func operation<Input, Output>(
-        after dependency: RequestOperation<Input>,
-        _ makeRequest: @escaping @Sendable (Response<Input>) throws -> Request<Output>
+    public func operation<Dependency: TypedDependency, Output>(
+        after dependency: Dependency,
+        _ makeRequest: @escaping @Sendable (Dependency.Value) throws -> Request<Output>
     ) -> RequestOperation<Output> {
-        link([dependency], policy: .fail) { try makeRequest(try success(of: dependency)) }
+        let input = dependency.input
+        return link([(input.operation, input.policy)]) { try makeRequest(try input.value()) }
     }
 
     /// Makes an operation whose request is built from the outcome of another, whatever it is.
@@ -32,24 +33,54 @@ extension RequestManager {
         afterResultOf dependency: RequestOperation<Input>,
         _ makeRequest: @escaping @Sendable (RequestOperation<Input>.Result) throws -> Request<Output>
     ) -> RequestOperation<Output> {
-        link([dependency], policy: .ignore) {
-            guard let result = dependency.result else { throw missingResult(of: dependency) }
-            return try makeRequest(result)
+        operation(after: dependency.asResult, makeRequest)
+    }
+
+    /// Makes an operation whose request is built from the values of several of one type, in their order, when all have
+    /// succeeded.
+    public func operation<Dependency: TypedDependency, Output>(
+        after dependencies: [Dependency],
+        _ makeRequest: @escaping @Sendable ([Dependency.Value]) throws -> Request<Output>
+    ) -> RequestOperation<Output> {
+        let inputs = dependencies.map(\.input)
+        return link(inputs.map { ($0.operation, $0.policy) }) { try makeRequest(try inputs.map { try $0.value() }) }
+    }
+
+    /// Makes an operation whose request is built from the values of several of any types, when all have succeeded.
+    ///
+    /// ```swift
+    /// let order = manager.operation(after: me, cart, coupon.optional) { me, cart, coupon in
+    ///     Request<Order>.post(ordersURL, json: Draft(me.value, cart.value, coupon?.value))
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - first: the first to wait for; any manager's, enqueued by you.
+    ///   - second: the second.
+    ///   - others: the others. ``TypedDependency/optional`` and ``TypedDependency/asResult`` of one let the link go on when
+    ///     it fails.
+    ///   - makeRequest: makes the request of their values, in that order; what it throws becomes `.invalidRequest`.
+    public func operation<First: TypedDependency, Second: TypedDependency, each Other: TypedDependency, Output>(
+        after first: First, _ second: Second, _ others: repeat each Other,
+        make makeRequest:
+            @escaping @Sendable (First.Value, Second.Value, repeat (each Other).Value) throws -> Request<
+                Output
+            >
+    ) -> RequestOperation<Output> {
+        let (first, second) = (first.input, second.input)
+        let inputs = (repeat (each others).input)
+        var edges = [(first.operation, first.policy), (second.operation, second.policy)]
+        for input in repeat each inputs { edges.append((input.operation, input.policy)) }
+        return link(edges) {
+            try makeRequest(try first.value(), try second.value(), repeat try (each inputs).value())
         }
     }
 
-    /// Makes an operation whose request is built from the responses of several, in their order, when all have succeeded.
-    public func operation<Input, Output>(
-        after dependencies: [RequestOperation<Input>],
-        _ makeRequest: @escaping @Sendable ([Response<Input>]) throws -> Request<Output>
-    ) -> RequestOperation<Output> {
-        link(dependencies, policy: .fail) { try makeRequest(try dependencies.map { try success(of: $0) }) }
-    }
-
     private func link<Output>(
-        _ dependencies: [AnyRequestOperation], policy: DependencyPolicy,
+        _ edges: [(operation: AnyRequestOperation, policy: DependencyPolicy)],
         _ makeRequest: @escaping @Sendable () throws -> Request<Output>
     ) -> RequestOperation<Output> {
+        let dependencies = edges.map(\.operation)
         let build: @Sendable () throws -> Request<Output> = {
             let request = try makeRequest()
             guard request.core.policyBox?.policies.inheritsDeadline == true else { return request }
@@ -62,18 +93,7 @@ extension RequestManager {
         let operation = RequestOperation<Output>(
             requestPlan: RequestPlan(link: label, scheduler.context.defaults.encoder, building: build),
             context: scheduler.context)
-        for dependency in dependencies { operation.addDependency(dependency, onFailure: policy) }
+        for (dependency, policy) in edges { operation.addDependency(dependency, onFailure: policy) }
         return operation
     }
-}
-
-/// The response of a dependency that has finished.
-private func success<Input>(of dependency: RequestOperation<Input>) throws(RequestError) -> Response<Input> {
-    guard let result = dependency.result else { throw missingResult(of: dependency) }
-    return try result.get()
-}
-
-/// Only a dependency that was removed before it had finished has no result.
-private func missingResult(of dependency: AnyRequestOperation) -> RequestError {
-    RequestError(.invalidRequest, "the request needs the result of \(dependency.label), which has none yet")
 }

@@ -19,6 +19,8 @@ import Foundation
 /// - ``operation(_:)``
 /// - ``enqueue(_:)-(AnyRequestOperation...)``
 /// - ``batch(_:failFast:keepsResults:onResult:)-39bsf``
+/// - ``operation(named:_:)``
+/// - ``pages(_:next:)``
 /// - ``download(_:to:verifying:existing:)-(Request<Data>,_,_,_)``
 /// - ``cancelAll(where:)``
 /// - ``why(_:)``

@@ -61,6 +61,10 @@ extension RequestError {
         /// latter kind.
         /// The server. Retry: no.
         public static let redirectRefused = Code(rawValue: "redirectRefused")
+        /// A page names one that was fetched before as its next, see ``ResponsePages``: they lead in a circle.
+        ///
+        /// The server, or the function that makes the next request. Retry: no.
+        public static let pageRepeated = Code(rawValue: "pageRepeated")
         /// A dependency failed or was cancelled; nothing was sent.
         ///
         /// Retry: after the dependency.
@@ -127,6 +131,10 @@ extension RequestError {
         ///
         /// The interceptor. Retry: by cause.
         public static let interceptorFailed = Code(rawValue: "interceptorFailed")
+        /// The function of a group threw something that is no ``RequestError``; ``RequestError/underlying`` is what it threw.
+        ///
+        /// The caller's code. Retry: by cause.
+        public static let groupFailed = Code(rawValue: "groupFailed")
         /// The manager had been shut down.
         ///
         /// The programmer. Retry: with another manager.

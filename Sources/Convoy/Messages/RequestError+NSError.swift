@@ -18,6 +18,7 @@ extension RequestError: CustomNSError {
     /// | `deadlineExceeded` | 106 | | `dependencyFailed` | 400 | | `bodyNotReplayable` | 306 |
     /// | `proxyFailed` | 107 | | `dependencyCycle` | 401 | | `invalidRequest` | 403 |
     /// | `transportFailed` | 108 | | `interceptorFailed` | 402 | | `managerShutDown` | 404 |
+    /// | | | | `pageRepeated` | 206 | | `groupFailed` | 405 |
     public var errorCode: Int { Self.numbers[code] ?? 1 }
 
     /// The description, the underlying error if there is one, and the status code of an answer under `HTTPStatusCode`.
@@ -32,10 +33,10 @@ extension RequestError: CustomNSError {
         .cancelled: 100, .timedOut: 101, .connectionFailed: 102, .connectionLost: 103, .tlsFailed: 104,
         .badResponse: 105, .deadlineExceeded: 106, .proxyFailed: 107, .transportFailed: 108,
         .unacceptableStatus: 200, .unacceptableContentType: 201, .tooManyRedirects: 202, .redirectRefused: 203,
-        .decodingFailed: 204, .bodyTooLarge: 205,
+        .decodingFailed: 204, .bodyTooLarge: 205, .pageRepeated: 206,
         .destinationUnwritable: 300, .diskFull: 301, .destinationExists: 302, .destinationInUse: 303,
         .integrityFailed: 304, .bodyUnreadable: 305, .bodyNotReplayable: 306,
         .dependencyFailed: 400, .dependencyCycle: 401, .interceptorFailed: 402, .invalidRequest: 403,
-        .managerShutDown: 404,
+        .managerShutDown: 404, .groupFailed: 405,
     ]
 }

@@ -23,13 +23,16 @@ extension AnyRequestOperation {
             let reason = DependencyGraph.FailureReason(dependency, error)
             dependencyFailed(reason.message, reason.root)
         case .cycle(let members):
-            let round = members + members.prefix(1)
-            var names = round.prefix(8).map { ($0 as? AnyRequestOperation)?.label ?? $0.description }
-            if round.count > 8 { names.append("\(round.count - 9) more, and so for \(names[0])") }
-            conclude(
-                .dependencyCycle, "\(label) would wait for itself: \(names.joined(separator: " waits for "))",
-                onlyBeforeStart: true)
+            conclude(.dependencyCycle, message(of: members), onlyBeforeStart: true)
         }
+    }
+
+    /// Names the members of a cycle that an edge from this operation would close.
+    func message(of cycle: [Operation]) -> String {
+        let round = cycle + cycle.prefix(1)
+        var names = round.prefix(8).map { ($0 as? AnyRequestOperation)?.label ?? $0.description }
+        if round.count > 8 { names.append("\(round.count - 9) more, and so for \(names[0])") }
+        return "\(label) would wait for itself: \(names.joined(separator: " waits for "))"
     }
 
     /// A dependency that is not ours: a bridge, which Foundation starts when it has finished, tells the graph.

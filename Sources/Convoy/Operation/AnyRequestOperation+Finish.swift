@@ -15,7 +15,8 @@ extension AnyRequestOperation {
         // Cheap way out for the common case of cancelling what has ended.
         guard let caption = state.withLock({ $0.outcome == nil ? $0.caption : nil }) else { return }
         let summary = caption.summary ?? RequestSummary(text: name ?? caption.link?.description ?? "")
-        conclude(AnyOutcome(error: RequestError(code, message, summary: summary)), onlyBeforeStart: onlyBeforeStart)
+        let outcome = AnyOutcome(error: RequestError(code, message, summary: summary))
+        if onlyBeforeStart || !postpones(outcome) { conclude(outcome, onlyBeforeStart: onlyBeforeStart) }
     }
 
     /// Stores an outcome if there is none yet, and does what follows from it.

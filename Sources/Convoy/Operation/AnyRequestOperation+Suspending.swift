@@ -50,6 +50,7 @@ extension AnyRequestOperation {
         }
         if let attempt = effects.launches { launch(attempt) }
         if effects.adjusts { adjustTask() }
+        suspensionChanged()
     }
 
     /// The attempt that a suspension has ended is done with its sink; it may have been resumed meanwhile.

@@ -6,8 +6,8 @@ import Foundation
 #endif
 
 extension AnyRequestOperation {
-    /// The first start of an operation without an outcome.
-    func execute(_ attempt: Int, _ beginning: OperationState.Beginning) {
+    /// Builds the request, where that is still to be done, and begins the first attempt.
+    func sendFirst(_ attempt: Int, _ beginning: OperationState.Beginning) {
         if beginning.isToBeBuilt {
             // Building a chain's link is user code and may take its time.
             onLane { if self.prepare() != nil { self.begin(attempt, self.state.withLock { $0.beginning }) } }

@@ -17,7 +17,7 @@ extension AnyRequestOperation {
             case .abandoned, .finished: "has \(machine.phase.words)"
             case .deciding(let attempt): "is deciding what follows attempt \(attempt)"
             case .waiting(let attempt): "is executing, attempt \(attempt) \(wait.words(context.clock.now))"
-            default: "is \(machine.phase.words)"
+            default: "is \(activity ?? machine.phase.words)"
             }
         return machine.isSuspended ? "\(what), suspended by its owner" : what
     }

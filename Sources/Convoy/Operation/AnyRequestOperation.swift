@@ -7,7 +7,7 @@ import Foundation
 
 /// A request operation of any output: what a manager schedules, and what predicates and monitors are handed.
 ///
-/// Only the library makes subclasses; ``RequestOperation`` is the one there is.
+/// Only the library makes subclasses: ``RequestOperation``, and ``GroupOperation`` for work that many of them do.
 ///
 /// ## Concurrency
 /// Every member may be used from any thread. One lock guards the state; it is never held while Foundation, a task, an
@@ -176,6 +176,17 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         return true
     }
 
+    // MARK: What a group does in its own way
+
+    /// Does what the operation is for; called once, after the start.
+    func execute(_ attempt: Int, _ beginning: OperationState.Beginning) { sendFirst(attempt, beginning) }
+    /// Keeps an outcome that comes from outside, to end with it later; false for an operation that ends at once.
+    func postpones(_ outcome: AnyOutcome) -> Bool { false }
+    /// Its owner has suspended or resumed it.
+    func suspensionChanged() {}
+    /// What it does while it is executing, for people; nil where the phase says it all.
+    var activity: String? { nil }
+
     /// Of two threads that start it, one gets to begin.
     private func claimStart(
         mayBeBlocked: Bool, inPassing: Bool = false
@@ -281,20 +292,4 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// The name is that of ``Request/named(_:)``, unless the operation's own `name` is set. A chain's link without a name is
     /// called by what it follows until its request has been built.
     public final override var description: String { "\(label) (\(state.withLock { $0.machine.phase }.words))" }
-}
-
-extension OperationStateMachine.Phase {
-    /// The phase for people.
-    var words: String {
-        switch self {
-        case .pending: "not started"
-        case .abandoned: "ended before its start"
-        case .executing(let attempt): attempt == 1 ? "executing" : "executing, attempt \(attempt)"
-        case .deciding(let attempt): "executing, after attempt \(attempt)"
-        case .waiting(let attempt): "executing, before attempt \(attempt)"
-        case .decoding: "decoding"
-        case .finishing: "finishing"
-        case .finished: "finished"
-        }
-    }
 }

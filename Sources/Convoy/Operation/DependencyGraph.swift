@@ -1,14 +1,6 @@
 // The edges between operations, behind one lock.
 import Foundation
 
-/// What a dependent does when a dependency fails or is cancelled.
-public enum DependencyPolicy: Sendable {
-    /// The dependent fails with `.dependencyFailed` without being sent, and its own dependents after it.
-    case fail
-    /// The dependent runs: finished is enough, as with Foundation's `addDependency`.
-    case ignore
-}
-
 /// The edges of one operation; made with the first edge.
 ///
 /// Touched only under the graph's lock; not `Sendable`, so that it cannot leave it.
@@ -19,9 +11,12 @@ final class DependencyNode {
         /// Which it is, without holding it for a moment: that might be the last reference, let go of under the lock.
         let identity: ObjectIdentifier
         let policy: DependencyPolicy
+        /// Whether it is a group that waits for one of its members, and is told of its end by other means.
+        let isGroup: Bool
 
-        init(_ operation: AnyRequestOperation, _ policy: DependencyPolicy) {
+        init(_ operation: AnyRequestOperation, _ policy: DependencyPolicy, isGroup: Bool = false) {
             (self.operation, identity, self.policy) = (operation, ObjectIdentifier(operation), policy)
+            self.isGroup = isGroup
         }
     }
 
@@ -106,6 +101,24 @@ enum DependencyGraph {
         }
     }
 
+    /// Notes that a group waits for a member until that has finished, so that cycles through it are found.
+    ///
+    /// The edge stands with the member only: a group may have very many in its time.
+    ///
+    /// - Returns: the members of the cycle that this would close; nil when it closes none.
+    static func join(_ member: AnyRequestOperation, to group: AnyRequestOperation) -> [Operation]? {
+        if member === group { return [group] }
+        guard member.state.withLock({ $0.joinGraph() }) else { return nil }
+        var met: [AnyRequestOperation] = []
+        return locked.withLock { edges in
+            if member.isReleased || group.isReleased { return nil }
+            if let cycle = cycle(closedBy: group, dependingOn: member, &met) { return cycle }
+            edges += 1
+            makeNode(member).dependents.append(.init(group, .ignore, isGroup: true))
+            return nil
+        }
+    }
+
     /// Makes an edge to an operation that is not ours; ``foreignFinished(_:for:)`` has to follow.
     static func connect(_ operation: AnyRequestOperation, toForeign dependency: Operation) -> Bool {
         locked.withLock { _ in
@@ -183,7 +196,9 @@ enum DependencyGraph {
             var (dropped, failing, ready) = (node.dependencies, Operations(), Operations())
             for dependent in node.dependents {
                 guard let operation = dependent.operation else { continue }
-                if error != nil, dependent.policy == .fail {
+                if dependent.isGroup {
+                    dropped.append(operation)
+                } else if error != nil, dependent.policy == .fail {
                     failing.append(operation)
                 } else {
                     if operation.node?.loseUnfinished() == true {
@@ -201,29 +216,15 @@ enum DependencyGraph {
         for operation in ready { Trampoline.run { operation.dependenciesChanged() } }
     }
 
-    /// Why the dependents of an operation fail with it: put into words once for all of them.
-    struct FailureReason {
-        let message: String
-        /// What was the first to fail.
-        let root: any Error
-
-        init(_ dependency: AnyRequestOperation, _ error: RequestError) {
-            let request = error.request
-            let label = dependency.name?.oneLine ?? (request.isEmpty ? dependency.label : request)
-            let what = error.code == .cancelled ? "was cancelled" : "failed"
-            message = "nothing was sent: \(label), which it depends on, \(what)"
-            root = error.code == .dependencyFailed ? error.underlying ?? error : error
-        }
-    }
-
     /// Fails operations because of the failure of one that they depend on.
     private static func fail(
         _ operations: [AnyRequestOperation], because dependency: AnyRequestOperation, _ error: RequestError
     ) {
         guard !operations.isEmpty else { return }
         let reason = FailureReason(dependency, error)
+        let message = reason.message
         // A chain of 100,000 fails in a loop, not in 100,000 frames.
-        for operation in operations { Trampoline.run { operation.dependencyFailed(reason.message, reason.root) } }
+        for operation in operations { Trampoline.run { operation.dependencyFailed(message, reason.root) } }
     }
 
     /// The dependents of an operation that are still there, but no more than so many.
@@ -240,17 +241,24 @@ enum DependencyGraph {
     /// The members of the cycle that an edge would close, or nil.
     ///
     /// Looks from both ends in turn and stops when either has been seen whole: an operation without dependents cannot
-    /// be on a cycle, nor can a dependency without dependencies, which covers what people build.
+    /// be on a cycle, nor can a dependency without dependencies, which covers what people build. Below a group are its
+    /// members, which are not seen from there: then only the other end can be seen whole.
     private static func cycle(
         closedBy operation: AnyRequestOperation, dependingOn dependency: AnyRequestOperation,
         _ met: inout [AnyRequestOperation]
     ) -> [Operation]? {
         var (down, up) = (Search(from: dependency), Search(from: operation))
         var middle: AnyRequestOperation?
-        while middle == nil, let below = down.open.popLast(), let above = up.open.popLast() {
-            let dependencies = (below.node?.dependencies ?? []).lazy.compactMap { $0 as? AnyRequestOperation }
-            middle = down.visit(dependencies, from: below, until: up)
-            if middle != nil { break }
+        var seesAllBelow = true
+        while middle == nil {
+            let below = down.open.popLast()
+            guard below != nil || !seesAllBelow, let above = up.open.popLast() else { break }
+            if let below {
+                if below.traits.isGroup { seesAllBelow = false }
+                let dependencies = (below.node?.dependencies ?? []).lazy.compactMap { $0 as? AnyRequestOperation }
+                middle = down.visit(dependencies, from: below, until: up)
+                if middle != nil { break }
+            }
             let dependents = (above.node?.dependents ?? []).compactMap(\.operation)
             met += dependents
             middle = up.visit(dependents, from: above, until: down)

@@ -17,7 +17,7 @@ public struct MainDelivery: Sendable {
     public static var main: MainDelivery { MainDelivery() }
 
     /// The only place in the library that says so to the compiler.
-    fileprivate func run<Value: Sendable>(_ value: Value, _ handler: @escaping @MainActor (Value) -> Void) {
+    func run<Value: Sendable>(_ value: Value, _ handler: @escaping @MainActor (Value) -> Void) {
         // The main queue is the main actor's executor, on Linux too.
         MainActor.assumeIsolated { handler(value) }
     }

@@ -18,14 +18,18 @@ struct OperationTraits: Sendable {
     /// Its request is built when its dependencies have finished.
     let isLink: Bool
 
+    /// It sends nothing itself, and so takes no slot: it stands for the operations that are its members.
+    let isGroup: Bool
+
     /// Whether a task that is suspended and resumed goes on where it was, as the transport says.
     let pausesInPlace: Bool
 
     init(_ requestPlan: RequestPlan, _ context: ExecutionContext, isUnseen: Bool) {
         (self.isUnseen, pausesInPlace) = (isUnseen, context.transport.pausesInPlace)
         isLink = requestPlan.build != nil
+        isGroup = requestPlan.core == nil && !isLink
         guard let core = requestPlan.core else {
-            (mayIntercept, mayHaveDeadline, isPlain) = (true, true, false)
+            (mayIntercept, mayHaveDeadline, isPlain) = (isLink, isLink, false)
             return
         }
         let policies = core.policyBox?.policies

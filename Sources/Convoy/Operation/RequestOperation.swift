@@ -70,19 +70,25 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     /// - Throws: the operation's error.
     @discardableResult
     public func response() async throws(RequestError) -> Response<Output> {
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                whenFinished(FinishHandler(place: .inTurn) { continuation.resume(returning: Self.typed($0)) })
-            }
-        } onCancel: {
-            // Runs under the task's own lock: what cancelling leads to must not. A queue of our own takes it from here.
-            context.taskControl.async { self.cancel() }
-        }
-        return try result.get()
+        try Self.typed(await outcome()).get()
     }
 
     private static func typed(_ outcome: AnyOutcome) -> Result {
         if let success = outcome as? Success<Output> { return .success(success.response) }
         return .failure(outcome.error ?? RequestError(.decodingFailed, "the outcome is of another type"))
+    }
+}
+
+extension AnyRequestOperation {
+    /// Waits for the outcome, in turn among the handlers; cancelling the task cancels the operation.
+    func outcome() async -> AnyOutcome {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                whenFinished(FinishHandler(place: .inTurn) { continuation.resume(returning: $0) })
+            }
+        } onCancel: {
+            // Runs under the task's own lock: what cancelling leads to must not. A queue of our own takes it from here.
+            context.taskControl.async { self.cancel() }
+        }
     }
 }

@@ -29,6 +29,17 @@ final class RequestPlan: Sendable {
         respond = { body, transfer in Success(Response(try decode(body, transfer.head), transfer)) }
     }
 
+    /// The plan of a group, which sends nothing itself.
+    static let none = RequestPlan()
+
+    private init() {
+        (core, build, link, sharing) = (nil, nil, nil, nil)
+        respond = { _, transfer in
+            AnyOutcome(
+                error: RequestError(.invalidRequest, "a group sends nothing", request: transfer.request.description))
+        }
+    }
+
     init<Output>(
         link: LinkLabel, _ encoder: JSONEncoder?, building request: @escaping @Sendable () throws -> Request<Output>
     ) {

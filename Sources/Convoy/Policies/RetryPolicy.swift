@@ -83,6 +83,7 @@ public struct RetryPolicy: Sendable, Hashable {
         .cancelled, .deadlineExceeded, .tlsFailed, .decodingFailed, .bodyTooLarge, .bodyNotReplayable, .invalidRequest,
         .diskFull, .destinationExists, .destinationInUse,
         .tooManyRedirects, .redirectRefused, .dependencyFailed, .dependencyCycle, .managerShutDown,
+        .groupFailed,
     ]
 
     /// Whether a request that failed is sent again.

@@ -115,7 +115,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
 
     /// Runs a block when all that came before has finished; what is enqueued later waits for it.
     ///
-    /// A request that waits for another one then is not waited for: that other may come behind the barrier.
+    /// A request that waits for another one then is not waited for, nor is a group: that other may come behind the barrier.
     override func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) {
         guard let scheduler = state.withLock({ $0.members })?.addBarrier(barrier) else {
             return super.addBarrierBlock(barrier)
@@ -134,5 +134,6 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         scheduler.passBarrier()
     }
 
-    private func addAtOnce(_ operation: Operation) { super.addOperation(operation) }
+    /// Adds what has its barriers behind it.
+    func addAtOnce(_ operation: Operation) { super.addOperation(operation) }
 }

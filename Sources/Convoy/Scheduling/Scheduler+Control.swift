@@ -75,6 +75,9 @@ extension Scheduler {
         let isSuspended = view.isHeldBack || queue.isSuspended
         switch view.status {
         case .blocked, .blockedInQueue: return operation.whyBlocked
+        case .preparing where operation.traits.isGroup:
+            guard operation.state.withLock({ $0.machine.isWaitingToStart }) else { return operation.whyRunning }
+            return isSuspended ? "waits for the queue: it is suspended" : "waits for the queue to start it"
         case .preparing: return "waits for its request to be built"
         case .suspended: return view.hasBegun ? operation.whyRunning : "waits for its owner: it is suspended"
         case .awaitingPermit: return "waits until fewer requests are with their interceptors"

@@ -14,6 +14,7 @@ extension Scheduler {
 
     /// Has the request of an operation built and checked.
     func prepare(_ operation: AnyRequestOperation) {
+        if operation.traits.isGroup { return startLater(operation) }
         if operation.state.withLock({ ($0.requestPlan?.build == nil && !$0.usesDisk) || $0.prepared != nil }) {
             prepareHere(operation)
         } else {
@@ -77,6 +78,6 @@ extension Scheduler {
     }
 
     func hasHandedOver(_ operation: AnyRequestOperation) -> Bool {
-        change(operation) { [.dispatched, .blockedInQueue, .ended].contains($1.status) } ?? false
+        change(operation) { [.dispatched, .blockedInQueue, .ended].contains($1.status) || $1.hasBegun } ?? false
     }
 }

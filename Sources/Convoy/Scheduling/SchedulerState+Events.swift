@@ -56,6 +56,22 @@ extension SchedulerState {
         return true
     }
 
+    /// The operation queue has come to a group; false when that waits for something else by now, or has ended.
+    mutating func groupStarts(
+        _ ticket: Ticket, _ suspension: Versioned<OperationStateMachine.Suspension>
+    ) -> Bool {
+        guard ticket.status == .preparing, !ticket.hasBegun else { return false }
+        _ = ticket.suspension.take(suspension)
+        if ticket.isDependent.value {
+            ticket.status = .blocked
+        } else if ticket.suspension.value.isSuspended {
+            ticket.status = .suspended
+        } else {
+            ticket.hasBegun = true
+        }
+        return ticket.hasBegun
+    }
+
     /// An operation whose request has been built may share the transfer of others; false when it is too late for that.
     mutating func shares(_ ticket: Ticket, _ transfer: CoalescingKey, host: String) -> Bool {
         guard ticket.status == .preparing, !ticket.isDependent.value else { return false }
@@ -99,6 +115,9 @@ extension SchedulerState {
         case .dispatched where awaitsSlot && ticket.hasBegun:
             queues.giveBack(ticket, for: .suspended)
             leaveInterceptors(ticket)
+        case .suspended where !isSuspended && ticket.isGroup:
+            ticket.status = .preparing
+            return Effects(prepares: true)
         case .suspended where !isSuspended: queues.join(ticket)
         // Started by hand: no slot will come for it.
         case .blocked, .preparing, .awaitingPermit, .sharing, .blockedInQueue, .ended:
@@ -193,11 +212,11 @@ extension SchedulerState {
 
     /// A barrier was added: it holds back what comes from now on.
     ///
-    /// It does not wait for what waits for another operation now: that other may come behind it. What another thread
+    /// It does not wait for what waits for another operation now, as groups do: that other may come behind it. What another thread
     /// enqueues meanwhile comes neither before it nor behind it.
     mutating func barrierAdded(_ block: @escaping @Sendable () -> Void) {
         let earlier = tickets.compactMap { ticket -> AnyRequestOperation? in
-            guard let ticket, !ticket.isShared, !ticket.isDependent.value else { return nil }
+            guard let ticket, !ticket.isShared, !ticket.isDependent.value, !ticket.isGroup else { return nil }
             return ticket.end == .open || ticket.end == .settled ? ticket.operation : nil
         }
         barriers.append((Barrier(block: block, earlier: earlier), []))

@@ -85,6 +85,11 @@ final class Ticket {
     /// The transfer it shares.
     var sharedTransfer: CoalescingKey?
 
+    /// Takes no slot, as its members do.
+    ///
+    /// It is being prepared, as far as the scheduler knows, until it has ended.
+    var isGroup: Bool { operation?.traits.isGroup == true }
+
     /// Its slot, as the operation is told of it.
     var slot: OperationStateMachine.Slot {
         OperationStateMachine.Slot(number: slotCount, suspensionChanges: suspension.value.changes)

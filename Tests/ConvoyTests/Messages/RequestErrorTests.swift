@@ -15,7 +15,8 @@ import Testing
         (RequestError.Code.timedOut, true), (.connectionFailed, true), (.connectionLost, true), (.cancelled, false),
         (.tlsFailed, false), (.badResponse, false), (.unacceptableStatus, false), (.dependencyFailed, false),
         (.decodingFailed, false), (.bodyTooLarge, false), (.destinationUnwritable, false), (.invalidRequest, false),
-        (.managerShutDown, false), (.transportFailed, false), (.bodyNotReplayable, false),
+        (.managerShutDown, false), (.transportFailed, false), (.bodyNotReplayable, false), (.groupFailed, false),
+        (.pageRepeated, false),
     ])
     func codeTellsWhetherARetryCanHelp(code: RequestError.Code, isRetryable: Bool) {
         #expect(RequestError(code, "").isRetryable == isRetryable)

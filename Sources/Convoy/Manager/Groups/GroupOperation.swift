@@ -1,0 +1,195 @@
+// Work of unknown size as one operation.
+import Foundation
+
+/// An operation that stands for work of unknown size: a function that adds operations to it while it runs.
+///
+/// It finishes when its function has returned and the last callback of its last member has: what waits for it, a
+/// `BlockOperation` or a typed link, waits for all of them.
+///
+/// ```swift
+/// let sync = manager.operation(named: "sync") { group in
+///     let list = try await group.send(Request<[String]>.get("https://example.com/files")).value
+///     for name in list { group.enqueue(Request<Data>.get("https://example.com/files/\(name)")) }
+///     return list.count
+/// }
+/// let report = manager.operation(after: sync) { count in Request<Void>.post(reportURL, json: ["files": count]) }
+/// manager.enqueue(sync, report)
+/// ```
+///
+/// It is enqueued, waited for, observed and cancelled as a request is, and sends nothing itself. It takes no slot and no
+/// place in the operation queue, so that its members run with a limit of 1, too, and groups may be members of groups. Added
+/// to a queue of yours by `addOperation` instead it takes a place there for as long as it lasts; do not let its members need
+/// that.
+///
+/// | what happens | what follows |
+/// |---|---|
+/// | its function throws | all members are cancelled; it fails with that error when they have ended, with `.groupFailed` if it is no ``RequestError`` |
+/// | a member fails or is cancelled | the same, with `.dependencyFailed`; unless it was added with `.ignore`, or by ``OperationGroup/send(_:)``, whose caller decides |
+/// | it is cancelled | the task of its function and all members are cancelled; it ends as `.cancelled` when they have ended |
+/// | it is cancelled before it starts, a dependency fails | the function is never called, and it ends at once |
+/// | the manager, or its queue, is suspended | it is not started; members of one that runs wait |
+/// | it is suspended | likewise: its members are suspended, also those that are added; resumed with it |
+/// | something is added after its end | that fails with `.invalidRequest`, unsent |
+///
+/// Its priority decides when it starts, not when its members do. A barrier of the manager's queue does not wait for it, but
+/// for those of its members that were enqueued before.
+///
+/// ## Concurrency
+/// Use it from any thread. The function runs in a task of its own, cancelled with the group. It must not wait for
+/// ``RequestManager/drain()``, which waits for the group.
+///
+/// ## Topics
+/// - ``value``
+/// - ``result``
+/// - ``onFinish(on:_:)-(Delivery?,_)``
+public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unchecked Sendable {
+    // @unchecked: it adds to its superclass a lock of its own and a constant.
+
+    /// What a group ends with.
+    public typealias Result = Swift.Result<Output, RequestError>
+
+    private let members: Locked<GroupState>
+    private let scheduler: Scheduler
+
+    init(
+        named name: String, _ scheduler: Scheduler,
+        _ work: @escaping @Sendable (OperationGroup) async throws -> Output
+    ) {
+        self.scheduler = scheduler
+        members = Locked(
+            GroupState { group in
+                do { return GroupValue(try await work(group)) } catch {
+                    return AnyOutcome(error: Self.failure(error).with(RequestSummary(text: group.operation.label)))
+                }
+            })
+        super.init(requestPlan: .none, context: scheduler.context)
+        self.name = name
+        whenSettled { [members] in withExtendedLifetime(members.withLock { $0.end() }) {} }
+    }
+
+    /// The outcome; nil until there is one.
+    ///
+    /// Stored before `isFinished` turns true, and never changed.
+    public var result: Result? { state.withLock { $0.outcome }.map { Self.typed($0) } }
+
+    /// Adds a handler for the outcome.
+    ///
+    /// As for a request, ``RequestOperation/onFinish(on:_:)-(Delivery?,_)``.
+    ///
+    /// - Parameters:
+    ///   - delivery: where to call it; by default the manager's choice, or a serial queue of this operation's own.
+    ///   - handler: receives the outcome, after the callbacks of all members.
+    @discardableResult
+    public func onFinish(on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void) -> Self {
+        whenFinished(
+            FinishHandler(place: CallbackPlace(delivery ?? context.callbacks)) { handler(Self.typed($0)) })
+        return self
+    }
+
+    /// Adds a handler for the outcome that runs on the main actor.
+    ///
+    /// - Parameters:
+    ///   - delivery: `.main`.
+    ///   - handler: receives the outcome, on the main queue.
+    @discardableResult
+    public func onFinish(on delivery: MainDelivery, _ handler: @escaping @MainActor (Result) -> Void) -> Self {
+        onFinish(on: .queue(.main)) { delivery.run($0, handler) }
+    }
+
+    /// What its function has returned, when all its members have ended; it does not start the operation.
+    ///
+    /// Cancelling the task cancels the operation.
+    ///
+    /// - Throws: the operation's error.
+    public var value: Output {
+        get async throws(RequestError) { try Self.typed(await outcome()).get() }
+    }
+
+    static func typed(_ outcome: AnyOutcome) -> Result {
+        if let value = outcome as? GroupValue<Output> { return .success(value.value) }
+        return .failure(outcome.error ?? RequestError(.groupFailed, "the outcome is of another type"))
+    }
+
+    private static func failure(_ error: any Error) -> RequestError {
+        switch error {
+        case let error as RequestError: error
+        case is CancellationError: RequestError(.cancelled, "its function was cancelled", underlying: error)
+        default: RequestError(.groupFailed, "its function failed: \(error)", underlying: error)
+        }
+    }
+
+    // MARK: Running
+
+    private var group: OperationGroup { OperationGroup(operation: self, state: members, scheduler: scheduler) }
+
+    override func execute(_: Int, _: OperationState.Beginning) {
+        // Stopped meanwhile: it ends with that.
+        guard let work = members.withLock({ $0.begin() }) else { return }
+        let group = group
+        let task = Task {
+            let outcome = await work(group)
+            group.perform(group.state.withLock { $0.returned(outcome) })
+        }
+        if members.withLock({ $0.hold(task) }) { task.cancel() }
+    }
+
+    override func postpones(_ outcome: AnyOutcome) -> Bool {
+        guard let effects = members.withLock({ $0.stop(outcome) }) else { return false }
+        group.perform(effects)
+        return true
+    }
+
+    override func suspensionChanged() { group.adjustMembers() }
+
+    override var activity: String? {
+        let (isRunning, first, count) = members.withLock { state in
+            (state.isRunning, Array(state.members.values.prefix(3)), state.members.count)
+        }
+        let names = (isRunning ? ["its function"] : []) + first.map(\.description)
+        let more = count > first.count ? " and \(count - first.count) more" : ""
+        return names.isEmpty ? nil : "executing, and waits for \(names.joined(separator: ", "))\(more)"
+    }
+}
+
+extension GroupOperation: TypedDependency {
+    /// The value; a link fails when there is none.
+    public var input: DependencyInput<Output> { DependencyInput(self) { self.result } }
+}
+
+/// The success of a group.
+private final class GroupValue<Output: Sendable>: AnyOutcome, @unchecked Sendable {
+    // @unchecked: immutable, as its superclass.
+    let value: Output
+
+    init(_ value: Output) {
+        self.value = value
+        super.init(error: nil)
+    }
+}
+
+extension RequestManager {
+    /// Makes an operation that stands for work of unknown size; nothing runs until it is enqueued or started.
+    ///
+    /// ```swift
+    /// let pages = manager.operation(named: "all pages") { group in
+    ///     var next: String? = "https://example.com/items"
+    ///     var items: [Item] = []
+    ///     while let url = next {
+    ///         let page = try await group.send(Request<Page>.get(url)).value
+    ///         items += page.items
+    ///         next = page.next
+    ///     }
+    ///     return items
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - name: what it is called in messages and logs.
+    ///   - work: adds members to the group and returns the value of the operation. Runs in a task of its own, which is
+    ///     cancelled when the group is stopped; the group ends after it, whatever happens.
+    public func operation<Output>(
+        named name: String, _ work: @escaping @Sendable (_ group: OperationGroup) async throws -> Output
+    ) -> GroupOperation<Output> {
+        GroupOperation(named: name, scheduler, work)
+    }
+}

@@ -1,0 +1,393 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct GroupOperationTests {
+    struct Broken: Error {}
+
+    @Test func whatWaitsForAGroupWaitsForItsLastMember() async throws {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let log = EventLog<String>()
+        let group = manager.operation(named: "sync") { group in
+            group.enqueue(.stub("a")) { _ in log.record("a") }
+            group.enqueue(.stub("b")) { _ in log.record("b") }
+            log.record("function")
+            return 2
+        }
+        let block = BlockOperation { log.record("block") }
+        block.addDependency(group)
+        let link = manager.operation(after: group) { count in Request<Data>.stub("after\(count)") }
+        OperationQueue().addOperation(block)
+        manager.enqueue(link, group)
+        let exchanges = await server.exchanges.wait(count: 2)
+        await log.wait(count: 1)
+        #expect(group.isExecuting && group.result == nil && log.events == ["function"])
+        exchanges[1].answer(200)
+        await log.wait(count: 2)
+        #expect(log.events == ["function", "b"] && !group.isFinished)
+        exchanges[0].answer(200)
+        #expect(try await group.value == 2)
+        await log.wait(count: 4)
+        #expect(log.events == ["function", "b", "a", "block"])
+        let third = await server.exchanges.wait(count: 3)[2]
+        #expect(third.request.url.path == "/after2")
+        third.answer(200)
+        try await link.response()
+    }
+
+    @Test func callbacksOfMembersAddMembers() async throws {
+        let server = StubServer()
+        let manager = server.manager()
+        let ended = EventLog<Int>()
+        @Sendable func add(_ number: Int, to group: OperationGroup) {
+            group.enqueue(.stub("\(number)")) { _ in
+                if number < 50 { add(number + 1, to: group) }
+                ended.record(number)
+            }
+        }
+        let group = manager.operation(named: "pages") { add(1, to: $0) }
+        manager.enqueue(group)
+        try await group.value
+        #expect(ended.count == 50 && server.exchanges.count == 50)
+    }
+
+    @Test(arguments: [false, true])
+    func aLimitOfOneIsEnoughForGroupsInGroups(isForeignQueue: Bool) async throws {
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 1
+        let server = StubServer { $0.answer(200, body: Data($0.request.url.path.utf8)) }
+        let manager = server.manager(1, perHost: 1, queue: isForeignQueue ? queue : nil)
+        manager.queue.maxConcurrentOperationCount = 1
+        let outer = manager.operation(named: "outer") { group in
+            let first = try await group.send(Request<String>.get("http://stub/1")).value
+            let inner = manager.operation(named: "inner") { group in
+                group.enqueue(.stub("3"))
+                return try await group.send(Request<String>.get("http://stub/2")).value
+            }
+            group.enqueue(inner)
+            return first + (try await inner.value)
+        }
+        manager.enqueue(outer)
+        #expect(try await outer.value == "/1/2")
+        await manager.drain()
+        #expect(Set(server.paths) == ["/1", "/2", "/3"])
+    }
+
+    @Test func aFunctionThatThrowsStopsItsMembersAndThenFails() async {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let member = EventLog<RequestError.Code?>()
+        let group = manager.operation(named: "sync") { group in
+            group.enqueue(.stub("a")) { member.record($0.code) }
+            await server.exchanges.wait()
+            throw Broken()
+        }
+        manager.enqueue(group)
+        let error = await failure(of: group)
+        #expect(error?.code == .groupFailed && error?.underlying is Broken && error?.request == "sync")
+        #expect(member.events == [.cancelled])
+
+        let passing = manager.operation(named: "b") { _ in throw RequestError(.integrityFailed, "no") }
+        let cancelled = manager.operation(named: "c") { _ in throw CancellationError() }
+        manager.enqueue(passing, cancelled)
+        #expect(await failure(of: passing)?.code == .integrityFailed)
+        #expect(await failure(of: cancelled)?.code == .cancelled)
+    }
+
+    @Test func aMemberThatFailsStopsTheGroupUnlessItIsToBeIgnored() async throws {
+        let server = StubServer { if $0.request.url.path == "/bad" { $0.answer(500) } }
+        let manager = server.manager()
+        let codes = EventLog<RequestError.Code?>()
+        let group = manager.operation(named: "sync") { group in
+            group.enqueue(.stub("open")) { codes.record($0.code) }
+            group.enqueue(.stub("bad"))
+            await codes.wait()
+            // What comes once it has been stopped is not sent.
+            let late = group.enqueue(.stub("late"))
+            codes.record(late.error?.code)
+            return group.isCancelled && Task.isCancelled
+        }
+        manager.enqueue(group)
+        let error = await failure(of: group)
+        #expect(error?.code == .dependencyFailed)
+        #expect(error?.message == "bad, which it stands for, failed")
+        #expect((error?.underlying as? RequestError)?.code == .unacceptableStatus)
+        #expect(codes.events == [.cancelled, .cancelled])
+        #expect(!server.paths.contains("/late"))
+
+        let patient = manager.operation(named: "sync") { group in
+            group.enqueue(.stub("bad"), onFailure: .ignore)
+            let result = await Result(catching: { try await group.send(Request<Data>.stub("bad")) })
+            return (result.failure as? RequestError)?.code
+        }
+        manager.enqueue(patient)
+        #expect(try await patient.value == .unacceptableStatus)
+    }
+
+    @Test func whatIsAddedAfterTheEndFailsAndSaysSo() async throws {
+        let server = StubServer()
+        let manager = server.manager()
+        let group = manager.operation(named: "sync") { $0 }
+        manager.enqueue(group)
+        let scope = try await group.value
+        let late = scope.enqueue(.stub("late"))
+        let link = manager.operation(after: late) { _ in Request<Data>.stub("after") }
+        manager.enqueue(link)
+        await manager.drain()
+        #expect(late.error?.code == .invalidRequest && late.isFinished)
+        #expect(late.error?.message == "nothing was sent: its group, sync, had ended before it was added")
+        #expect(link.error?.code == .dependencyFailed)
+        await #expect(throws: RequestError.self) { try await scope.send(Request<Data>.stub("late")) }
+        #expect(server.paths.isEmpty && group.error == nil)
+    }
+
+    @Test(arguments: [false, true])
+    func aGroupThatIsCancelledBeforeItsStartNeverRuns(isForeignQueue: Bool) async {
+        let manager = StubServer().manager(queue: isForeignQueue ? OperationQueue() : nil)
+        manager.queue.isSuspended = true
+        let called = EventLog<Void>()
+        let group = manager.operation(named: "sync") { _ in called.record(()) }
+        manager.enqueue(group)
+        #expect(manager.why(group) == "waits for the queue: it is suspended")
+        let told = EventLog<RequestError.Code?>()
+        group.onFinish { told.record($0.code) }
+        group.cancel()
+        await told.wait()
+        #expect(told.events == [.cancelled] && group.isFinished && group.isCancelled)
+        manager.queue.isSuspended = false
+        await manager.drain()
+        #expect(called.count == 0)
+    }
+
+    @Test func aQueueThatCancelsAllItHasCancelsAGroup() async {
+        let queue = OperationQueue()
+        queue.isSuspended = true
+        let manager = StubServer().manager(queue: queue)
+        let group = manager.operation(named: "sync") { _ in }
+        manager.enqueue(group)
+        queue.cancelAllOperations()
+        queue.isSuspended = false
+        #expect(await failure(of: group)?.code == .cancelled)
+    }
+
+    @Test func aGroupThatIsCancelledEndsAfterItsFunctionAndItsMembers() async {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let (gate, log) = (EventLog<Void>(), EventLog<String>())
+        let group = manager.operation(named: "sync") { group in
+            group.enqueue(.stub("a")) { log.record("a \($0.code?.rawValue ?? "")") }
+            await gate.wait()
+            log.record("function \(Task.isCancelled)")
+        }
+        group.onFinish { log.record("group \($0.code?.rawValue ?? "")") }
+        manager.enqueue(group)
+        await server.exchanges.wait()
+        group.cancel()
+        await log.wait(count: 1)
+        #expect(log.events == ["a cancelled"] && !group.isFinished && group.isCancelled)
+        #expect(manager.why(group).contains("its function"))
+        gate.record(())
+        await log.wait(count: 3)
+        #expect(log.events == ["a cancelled", "function true", "group cancelled"])
+    }
+
+    @Test func aSuspendedManagerStartsNoGroup() async throws {
+        let manager = StubServer().manager()
+        manager.isSuspended = true
+        let called = EventLog<Void>()
+        let group = manager.operation(named: "sync") { group in
+            called.record(())
+            return try await group.send(Request<Data>.stub("a")).value
+        }
+        manager.enqueue(group)
+        #expect(called.count == 0)
+        manager.isSuspended = false
+        _ = try await group.value
+        #expect(called.count == 1)
+    }
+
+    @Test func aGroupIsSuspendedWithItsMembers() async throws {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let group = manager.operation(named: "sync") { group in
+            let first = group.enqueue(.stub("a"))
+            await server.exchanges.wait()
+            return first
+        }
+        group.suspend()
+        manager.enqueue(group)
+        #expect(manager.why(group).contains("suspended") || !group.isExecuting)
+        group.resume()
+        let exchange = await server.exchanges.wait()[0]
+        group.suspend()
+        await manager.tasksAreAdjusted()
+        let member = try #require(manager.operations.first { $0.name == "a" || $0.description.hasPrefix("a ") })
+        #expect(member.isSuspended)
+        group.resume()
+        await manager.tasksAreAdjusted()
+        #expect(!member.isSuspended)
+        exchange.answer(200)
+        #expect(try await group.value === member)
+    }
+
+    @Test func aMemberThatWaitsForItsGroupIsACycle() async throws {
+        let server = StubServer { if $0.request.url.path != "/open" { $0.answer(200) } }
+        let manager = server.manager()
+        let inner = manager.operation(named: "inner") { group in
+            let open = group.enqueue(.stub("open"))
+            await server.exchanges.wait()
+            return open
+        }
+        let outer = manager.operation(named: "outer") { group in
+            group.enqueue(inner)
+            await server.exchanges.wait()
+        }
+        manager.enqueue(outer)
+        await server.exchanges.wait()
+        let open = try #require(manager.operations.first { !$0.traits.isGroup })
+        // It waits for the outer group, and would be waited for by the inner one.
+        let last = manager.operation(.stub("last"))
+        let other = manager.operation(.stub("other"))
+        last.addDependency(outer)
+        other.addDependency(last)
+        let closing = manager.operation(named: "closing") { $0.enqueue(other) }
+        last.addDependency(closing)
+        manager.enqueue(closing, other, last)
+        #expect(await failure(of: closing)?.code == .dependencyCycle)
+        #expect(
+            closing.error?.message
+                == "closing would wait for itself: other waits for last waits for closing waits for other")
+        open.cancel()
+        await manager.drain()
+        #expect(outer.isFinished && last.isFinished && other.isFinished)
+    }
+
+    @Test func aDependencyOnTheGroupOfAnOperationIsACycle() async throws {
+        let manager = StubServer().manager()
+        let (gate, added) = (BlockOperation {}, EventLog<RequestOperation<Data>>())
+        let group = manager.operation(named: "sync") { group in
+            let member = manager.operation(.stub("a"))
+            member.addDependency(gate)
+            group.enqueue(member)
+            added.record(member)
+        }
+        manager.enqueue(group)
+        let member = await added.wait()[0]
+        let next = manager.operation(.stub("b"))
+        next.addDependency(group)
+        member.addDependency(next)
+        #expect(member.error?.code == .dependencyCycle)
+        manager.enqueue(next)
+        await manager.drain()
+        #expect(group.error?.code == .dependencyFailed)
+        #expect(next.isFinished && next.error == nil)
+    }
+
+    @Test func aBarrierDoesNotWaitForAGroup() async throws {
+        let server = StubServer()
+        let manager = server.manager()
+        let (gate, log) = (EventLog<Void>(), EventLog<String>())
+        let group = manager.operation(named: "sync") { group in
+            await gate.wait()
+            group.enqueue(.stub("a")) { _ in log.record("member") }
+        }
+        manager.enqueue(group)
+        manager.queue.addBarrierBlock {
+            log.record("barrier")
+            gate.record(())
+        }
+        try await group.value
+        #expect(log.events == ["barrier", "member"])
+    }
+
+    @Test func aGroupWaitsForItsDependenciesAndFailsWithThem() async {
+        let server = StubServer { $0.answer(500) }
+        let manager = server.manager()
+        let bad = manager.operation(.stub("bad"))
+        let called = EventLog<Void>()
+        let group = manager.operation(named: "sync") { _ in called.record(()) }
+        group.addDependency(bad, onFailure: .fail)
+        let block = BlockOperation { called.record(()) }
+        block.addDependency(bad)
+        let patient = manager.operation(named: "patient") { _ in bad.error?.code }
+        patient.addDependency(bad)
+        patient.addDependency(block)
+        manager.enqueue(patient, group, bad)
+        #expect(manager.why(patient).hasPrefix("waits for"))
+        OperationQueue().addOperation(block)
+        #expect(await failure(of: group)?.code == .dependencyFailed)
+        #expect(try! await patient.value == .unacceptableStatus)
+        #expect(called.count == 1)
+    }
+
+    @Test func cancellingAllAndShuttingDownEndGroups() async {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let make = {
+            manager.operation(named: "sync") { group in
+                while !group.isCancelled { try await group.send(Request<Data>.stub("a")) }
+            }
+        }
+        let first = make()
+        manager.enqueue(first)
+        await server.exchanges.wait()
+        manager.cancelAll()
+        #expect(await failure(of: first)?.code == .cancelled)
+        let second = make()
+        manager.enqueue(second)
+        await server.exchanges.wait(count: 2)
+        manager.shutDown()
+        #expect(await failure(of: second)?.code == .cancelled)
+        let third = make()
+        manager.enqueue(third)
+        #expect(await failure(of: third)?.code == .managerShutDown)
+        await manager.drain()
+        #expect(manager.operations.isEmpty)
+    }
+
+    @Test func anEndedGroupLetsGoOfItsFunctionAndItsMembers() async {
+        final class Held: Sendable {}
+        let check = LeakCheck()
+        let manager = StubServer().manager()
+        func make(_ name: String) -> GroupOperation<Void> {
+            let held = check.watch(Held())
+            return manager.operation(named: name) { group in
+                for number in 0..<20 { _ = check.watch(group.enqueue(.stub("\(number)"))) }
+                _ = held
+            }
+        }
+        let (run, cancelled) = (make("run"), make("cancelled"))
+        func drop() { _ = check.watch(make("dropped")) }
+        drop()
+        cancelled.cancel()
+        manager.enqueue(run, cancelled)
+        await manager.drain()
+        await check.expectAllGone()
+        #expect(run.error == nil && cancelled.error?.code == .cancelled)
+    }
+
+    @Test func aGroupStartedByHandRuns() async throws {
+        let server = StubServer()
+        let manager = server.manager()
+        let group = manager.operation(named: "sync") { try await $0.send(Request<Data>.stub("a")).value }
+        group.start()
+        group.start()
+        _ = try await group.value
+        #expect(server.paths == ["/a"] && group.description == "sync (finished)")
+    }
+
+    private func failure<Output>(of group: GroupOperation<Output>) async -> RequestError? {
+        do throws(RequestError) {
+            _ = try await group.value
+            return nil
+        } catch { return error }
+    }
+}
+
+extension Result where Failure == any Error, Success: Sendable {
+    fileprivate init(catching body: () async throws -> Success) async {
+        do { self = .success(try await body()) } catch { self = .failure(error) }
+    }
+}
