@@ -20,6 +20,7 @@ import Foundation
 /// - ``results``
 /// - ``progress``
 /// - ``add(_:onResult:)``
+/// - ``operation(named:)``
 /// - ``cancel()``
 public final class Batch<Output: Sendable>: Sendable {
     /// What each member ends with.
@@ -231,3 +232,33 @@ public final class Batch<Output: Sendable>: Sendable {
 }
 
 extension Batch: Undertaking {}
+
+extension Batch: TypedDependency {
+    /// An operation that finishes with the batch, with its results: for what waits for a batch.
+    ///
+    /// Cancelling it cancels the batch. It has been started, and belongs to no queue; each call makes another.
+    ///
+    /// ```swift
+    /// let tiles = manager.batch(urls.map { Request<Data>.get($0) })
+    /// let report = manager.operation(after: tiles) { results in Request<Void>.post(reportURL, json: count(results)) }
+    /// let done = BlockOperation { print("done") }
+    /// done.addDependency(tiles.operation(named: "tiles"))
+    /// ```
+    ///
+    /// - Parameter name: what it is called in messages and logs.
+    public func operation(named name: String = "a batch") -> GroupOperation<[Result]> {
+        let operation = GroupOperation(named: name, manager) { _ in
+            await withTaskCancellationHandler {
+                await self.results
+            } onCancel: {
+                // Runs under the task's own lock: what cancelling leads to must not.
+                self.manager.context.taskControl.async { self.cancel() }
+            }
+        }
+        operation.start()
+        return operation
+    }
+
+    /// Its results, whatever they are.
+    public var input: DependencyInput<[Result]> { operation().input }
+}
