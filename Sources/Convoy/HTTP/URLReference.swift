@@ -70,6 +70,14 @@ struct URLReference {
         authority = String(given[given.utf8.index(after: sign)...])
     }
 
+    /// Puts the user name and password of another reference in, where this one has none.
+    mutating func takeUserInfo(of other: URLReference?) {
+        guard let authority, !authority.contains("@"), let given = other?.authority,
+            let sign = given.utf8.lastIndex(of: UInt8(ascii: "@"))
+        else { return }
+        self.authority = given[...sign] + authority
+    }
+
     /// The URL that the reference spells; nil when it spells none.
     var url: URL? { URL(string: text, encodingInvalidCharacters: false) }
 }

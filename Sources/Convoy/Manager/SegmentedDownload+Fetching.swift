@@ -11,9 +11,7 @@ extension SegmentedDownload {
             (core.url, core.query) = (server, [])
             // Secrets go to no other origin.
             if (try? server.origin.get()) != (try? prepared.get().hostKey) {
-                core.headerFields.removeAll { $0.isSecret || $0.name.equalsIgnoringCase("Host") }
-                let secrets = defaults.headerFields.filter(\.isSecret).map { $0.name.lowercased() }
-                core.policies.omittedHeaderFields.formUnion(secrets)
+                core.dropSecrets(defaults)
             }
         }
         // It is for the whole.

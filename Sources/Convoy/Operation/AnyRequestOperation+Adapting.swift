@@ -77,7 +77,8 @@ extension AnyRequestOperation {
             let followUp = state.makeFollowUp()
             (followUp.wait, followUp.adapted) = (.interceptor, nil)
             let attempt = AttemptContext(
-                number: number, originalRequest: original, hasLeftOrigin: followUp.hasLeftOrigin,
+                number: number, originalRequest: original,
+                hasLeftOrigin: followUp.hasLeftOrigin || core.policyBox?.policies.hasLeftOrigin == true,
                 earlierAttempts: followUp.records)
             return (attempt, request)
         }

@@ -45,7 +45,7 @@ extension PreparedRequest {
 
 extension HeaderFields {
     /// What describes a body, and goes with it (RFC 9110, sections 8 and 15.4; RFC 3230; RFC 9530).
-    fileprivate static let bodyFields: Set = [
+    static let bodyFields: Set = [
         "content-type", "content-length", "content-encoding", "content-language", "content-location", "content-range",
         "content-disposition", "content-md5", "content-digest", "repr-digest", "digest", "last-modified",
         "transfer-encoding", "trailer", "expect",

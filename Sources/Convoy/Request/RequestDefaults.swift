@@ -69,6 +69,14 @@ final class RequestDefaults: Sendable {
     }
 }
 
+extension RequestCore {
+    /// Takes away what must not reach another origin: secrets, those of the manager too, and the `Host` field.
+    mutating func dropSecrets(_ defaults: RequestDefaults) {
+        headerFields.removeAll { $0.isSecret || $0.name.equalsIgnoringCase("Host") }
+        policies.omittedHeaderFields.formUnion(defaults.headerFields.filter(\.isSecret).map { $0.name.lowercased() })
+    }
+}
+
 extension URL {
     /// The URL with a slash behind its path, so that a relative one is resolved to something below it.
     fileprivate var endingWithSlash: URL {

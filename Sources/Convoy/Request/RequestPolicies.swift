@@ -28,6 +28,8 @@ struct RequestPolicies: Sendable {
     var sharedRateLimit: RateLimit?
     var minimumSpeed: MinimumSpeed?
     var decodesFile = false
+    /// It goes to another origin than credentials were meant for: a page that another one has named.
+    var hasLeftOrigin = false
     /// What the caller keeps with it.
     var userInfo: [String: any Sendable] = [:]
 }

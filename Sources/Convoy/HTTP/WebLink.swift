@@ -1,0 +1,103 @@
+// Links in header fields: RFC 8288.
+
+/// A link of a `Link` header field: where it leads, and what that is.
+///
+/// ```swift
+/// let next = response.head.link("next")
+/// ```
+public struct WebLink: Sendable, Hashable {
+    /// The URL reference as the server wrote it, perhaps relative.
+    public let reference: String
+    /// The relation types, in lower case: `next`, `prev`, `last`.
+    public let relations: [String]
+    /// The parameters by name in lower case, `rel` too; of a name that occurs twice, the first.
+    public let parameters: [String: String]
+}
+
+extension HeaderFields {
+    /// The links of all `Link` fields, in order; what cannot be read is left out.
+    ///
+    /// - Complexity: O(*n*) for *n* bytes.
+    public var links: [WebLink] { values(of: "Link").flatMap { LinkParser.links(in: $0) } }
+}
+
+/// Reads a list of links in one pass (RFC 8288, appendix B.2).
+private struct LinkParser {
+    private let bytes: [UInt8]
+    private var position = 0
+
+    static func links(in text: String) -> [WebLink] {
+        var parser = LinkParser(bytes: Array(text.utf8))
+        var links: [WebLink] = []
+        while parser.position < parser.bytes.count {
+            if let link = parser.nextLink() { links.append(link) }
+            parser.skipMember()
+        }
+        return links
+    }
+
+    private init(bytes: [UInt8]) { self.bytes = bytes }
+
+    /// The link at the position; nil where there is none.
+    private mutating func nextLink() -> WebLink? {
+        skip { $0.isBlank || $0 == UInt8(ascii: ",") }
+        guard peek == UInt8(ascii: "<") else { return nil }
+        position += 1
+        let reference = take { $0 != UInt8(ascii: ">") }
+        guard peek == UInt8(ascii: ">") else { return nil }
+        position += 1
+        var parameters: [String: String] = [:]
+        while true {
+            skip(\.isBlank)
+            guard peek == UInt8(ascii: ";") else { break }
+            position += 1
+            guard let (name, value) = nextParameter(), parameters[name] == nil else { continue }
+            parameters[name] = value
+        }
+        let relations = parameters["rel"]?.lowercased().split(whereSeparator: \.isWhitespace).map(String.init)
+        return WebLink(
+            reference: reference.trimmingBlanks, relations: relations ?? [], parameters: parameters)
+    }
+
+    private mutating func nextParameter() -> (name: String, value: String)? {
+        skip(\.isBlank)
+        let name = take(\.isTokenByte).lowercased()
+        guard !name.isEmpty else { return nil }
+        skip(\.isBlank)
+        guard peek == UInt8(ascii: "=") else { return (name, "") }
+        position += 1
+        skip(\.isBlank)
+        if peek == UInt8(ascii: "\"") {
+            return bytes.quotedString(at: &position).map { (name, String(decoding: $0, as: UTF8.self)) }
+        }
+        return (name, take { !$0.isBlank && $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ",") })
+    }
+
+    /// Goes behind the next comma that is not in a quoted string.
+    private mutating func skipMember() {
+        while let next = peek {
+            if next == UInt8(ascii: "\"") {
+                _ = bytes.quotedString(at: &position)
+                continue
+            }
+            position += 1
+            if next == UInt8(ascii: ",") { return }
+        }
+    }
+
+    private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+    private mutating func skip(_ belongs: (UInt8) -> Bool) {
+        while position < bytes.count, belongs(bytes[position]) { position += 1 }
+    }
+
+    private mutating func take(_ belongs: (UInt8) -> Bool) -> String {
+        let start = position
+        skip(belongs)
+        return String(decoding: bytes[start..<position], as: UTF8.self)
+    }
+}
+
+extension UInt8 {
+    fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
+}
