@@ -41,7 +41,7 @@ final class AccountModel {
 
     func logIn(whenDone: @escaping () -> Void) {
         let login = manager.operation(Request<Account>.post("login", json: Credentials(name: "ada")))
-        login.onProgress(on: .main) { self.receivedBytes = $0.receivedBytes }
+        login.onProgress(on: .main) { self.receivedBytes = $0.download.completedBytes }
         login.onFinish(on: .main) { [weak self] result in
             self?.account = try? result.get().value
             whenDone()

@@ -92,14 +92,14 @@ import Testing
         do {
             let download = manager.download(.get(bigFile), to: file)
             try await gate.reached()
-            await turns(within: .seconds(180)) { download.progress.receivedBytes == 50_000 }
+            await turns(within: .seconds(180)) { download.progress.download.completedBytes == 50_000 }
             download.cancel()
             await manager.drain()
             #expect(!FileManager.default.fileExists(atPath: file.path))
         }
 
         let download = manager.download(.get(bigFile), to: file, verifying: .sha256(digest))
-        download.onProgress { print($0.fractionCompleted ?? 0) }
+        download.onProgress { print($0.download.fractionCompleted ?? 0) }
         try await download.response()
         _ = try await server.takeRequest()
         #expect(try await server.takeRequest().value(of: "Range") == "bytes=50000-")

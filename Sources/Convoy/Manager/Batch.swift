@@ -39,7 +39,7 @@ public final class Batch<Output: Sendable>: Sendable {
     private let window: Int
     private let failFast: Bool
     private let onResult: (@Sendable (Int, Result) -> Void)?
-    private let progressSource = BroadcastSource<BatchProgress> { _, _ in true }
+    private let progressSource = BroadcastSource<BatchProgress>(replaces: { _, _ in true }, repeats: ==)
 
     init(
         manager: Scheduler, announced: Int?, failFast: Bool, keepsResults: Bool,
@@ -54,7 +54,17 @@ public final class Batch<Output: Sendable>: Sendable {
     }
 
     /// How far it is, for any number of readers; each gets the latest, the last one when the batch has finished.
+    ///
+    /// No reader gets the same progress twice.
     public var progress: Broadcast<BatchProgress> { Broadcast(source: progressSource) }
+
+    /// The same, not more often than asked for.
+    ///
+    /// - Parameter interval: how much time there is at least between two values of a reader, on
+    ///   ``RequestManager/Configuration/clock``; the last one does not wait for it.
+    public func progress(every interval: Duration) -> Broadcast<BatchProgress> {
+        Broadcast(source: progressSource, pace: BroadcastPace(interval, manager.context.clock))
+    }
 
     /// How far it is now.
     public var currentProgress: BatchProgress { state.withLock { $0.meter.progress } }
@@ -166,9 +176,10 @@ public final class Batch<Output: Sendable>: Sendable {
     }
 
     private func moved(_ member: BatchMember, _ transfer: TransferProgress) {
+        let now = manager.context.clock.now
         tell(
             state.withLock { state -> Telling? in
-                state.move(member, transfer)
+                state.move(member, transfer, at: now)
                 return state.beginTelling()
             })
     }

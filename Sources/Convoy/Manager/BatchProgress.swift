@@ -1,6 +1,6 @@
 // How far a batch is.
 
-/// The progress of a batch, byte by byte.
+/// The progress of a batch, byte by byte, each way.
 public struct BatchProgress: Sendable, Hashable {
     /// Members that have finished, whatever their outcome.
     public internal(set) var finishedCount = 0
@@ -8,37 +8,49 @@ public struct BatchProgress: Sendable, Hashable {
     public internal(set) var failedCount = 0
     /// Members there will be; nil while the source may still give more than it has told.
     public internal(set) var totalCount: Int?
-    /// Body bytes received by all members.
+    /// Body bytes that all members together have sent; see ``download``.
+    public internal(set) var upload = ByteProgress()
+    /// Body bytes that all members together have received.
     ///
-    /// Never runs backwards, also when a member's body starts again.
-    public internal(set) var receivedBytes: Int64 = 0
-    /// The part that is done, 0 to 1: each member counts the same, a running one by its bytes.
+    /// The bytes never run backwards, also when a member's body starts again. The total is what is known of it: of each
+    /// member the length that was announced, and of one without, or that has finished, the bytes it has moved. So it grows
+    /// as members begin; nil until a length is known.
+    public internal(set) var download = ByteProgress()
+    /// The part that is done, 0 to 1: each member counts the same, a running one by its bytes, both ways.
     ///
     /// Never runs backwards.
     public internal(set) var fractionCompleted = 0.0
+
+    /// Body bytes received by all members.
+    @available(*, deprecated, renamed: "download.completedBytes")
+    public var receivedBytes: Int64 { download.completedBytes }
 }
 
 /// Adds the members' progress up: a value, without lock.
 struct BatchMeter {
     private struct Member {
-        var receivedBytes: Int64 = 0
+        /// What of it is in the sums.
+        var (upload, download) = (ByteProgress(), ByteProgress())
         var fraction = 0.0
     }
 
     private(set) var progress = BatchProgress()
     private var running: [BatchMember: Member] = [:]
     private var runningFraction = 0.0
+    private var (uploadRate, downloadRate) = (RateMeter(), RateMeter())
 
     mutating func start(_ member: BatchMember) {
         running[member] = Member()
     }
 
-    mutating func move(_ key: BatchMember, _ transfer: TransferProgress) {
+    mutating func move(_ key: BatchMember, _ transfer: TransferProgress, at now: ContinuousClock.Instant) {
         guard var member = running[key] else { return }
-        // A body that starts again counts once it has passed where it was.
-        progress.receivedBytes += max(0, transfer.receivedBytes - member.receivedBytes)
-        member.receivedBytes = max(member.receivedBytes, transfer.receivedBytes)
-        let fraction = max(member.fraction, transfer.fractionCompleted ?? 0)
+        let before = (progress.upload.completedBytes, progress.download.completedBytes)
+        progress.upload.add(transfer.upload, countedIn: &member.upload)
+        progress.download.add(transfer.download, countedIn: &member.download)
+        if progress.upload.completedBytes != before.0 { progress.upload.measure(with: &uploadRate, at: now) }
+        if progress.download.completedBytes != before.1 { progress.download.measure(with: &downloadRate, at: now) }
+        let fraction = max(member.fraction, transfer.fractionOfMember)
         runningFraction += fraction - member.fraction
         member.fraction = fraction
         running[key] = member
@@ -46,7 +58,12 @@ struct BatchMeter {
     }
 
     mutating func finish(_ key: BatchMember, isSuccess: Bool) {
-        if let member = running.removeValue(forKey: key) { runningFraction -= member.fraction }
+        if var member = running.removeValue(forKey: key) {
+            runningFraction -= member.fraction
+            // No more of it comes.
+            progress.upload.end(&member.upload)
+            progress.download.end(&member.download)
+        }
         if running.isEmpty { runningFraction = 0 }
         progress.finishedCount += 1
         if !isSuccess { progress.failedCount += 1 }
@@ -70,5 +87,47 @@ struct BatchMeter {
         guard let total = progress.totalCount, total > 0 else { return }
         let done = (Double(progress.finishedCount) + runningFraction) / Double(total)
         progress.fractionCompleted = max(progress.fractionCompleted, min(1, done))
+    }
+}
+
+extension ByteProgress {
+    /// Counts what a member has moved.
+    ///
+    /// - Parameter counted: what of the member is in the sum; a body that starts again counts once it has passed where it was.
+    fileprivate mutating func add(_ member: ByteProgress, countedIn counted: inout ByteProgress) {
+        let bytes = max(counted.completedBytes, member.completedBytes)
+        // Servers announce any number, and the sum is to stay one.
+        let total = (member.totalBytes ?? counted.totalBytes).map { max(min($0, 1 << 46), bytes) }
+        replace(&counted, by: ByteProgress(completedBytes: bytes, totalBytes: total))
+    }
+
+    /// Counts of a member what it has moved, and nothing that was announced.
+    fileprivate mutating func end(_ counted: inout ByteProgress) {
+        let total = counted.totalBytes.map { _ in counted.completedBytes }
+        replace(&counted, by: ByteProgress(completedBytes: counted.completedBytes, totalBytes: total))
+    }
+
+    private mutating func replace(_ old: inout ByteProgress, by new: ByteProgress) {
+        if totalBytes != nil || new.totalBytes != nil {
+            totalBytes =
+                (totalBytes ?? completedBytes) &- (old.totalBytes ?? old.completedBytes)
+                &+ (new.totalBytes ?? new.completedBytes)
+        }
+        completedBytes &+= new.completedBytes &- old.completedBytes
+        old = new
+    }
+}
+
+extension TransferProgress {
+    /// What an answer counts whose length is not known yet.
+    private static var assumedBytes: Double { 64 * 1024 }
+
+    /// The part of a batch's member that is done: what is sent and received of what there is to send and to receive.
+    fileprivate var fractionOfMember: Double {
+        let sent = Double(upload.totalBytes == nil ? 0 : upload.completedBytes)
+        let toSend = Double(upload.totalBytes ?? 0)
+        guard let total = download.totalBytes else { return sent / max(1, toSend + Self.assumedBytes) }
+        let whole = toSend + Double(total)
+        return whole > 0 ? min(1, (sent + Double(download.completedBytes)) / whole) : 1
     }
 }

@@ -96,8 +96,8 @@ struct BatchState<Output: Sendable> {
         return isStopped
     }
 
-    mutating func move(_ member: BatchMember, _ transfer: TransferProgress) {
-        meter.move(member, transfer)
+    mutating func move(_ member: BatchMember, _ transfer: TransferProgress, at now: ContinuousClock.Instant) {
+        meter.move(member, transfer, at: now)
         pending = meter.progress
     }
 

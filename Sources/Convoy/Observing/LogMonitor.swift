@@ -91,6 +91,11 @@ public struct LogMonitor: EventMonitor {
             }
         if let words { write(level, "\(operation.label): \(words)".oneLine) }
     }
+
+    /// Writes a line for an operation that was enqueued after it had finished.
+    public func operation(_ operation: AnyRequestOperation, wasRefused error: RequestError) {
+        write(.error, "\(operation.label): \(error.code): \(error.message)".oneLine)
+    }
 }
 
 extension RequestEvent {
@@ -129,7 +134,7 @@ extension AnyRequestOperation {
         let spent = "\((timings.executed ?? .zero).shortWords)\(waited)\(count)"
         // A message is a sentence of its own.
         if let error { return "\(error.code): \(error.message) (\(spent))" }
-        return "\(attempts.last?.statusCode ?? 0), \(progress.receivedBytes) bytes in \(spent)"
+        return "\(attempts.last?.statusCode ?? 0), \(progress.download.completedBytes) bytes in \(spent)"
     }
 }
 

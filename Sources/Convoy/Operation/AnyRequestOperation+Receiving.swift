@@ -17,23 +17,32 @@ extension AnyRequestOperation {
     }
 
     /// Notes and tells how far the transfer is that it shares with others.
-    func carry(_ progress: TransferProgress) { attempt(nil, didMove: { $0 = progress }) }
+    func carry(_ progress: TransferProgress) {
+        var progress = progress
+        // Measured for each observer.
+        (progress.upload.bytesPerSecond, progress.download.bytesPerSecond) = (nil, nil)
+        attempt(nil, didMove: { $0 = progress })
+    }
 
-    /// Notes and tells how far an attempt is; of no attempt, before the start.
+    /// Notes how far an attempt is, and tells it where that is another count; of no attempt, before the start.
     ///
     /// - Thread: the transport's.
     func attempt(_ number: Int?, didMove change: (inout TransferProgress) -> Void) {
-        let told: (TransferProgress, observers: [ObserverRegistry.ProgressObserver]?)? = state.withLock { state in
+        let told: (TransferProgress, ProgressObservers?)? = state.withLock { state in
             let machine = state.machine
             guard machine.currentAttempt == number, number != nil || machine.phase == .pending else { return nil }
+            guard state.isWatched || state.observers != nil else {
+                change(&state.progress)
+                return nil
+            }
+            let before = state.progress
             change(&state.progress)
+            guard state.progress != before else { return nil }
             // Where only progress is observed, there is no order among events to keep.
-            if state.isWatched { return (state.progress, nil) }
-            return state.observers.map { (state.progress, $0.progress) }
+            return (state.progress, state.isWatched ? nil : state.observers?.progress)
         }
         guard let (progress, observers) = told else { return }
-        guard let observers else { return emit(.progress(progress)) }
-        for tell in observers { tell(progress) }
+        if let observers { observers.tell(progress, of: self) } else { emit(.progress(progress)) }
     }
 
     /// Notes that the transport holds the task until it is resumed: so much waits to be written or read.

@@ -129,7 +129,7 @@ extension AnyRequestOperation {
             followUp.records.append(record)
             (followUp.request, followUp.adapted) = (request, nil)
             note(followUp)
-            (state.progress.sentBytes, state.progress.expectedSentBytes) = (0, request.body?.byteCount)
+            (state.progress.upload.completedBytes, state.progress.upload.totalBytes) = (0, request.body?.byteCount)
             defer { state.transfer = nil }
             return state.transfer
         }

@@ -78,8 +78,10 @@ extension AnyRequestOperation {
     public final var estimatedTimeLeft: Duration? {
         let now = context.clock.now
         let (progress, began) = state.withLock { ($0.progress, $0.timings.firstByte) }
-        guard let began, let expected = progress.expectedBytes else { return nil }
-        let (received, left) = (progress.receivedBytes - progress.resumedBytes, expected - progress.receivedBytes)
+        guard let began, let expected = progress.download.totalBytes else { return nil }
+        let (received, left) = (
+            progress.download.completedBytes - progress.resumedBytes, expected - progress.download.completedBytes
+        )
         guard left > 0 else { return .zero }
         guard received > 0 else { return nil }
         // Nothing that a server announces may overflow: three thousand years will do.

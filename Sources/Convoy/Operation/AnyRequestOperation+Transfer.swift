@@ -56,7 +56,7 @@ extension AnyRequestOperation {
                 guard state.requestPlan != nil else { return (nil, nil) }
                 defer { state.requestPlan = requestPlan }
                 state.prepared = prepared
-                state.progress.expectedSentBytes = prepared.body?.byteCount
+                state.progress.upload.totalBytes = prepared.body?.byteCount
                 return (state.requestPlan, state.readiness)
             }
             // The builder and what it captured go outside the lock.

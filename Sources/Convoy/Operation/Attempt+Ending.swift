@@ -131,7 +131,7 @@ extension Attempt {
         guard let completion = operation.attempt(number, hasWholeBodyOf: head, to: request, metrics, commits: commits)
         else { return sink.discard {} }
         // A small file that waits for the disk with others needs no place in the network.
-        if download != nil, operation.progress.receivedBytes <= Download.smallBytes, !DiskSync.isCrowded {
+        if download != nil, operation.progress.download.completedBytes <= Download.smallBytes, !DiskSync.isCrowded {
             operation.state.withLock { $0.scheduler }?.yieldSlot(operation)
         }
         sink.finish { result in

@@ -118,7 +118,7 @@ extension Attempt {
             fail(failure)
             return false
         }
-        if taken.sink.counts { operation.attempt(number) { $0.receivedBytes += Int64(data.count) } }
+        if taken.sink.counts { operation.attempt(number) { $0.download.completedBytes += Int64(data.count) } }
         let isPaid = pay(for: data.count)
         if taken.isTooMuch { end(nil, taskHasEnded: false) }
         return !taken.isTooMuch && isPaid && !taken.sink.isHeld
@@ -162,7 +162,7 @@ extension Attempt {
 
     func didSend(totalBytes: Int64) {
         guard receiving.withLock({ $0.accepts }) else { return }
-        operation.attempt(number) { $0.sentBytes = totalBytes }
+        operation.attempt(number) { $0.upload.completedBytes = totalBytes }
     }
 }
 

@@ -8,7 +8,7 @@ import Foundation
 ///
 /// ```swift
 /// operation.onFinish(on: .main) { result in label.text = "\(result)" }
-/// operation.onProgress(on: .main) { bar.progress = $0.fractionCompleted ?? 0 }
+/// operation.onProgress(on: .main, every: .milliseconds(100)) { bar.progress = $0.download.fractionCompleted ?? 0 }
 /// ```
 ///
 /// Without a run loop, `dispatchMain()` or an asynchronous `main` that lets it run, the main queue never calls.
@@ -46,15 +46,18 @@ extension RequestOperation {
 extension AnyRequestOperation {
     /// Adds a handler for byte progress that runs on the main actor.
     ///
-    /// As ``onProgress(on:_:)-(Delivery?,_)``: at most one call is under way or waiting.
+    /// As ``onProgress(on:every:_:)-(Delivery?,_,_)``: at most one call is under way or waiting.
     ///
     /// - Parameters:
     ///   - delivery: `.main`.
-    ///   - handler: receives the count, on the main queue.
+    ///   - interval: how much time there is at least between two calls; nil, the default, for as soon as the call before has
+    ///     returned.
+    ///   - handler: receives the counts, on the main queue.
     @discardableResult
     public final func onProgress(
-        on delivery: MainDelivery, _ handler: @escaping @MainActor (TransferProgress) -> Void
+        on delivery: MainDelivery, every interval: Duration? = nil,
+        _ handler: @escaping @MainActor (TransferProgress) -> Void
     ) -> Self {
-        onProgress(on: .queue(.main)) { delivery.run($0, handler) }
+        onProgress(on: .queue(.main), every: interval) { delivery.run($0, handler) }
     }
 }

@@ -11,16 +11,27 @@ struct ObserverRegistry {
         let tell: @Sendable (AnyRequestOperation) -> Void
     }
 
-    typealias ProgressObserver = @Sendable (TransferProgress) -> Void
-
     var state: [StateObserver] = []
     /// Numbers the observers of state.
     var lastIdentity = 0
-    var progress: [ProgressObserver] = []
+    var progress = ProgressObservers()
     var events: BroadcastSource<RequestEvent>?
     /// Events in the order they happened; the thread that finds `isTelling` false tells them all.
     var pending: [RequestEvent] = []
     var isTelling = false
+}
+
+/// What is told of progress.
+struct ProgressObservers: Sendable {
+    /// The library's own, told of every change.
+    var direct: [@Sendable (TransferProgress) -> Void] = []
+    /// The caller's.
+    var tellers: [ProgressTeller] = []
+
+    func tell(_ progress: TransferProgress, of operation: AnyRequestOperation) {
+        for tell in direct { tell(progress) }
+        for teller in tellers { teller.moved(operation) }
+    }
 }
 
 extension OperationState {
@@ -69,51 +80,6 @@ extension AnyRequestOperation {
         return Broadcast(source: source)
     }
 
-    /// Adds a handler for byte progress.
-    ///
-    /// At most one call is under way or waiting: a slow handler is not flooded, it gets the latest count. None comes after
-    /// the outcome has been delivered. It is told what changes from now on: of what had come before, ask ``progress``.
-    ///
-    /// - Parameters:
-    ///   - delivery: where to call it; as for finish handlers by default.
-    ///   - handler: receives the count.
-    @discardableResult
-    public final func onProgress(
-        on delivery: Delivery? = nil, _ handler: @escaping @Sendable (TransferProgress) -> Void
-    ) -> Self {
-        watchProgress(at: CallbackPlace(delivery ?? context.callbacks), handler)
-        return self
-    }
-
-    /// The same, at a place that is known.
-    func watchProgress(at place: CallbackPlace, _ handler: @escaping @Sendable (TransferProgress) -> Void) {
-        let isWaiting = Locked(false)
-        // Weak, because the operation holds the closure.
-        whenProgressing { [weak self] _ in
-            let isFirst = isWaiting.withLock { isWaiting in
-                defer { isWaiting = true }
-                return !isWaiting
-            }
-            guard isFirst, let self else { return }
-            run(at: place) { [weak self] in
-                isWaiting.withLock { $0 = false }
-                // On the lane the finish handlers stand behind this call; elsewhere they may have run.
-                let isLate = { (delivery: HandlerDelivery) in place.isLane ? delivery.isSettled : delivery.hasBegun }
-                let progress = self?.state.withLock { isLate($0.machine.delivery) ? nil : $0.progress }
-                if let progress = progress ?? nil { handler(progress) }
-            }
-        }
-    }
-
-    /// Tells the library's own observers of every change, on the thread that reports it.
-    func whenProgressing(_ tell: @escaping ObserverRegistry.ProgressObserver) {
-        state.withLock { state in
-            // Nothing follows the outcome, and the closure would never be released.
-            guard !state.machine.delivery.hasBegun else { return }
-            state.observing { $0.progress.append(tell) }
-        }
-    }
-
     /// Notes an event and tells it, after those before it, with no lock held.
     func emit(_ event: RequestEvent) {
         // What was decided before the end and is told behind it is not told.
@@ -148,6 +114,6 @@ extension AnyRequestOperation {
             context.monitorQueue.async { for monitor in monitors { monitor.operation(self, did: event) } }
         }
         if event.isFinished { observers.events?.end(with: event) } else { observers.events?.send(event) }
-        if case .progress(let progress) = event { for tell in observers.progress { tell(progress) } }
+        if case .progress(let progress) = event { observers.progress.tell(progress, of: self) }
     }
 }

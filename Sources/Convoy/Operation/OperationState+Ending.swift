@@ -24,6 +24,8 @@ extension OperationState {
         var handlers: [FinishHandler] = []
         /// Whether the end is to be told to those that observe events.
         var tellsEvents = false
+        /// What tells how far it is, and is told that nothing follows.
+        var tellers: [ProgressTeller] = []
         /// What is left to be done, where nothing is told.
         var ending: Ending?
     }
@@ -69,9 +71,14 @@ extension OperationState {
         var dispatch = Dispatch()
         if let outcome, machine.handle(.delivery(.begin)).isTaken {
             let tellsEvents = note(.finished(outcome.error))
-            dispatch = Dispatch(outcome: outcome, handlers: takeHandlers(), tellsEvents: tellsEvents)
+            let tellers = observers?.progress.tellers ?? []
+            // The last progress of a success is told there, before the handlers.
+            if outcome.error == nil { laneHandlers += tellers.count(where: \.isOnLane) }
+            dispatch = Dispatch(
+                outcome: outcome, handlers: takeHandlers(), tellsEvents: tellsEvents,
+                tellers: tellers)
         }
-        if dispatch.handlers.isEmpty, !dispatch.tellsEvents, !isObserved {
+        if dispatch.handlers.isEmpty, dispatch.tellers.isEmpty, !dispatch.tellsEvents, !isObserved {
             dispatch.ending = endDelivery(isSentOff: dispatch.outcome != nil, isEnd: isEnd)
         }
         return dispatch
@@ -111,7 +118,7 @@ extension OperationState {
             makeFollowUp().userInfo = policies.userInfo
         }
         finalLink = requestPlan?.link
-        (ending.requestPlan, requestPlan) = (requestPlan, nil)
+        if requestPlan?.isValue != true { (ending.requestPlan, requestPlan) = (requestPlan, nil) }
         (ending.observers, ending.requests) = (takeObserversIfOver(), followUp?.takeRequests())
         ending.hasEdges = hasEdges
         return ending

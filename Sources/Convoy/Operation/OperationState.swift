@@ -50,7 +50,7 @@ struct OperationState {
     var observers: ObserverRegistry?
     /// Code of the user's that waits to run: decoding, building, callbacks without another place.
     var lane = LaneWork()
-    /// How many handlers of the outcome are on the lane.
+    /// How many handlers of the outcome, and of the last progress, are on the lane.
     var laneHandlers = 0
 
     /// Whether the manager has monitors.
@@ -117,7 +117,7 @@ struct OperationState {
         do throws(RequestError) {
             let request = if let prepared { prepared } else { try PreparedRequest(core, defaults) }
             prepared = request
-            progress.expectedSentBytes = request.body?.byteCount
+            progress.upload.totalBytes = request.body?.byteCount
             arrival.host = request.hostKey
         } catch {
             arrival.refusal = error.with(core.summary)

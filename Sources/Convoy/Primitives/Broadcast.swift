@@ -6,9 +6,10 @@
 /// value, if there was one. Of values that only tell a newer state, as progress, a slow reader gets the latest.
 public struct Broadcast<Element: Sendable>: AsyncSequence, Sendable {
     let source: BroadcastSource<Element>
+    var pace: BroadcastPace?
 
     /// Makes an iterator that reads from now on.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(reader: source.makeReader()) }
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(reader: source.makeReader(pace)) }
 
     /// Reads a broadcast.
     public struct AsyncIterator: AsyncIteratorProtocol, Sendable {
@@ -16,6 +17,18 @@ public struct Broadcast<Element: Sendable>: AsyncSequence, Sendable {
 
         /// The next value; nil at the end, and when the task is cancelled.
         public mutating func next() async -> Element? { await reader.next() }
+    }
+}
+
+/// How often a reader gets a value at most.
+struct BroadcastPace: Sendable {
+    let interval: Duration
+    let clock: any RequestClock
+
+    init(_ interval: Duration, _ clock: any RequestClock) {
+        // A sum that overflows would trap: thirty years are for ever.
+        self.interval = min(interval, .seconds(1_000_000_000))
+        self.clock = clock
     }
 }
 
@@ -30,10 +43,17 @@ final class BroadcastSource<Element: Sendable>: Sendable {
     }
 
     private let state = Locked(State())
-    private let replaces: @Sendable (_ waiting: Element, _ new: Element) -> Bool
+    private let rules: BroadcastRules<Element>
 
-    /// - Parameter replaces: whether a value still waiting to be read is replaced by a new one.
-    init(replaces: @escaping @Sendable (_ waiting: Element, _ new: Element) -> Bool) { self.replaces = replaces }
+    /// - Parameters:
+    ///   - replaces: whether a value still waiting to be read is replaced by a new one.
+    ///   - repeats: whether a value says the same as the one before it, and is left out.
+    init(
+        replaces: @escaping @Sendable (_ waiting: Element, _ new: Element) -> Bool,
+        repeats: (@Sendable (_ last: Element, _ new: Element) -> Bool)? = nil
+    ) {
+        rules = BroadcastRules(replaces: replaces, repeats: repeats)
+    }
 
     func send(_ element: Element) {
         let readers = state.withLock { state -> [BroadcastReader<Element>] in
@@ -41,7 +61,7 @@ final class BroadcastSource<Element: Sendable>: Sendable {
             state.last = element
             return state.readers
         }
-        for reader in readers { reader.push(element, replaces: replaces) }
+        for reader in readers { reader.push(element) }
     }
 
     /// Ends it, with a last value in the same step: a reader that comes meanwhile gets that value, too.
@@ -54,81 +74,27 @@ final class BroadcastSource<Element: Sendable>: Sendable {
             return state.readers
         }
         for reader in readers {
-            if let element { reader.push(element, replaces: replaces) }
+            if let element { reader.push(element) }
             reader.end()
         }
     }
 
-    func makeReader() -> BroadcastReader<Element> {
-        let reader = BroadcastReader<Element>()
+    func makeReader(_ pace: BroadcastPace? = nil) -> BroadcastReader<Element> {
+        let reader = BroadcastReader(rules, pace)
         let (last, hasEnded) = state.withLock { state in
             if !state.hasEnded { state.readers.append(reader) }
             return (state.last, state.hasEnded)
         }
         if hasEnded {
-            if let last { reader.push(last, replaces: replaces) }
+            if let last { reader.push(last) }
             reader.end()
         }
         return reader
     }
 }
 
-/// The receiving end of one iterator.
-final class BroadcastReader<Element: Sendable>: Sendable {
-    private struct State {
-        var waiting: [Element] = []
-        var next = 0
-        var continuation: CheckedContinuation<Element?, Never>?
-        var hasEnded = false
-    }
-
-    private let state = Locked(State())
-
-    func push(_ element: Element, replaces: (Element, Element) -> Bool) {
-        let continuation = state.withLock { state -> CheckedContinuation<Element?, Never>? in
-            if let continuation = state.continuation {
-                state.continuation = nil
-                return continuation
-            }
-            guard !state.hasEnded else { return nil }
-            if state.next < state.waiting.count, let last = state.waiting.last, replaces(last, element) {
-                state.waiting[state.waiting.count - 1] = element
-            } else {
-                state.waiting.append(element)
-            }
-            return nil
-        }
-        continuation?.resume(returning: element)
-    }
-
-    func end() {
-        let continuation = state.withLock { state in
-            state.hasEnded = true
-            defer { state.continuation = nil }
-            return state.continuation
-        }
-        continuation?.resume(returning: nil)
-    }
-
-    func next() async -> Element? {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let ready: Element?? = state.withLock { state in
-                    if state.next < state.waiting.count {
-                        let element = state.waiting[state.next]
-                        state.next += 1
-                        if state.next == state.waiting.count { (state.waiting, state.next) = ([], 0) }
-                        return .some(element)
-                    }
-                    // A second waiter on one iterator is a misuse; it ends at once instead of leaking the first.
-                    if state.hasEnded || state.continuation != nil || Task.isCancelled { return .some(nil) }
-                    state.continuation = continuation
-                    return nil
-                }
-                if let ready { continuation.resume(returning: ready) }
-            }
-        } onCancel: {
-            end()
-        }
-    }
+/// What becomes of a value that follows another.
+struct BroadcastRules<Element: Sendable>: Sendable {
+    let replaces: @Sendable (_ waiting: Element, _ new: Element) -> Bool
+    let repeats: (@Sendable (_ last: Element, _ new: Element) -> Bool)?
 }

@@ -154,7 +154,7 @@ extension Scheduler {
             // There may be many subscribers, and the end of a transfer is told on the transport's thread.
             shared.whenFinished(FinishHandler(place: .lane) { [unowned shared] _ in self.end(shared, key) })
             // Before its end, on the same lane; one call at a time, however fast the bytes come.
-            shared.watchProgress(at: .lane) { progress in
+            shared.tellProgress(at: .lane) { progress in
                 for operation in self.coalescer.withLock({ $0.subscribers(key) }) { operation.carry(progress) }
             }
             enqueue(shared, isShared: true)

@@ -50,7 +50,8 @@ struct BatchScene: DemoScene {
             }
             let progress = operation.progress
             return RunningTransfer(
-                item: items[index], receivedBytes: progress.receivedBytes, expectedBytes: progress.expectedBytes)
+                item: items[index], receivedBytes: progress.download.completedBytes,
+                expectedBytes: progress.download.totalBytes)
         }
     }
 

@@ -58,11 +58,12 @@ struct DownloadScene: DemoScene {
             manager.enqueue(operation)
             var asked = ContinuousClock.now
             for await event in operation.events {
-                guard case .progress(let progress) = event, (progress.fractionCompleted ?? 0) >= Self.cancelFraction
+                guard case .progress(let progress) = event,
+                    (progress.download.fractionCompleted ?? 0) >= Self.cancelFraction
                 else { continue }
                 asked = .now
                 operation.cancel()
-                cancelled.receivedBytes = progress.receivedBytes
+                cancelled.receivedBytes = progress.download.completedBytes
                 break
             }
             for await (moment, error) in ends {
@@ -87,8 +88,8 @@ struct DownloadScene: DemoScene {
     private static func line(_ operation: AnyRequestOperation, _ label: String) -> ProgressLine {
         let progress = operation.progress
         return ProgressLine(
-            label: "big.bin, \(label)", fraction: progress.fractionCompleted ?? 0,
-            details: ["\(Figures.bytes(progress.receivedBytes)) of \(Figures.bytes(byteCount))"])
+            label: "big.bin, \(label)", fraction: progress.download.fractionCompleted ?? 0,
+            details: ["\(Figures.bytes(progress.download.completedBytes)) of \(Figures.bytes(byteCount))"])
     }
 
     private func judge(

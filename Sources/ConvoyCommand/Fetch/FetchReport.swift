@@ -50,7 +50,7 @@ extension FetchOutcome.Success {
     /// - Parameter attempts: the response's.
     init(_ response: Response<some Sendable>, _ attempts: [AttemptRecord]) {
         statusCode = response.statusCode
-        bytes = response.transfer.receivedBytes
+        bytes = response.transfer.download.completedBytes
         // A download in segments has no attempts of its own.
         resumedBytes =
             attempts.isEmpty ? response.transfer.resumedBytes : ResumedBytes(of: attempts).count
@@ -87,7 +87,7 @@ struct ResumedBytes: Sendable, Equatable {
 
     /// Notes how far an attempt is, or came; answers that are no part of the file count nothing.
     mutating func note(_ transfer: TransferProgress, statusCode: Int? = 200) {
-        guard let statusCode, (200..<300).contains(statusCode), transfer.receivedBytes > 0 else { return }
+        guard let statusCode, (200..<300).contains(statusCode), transfer.download.completedBytes > 0 else { return }
         // Whoever begins anew throws away what was there.
         if transfer.resumedBytes == 0 { known = 0 } else if known == nil { known = transfer.resumedBytes }
     }
@@ -130,7 +130,7 @@ extension RunProgress {
         finishedCount = progress.finishedCount
         failedCount = progress.failedCount
         totalCount = progress.totalCount
-        receivedBytes = progress.receivedBytes
+        receivedBytes = progress.download.completedBytes
         fractionCompleted = progress.fractionCompleted
     }
 }

@@ -153,8 +153,8 @@ final class FetchReporter: EventMonitor {
             var resumed = request.resumed
             resumed.note(progress)
             return RunningTransfer(
-                item: request.item, receivedBytes: progress.receivedBytes, resumedBytes: resumed.count,
-                expectedBytes: progress.expectedBytes)
+                item: request.item, receivedBytes: progress.download.completedBytes, resumedBytes: resumed.count,
+                expectedBytes: progress.download.totalBytes)
         }
     }
 }

@@ -26,7 +26,7 @@ extension FetchRun {
                 let progress = state.running.removeValue(forKey: index)?.download.progress
                 state.counts.finishedCount += 1
                 if hasFailed { state.counts.failedCount += 1 }
-                state.counts.receivedBytes += progress?.receivedBytes ?? 0
+                state.counts.receivedBytes += progress?.download.completedBytes ?? 0
             }
         }
 
@@ -44,8 +44,9 @@ extension FetchRun {
             let transfers = running.sorted { $0.key < $1.key }.map { _, value in
                 let progress = value.download.progress
                 return RunningTransfer(
-                    item: value.item, receivedBytes: progress.receivedBytes, resumedBytes: progress.resumedBytes,
-                    expectedBytes: progress.expectedBytes)
+                    item: value.item, receivedBytes: progress.download.completedBytes,
+                    resumedBytes: progress.resumedBytes,
+                    expectedBytes: progress.download.totalBytes)
             }
             var all = counts
             all.receivedBytes = transfers.reduce(all.receivedBytes) { $0 + $1.receivedBytes }

@@ -49,7 +49,7 @@ import Testing
             var resumed = ResumedBytes()
             for transfer in transfers {
                 var progress = TransferProgress()
-                (progress.receivedBytes, progress.resumedBytes) = (transfer.received, transfer.resumed)
+                (progress.download.completedBytes, progress.resumedBytes) = (transfer.received, transfer.resumed)
                 resumed.note(progress, statusCode: transfer.statusCode)
             }
             return resumed.count

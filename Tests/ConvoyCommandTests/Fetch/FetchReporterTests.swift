@@ -129,7 +129,7 @@ private final class WordReport: FetchReport {
         let operations = (0..<2).map(operation)
         for index in 0..<2 { reporter.opened(item(index)) }
         var transfer = TransferProgress()
-        (transfer.receivedBytes, transfer.resumedBytes, transfer.expectedBytes) = (60, 40, 100)
+        (transfer.download.completedBytes, transfer.resumedBytes, transfer.download.totalBytes) = (60, 40, 100)
         // The first began with 40 bytes and lost its connection at 60, from where its retry goes on.
         let lost = AttemptRecord(
             number: 1, request: request, started: .now, ended: .now, response: ResponseHead(statusCode: 206),
@@ -137,11 +137,11 @@ private final class WordReport: FetchReport {
         reporter.operation(operations[0], did: .started(attempt: 1))
         reporter.operation(operations[0], did: .attemptEnded(lost))
         reporter.operation(operations[0], did: .started(attempt: 2))
-        (transfer.receivedBytes, transfer.resumedBytes) = (80, 60)
+        (transfer.download.completedBytes, transfer.resumedBytes) = (80, 60)
         operations[0].state.withLock { [transfer] in $0.progress = transfer }
         // The second goes on from 50.
         reporter.operation(operations[1], did: .started(attempt: 1))
-        (transfer.receivedBytes, transfer.resumedBytes) = (70, 50)
+        (transfer.download.completedBytes, transfer.resumedBytes) = (70, 50)
         operations[1].state.withLock { [transfer] in $0.progress = transfer }
         reporter.tick(RunProgress(totalCount: 4), operations)
         let tick = try #require(report.ticks.withLock { $0.first })

@@ -72,26 +72,6 @@ import Testing
     }
 }
 
-@Suite struct RateMeterTests {
-    @Test func aSteadyRateIsItself() throws {
-        var meter = RateMeter()
-        let start = ContinuousClock.now
-        for tick in 0...50 { meter.note(Int64(tick) * 100_000, at: start + .milliseconds(100 * tick)) }
-        #expect(abs(try #require(meter.bytesPerSecond) - 1_000_000) < 1)
-    }
-
-    @Test func aStallFadesAndARestartBeginsAnew() throws {
-        var meter = RateMeter()
-        let start = ContinuousClock.now
-        meter.note(0, at: start)
-        meter.note(1_000, at: start + .seconds(1))
-        meter.note(1_000, at: start + .seconds(4))
-        #expect(try #require(meter.bytesPerSecond) < 400)
-        meter.note(0, at: start + .seconds(5))
-        #expect(meter.bytesPerSecond == nil)
-    }
-}
-
 @Suite struct LiveRegionTests {
     private let size = Terminal.Size(width: 10, height: 3)
 

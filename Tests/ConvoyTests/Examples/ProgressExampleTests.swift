@@ -21,7 +21,7 @@ import Testing
         let manager = RequestManager()
         let operation = manager.operation(
             Request<Page>.get(server.url("/page"), query: ["tags": ["a", "b"], "q": "ü &="]))
-        operation.onProgress { progress.record($0.receivedBytes) }
+        operation.onProgress { progress.record($0.download.completedBytes) }
         operation.onFinish { result in
             switch result {
             case .success(let response): success.record(response.value.name)

@@ -21,8 +21,8 @@ extension FaultsWithRepeats {
             let request = Request<String>.get(server.url()).maximumBodyBytes(10)
             let response = try await server.response(to: request)
             #expect(response.value == "0123456789")
-            #expect(response.transfer.receivedBytes == 10)
-            #expect(response.transfer.expectedBytes == 10)
+            #expect(response.transfer.download.completedBytes == 10)
+            #expect(response.transfer.download.totalBytes == 10)
             #expect(server.seen.count == 3)
         }
 

@@ -106,7 +106,7 @@
                 #expect(error.code == .invalidRequest, "\(error)")
                 #expect(!error.isRetryable)
                 #expect(error.description.isOneLine)
-                #expect(sending.operation.progress.sentBytes == 0)
+                #expect(sending.operation.progress.upload.completedBytes == 0)
             }
             #expect(server.connectionCount == 0)
         }

@@ -32,7 +32,7 @@
             #expect(!error.isRetryable)
             #expect(error.message.contains("\(limit)"))
             // No more than a piece of what comes out of a coding at once.
-            #expect(sending.operation.progress.receivedBytes <= limit + (64 << 10))
+            #expect(sending.operation.progress.download.completedBytes <= limit + (64 << 10))
             try await server.connectionsClosed()
         }
 
@@ -79,7 +79,7 @@
             for reply in [Self.reply(coding, body), .chunked(bytes, headerFields: fields), .raw(raw)] {
                 let response = try await Fault.response(to: reply)
                 #expect(response.value == text)
-                #expect(response.transfer.receivedBytes == Int64(text.count))
+                #expect(response.transfer.download.completedBytes == Int64(text.count))
             }
         }
 

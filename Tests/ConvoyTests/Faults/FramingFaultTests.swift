@@ -121,7 +121,7 @@
         func chunkExtensionsAndTrailersLeaveTheBodyAsItIs(variant: FaultVariant) async throws {
             let (first, connections) = try await Fault.next(after: variant.reply)
             #expect(first.value == Data("hello".utf8))
-            #expect(first.transfer.receivedBytes == 5)
+            #expect(first.transfer.download.completedBytes == 5)
             // There is nothing wrong with the connection.
             #expect(connections == [1, 1, 1])
         }

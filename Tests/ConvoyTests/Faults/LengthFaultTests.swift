@@ -20,7 +20,7 @@
         func bytesBehindTheBodyAreNotDelivered(variant: FaultVariant) async throws {
             let (first, connections) = try await Fault.next(after: variant.reply)
             #expect(first.value == Data("hello".utf8))
-            #expect(first.transfer.receivedBytes == 5)
+            #expect(first.transfer.download.completedBytes == 5)
             #expect(connections == [1, 2, 2])
         }
 
@@ -31,7 +31,7 @@
             let reply = FaultVariant("", chunked: "5\r\nhello\r\n0\r\n\r\n" + Self.evil, closes: false).reply
             let (first, _) = try await Fault.next(after: reply)
             #expect(first.value == Data("hello".utf8))
-            #expect(first.transfer.receivedBytes == 5)
+            #expect(first.transfer.download.completedBytes == 5)
         }
 
         /// Row 13.
@@ -142,7 +142,7 @@
         func chunkedWinsOverALength(variant: FaultVariant) async throws {
             let (first, _) = try await Fault.next(after: variant.reply)
             #expect(first.value == Data("hello".utf8))
-            #expect(first.transfer.receivedBytes == 5)
+            #expect(first.transfer.download.completedBytes == 5)
         }
     }
 #endif

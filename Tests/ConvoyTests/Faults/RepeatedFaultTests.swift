@@ -23,7 +23,7 @@ extension FaultsWithRepeats {
                 if method == .put { request = request.body(Self.body) }
                 let response = try await server.response(to: request)
                 #expect(response.value == Data("whole".utf8))
-                #expect(response.transfer.receivedBytes == 5)
+                #expect(response.transfer.download.completedBytes == 5)
                 #expect(response.attempts.map(\.statusCode) == [fault.statusCode, fault.statusCode, 200])
                 #expect(response.attempts.map(\.failure) == [fault.failure, fault.failure, nil])
                 #expect(

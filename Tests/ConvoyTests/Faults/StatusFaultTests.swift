@@ -18,7 +18,7 @@
             #expect(first.statusCode == 200)
             #expect(first.headerFields["X-A"] == "final")
             #expect(first.value == Data("hello".utf8))
-            #expect(first.transfer.receivedBytes == 5)
+            #expect(first.transfer.download.completedBytes == 5)
             #expect(connections == [1, 1, 1])
         }
 
@@ -84,7 +84,7 @@
             let (first, connections) = try await Fault.next(after: reply, method: request.method)
             #expect(first.statusCode == request.status)
             #expect(first.value.isEmpty)
-            #expect(first.transfer.receivedBytes == 0)
+            #expect(first.transfer.download.completedBytes == 0)
             #expect(connections.first == 1)
             #expect(connections.count == 3)
         }

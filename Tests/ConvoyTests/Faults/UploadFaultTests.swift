@@ -37,7 +37,7 @@
             let request = Request<Data>(method: method, url: server.url()).body(body)
             let response = try await Sending(request).response()
             #expect(response.value == Data("thanks".utf8))
-            #expect(response.transfer.sentBytes == 5_000_000)
+            #expect(response.transfer.upload.completedBytes == 5_000_000)
             let seen = try await server.takeRequest()
             #expect(seen.isBodyComplete)
             #expect(seen.body == body)
@@ -60,7 +60,7 @@
             #expect(response.headerFields["X-Limit"] == "1")
             #expect(response.value == Data("too large".utf8))
             // More than the buffers between here and there hold was never sent.
-            if byteCount == 40_000_000 { #expect(response.transfer.sentBytes < Int64(byteCount)) }
+            if byteCount == 40_000_000 { #expect(response.transfer.upload.completedBytes < Int64(byteCount)) }
             let error = try await Sending(post).error()
             #expect(error.code == .unacceptableStatus, "\(error)")
             #expect(error.response?.statusCode == 413)
@@ -131,13 +131,13 @@
                 let sent = EventLog<Int64>()
                 let sending = Sending(
                     isFile ? request.body(fromFile: file) : request.body(Data(count: 12_000_000))
-                ) { operation in operation.onProgress { sent.record($0.sentBytes) } }
+                ) { operation in operation.onProgress { sent.record($0.upload.completedBytes) } }
                 let error = try await sending.error()
                 #expect(error.code == .connectionLost, "\(error)")
                 #expect(error.isRetryable)
                 #expect(error.response == nil)
                 #expect(server.requestCount == 1)
-                #expect(sending.operation.progress.sentBytes <= 12_000_000)
+                #expect(sending.operation.progress.upload.completedBytes <= 12_000_000)
                 #expect(sent.events == sent.events.sorted())
             }
         }
@@ -165,7 +165,7 @@
             case .success(let response):
                 #expect(method == .put)
                 #expect(response.value == Data("whole".utf8))
-                #expect(response.transfer.sentBytes == 4_000_000)
+                #expect(response.transfer.upload.completedBytes == 4_000_000)
                 #expect(seen.count == 2)
                 #expect(seen.last?.isBodyComplete == true)
                 #expect(seen.last?.body == body)

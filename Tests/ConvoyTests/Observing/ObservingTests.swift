@@ -79,7 +79,7 @@ import Testing
         let operation = RequestOperation(.stub("a"), transport: server.transport)
         let (entered, gate) = (EventLog<Int64>(), DispatchSemaphore(value: 0))
         operation.onProgress { progress in
-            entered.record(progress.receivedBytes)
+            entered.record(progress.download.completedBytes)
             gate.wait()
         }
         operation.start()
@@ -183,7 +183,7 @@ extension RequestEvent {
         case .queued: "queued"
         case .started(let attempt): "started \(attempt)"
         case .response(let head): "response \(head.statusCode)"
-        case .progress(let progress): "progress \(progress.receivedBytes)"
+        case .progress(let progress): "progress \(progress.download.completedBytes)"
         case .attemptEnded(let record): "attempt ended \(record.number)"
         case .suspended: "suspended"
         case .resumed: "resumed"

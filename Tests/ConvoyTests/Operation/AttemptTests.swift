@@ -26,7 +26,7 @@ import Testing
         let response = try? await operation.response()
         #expect(response?.value == Data("new".utf8))
         #expect(response?.statusCode == 201)
-        #expect(response?.transfer.receivedBytes == 3)
+        #expect(response?.transfer.download.completedBytes == 3)
     }
 
     @Test func aResponseThatArrivesAgainStartsTheBodyAfresh() async throws {
@@ -42,6 +42,6 @@ import Testing
         exchange.finish()
         let response = try await operation.response()
         #expect(response.value == Data("again".utf8))
-        #expect(response.transfer.receivedBytes == 5)
+        #expect(response.transfer.download.completedBytes == 5)
     }
 }

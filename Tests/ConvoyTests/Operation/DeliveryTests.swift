@@ -27,7 +27,7 @@ import Testing
         let server = StubServer.held()
         let operation = server.manager().enqueue(.stub("a"))
         operation.onProgress(on: .main) { progress in
-            label.text = "\(progress.receivedBytes)"
+            label.text = "\(progress.download.completedBytes)"
             seen.record(label.text)
         }
         operation.onFinish(on: .main) { result in
@@ -218,7 +218,7 @@ import Testing
         let (server, seen) = (StubServer.held(), EventLog<String>())
         let place = { @Sendable in DispatchQueue.getSpecific(key: Self.key) ?? "elsewhere" }
         let operation = server.manager(callbacks: .inPlace).enqueue(.stub("a")) { _ in seen.record("end: \(place())") }
-        operation.onProgress { seen.record("\($0.receivedBytes) bytes: \(place())") }
+        operation.onProgress { seen.record("\($0.download.completedBytes) bytes: \(place())") }
         let exchange = try await server.answered()
         asTeller {
             exchange.send(Data("ok".utf8))

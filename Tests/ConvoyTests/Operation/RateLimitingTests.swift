@@ -61,13 +61,13 @@ import Testing
             for (path, exchange) in byPath.sorted(by: { $0.key < $1.key }) where !exchange.isSuspended {
                 exchange.send(Data(count: path == "/0" ? 400 : 397))
             }
-            let counts = operations.map(\.progress.receivedBytes)
+            let counts = operations.map(\.progress.download.completedBytes)
             let (least, most) = (counts.min() ?? 0, counts.max() ?? 0)
             #expect(most - least <= 800 && (least < 4_000 || most * 10 <= least * 12), "\(counts)")
             clock.advanceToNext()
             await manager.tasksAreAdjusted()
         }
-        let total = operations.map(\.progress.receivedBytes).reduce(0, +)
+        let total = operations.map(\.progress.download.completedBytes).reduce(0, +)
         let rate = Double(total) / start.duration(to: clock.now).seconds
         #expect(abs(rate - 8_000) < 400, "\(rate) a second")
         manager.cancelAll()

@@ -51,7 +51,7 @@ import Testing
         operation.onFinish { _ in drained.record(()) }
         await drained.wait()
         #expect(log.events == ["finish"])
-        #expect(operation.progress.receivedBytes == 0)
+        #expect(operation.progress.download.completedBytes == 0)
     }
 
     // MARK: Rule 2, result before finish

@@ -45,4 +45,51 @@ import Testing
         source.end()
         #expect(await all(source.makeReader()) == [1])
     }
+
+    @Test func whatRepeatsIsLeftOut() async {
+        let source = BroadcastSource<Int>(replaces: { _, _ in false }, repeats: ==)
+        let reader = source.makeReader()
+        for value in [1, 1, 2, 1] { source.send(value) }
+        source.end(with: 1)
+        #expect(await all(reader) == [1, 2, 1])
+        #expect(await all(source.makeReader()) == [1])
+    }
+
+    @Test func aReaderWithAPaceGetsTheLatestWhenItsTimeHasCome() async {
+        let clock = VirtualClock()
+        let source = BroadcastSource<Int> { _, _ in true }
+        let reader = source.makeReader(BroadcastPace(.seconds(1), clock))
+        source.send(1)
+        #expect(await reader.next() == 1)
+        let seen = EventLog<Int?>()
+        let reading = Task { seen.record(await reader.next()) }
+        source.send(2)
+        await clock.armed.wait()
+        source.send(3)
+        #expect(clock.armed.count == 1)
+        clock.advance(by: .milliseconds(999))
+        #expect(seen.count == 0)
+        clock.advance(by: .milliseconds(1))
+        #expect(await seen.wait() == [3])
+        await reading.value
+        // The end does not wait.
+        source.send(4)
+        source.end(with: 5)
+        #expect(await reader.next() == 5)
+        #expect(await reader.next() == nil)
+    }
+
+    @Test func aReaderThatWaitsForItsTimeEndsWithItsTask() async {
+        let clock = VirtualClock()
+        let source = BroadcastSource<Int> { _, _ in true }
+        let reader = source.makeReader(BroadcastPace(.seconds(1), clock))
+        source.send(1)
+        #expect(await reader.next() == 1)
+        source.send(2)
+        let reading = Task { await reader.next() }
+        await clock.armed.wait()
+        reading.cancel()
+        #expect(await reading.value == nil)
+        clock.advance(by: .seconds(2))
+    }
 }

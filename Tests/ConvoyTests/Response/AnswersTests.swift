@@ -116,7 +116,7 @@ import Testing
             let response = try await Sending(request, over: server.transport).response()
             #expect(response.request.method == method)
             #expect(response.request.body?.data == body)
-            #expect(response.transfer.receivedBytes == 100)
+            #expect(response.transfer.download.completedBytes == 100)
         }
     }
 }

@@ -114,18 +114,20 @@ import Testing
         exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 100))
         exchange.send(Data(count: 60))
         for (operation, log) in zip(operations, logs) {
-            #expect(await log.wait().first?.fractionCompleted == 0.6)
-            #expect(operation.progress.receivedBytes == 60)
+            #expect(await log.wait().first?.download.fractionCompleted == 0.6)
+            #expect(operation.progress.download.completedBytes == 60)
         }
         operations[0].cancel()
         exchange.send(Data(count: 40))
         exchange.finish()
         for operation in operations.dropFirst() {
-            #expect(try await operation.response().transfer.receivedBytes == 100)
+            #expect(try await operation.response().transfer.download.completedBytes == 100)
         }
         await manager.drain()
-        #expect(logs[0].events.allSatisfy { $0.receivedBytes == 60 })
-        for log in logs { #expect(log.events.map(\.receivedBytes) == log.events.map(\.receivedBytes).sorted()) }
+        #expect(logs[0].events.allSatisfy { $0.download.completedBytes == 60 })
+        for log in logs {
+            #expect(log.events.map(\.download.completedBytes) == log.events.map(\.download.completedBytes).sorted())
+        }
     }
 
     @Test func aFailureIsEverybodysWithItsResponse() async {

@@ -53,7 +53,7 @@ import Testing
         // What follows is dropped.
         exchange.send(Data(count: 11))
         exchange.finish()
-        #expect(sending.operation.progress.receivedBytes <= 10)
+        #expect(sending.operation.progress.download.completedBytes <= 10)
         #expect(sending.outcomes.count == 1)
     }
 
@@ -72,8 +72,8 @@ import Testing
         let whole = try await Sending(.stub("a").maximumBodyBytes(26), over: server.transport).response()
         #expect(whole.value == Data("second".utf8))
         #expect(whole.headerFields["A"] == "second")
-        #expect(whole.transfer.receivedBytes == 6)
-        #expect(whole.transfer.expectedBytes == 6)
+        #expect(whole.transfer.download.completedBytes == 6)
+        #expect(whole.transfer.download.totalBytes == 6)
     }
 
     @Test func interimResponseIsNoResponse() async throws {

@@ -132,7 +132,8 @@
         private func download() async throws {
             for index in 0..<3 {
                 let file = directory.appending(path: "f\(index)")
-                let size = try await manager.download(.get(url("file")), to: file).response().transfer.receivedBytes
+                let size = try await manager.download(.get(url("file")), to: file).response().transfer.download
+                    .completedBytes
                 guard size == 60_000 else { throw CocoaError(.fileReadCorruptFile) }
             }
         }

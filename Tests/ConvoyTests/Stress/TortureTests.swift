@@ -254,7 +254,7 @@ private final class Tormentor: Sendable {
     }
 
     private func look(_ random: inout SeededGenerator) {
-        for operation in manager.operations { _ = (operation.attempt, operation.progress.receivedBytes) }
+        for operation in manager.operations { _ = (operation.attempt, operation.progress.download.completedBytes) }
         if let operation = pick(&random)?.operation {
             _ = (operation.description, manager.why(operation), operation.isReady, operation.attempts.count)
             _ = (operation.task?.state, operation.timings.queued, operation.estimatedTimeLeft, operation.dependencies)

@@ -39,7 +39,7 @@ struct Sending<Output: Sendable>: Sendable {
         switch try await result(sourceLocation: sourceLocation) {
         case .failure(let error): return error
         case .success(let response):
-            let unexpected = "it succeeded: \(response.statusCode), \(response.transfer.receivedBytes) bytes"
+            let unexpected = "it succeeded: \(response.statusCode), \(response.transfer.download.completedBytes) bytes"
             return try #require(nil as RequestError?, Comment(rawValue: unexpected), sourceLocation: sourceLocation)
         }
     }
@@ -49,9 +49,9 @@ extension AnyRequestOperation {
     /// A log that has an entry as soon as so many bytes of the body have been received.
     func received(bytes: Int64) -> EventLog<Int64> {
         let log = EventLog<Int64>()
-        onProgress { if $0.receivedBytes >= bytes { log.record($0.receivedBytes) } }
+        onProgress { if $0.download.completedBytes >= bytes { log.record($0.download.completedBytes) } }
         // A transfer that is held, or stands at a gate, may have told of its last byte before.
-        if progress.receivedBytes >= bytes { log.record(progress.receivedBytes) }
+        if progress.download.completedBytes >= bytes { log.record(progress.download.completedBytes) }
         return log
     }
 }

@@ -41,7 +41,7 @@ import Testing
         let request = Request<Data>.put(server.url()).multipart(form)
             .retries(RetryPolicy(maximumRetries: 1, baseDelay: .nanoseconds(1)))
         let response = try await Sending(request, over: subject.transport).response()
-        #expect(response.transfer.sentBytes == Int64(expected.count))
+        #expect(response.transfer.upload.completedBytes == Int64(expected.count))
         for _ in 0..<3 {
             let seen = try await server.takeRequest()
             #expect(seen.values(of: "Content-Length") == ["\(expected.count)"])

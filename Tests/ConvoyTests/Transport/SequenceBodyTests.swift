@@ -144,7 +144,7 @@
             // Between here and there the system keeps some MiB.
             #expect(asked.count < count / 2, "\(asked.count) of \(count)")
             gate.open()
-            #expect(try await sending.response().transfer.sentBytes == Int64(count * chunk.count))
+            #expect(try await sending.response().transfer.upload.completedBytes == Int64(count * chunk.count))
             #expect(asked.count == count + 1)
             let upload = server.recordedRequests.first { $0.method == "PUT" }
             #expect(upload?.bodyByteCount == Int64(count * chunk.count))
@@ -164,7 +164,7 @@
             let transport = try CurlTransport.alone()
             let received = EventLog<Int64>()
             let sending = Sending(Request<Data>.put(server.url("/put")).body(chunks, byteCount: length), transport) {
-                $0.onProgress { if $0.receivedBytes == 5 { received.record(5) } }
+                $0.onProgress { if $0.download.completedBytes == 5 { received.record(5) } }
             }
             await received.wait()
             source.yield(Data("def".utf8))

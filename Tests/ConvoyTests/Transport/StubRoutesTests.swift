@@ -113,7 +113,7 @@ import Testing
     @Test func aBodyThatIsSentIsCounted() async {
         stub.route("/a", replies: .status(200))
         let response = try? await send(.post("http://stub/a").body(Data(count: 5))).get()
-        #expect(response?.transfer.sentBytes == 5)
+        #expect(response?.transfer.upload.completedBytes == 5)
     }
 
     @Test func neverWaitsUntilItIsCancelled() async {

@@ -119,7 +119,7 @@ extension TransportConformanceTests {
         sending.operation.resume()
         let response = try await sending.response()
         #expect(response.value == Reply.pattern(range: 0..<1_000_000))
-        #expect(response.transfer.receivedBytes == 1_000_000)
+        #expect(response.transfer.download.completedBytes == 1_000_000)
         #expect(server.requestCount == (subject.transport.pausesInPlace ? 1 : 2))
         #expect(sending.outcomes.count == 1)
     }

@@ -178,7 +178,7 @@ extension TransportConformanceTests {
         let error = try await sending.error()
         #expect(error.code == .bodyTooLarge)
         #expect(!error.isRetryable)
-        #expect(sending.operation.progress.receivedBytes == 0)
+        #expect(sending.operation.progress.download.completedBytes == 0)
         try await server.connectionsClosed()
     }
 
@@ -195,7 +195,7 @@ extension TransportConformanceTests {
         let error = try await sending.error()
         #expect(error.code == .bodyTooLarge)
         #expect(error.message.contains("100000"))
-        #expect(sending.operation.progress.receivedBytes <= 100_000)
+        #expect(sending.operation.progress.download.completedBytes <= 100_000)
         // The server would go on for ever: it is the client that has ended the transfer.
         try await server.connectionsClosed()
     }

@@ -54,7 +54,9 @@ func measureMillion(_ spec: CaseSpec) async -> Measurement {
     let progress = batch.currentProgress
     for _ in 0..<progress.failedCount { tally.note("a request failed") }
     for _ in progress.finishedCount..<max(spec.count, progress.finishedCount) { tally.note("a request is missing") }
-    if progress.receivedBytes != Int64(2 * spec.count) { tally.note("\(progress.receivedBytes) bytes were received") }
+    if progress.download.completedBytes != Int64(2 * spec.count) {
+        tally.note("\(progress.download.completedBytes) bytes were received")
+    }
     var result = Measurement(spec.benchmark.rawValue, spec.subject, count: spec.count, concurrency: spec.concurrency)
     result.add(reading)
     result.add(tally)

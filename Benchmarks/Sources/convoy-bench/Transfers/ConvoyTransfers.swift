@@ -23,9 +23,10 @@ struct ConvoyTransfers: TransferPeer {
     func send(_ file: URL, to url: URL) async throws {
         let response = try await manager.send(Request<Data>.put(url).body(fromFile: file))
         let transfer = response.transfer
-        guard transfer.sentBytes == transfer.expectedSentBytes else {
+        guard transfer.upload.completedBytes == transfer.upload.totalBytes else {
             throw BenchmarkError(
-                "the server answered after \(transfer.sentBytes) of \(transfer.expectedSentBytes ?? 0) bytes")
+                "the server answered after \(transfer.upload.completedBytes) of \(transfer.upload.totalBytes ?? 0) bytes"
+            )
         }
     }
 }

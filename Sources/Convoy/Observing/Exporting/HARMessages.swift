@@ -84,7 +84,8 @@ extension AttemptRecord {
         let receivedHeaderBytes = metrics?.receivedHeaderBytes ?? 0
         let isEncoded = fields.contains("Content-Encoding")
         let declared = failure == nil ? fields["Content-Length"].flatMap { Int64($0) } : nil
-        let bodyBytes = response == nil || isEncoded ? declared ?? -1 : transfer.receivedBytes - transfer.resumedBytes
+        let bodyBytes =
+            response == nil || isEncoded ? declared ?? -1 : transfer.download.completedBytes - transfer.resumedBytes
         let json: JSONText = [
             "status": .integer(Int64(statusCode ?? 0)), "statusText": "", "httpVersion": .text(httpVersion),
             "cookies": .list(fields.values(of: "Set-Cookie").compactMap { setCookie($0, style, now) }),
@@ -98,7 +99,7 @@ extension AttemptRecord {
 
     private func content(_ style: HARStyle, _ fields: HeaderFields, _ body: Data?) -> JSONText {
         let content: JSONText = [
-            "size": .integer(transfer.receivedBytes - transfer.resumedBytes),
+            "size": .integer(transfer.download.completedBytes - transfer.resumedBytes),
             "mimeType": .text(fields["Content-Type"] ?? "x-unknown"),
         ]
         guard let body, response != nil, body.count <= style.bodyLimitBytes else { return content }

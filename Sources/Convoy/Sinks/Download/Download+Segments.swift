@@ -43,7 +43,7 @@ extension Download {
         try saveRecord(synchronized: false)
         try part.truncate(to: total + 1)
         noteProgress()
-        progress.withLock { $0.resumedBytes = $0.receivedBytes }
+        progress.withLock { $0.resumedBytes = $0.download.completedBytes }
         return segments.segments.indices.map {
             FileSegment(
                 self, index: $0, range: segments.segments[$0].range, validator, of: record?.source, total, head.coding)
@@ -88,8 +88,8 @@ extension Download {
     func noteProgress() {
         let (count, total) = (segments.byteCount, totalBytes)
         progress.withLock { progress in
-            progress.receivedBytes = count
-            progress.expectedBytes = total
+            progress.download.completedBytes = count
+            progress.download.totalBytes = total
         }
     }
 }

@@ -131,11 +131,11 @@ extension TransferProgress {
         switch answer {
         case .body(let offset, let total):
             resumedBytes = offset
-            expectedBytes = total ?? head.expectedBytes.map { $0.addingReportingOverflow(offset).partialValue }
-        case .isWhole(let byteCount): (resumedBytes, expectedBytes) = (byteCount, byteCount)
-        case .isUnchanged, .lie, .refused, nil: (resumedBytes, expectedBytes) = (0, head.expectedBytes)
+            download.totalBytes = total ?? head.expectedBytes.map { $0.addingReportingOverflow(offset).partialValue }
+        case .isWhole(let byteCount): (resumedBytes, download.totalBytes) = (byteCount, byteCount)
+        case .isUnchanged, .lie, .refused, nil: (resumedBytes, download.totalBytes) = (0, head.expectedBytes)
         }
-        receivedBytes = resumedBytes
+        download.completedBytes = resumedBytes
     }
 }
 

@@ -51,7 +51,7 @@ import Testing
         }
         let download = server.manager(4).downloadInSegments(.stub("file"), to: target, segments: 2)
         let last = await gate.wait()[0]
-        await turns(within: .seconds(180)) { download.progress.receivedBytes == 1_100_000 }
+        await turns(within: .seconds(180)) { download.progress.download.completedBytes == 1_100_000 }
         try setLength(count)
         FileVersion(content).answer(last)
         do throws(RequestError) {

@@ -52,8 +52,8 @@ import Testing
         #expect(sent[0].headerFields["Accept-Encoding"] == "identity")
         #expect(response.statusCode == 206)
         #expect(response.transfer.resumedBytes == 100_000)
-        #expect(response.transfer.receivedBytes == 300_000)
-        #expect(response.transfer.expectedBytes == 300_000)
+        #expect(response.transfer.download.completedBytes == 300_000)
+        #expect(response.transfer.download.totalBytes == 300_000)
         try expectTarget(Self.old)
     }
 
@@ -85,7 +85,7 @@ import Testing
             exchange.send(Self.old.prefix(100_000))
         }
         let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)
-        await turns(within: .seconds(180)) { sending.operation.progress.receivedBytes == 100_000 }
+        await turns(within: .seconds(180)) { sending.operation.progress.download.completedBytes == 100_000 }
         sending.operation.cancel()
         #expect(try await sending.error().code == .cancelled)
         try expectPart()
@@ -198,7 +198,7 @@ import Testing
         let (result, sent) = try await download { FileVersion(Self.old).answer($0) }
         let response = try result.get()
         #expect(response.statusCode == 416)
-        #expect(response.transfer.receivedBytes == 300_000)
+        #expect(response.transfer.download.completedBytes == 300_000)
         #expect(sent.map { $0.headerFields["Range"] } == ["bytes=300000-"])
         try expectTarget(Self.old)
     }
@@ -211,7 +211,7 @@ import Testing
         let (result, sent) = try await download(verifying: digest) { FileVersion(Self.old).answer($0) }
         let response = try result.get()
         #expect(response.statusCode == 206)
-        #expect(response.transfer.receivedBytes == 300_000)
+        #expect(response.transfer.download.completedBytes == 300_000)
         #expect(response.transfer.resumedBytes == 299_999)
         #expect(sent.map { $0.headerFields["Range"] } == ["bytes=299999-"])
         try expectTarget(Self.old)

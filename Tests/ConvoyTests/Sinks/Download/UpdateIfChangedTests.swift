@@ -47,7 +47,7 @@ import Testing
         let (second, again) = try await fetch(Self.old)
         #expect(second.statusCode == 304)
         #expect(second.value == target)
-        #expect(second.transfer.receivedBytes == 0)
+        #expect(second.transfer.download.completedBytes == 0)
         #expect(again.map { $0["If-None-Match"] } == ["\"v1\""])
         #expect(again.map { $0["If-Modified-Since"] } == ["Sat, 21 Nov 2026 10:00:00 GMT"])
         try expectFile(Self.old)

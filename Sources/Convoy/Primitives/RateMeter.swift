@@ -2,21 +2,23 @@
 import Foundation
 
 /// A moving average of bytes per second: what is three seconds old counts about a third.
-struct RateMeter {
+package struct RateMeter: Sendable {
     private static let memorySeconds = 3.0
 
     /// The average; nil until some time has passed.
-    private(set) var bytesPerSecond: Double?
+    package private(set) var bytesPerSecond: Double?
     private var last: (bytes: Int64, moment: ContinuousClock.Instant)?
 
+    package init() {}
+
     /// Notes a count; one that runs backwards begins anew.
-    mutating func note(_ bytes: Int64, at moment: ContinuousClock.Instant) {
+    package mutating func note(_ bytes: Int64, at moment: ContinuousClock.Instant) {
         guard let last, bytes >= last.bytes else {
             self.last = (bytes, moment)
             bytesPerSecond = nil
             return
         }
-        let seconds = (moment - last.moment).inSeconds
+        let seconds = last.moment.duration(to: moment).seconds
         guard seconds > 0.01 else { return }
         let current = Double(bytes - last.bytes) / seconds
         let weight = 1 - exp(-seconds / Self.memorySeconds)

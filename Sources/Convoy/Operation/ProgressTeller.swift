@@ -1,0 +1,152 @@
+// How progress gets from the transport's thread to a handler of the caller's.
+import Foundation
+
+/// Tells one handler how far an operation is: one call at a time, no count twice, and none sooner than asked for.
+final class ProgressTeller: Sendable {
+    private struct State {
+        /// A call is on its way, or an alarm is set for it.
+        var isWaiting = false
+        /// What was told last.
+        var told = TransferProgress()
+        /// Before which nothing is told.
+        var due: ContinuousClock.Instant?
+        var alarm: Alarm?
+        var (uploadRate, downloadRate) = (RateMeter(), RateMeter())
+    }
+
+    private let place: CallbackPlace
+    private let interval: Duration?
+    private let clock: any RequestClock
+    private let handler: @Sendable (TransferProgress) -> Void
+    private let state = Locked(State())
+
+    init(
+        _ place: CallbackPlace, every interval: Duration?, clock: any RequestClock,
+        _ handler: @escaping @Sendable (TransferProgress) -> Void
+    ) {
+        // A sum that overflows would trap: thirty years are for ever.
+        self.interval = interval.map { min($0, .seconds(1_000_000_000)) }
+        (self.place, self.clock, self.handler) = (place, clock, handler)
+    }
+
+    var isOnLane: Bool { place.isLane }
+
+    /// Bytes have moved.
+    ///
+    /// - Thread: the transport's.
+    func moved(_ operation: AnyRequestOperation) {
+        let now = clock.now
+        let (isFirst, due) = state.withLock { state -> (Bool, ContinuousClock.Instant?) in
+            defer { state.isWaiting = true }
+            return (!state.isWaiting, state.due.flatMap { $0 > now ? $0 : nil })
+        }
+        guard isFirst else { return }
+        guard let due else { return call(operation) }
+        let alarm = clock.wake(at: due) { [weak self, weak operation] in
+            if let self, let operation { call(operation) }
+        }
+        state.withLock { $0.alarm = alarm }
+    }
+
+    /// The operation ends with success: the handler is told the last count before the handlers of the outcome, however soon
+    /// that is.
+    func end(_ progress: TransferProgress, _ operation: AnyRequestOperation) {
+        stop()
+        guard isOnLane else {
+            if state.withLock({ $0.told }) != progress { operation.run(at: place) { self.tell(progress) } }
+            return
+        }
+        operation.onLane {
+            self.tell(progress)
+            operation.state.withLock { $0.laneHandlers -= 1 }
+        }
+    }
+
+    /// Nothing follows: an alarm is not waited for.
+    func stop() {
+        let alarm = state.withLock { state in
+            defer { state.alarm = nil }
+            return state.alarm
+        }
+        alarm?.cancel()
+    }
+
+    private func call(_ operation: AnyRequestOperation) {
+        operation.run(at: place) { [weak operation] in
+            self.state.withLock { ($0.isWaiting, $0.alarm) = (false, nil) }
+            if let progress = operation?.progress(at: self.place) { self.tell(progress) }
+        }
+    }
+
+    private func tell(_ progress: TransferProgress) {
+        let now = clock.now
+        let measured = state.withLock { state -> TransferProgress? in
+            guard progress != state.told else { return nil }
+            state.told = progress
+            state.due = interval.map { now + $0 }
+            var measured = progress
+            measured.upload.measure(with: &state.uploadRate, at: now)
+            measured.download.measure(with: &state.downloadRate, at: now)
+            return measured
+        }
+        if let measured { handler(measured) }
+    }
+}
+
+extension AnyRequestOperation {
+    /// Adds a handler for byte progress.
+    ///
+    /// At most one call is under way or waiting: a slow handler is not flooded, it gets the latest count. The same counts are
+    /// not told twice. After a failure none comes once the outcome has been delivered; of a success the last counts are
+    /// always told, sent to their place before the handlers of the outcome are. It is told what changes from now on: of what
+    /// had come before, ask ``progress``.
+    ///
+    /// ```swift
+    /// operation.onProgress(every: .milliseconds(250)) { print($0.download.bytesPerSecond ?? 0) }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - delivery: where to call it; as for finish handlers by default.
+    ///   - interval: how much time there is at least between two calls, on ``RequestManager/Configuration/clock``; nil, the
+    ///     default, or zero for as soon as the call before has returned. The last counts of a success do not wait for it.
+    ///   - handler: receives the counts, with the bytes a second of each direction.
+    @discardableResult
+    public final func onProgress(
+        on delivery: Delivery? = nil, every interval: Duration? = nil,
+        _ handler: @escaping @Sendable (TransferProgress) -> Void
+    ) -> Self {
+        tellProgress(at: CallbackPlace(delivery ?? context.callbacks), every: interval, handler)
+        return self
+    }
+
+    /// The same, at a place that is known.
+    func tellProgress(
+        at place: CallbackPlace, every interval: Duration? = nil,
+        _ handler: @escaping @Sendable (TransferProgress) -> Void
+    ) {
+        let teller = ProgressTeller(place, every: interval, clock: context.clock, handler)
+        observeProgress { $0.tellers.append(teller) }
+    }
+
+    /// Tells the library's own observers of every change, on the thread that reports it.
+    func whenProgressing(_ tell: @escaping @Sendable (TransferProgress) -> Void) {
+        observeProgress { $0.direct.append(tell) }
+    }
+
+    private func observeProgress(_ add: (inout ProgressObservers) -> Void) {
+        state.withLock { state in
+            // Nothing follows the outcome, and the closure would never be released.
+            guard !state.machine.delivery.hasBegun else { return }
+            state.observing { add(&$0.progress) }
+        }
+    }
+
+    /// How far it is, for a handler at that place; nil where the outcome may have been handled.
+    fileprivate func progress(at place: CallbackPlace) -> TransferProgress? {
+        state.withLock { state in
+            let delivery = state.machine.delivery
+            // On the lane the finish handlers stand behind this call; elsewhere they may have run.
+            return (place.isLane ? delivery.isSettled : delivery.hasBegun) ? nil : state.progress
+        }
+    }
+}

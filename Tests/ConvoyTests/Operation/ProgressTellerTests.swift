@@ -1,0 +1,178 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct ProgressTellerTests {
+    private final class ProgressMonitor: EventMonitor {
+        let told = EventLog<TransferProgress>()
+
+        func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
+            if case .progress(let progress) = event { told.record(progress) }
+        }
+    }
+
+    private func post(_ byteCount: Int) -> Request<Data> {
+        .post("http://stub/a").body(Data(count: byteCount), contentType: "text/plain")
+    }
+
+    @Test func eachDirectionHasItsBytesItsTotalAndItsFraction() async throws {
+        let server = StubServer.held()
+        let operation = RequestOperation(post(200), transport: server.transport)
+        let log = EventLog<TransferProgress>()
+        operation.onProgress { log.record($0) }
+        operation.start()
+        let exchange = await server.exchanges.wait()[0]
+        exchange.sent(totalBytes: 50)
+        let first = await log.wait()[0]
+        #expect(first.upload.completedBytes == 50)
+        #expect(first.upload.totalBytes == 200)
+        #expect(first.upload.fractionCompleted == 0.25)
+        #expect(first.download == ByteProgress())
+        #expect(first.download.fractionCompleted == nil)
+        exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 10))
+        exchange.send(Data(count: 4))
+        let second = await log.wait(count: 2)[1]
+        #expect(second.upload.completedBytes == 50)
+        #expect(second.download.completedBytes == 4)
+        #expect(second.download.totalBytes == 10)
+        #expect(second.download.fractionCompleted == 0.4)
+        exchange.finish(RequestError(.connectionLost, "cut"))
+    }
+
+    @Test func theSameCountsAreToldOnce() async throws {
+        let server = StubServer.held()
+        let monitor = ProgressMonitor()
+        let manager = server.manager(monitors: [monitor])
+        let operation = manager.operation(post(10))
+        let (log, batched) = (EventLog<Int64>(), EventLog<Int64>())
+        operation.onProgress { log.record($0.upload.completedBytes) }
+        operation.whenProgressing { batched.record($0.upload.completedBytes) }
+        manager.enqueue(operation)
+        let exchange = await server.exchanges.wait()[0]
+        for count: Int64 in [5, 5, 5] { exchange.sent(totalBytes: count) }
+        await log.wait()
+        exchange.sent(totalBytes: 5)
+        exchange.sent(totalBytes: 10)
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.finish()
+        try await operation.response()
+        await manager.drain()
+        #expect(log.events == [5, 10])
+        #expect(batched.events == [5, 10])
+        #expect(await monitor.told.wait(count: 2).map(\.upload.completedBytes) == [5, 10])
+    }
+
+    @Test func anIntervalPassesBetweenTwoCallsAndTheLastCountsDoNotWait() async throws {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = server.manager(clock: clock)
+        let operation = manager.operation(.stub("a"))
+        let log = EventLog<String>()
+        operation.onProgress(every: .seconds(1)) { log.record("\($0.download.completedBytes)") }
+        operation.onFinish { _ in log.record("finished") }
+        manager.enqueue(operation)
+        let exchange = try await server.answered()
+        exchange.send(Data(count: 10))
+        await log.wait()
+        exchange.send(Data(count: 10))
+        exchange.send(Data(count: 10))
+        #expect(clock.armed.count == 1)
+        clock.advance(by: .milliseconds(999))
+        #expect(log.events == ["10"])
+        clock.advance(by: .milliseconds(1))
+        #expect(await log.wait(count: 2) == ["10", "30"])
+        exchange.send(Data(count: 10))
+        exchange.finish()
+        #expect(await log.wait(count: 4) == ["10", "30", "40", "finished"])
+        // The alarm of the last was cancelled.
+        clock.advance(by: .seconds(10))
+        #expect(log.count == 4)
+    }
+
+    @Test func theLastCountsAreToldBeforeTheResponseIsThere() async throws {
+        for _ in 0..<20 {
+            let server = StubServer { $0.answer(200, body: Data(count: 10)) }
+            let operation = RequestOperation(.stub("a"), transport: server.transport)
+            let log = EventLog<Int64>()
+            operation.onProgress { log.record($0.download.completedBytes) }
+            operation.start()
+            _ = try await operation.response()
+            #expect(log.events.last == 10)
+        }
+    }
+
+    @Test func aFailureDoesNotWaitForAnInterval() async throws {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = server.manager(clock: clock)
+        let operation = manager.operation(.stub("a"))
+        let log = EventLog<Int64>()
+        operation.onProgress(every: .seconds(1)) { log.record($0.download.completedBytes) }
+        manager.enqueue(operation)
+        let exchange = try await server.answered()
+        exchange.send(Data(count: 10))
+        await log.wait()
+        exchange.send(Data(count: 10))
+        operation.cancel()
+        await manager.drain()
+        clock.advance(by: .seconds(10))
+        #expect(log.events == [10])
+    }
+
+    @Test func theBytesASecondOfEachDirectionAreTold() async throws {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = server.manager(clock: clock)
+        let operation = manager.operation(post(1_000))
+        let log = EventLog<TransferProgress>()
+        operation.onProgress { log.record($0) }
+        manager.enqueue(operation)
+        let exchange = await server.exchanges.wait()[0]
+        exchange.sent(totalBytes: 100)
+        #expect(await log.wait()[0].upload.bytesPerSecond == nil)
+        clock.advance(by: .seconds(2))
+        exchange.sent(totalBytes: 700)
+        #expect(await log.wait(count: 2)[1].upload.bytesPerSecond == 300)
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data(count: 1))
+        await log.wait(count: 3)
+        clock.advance(by: .seconds(1))
+        exchange.send(Data(count: 50))
+        #expect(await log.wait(count: 4)[3].download.bytesPerSecond == 50)
+        // Nothing is measured for those that only look.
+        #expect(operation.progress.upload.bytesPerSecond == nil)
+        exchange.finish()
+        try await operation.response()
+    }
+
+    @Test func aRequestThatNobodyObservesHasNoObservers() async throws {
+        let server = StubServer.held()
+        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        operation.start()
+        let exchange = try await server.answered()
+        exchange.send(Data(count: 10))
+        #expect(operation.state.withLock { $0.observers == nil })
+        #expect(operation.progress.download.completedBytes == 10)
+        exchange.finish()
+        try await operation.response()
+    }
+
+    @Test func aHandlerIsLetGoOfThoughItsAlarmIsFarOff() async throws {
+        final class Captured: Sendable {}
+        let check = LeakCheck()
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = server.manager(clock: clock)
+        let operation = {
+            let captured = check.watch(Captured())
+            let operation = manager.operation(.stub("a"))
+            operation.onProgress(every: .seconds(3_600)) { _ in _ = captured }
+            return operation
+        }()
+        manager.enqueue(operation)
+        let exchange = try await server.answered()
+        exchange.send(Data(count: 10))
+        exchange.send(Data(count: 10))
+        operation.cancel()
+        await manager.drain()
+        await check.expectAllGone()
+    }
+}
