@@ -12,13 +12,24 @@ extension RequestManager {
     ///
     /// One that was enqueued or started before is left alone. After ``shutDown()`` each ends with `.managerShutDown`.
     ///
+    /// One that has finished is not sent again: its outcome stays, and the error says so. Monitors are told, too:
+    /// ``EventMonitor/operation(_:wasRefused:)``. ``RequestOperation/copy()-(RequestOperation<Output>)`` makes another of its
+    /// request.
+    ///
+    /// - Returns: an error with the code `.invalidRequest` for each that has finished, in their order; else nothing.
     /// - Complexity: O(1) amortised each.
-    public func enqueue(_ operations: AnyRequestOperation...) { enqueue(contentsOf: operations) }
+    @discardableResult
+    public func enqueue(_ operations: AnyRequestOperation...) -> [RequestError] { enqueue(contentsOf: operations) }
 
     /// Enqueues the operations of a sequence, in its order, as ``enqueue(_:)-(AnyRequestOperation...)`` does.
-    public func enqueue<Operations: Sequence>(contentsOf operations: Operations)
+    @discardableResult
+    public func enqueue<Operations: Sequence>(contentsOf operations: Operations) -> [RequestError]
     where Operations.Element: AnyRequestOperation {
-        for operation in operations { scheduler.enqueue(operation) }
+        var errors: [RequestError] = []
+        for operation in operations {
+            if let error = scheduler.enqueue(operation) { errors.append(error) }
+        }
+        return errors
     }
 
     /// Enqueues the operations of an array.

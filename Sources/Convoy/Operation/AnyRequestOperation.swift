@@ -97,6 +97,17 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         }
     }
 
+    // MARK: Copies
+
+    /// A new operation of the same request, which has not been sent; see ``RequestOperation/copy()-(RequestOperation<Output>)``.
+    ///
+    /// Overridden where the output is known.
+    public func copy() -> AnyRequestOperation { self }
+
+    /// The same for `NSObject`.
+    @_disfavoredOverload
+    public final override func copy() -> Any { copy() as AnyRequestOperation }
+
     // MARK: Dependencies
 
     /// Adds a dependency: this operation does not start before it has finished, whatever its outcome.

@@ -41,4 +41,14 @@ protocol BodyKeepingMonitor: EventMonitor {
 public protocol EventMonitor: Sendable {
     /// Something happened.
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent)
+
+    /// An operation was enqueued that had finished, and is not sent again; by default nothing is done.
+    ///
+    /// No event: what happens to an operation ends with `.finished`.
+    func operation(_ operation: AnyRequestOperation, wasRefused error: RequestError)
+}
+
+extension EventMonitor {
+    /// Does nothing.
+    public func operation(_ operation: AnyRequestOperation, wasRefused error: RequestError) {}
 }

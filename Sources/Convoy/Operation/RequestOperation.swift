@@ -19,6 +19,7 @@ import Foundation
 /// - ``result``
 /// - ``onFinish(on:_:)``
 /// - ``response()``
+/// - ``copy()-(RequestOperation<Output>)``
 /// - ``startAndWait(in:timeout:)``
 public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unchecked Sendable {
     // @unchecked: it adds no state to its superclass.
@@ -72,6 +73,25 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     public func response() async throws(RequestError) -> Response<Output> {
         try Self.typed(await outcome()).get()
     }
+
+    /// A new operation of the same request, which has not been sent, for the same manager: to send it once more.
+    ///
+    /// It has the request's own name, tags, priority and `userInfo`; handlers, observers, dependencies and what was set at
+    /// this operation are not copied. A chain's link is copied as far as it is: until its request has been built the copy
+    /// builds it itself, and needs the same dependencies.
+    ///
+    /// ```swift
+    /// operation.onFinish { [weak operation] result in
+    ///     if case .failure(let error) = result, error.code == .offline, let operation { waiting.append(operation.copy()) }
+    /// }
+    /// ```
+    ///
+    /// A finished operation can be copied too, unless its request has code of the caller's, which the end lets go of: a
+    /// closure that decodes or maps, a stream as body or destination, an interceptor, `onRedirect`. Such a copy ends with
+    /// `.invalidRequest` and says so, without sending anything; copy it before the end, or keep its ``Request``.
+    ///
+    /// - Thread: any.
+    public override func copy() -> RequestOperation<Output> { makeCopy() }
 
     private static func typed(_ outcome: AnyOutcome) -> Result {
         if let success = outcome as? Success<Output> { return .success(success.response) }

@@ -17,6 +17,8 @@ final class RequestPlan: Sendable {
     let respond: @Sendable (_ body: ReceivedBody, _ transfer: FinishedTransfer) throws -> AnyOutcome
     /// How that is shared with others; nil for a request that shares nothing.
     let sharing: SharedDecoding?
+    /// Whether it has no code or object of the caller's, but decoders: then a finished operation keeps it, for copies.
+    let isValue: Bool
 
     /// - Parameter encoder: the manager's, for a JSON body that names no other.
     init<Output>(_ request: Request<Output>, _ encoder: JSONEncoder? = nil) {
@@ -26,6 +28,7 @@ final class RequestPlan: Sendable {
         link = nil
         let isShared = request.core.policyBox?.policies.isCoalesced == true
         sharing = isShared ? request.decodingIdentity.map { SharedDecoding($0, Output.self) } : nil
+        isValue = request.isValue
         respond = { body, transfer in Success(Response(try decode(body, transfer.head), transfer)) }
     }
 
@@ -46,7 +49,7 @@ final class RequestPlan: Sendable {
         core = nil
         self.link = link
         build = { RequestPlan(try request(), encoder) }
-        sharing = nil
+        (sharing, isValue) = (nil, false)
         respond = { _, transfer in
             AnyOutcome(
                 error: RequestError(

@@ -62,6 +62,7 @@ extension Request {
     ///     ``RequestManager/Configuration/decoder``.
     public func failing<Failure: Error & Decodable>(with type: Failure.Type, decoder: JSONDecoder? = nil) -> Self {
         changed {
+            $0.policies.refusesByFunction = false
             $0.policies.decodesRefusal = { body, head in
                 try ResponseDecoding.json(type, body.data, head, decoder ?? body.decoder ?? JSONDecoder())
             }
@@ -75,7 +76,10 @@ extension Request {
     public func failing<Failure: Error>(
         _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Failure
     ) -> Self {
-        changed { $0.policies.decodesRefusal = { body, head in try decode(body.data, head) } }
+        changed { core in
+            core.policies.decodesRefusal = { body, head in try decode(body.data, head) }
+            core.policies.refusesByFunction = true
+        }
     }
 
     /// Sets which content types are accepted; every one by default.

@@ -108,6 +108,31 @@ typealias BodyDecoder<Output> = @Sendable (_ body: ReceivedBody, _ head: Respons
 /// Makes the failure that the body of an answer with an unacceptable status tells; throws when it tells none.
 typealias RefusalDecoder = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> any Error
 
+extension Request {
+    /// Whether it has no code or object of the caller's, but decoders: keeping it keeps nothing else alive.
+    var isValue: Bool {
+        // A function of the caller's has an identity of its own.
+        let decodesByFunction = decodingIdentity is DecodingIdentity && decodingIdentity !== DecodingIdentity.standard
+        return !decodesByFunction && core.isValue
+    }
+}
+
+extension RequestCore {
+    fileprivate var isValue: Bool {
+        switch destination {
+        case .memory, .nowhere, .file: break
+        case .segment, .stream, .chunks: return false
+        }
+        switch body {
+        case nil, .data, .file, .json: break
+        case .stream, .multipart: return false
+        }
+        guard let policies = policyBox?.policies else { return true }
+        return policies.interceptors.isEmpty && policies.redirects?.onRedirect == nil && !policies.refusesByFunction
+            && policies.userInfo.isEmpty
+    }
+}
+
 /// What tells one way of decoding from another, unless a decoder object does.
 ///
 /// A request keeps its own through all changes that leave its output alone.

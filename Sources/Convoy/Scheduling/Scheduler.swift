@@ -46,7 +46,9 @@ final class Scheduler: OperationScheduler {
     /// Takes an operation; one that has been taken or started before is left alone.
     ///
     /// - Parameter isShared: whether it is the transfer of several others, and belongs to no caller.
-    func enqueue(_ operation: AnyRequestOperation, isShared: Bool = false) {
+    /// - Returns: why it is not taken: it has finished.
+    @discardableResult
+    func enqueue(_ operation: AnyRequestOperation, isShared: Bool = false) -> RequestError? {
         // What happens to the operation from here on is noted in its ticket, before the state has that.
         let reference = TicketReference(Ticket(operation, isShared: isShared))
         let now = context.clock.now
@@ -58,7 +60,7 @@ final class Scheduler: OperationScheduler {
                     isPlain ? state.prepared(for: arrival, defaults) : arrival
                 }
             })
-        else { return }
+        else { return refuseFinished(operation) }
         if arrival.isWatched { operation.emit(.queued) }
         operation.armDeadline()
         if let error = arrival.refusal { operation.conclude(AnyOutcome(error: error)) }
@@ -73,6 +75,21 @@ final class Scheduler: OperationScheduler {
                     isDependent: isDependent, hasOutcome: arrival.hasOutcome, isSettled: arrival.isSettled))
         }
         perform(effects, for: operation)
+        return nil
+    }
+
+    /// Tells the monitors of an operation that had finished before it was enqueued; nil for one that has not finished.
+    private func refuseFinished(_ operation: AnyRequestOperation) -> RequestError? {
+        guard operation.isFinished else { return nil }
+        let error = RequestError(
+            .invalidRequest, "nothing was sent: the operation has finished, and none runs twice; copy() makes another",
+            summary: operation.request?.summary ?? RequestSummary(text: operation.label))
+        if !context.monitors.isEmpty {
+            context.monitorQueue.async { [context] in
+                for monitor in context.monitors { monitor.operation(operation, wasRefused: error) }
+            }
+        }
+        return error
     }
 
     func finished(_ reference: TicketReference, isSettled: Bool) {

@@ -1,0 +1,43 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct StateObservationTests {
+    @Test func theSameCallObservesTheStateOnEveryPlatform() async throws {
+        let server = StubServer()
+        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let log = EventLog<String>()
+        let observations = [
+            operation.observeState(\.isExecuting, options: [.new]) { _, change in
+                log.record("executing \(change.newValue.map(String.init) ?? "")")
+            },
+            operation.observeState(\.isFinished, options: [.initial, .new]) { observed, change in
+                log.record("finished \(change.newValue.map(String.init) ?? "") \(observed === operation)")
+            },
+        ]
+        #expect(log.events == ["finished false true"])
+        operation.start()
+        _ = try await operation.response()
+        #expect(
+            await log.wait(count: 4) == [
+                "finished false true", "executing true", "executing false", "finished true true",
+            ])
+        for observation in observations { observation.invalidate() }
+    }
+
+    @Test func anObservationThatHasEndedIsNotTold() async throws {
+        let server = StubServer()
+        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let log = EventLog<Void>()
+        let observation = operation.observeState(\.isFinished) { _, change in
+            #expect(change.newValue == nil)
+            log.record(())
+        }
+        observation.invalidate()
+        observation.invalidate()
+        operation.start()
+        _ = try await operation.response()
+        #expect(log.count == 0)
+    }
+}
