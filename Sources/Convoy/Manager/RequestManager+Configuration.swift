@@ -123,7 +123,7 @@ extension RequestManager {
             headerFields: HeaderFields = [:], encoder: JSONEncoder? = nil, decoder: JSONDecoder? = nil,
             idleTimeout: Duration = .seconds(60), transferTimeout: Duration? = nil, deadline: Duration? = nil,
             maximumBodyBytes: Int64? = nil, acceptableStatusCodes: StatusCheck = .successful,
-            redirects: RedirectPolicy = .follow, retries: RetryPolicy = .none,
+            redirects: RedirectPolicy = .follow, retries: RetryPolicy = .never,
             retryBudget: RetryBudget = RetryBudget(), hostLimits: AdaptiveLimits? = nil,
             breaker: BreakerPolicy? = nil, maximumBytesPerSecond: Int64? = nil,
             interceptors: [any RequestInterceptor] = [], cookies: CookieJar? = nil,

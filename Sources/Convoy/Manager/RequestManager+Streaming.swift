@@ -27,7 +27,7 @@ extension RequestManager {
     ///   - policy: when to connect again; never by default.
     ///   - maximumEventBytes: how long a line or the data of an event may be; 1 MiB by default.
     public func events(
-        of request: Request<Data>, reconnecting policy: RetryPolicy = .none, maximumEventBytes: Int64 = 1 << 20
+        of request: Request<Data>, reconnecting policy: RetryPolicy = .never, maximumEventBytes: Int64 = 1 << 20
     ) -> ServerSentEvents {
         // Any other status fails; 204 ends the reading for good (HTML standard, section 9.2.3).
         var request = request.accepting(.codes([200, 204])).accepting(contentTypes: "text/event-stream")

@@ -20,6 +20,8 @@ public struct PreparedRequest: Sendable, Hashable {
     public var transferTimeout: Duration?
     /// Whether a file is to have the bytes behind the content coding; else it gets them as they are sent.
     let decodesFile: Bool
+    /// Whether a body whose content coding is not known is kept as it is sent; else it is an error.
+    let keepsUnknownCodings: Bool
     /// Scheme, host and port, in one spelling: what per-host limits count by.
     private(set) var hostKey: String
 
@@ -29,11 +31,12 @@ public struct PreparedRequest: Sendable, Hashable {
     /// - Throws: `.invalidRequest` with the reason.
     init(
         method: HTTPMethod, url: URL, headerFields: HeaderFields, body: RequestBody?, idleTimeout: Duration,
-        transferTimeout: Duration?, decodesFile: Bool, hostKey: String, summary: @autoclosure () -> RequestSummary
+        transferTimeout: Duration?, decodesFile: Bool, keepsUnknownCodings: Bool = false, hostKey: String,
+        summary: @autoclosure () -> RequestSummary
     ) throws(RequestError) {
         (self.method, self.url, self.headerFields, self.body) = (method, url, headerFields, body)
         (self.idleTimeout, self.transferTimeout) = (idleTimeout, transferTimeout)
-        (self.decodesFile, self.hostKey) = (decodesFile, hostKey)
+        (self.decodesFile, self.keepsUnknownCodings, self.hostKey) = (decodesFile, keepsUnknownCodings, hostKey)
         if let framingDefect { throw Self.refusal(framingDefect, summary()) }
     }
 

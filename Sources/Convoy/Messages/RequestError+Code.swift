@@ -57,7 +57,7 @@ extension RequestError {
         /// A redirect that is not followed: to another scheme than http and https, to a host that no request can go to, or
         /// from https to http.
         ///
-        /// With ``RedirectPolicy/none`` the redirect itself is the answer; ``RedirectPolicy/allowsInsecure`` follows the
+        /// With ``RedirectPolicy/never`` the redirect itself is the answer; ``RedirectPolicy/allowsInsecure`` follows the
         /// latter kind.
         /// The server. Retry: no.
         public static let redirectRefused = Code(rawValue: "redirectRefused")

@@ -73,9 +73,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         return outcome?.attempts ?? records
     }
 
-    /// The attempt that ended last.
-    var lastRecord: AttemptRecord? { state.withLock { $0.followUp?.records.last } }
-
     /// The bytes moved so far.
     public var progress: TransferProgress { state.withLock { $0.progress } }
 
@@ -97,11 +94,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         }
     }
 
-    // MARK: Copies
-
-    /// A new operation of the same request, which has not been sent; see ``RequestOperation/copy()-(RequestOperation<Output>)``.
-    ///
-    /// Overridden where the output is known.
+    /// A new, unsent operation of the same request: ``RequestOperation/copy()-(RequestOperation<Output>)``; a group is itself.
     public func copy() -> AnyRequestOperation { self }
 
     /// The same for `NSObject`.

@@ -61,7 +61,7 @@ final class ExecutionContext: Sendable {
     init(
         transport choice: TransportChoice = .automatic, defaults: RequestDefaults = .standard,
         callbacks: Delivery? = nil,
-        monitors: [any EventMonitor] = [], redirects: RedirectPolicy = .follow, retries: RetryPolicy = .none,
+        monitors: [any EventMonitor] = [], redirects: RedirectPolicy = .follow, retries: RetryPolicy = .never,
         interceptors: [any RequestInterceptor] = [], cookies: CookieJar? = nil,
         clock: any RequestClock = SystemClock.shared, maximumBytesPerSecond: Int64? = nil, samplesHosts: Bool = false,
         unit: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }

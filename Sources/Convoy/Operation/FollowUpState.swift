@@ -82,6 +82,9 @@ final class FollowUpState {
 }
 
 extension AnyRequestOperation {
+    /// The attempt that ended last.
+    var lastRecord: AttemptRecord? { state.withLock { $0.followUp?.records.last } }
+
     /// Keeps what stops something that will call the operation until it has an outcome; one that comes later is called now.
     func keep(_ caller: FollowUpState.Caller, stop: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in

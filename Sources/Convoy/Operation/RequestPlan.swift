@@ -36,7 +36,7 @@ final class RequestPlan: Sendable {
     static let none = RequestPlan()
 
     private init() {
-        (core, build, link, sharing) = (nil, nil, nil, nil)
+        (core, build, link, sharing, isValue) = (nil, nil, nil, nil, false)
         respond = { _, transfer in
             AnyOutcome(
                 error: RequestError(.invalidRequest, "a group sends nothing", request: transfer.request.description))

@@ -24,7 +24,7 @@ import Foundation
 ///
 /// ## Topics
 /// - ``follow``
-/// - ``none``
+/// - ``never``
 /// - ``init(maximumCount:allowsInsecure:onRedirect:)``
 public struct RedirectPolicy: Sendable {
     /// How many redirects one after the other are followed; at 0 none is, and a redirect is the answer.
@@ -52,5 +52,8 @@ public struct RedirectPolicy: Sendable {
     /// Up to 20 redirects, never from https to http.
     public static let follow = RedirectPolicy()
     /// None: a redirect is the answer, to be accepted or not by its status code as any other.
-    public static let none = RedirectPolicy(maximumCount: 0)
+    public static let never = RedirectPolicy(maximumCount: 0)
+    /// The earlier name, which reads as that of an empty `Optional`.
+    @available(*, deprecated, renamed: "never")
+    public static var none: RedirectPolicy { .never }
 }

@@ -25,7 +25,7 @@ import Foundation
 /// `Sendable`, without shared state.
 ///
 /// ## Topics
-/// - ``none``
+/// - ``never``
 /// - ``standard``
 /// - ``statusCodes``
 /// - ``errorCodes``
@@ -74,7 +74,10 @@ public struct RetryPolicy: Sendable, Hashable {
     }
 
     /// No retry.
-    public static let none = RetryPolicy(maximumRetries: 0)
+    public static let never = RetryPolicy(maximumRetries: 0)
+    /// The earlier name, which reads as that of an empty `Optional`.
+    @available(*, deprecated, renamed: "never")
+    public static var none: RetryPolicy { .never }
     /// Three retries, after up to half a second, a second and two.
     public static let standard = RetryPolicy()
 

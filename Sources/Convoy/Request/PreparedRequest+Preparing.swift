@@ -37,7 +37,8 @@ extension PreparedRequest {
             method: core.method, url: url, headerFields: defaults.headerFields(of: core, to: hostKey), body: body,
             idleTimeout: policies?.idleTimeout ?? defaults.idleTimeout,
             transferTimeout: policies?.transferTimeout ?? defaults.transferTimeout,
-            decodesFile: policies?.decodesFile ?? false, hostKey: hostKey, summary: core.summary)
+            decodesFile: policies?.decodesFile ?? false,
+            keepsUnknownCodings: policies?.keepsUnknownCodings ?? false, hostKey: hostKey, summary: core.summary)
     }
 
     /// Checks a request that has no manager.

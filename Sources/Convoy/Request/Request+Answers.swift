@@ -38,6 +38,13 @@ extension Request {
         }
     }
 
+    /// The same request with a body kept as it is sent where its content coding is not known, instead of the error
+    /// `.badResponse`; ``Response/undecodedCoding`` tells which coding the bytes have.
+    ///
+    /// Known codings are decoded as without it, and nothing is asked for: no `Accept-Encoding` is sent for it. What decodes
+    /// the output gets the bytes as they are. URLSession decodes bodies by itself: on Linux its loader may refuse such a body.
+    public func keepingUnknownCodings() -> Self { changed { $0.policies.keepsUnknownCodings = true } }
+
     /// The same request for its status and header fields only; the body is received and dropped.
     public func ignoringBody() -> Request<Void> {
         Request<Void>(core: to(.nowhere)) { _, _ in }

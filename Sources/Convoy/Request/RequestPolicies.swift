@@ -17,6 +17,8 @@ struct RequestPolicies: Sendable {
     var omittedHeaderFields: Set<String> = []
     /// Makes the failure that the body of an answer with an unacceptable status tells.
     var decodesRefusal: RefusalDecoder?
+    /// Whether that is a function of the caller's.
+    var refusesByFunction = false
     /// The deadline that was inherited along a chain.
     var inheritedDeadline: ContinuousClock.Instant?
     var inheritsDeadline = false
@@ -30,6 +32,7 @@ struct RequestPolicies: Sendable {
     var decodesFile = false
     /// It goes to another origin than credentials were meant for: a page that another one has named.
     var hasLeftOrigin = false
+    var keepsUnknownCodings = false
     /// What the caller keeps with it.
     var userInfo: [String: any Sendable] = [:]
 }

@@ -39,7 +39,7 @@ enum ContentCodings {
     /// The codings to be undone, the last one applied last; empty for a body that is kept as it is sent.
     ///
     /// One rule for every destination: a coding that is not known, or too many of them, is an error, unless the request
-    /// itself names it in `Accept-Encoding`. A request for `identity` keeps the bytes as they are sent, because the coding
+    /// itself names it in `Accept-Encoding`, or keeps what is not known. A request for `identity` keeps the bytes as they are sent, because the coding
     /// is then the label of a file that is stored so: a `.gz` that its server labels `gzip`.
     ///
     /// - Throws: why the answer cannot be used.
@@ -47,16 +47,21 @@ enum ContentCodings {
         let codings = head.contentCodings
         guard !codings.isEmpty, head.hasBody(for: request.method) else { return [] }
         guard codings.count <= maximumCount else {
+            if request.keepsUnknownCodings { return [] }
             throw RequestError(.badResponse, "\(codings.count) content codings on one body are too many")
         }
         let accepted = request.acceptedCodings
         if let unknown = codings.first(where: { !decodable.contains($0) && !stored.contains($0) }) {
-            guard accepted.contains(unknown) || accepted.contains("*") else { throw unsupported(unknown) }
+            guard request.keepsUnknownCodings || accepted.contains(unknown) || accepted.contains("*") else {
+                throw unsupported(unknown)
+            }
             return []
         }
         if request.asksForIdentity { return [] }
         if let other = codings.first(where: { !decodable.contains($0) }) {
-            guard accepted.contains(other) || accepted.contains("*") else { throw unsupported(other) }
+            guard request.keepsUnknownCodings || accepted.contains(other) || accepted.contains("*") else {
+                throw unsupported(other)
+            }
             return []
         }
         return codings
@@ -65,8 +70,21 @@ enum ContentCodings {
     private static func unsupported(_ name: String) -> RequestError {
         RequestError(
             .badResponse,
-            "the content coding \"\(name.printablePrefix)\" is not supported; to get its bytes as they are sent, name it in Accept-Encoding"
+            "the content coding \"\(name.printablePrefix)\" is not supported; to get its bytes as they are sent, use keepingUnknownCodings()"
         )
+    }
+}
+
+extension Response {
+    /// The content coding that the bytes of the body still have, `compress` or `br, aes128gcm` say; nil when they were decoded
+    /// or had none.
+    ///
+    /// They have one where the request keeps them as they are sent: files as a rule
+    /// (``Request/saved(to:verifying:existing:permissions:)``), and bodies whose coding is not known after
+    /// ``Request/keepingUnknownCodings()``, or that was named in `Accept-Encoding`.
+    public var undecodedCoding: String? {
+        guard let coding = head.coding, let undone = try? ContentCodings.toUndo(head, of: request) else { return nil }
+        return undone.isEmpty ? coding : nil
     }
 }
 

@@ -22,6 +22,7 @@ import Foundation
 /// - ``clientCertificate-swift.property``
 /// - ``proxy-swift.property``
 /// - ``connectTimeout``
+/// - ``hostOverrides``
 /// - ``acceptsMissingCloseNotify``
 public struct ConnectionOptions: Sendable, Hashable {
     /// Whose certificates are good.
@@ -73,10 +74,36 @@ public struct ConnectionOptions: Sendable, Hashable {
         /// What `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` say when the first request is sent.
         case environment
         /// Straight to the server, whatever the environment says.
-        case none
+        case direct
         /// By this proxy, its port included: `http://name:port` or `https://name:port`, with credentials that only the
         /// proxy gets to see.
         case server(URL, userName: String? = nil, password: String? = nil)
+
+        /// The earlier name, which reads as that of an empty `Optional`.
+        @available(*, deprecated, renamed: "direct")
+        public static var none: Proxy { .direct }
+    }
+
+    /// Which addresses a host has, whatever the name service says; curl's `--resolve`.
+    public struct HostOverride: Sendable, Hashable {
+        /// The name of the host, as it stands in URLs.
+        public var host: String
+        /// The port that the addresses are for; other ports of the host are looked up.
+        public var port: Int
+        /// The addresses, IPv4 or IPv6, one at least; tried as those of the name service are.
+        public var addresses: [String]
+
+        /// Describes the addresses of one host and port.
+        ///
+        /// - Parameters:
+        ///   - host: the name of the host.
+        ///   - port: the port; 443 by default.
+        ///   - addresses: `127.0.0.1` or `::1`, say.
+        public init(_ host: String, port: Int = 443, addresses: [String]) {
+            self.host = host
+            self.port = port
+            self.addresses = addresses
+        }
     }
 
     /// Which versions of HTTP may be spoken.
@@ -112,6 +139,11 @@ public struct ConnectionOptions: Sendable, Hashable {
     public var clientCertificate: ClientCertificate?
     /// By which way requests go; what the environment says by default.
     public var proxy = Proxy.environment
+    /// Which addresses hosts have, whatever the name service says; none by default.
+    ///
+    /// URL, `Host` field and the name that a certificate is checked for stay what they are. Not asked where a request goes by
+    /// a proxy, which looks names up itself. Of two for the same host and port the last one counts.
+    public var hostOverrides: [HostOverride] = []
     /// Which versions of HTTP may be spoken.
     public var httpVersion = HTTPVersion.automatic
     /// Whether a body without a length is taken for complete when its TLS connection is closed without TLS's
@@ -150,6 +182,7 @@ public struct ConnectionOptions: Sendable, Hashable {
             ("minimumTLSVersion", minimumTLSVersion != standard.minimumTLSVersion),
             ("clientCertificate", clientCertificate != standard.clientCertificate),
             ("proxy", proxy != standard.proxy),
+            ("hostOverrides", hostOverrides != standard.hostOverrides),
             ("httpVersion", httpVersion != standard.httpVersion),
             ("acceptsMissingCloseNotify", acceptsMissingCloseNotify != standard.acceptsMissingCloseNotify),
             ("maximumHeaderBytes", maximumHeaderBytes != standard.maximumHeaderBytes),
@@ -173,7 +206,7 @@ extension ConnectionOptions.Proxy: CustomStringConvertible, CustomReflectable {
     public var description: String {
         switch self {
         case .environment: "as the environment says"
-        case .none: "none"
+        case .direct: "none"
         case .server(let url, _, _): url.redactedString
         }
     }

@@ -74,7 +74,7 @@ import Testing
         server.enqueue(.status(200, body: "whole").disconnecting(afterBytes: 3))
         let recorder = HARRecorder()
         let manager = recording(recorder)
-        let request = Request<Data>.get(server.url("/cut")).retries(.none)
+        let request = Request<Data>.get(server.url("/cut")).retries(.never)
         let live = await #expect(throws: RequestError.self) { try await manager.send(request) }
         await manager.drain()
         server.shutDown()
@@ -101,7 +101,7 @@ import Testing
         #expect(response.value == Data([0, 0xFF]))
         #expect(response.headerFields.map(\.name) == ["X-A"])
         let error = await #expect(throws: RequestError.self) {
-            try await manager.send(Request<Data>.get("https://example.com/").retries(.none))
+            try await manager.send(Request<Data>.get("https://example.com/").retries(.never))
         }
         #expect(error?.code == .connectionLost)
     }

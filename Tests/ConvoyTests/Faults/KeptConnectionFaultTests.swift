@@ -19,7 +19,7 @@ extension FaultsWithRepeats {
                 endProcessIfStuck()
                 for end in [Reply.Step.close, .reset] {
                     for method in [HTTPMethod.get, .put, .delete] {
-                        let second = try await Second(method, name, meeting: [end], retries: .none)
+                        let second = try await Second(method, name, meeting: [end], retries: .never)
                         #expect(try second.result.get().value == "again")
                         #expect(try second.result.get().attempts.count == 1)
                         #expect(second.connections == [1, 2])
@@ -36,7 +36,7 @@ extension FaultsWithRepeats {
         func secondLossIsForThePolicy(_ subject: ConformingTransport) async {
             await #expect(processExitsWith: .success) { [name = subject.name as String] in
                 endProcessIfStuck()
-                let lost = try await Second(.get, name, meeting: [.close, .close], retries: .none)
+                let lost = try await Second(.get, name, meeting: [.close, .close], retries: .never)
                 #expect(lost.result.code == .connectionLost)
                 #expect(lost.seen.count == 2)
                 let repeated = try await Second(.put, name, meeting: [.close, .close], retries: .quick)

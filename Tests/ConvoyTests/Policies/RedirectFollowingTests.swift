@@ -82,7 +82,7 @@ import Testing
         #expect(server.exchanges.count == 1)
         // Not where it was asked for as it is.
         let plain = await #expect(throws: RequestError.self) {
-            try await server.manager().send(Request.stub("a").redirects(.none))
+            try await server.manager().send(Request.stub("a").redirects(.never))
         }
         #expect(plain?.message.contains("Location") == false)
     }
@@ -94,7 +94,7 @@ import Testing
             exchange.finish(RequestError(.connectionLost, "lost"))
         }
         for request in [
-            Request.stub("a").redirects(.none),
+            Request.stub("a").redirects(.never),
             Request.stub("a").intercepted(by: Interceptor(deciding: { _, _ in .stop })),
         ] {
             let error = await #expect(throws: RequestError.self) {
@@ -116,7 +116,7 @@ import Testing
 
     @Test func withoutAPolicyTheRedirectIsTheAnswer() async throws {
         let server = StubServer(answer: Self.redirect(to: "/b"))
-        let response = try await server.manager().send(Request.stub("a").accepting(.any).redirects(.none))
+        let response = try await server.manager().send(Request.stub("a").accepting(.any).redirects(.never))
         #expect(response.statusCode == 302)
         #expect(server.paths == ["/a"])
     }

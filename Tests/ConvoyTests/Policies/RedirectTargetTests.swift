@@ -18,8 +18,8 @@ import Testing
     }
 
     @Test func withoutAPolicyNothingLeadsAnywhere() throws {
-        #expect(!RedirectPolicy.none.leads(.redirect(to: "/x"), of: try .test()))
-        #expect(RedirectPolicy.none.first(.redirect(to: "/x"), of: try .test()).isDelivery)
+        #expect(!RedirectPolicy.never.leads(.redirect(to: "/x"), of: try .test()))
+        #expect(RedirectPolicy.never.first(.redirect(to: "/x"), of: try .test()).isDelivery)
         #expect(RedirectPolicy(maximumCount: .min).first(.redirect(to: "/x"), of: try .test()).isDelivery)
     }
 

@@ -81,7 +81,7 @@ import Testing
         for retries in [0, 1, 2, 3, 4, Int.max - 1] {
             #expect(policy.permits(answered(503), of: try .test(), retries: retries) == (retries < maximum))
         }
-        #expect(!RetryPolicy.none.permits(answered(503), of: try .test(), retries: 0))
+        #expect(!RetryPolicy.never.permits(answered(503), of: try .test(), retries: 0))
     }
 
     @Test func thePublishedExampleIsARequest() throws {

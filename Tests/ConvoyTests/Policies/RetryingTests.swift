@@ -67,7 +67,7 @@ import Testing
         (Request<Data>.post("http://stub/a").body(Data()), 1),
         (Request<Data>.post("http://stub/a").body(Data()).idempotencyKey(), 2),
         (Request<Data>.put("http://stub/a").body(Data()), 2),
-        (Request.stub("a").retries(.none), 1),
+        (Request.stub("a").retries(.never), 1),
         (Request.stub("a").accepting(.any), 1),
     ])
     func onlyWhatMayBeRepeatedIs(request: Request<Data>, attempts: Int) async {
@@ -252,10 +252,10 @@ import Testing
             Request<Data>.put("http://stub/a").body(Data(count: 10)))
         let first = await server.exchanges.wait()[0]
         first.sent(totalBytes: 10)
-        #expect(operation.progress.sentBytes == 10)
+        #expect(operation.progress.upload.completedBytes == 10)
         first.finish(RequestError(.connectionLost, "lost"))
         await clock.armed.wait()
-        #expect(operation.progress.sentBytes == 0)
+        #expect(operation.progress.upload.completedBytes == 0)
         clock.advanceToNext()
         await server.exchanges.wait(count: 2)[1].answer(200)
         _ = try await operation.response()

@@ -50,7 +50,7 @@ import Testing
     ) -> RequestManager {
         var configuration = RequestManager.Configuration(
             maxConcurrentOperationCount: limit, maxConcurrentPerHost: limit, transport: .custom(server.transport))
-        configuration.retries = .none
+        configuration.retries = .never
         if let clock { configuration.clock = clock }
         return RequestManager(configuration: configuration)
     }
@@ -242,7 +242,7 @@ import Testing
         fileprivate static func fetch(from base: String, into directory: String, freeDescriptors: Int) async throws {
             var configuration = RequestManager.Configuration(
                 maxConcurrentOperationCount: 64, maxConcurrentPerHost: 64)
-            configuration.retries = .none
+            configuration.retries = .never
             // Before the first request, which decides how many connections are kept.
             let openCount = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
             let count = rlim_t(openCount + freeDescriptors)

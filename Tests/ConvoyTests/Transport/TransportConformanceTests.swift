@@ -19,7 +19,7 @@ import Testing
         #expect(response.headerFields["etag"] == "\"1\"")
         #expect(response.head.expectedBytes == 5)
         #expect(response.head.url == server.url("/a"))
-        #expect(response.transfer.receivedBytes == 5)
+        #expect(response.transfer.download.completedBytes == 5)
         let request = try await server.takeRequest()
         #expect(request.method == "GET")
         #expect(request.target == "/a")
@@ -38,7 +38,7 @@ import Testing
             #expect(response.statusCode == 200)
             #expect(response.headerFields["X-A"] == "1")
             #expect(response.headerFields["Content-Length"] == "5")
-            #expect(response.transfer.receivedBytes == 0)
+            #expect(response.transfer.download.completedBytes == 0)
         }
         #expect(try await server.takeRequest().method == "HEAD")
     }
@@ -84,8 +84,8 @@ import Testing
         defer { server.shutDown() }
         server.enqueue(.generated(byteCount: byteCount))
         let response = try await Sending(Request<Data>.get(server.url()), over: subject.transport).response()
-        #expect(response.transfer.receivedBytes == byteCount)
-        #expect(response.transfer.expectedBytes == byteCount)
+        #expect(response.transfer.download.completedBytes == byteCount)
+        #expect(response.transfer.download.totalBytes == byteCount)
         #expect(response.value == Reply.pattern(range: 0..<byteCount))
     }
 
@@ -138,8 +138,8 @@ import Testing
         let request = Request<String>.get(server.url())
         let response = try await Sending(request, over: subject.transport).response()
         #expect(response.value == String(repeating: "abc", count: 1_000))
-        #expect(response.transfer.receivedBytes == 3_000)
-        #expect(response.transfer.fractionCompleted ?? 1 == 1)
+        #expect(response.transfer.download.completedBytes == 3_000)
+        #expect(response.transfer.download.fractionCompleted ?? 1 == 1)
         #expect(response.head.expectedBytes == nil)
         // The limit is for what comes out of the coding: 44 bytes were sent.
         let error = try await Sending(request.maximumBodyBytes(2_999), over: subject.transport).error()
@@ -166,13 +166,13 @@ import Testing
         defer { server.shutDown() }
         let target = server.url("/elsewhere").absoluteString
         server.route("/a") { _ in .status(statusCode, headerFields: [("Location", target)], body: "over there") }
-        let request = Request<String>.get(server.url("/a")).accepting(.any).redirects(.none)
+        let request = Request<String>.get(server.url("/a")).accepting(.any).redirects(.never)
         let response = try await Sending(request, over: subject.transport).response()
         #expect(response.statusCode == statusCode)
         #expect(response.headerFields["Location"] == target)
         #expect(response.value == "over there")
         #expect(server.requestCount == 1)
-        let error = try await Sending(Request<Data>.get(server.url("/a")).redirects(.none), over: subject.transport)
+        let error = try await Sending(Request<Data>.get(server.url("/a")).redirects(.never), over: subject.transport)
             .error()
         #expect(error.code == .unacceptableStatus)
         #expect(error.body == Data("over there".utf8))
@@ -225,7 +225,7 @@ import Testing
         let response = try await Sending(Request<String>.get(server.url()), over: subject.transport).response()
         #expect(response.statusCode == 200)
         #expect(response.value == "final")
-        #expect(response.transfer.receivedBytes == 5)
+        #expect(response.transfer.download.completedBytes == 5)
     }
 
     @Test(arguments: ConformingTransport.all)

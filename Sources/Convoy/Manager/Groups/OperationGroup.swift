@@ -92,7 +92,8 @@ public struct OperationGroup: Sendable {
         if !member.traits.isUnseen, let cycle = DependencyGraph.join(member, to: operation) {
             let error = RequestError(.dependencyCycle, operation.message(of: cycle), request: operation.label)
             perform(state.withLock { $0.stop(AnyOutcome(error: error)) })
-            return scheduler.enqueue(member)
+            scheduler.enqueue(member)
+            return
         }
         switch state.withLock({ $0.add(member) }) {
         case .isMember: return

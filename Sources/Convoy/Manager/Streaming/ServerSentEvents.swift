@@ -23,6 +23,7 @@ import Foundation
 ///
 /// ## Topics
 /// - ``ServerSentEvent``
+/// - ``onReconnectionTime(_:)``
 public struct ServerSentEvents: AsyncSequence, Sendable {
     /// The elements.
     public typealias Element = ServerSentEvent
@@ -33,6 +34,17 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     let request: Request<Data>
     let reconnecting: RetryPolicy
     let maximumEventBytes: Int
+    var reconnectionTimeHandler: (@Sendable (Duration) -> Void)?
+
+    /// The same events; the function is told how long the server wants to be left alone before another connection (`retry`),
+    /// as soon as that has come, with an event or without one.
+    ///
+    /// - Parameter handler: called by the task that reads, before it gets the events behind; not again for the same time.
+    public func onReconnectionTime(_ handler: @escaping @Sendable (Duration) -> Void) -> ServerSentEvents {
+        var events = self
+        events.reconnectionTimeHandler = handler
+        return events
+    }
 
     /// Makes an iterator, which sends nothing until it is read.
     public func makeAsyncIterator() -> AsyncIterator {
@@ -52,6 +64,10 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         /// How many connections in a row have brought no event.
         private var fruitlessCount = 0
         private var end: Result<Void, RequestError>?
+        /// How long the server wants to be left alone before another connection; nil while it has not said.
+        ///
+        /// ``ServerSentEvents/onReconnectionTime(_:)`` tells it as soon as it has come.
+        public private(set) var reconnectionTime: Duration?
 
         fileprivate init(events: ServerSentEvents, parser: EventParser) {
             (self.events, self.parser) = (events, parser)
@@ -87,6 +103,10 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                 var connection = connection ?? connect()
                 defer { self.connection = connection }
                 let event = try connection.operation.ending { () throws(RequestError) in try parser.next() }
+                if let time = parser.reconnectionTime, time != reconnectionTime {
+                    reconnectionTime = time
+                    events.reconnectionTimeHandler?(time)
+                }
                 if let event {
                     fruitlessCount = 0
                     return event

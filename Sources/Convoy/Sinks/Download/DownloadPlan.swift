@@ -118,8 +118,7 @@ struct DownloadPlan: Sendable {
         switch target {
         case .file(let file): file.lastPathComponent
         case .directory:
-            head.headerFields.proposedFileName.map { FileName.safe($0) }
-                ?? FileName.proposed(by: head.url ?? request.url)
+            head.proposedFileName ?? FileName.proposed(by: head.url ?? request.url)
         }
     }
 }

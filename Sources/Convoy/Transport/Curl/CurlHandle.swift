@@ -12,6 +12,8 @@
         /// Whose callbacks are called; nil between two transfers.
         var transfer: CurlTransfer?
         private var headerList: HeaderList?
+        /// libcurl keeps a pointer to it.
+        private var hostOverrides: HeaderList?
         private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: CurlHandle.errorTextSize)
         /// What requests are sent with that do not say otherwise.
         static let userAgent = "Convoy"
@@ -123,7 +125,7 @@
 
         static func mayUseProxy(_ options: ConnectionOptions) -> Bool {
             switch options.proxy {
-            case .none: false
+            case .direct: false
             case .server: true
             case .environment: environmentHasProxy
             }
@@ -199,6 +201,10 @@
                 let password = certificate.password ?? (CurlLibrary.usesGnuTLS ? nil : "")
                 try check(name, convoy_set_string(easy, CurlOption.keyPassword, password))
             }
+            hostOverrides = try options.hostOverrideList()
+            if let list = hostOverrides {
+                try check("hostOverrides", convoy_set_list(easy, CurlOption.resolve, list.first))
+            }
             try setUpProxy(options, version)
         }
 
@@ -207,7 +213,7 @@
             case .environment:
                 // libcurl would ask the environment again for each request.
                 if !Self.environmentHasProxy { convoy_set_string(easy, CurlOption.proxy, "") }
-            case .none: try check("proxy", convoy_set_string(easy, CurlOption.proxy, ""))
+            case .direct: try check("proxy", convoy_set_string(easy, CurlOption.proxy, ""))
             case .server(let url, let userName, let password):
                 try check("proxy", convoy_set_string(easy, CurlOption.proxy, url.absoluteString))
                 // Not past it, whatever `no_proxy` says.
@@ -289,9 +295,5 @@
         fileprivate var wholeMilliseconds: Int {
             Int(clamping: Int64(min(max(1, (self / .milliseconds(1)).rounded(.up)), 1e9)))
         }
-    }
-
-    extension PreparedRequest {
-        var isHTTPS: Bool { hostKey.hasPrefix("https:") }
     }
 #endif

@@ -166,6 +166,7 @@
                     if let defect = file.readingDefect { return "clientCertificate: \(defect)" }
                 }
             }
+            if let defect = hostOverrides.lazy.compactMap(\.defect).first { return "hostOverrides: \(defect)" }
             for pin in pinnedPublicKeys where Data(base64Encoded: pin)?.count != 32 {
                 return "pinnedPublicKeys: \(pin.debugDescription) is not the base64 of a SHA-256"
             }

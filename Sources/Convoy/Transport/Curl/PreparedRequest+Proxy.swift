@@ -3,6 +3,8 @@
     import Foundation
 
     extension PreparedRequest {
+        var isHTTPS: Bool { hostKey.hasPrefix("https:") }
+
         /// The `Host` of a plain request, by our own hand; nil where the URL has to be converted first.
         ///
         /// On a connection to a proxy that has carried another request, libcurl up to 8.x writes the brackets of that one's

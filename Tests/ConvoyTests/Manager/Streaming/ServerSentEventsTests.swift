@@ -69,6 +69,27 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
+    @Test func theReconnectionTimeIsToldAsSoonAsItHasCome() async throws {
+        let server = StubServer.held()
+        let told = EventLog<Duration>()
+        let events = server.manager().events(of: .stub("a")).onReconnectionTime { told.record($0) }
+        let reader = Task { () -> [Duration?] in
+            var iterator = events.makeAsyncIterator()
+            var times = [iterator.reconnectionTime]
+            while try await iterator.next() != nil { times.append(iterator.reconnectionTime) }
+            return times
+        }
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200, headerFields: Self.fields))
+        // No event comes with it.
+        exchange.send(Data("retry: 250\n\n".utf8))
+        #expect(await told.wait() == [.milliseconds(250)])
+        exchange.send(Data("retry: 250\ndata: 1\n\nretry: 9\ndata: 2\n\n".utf8))
+        #expect(await told.wait(count: 2) == [.milliseconds(250), .milliseconds(9)])
+        exchange.finish()
+        #expect(try await reader.value == [nil, .milliseconds(250), .milliseconds(9)])
+    }
+
     @Test func nothingIsSentBeforeItIsRead() async {
         let server = Self.server([Script()])
         let manager = server.manager()

@@ -83,10 +83,10 @@ import Testing
             Request<String>.get("/a?q=it%27s&empty=&&none#f").bearer("hunter2").header("Cookie", "a=hunter2; b"))
         await done.wait()
         server.enqueue(.status(200).disconnecting(afterBytes: 3))
-        _ = try? await manager.send(Request<Data>.post("/c").body(Data("p=hunter2".utf8)).retries(.none))
+        _ = try? await manager.send(Request<Data>.post("/c").body(Data("p=hunter2".utf8)).retries(.never))
         await done.wait(count: 2)
         server.enqueue(.status(404, headerFields: [("X-Odd", "\u{1B}\u{202E}\"\\")], body: "no"))
-        _ = try? await manager.send(Request<Data>.get("/d").retries(.none))
+        _ = try? await manager.send(Request<Data>.get("/d").retries(.never))
         await done.wait(count: 3)
         let data = recorder.har()
         #expect(!String(decoding: data, as: UTF8.self).contains("hunter2"))
@@ -227,7 +227,7 @@ import Testing
         await done.wait()
         let entries = try read(recorder).entries
         #expect(entries.map { $0.member("response", "content", "size") as? Int } == [7, 0])
-        #expect(operation.attempts.map(\.transfer.receivedBytes) == [7, 0])
+        #expect(operation.attempts.map(\.transfer.download.completedBytes) == [7, 0])
         #expect(operation.attempts.last?.failure == .badResponse)
     }
 

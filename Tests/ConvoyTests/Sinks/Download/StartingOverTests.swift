@@ -31,7 +31,7 @@ import Testing
         let version = FileVersion(Self.content)
         let request = Request.stub("file").retries(RetryPolicy(baseDelay: .zero)).saved(to: directory.file("target"))
         let failing = StubServer { version.answer($0, sending: 100_000, thenFailing: .cut) }
-        let first = Sending(request.retries(.none), over: failing.transport)
+        let first = Sending(request.retries(.never), over: failing.transport)
         #expect(try await first.error().code == .connectionLost)
         let count = Locked(0)
         let server = StubServer { exchange in

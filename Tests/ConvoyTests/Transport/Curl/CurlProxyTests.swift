@@ -281,7 +281,7 @@ import Testing
         @Test func noProxyIgnoresTheEnvironment() async {
             await #expect(processExitsWith: .success) {
                 let (origin, proxy) = try serversInAnEnvironment()
-                #expect(try await body(from: origin, proxy: .none) == "straight")
+                #expect(try await body(from: origin, proxy: .direct) == "straight")
                 #expect(proxy.connectionCount == 0)
             }
         }

@@ -94,7 +94,7 @@ import Testing
             let request = Request<Data>.get(server.url())
             let trusting = try CurlTransport(options)
             var strict = ConnectionOptions()
-            strict.proxy = .none
+            strict.proxy = .direct
             let doubting = try CurlTransport(strict)
             for _ in 1...3 {
                 _ = try await Sending(request, over: trusting).response()
@@ -344,7 +344,7 @@ import Testing
         static func trustingTestAuthority() throws -> ConnectionOptions {
             var options = ConnectionOptions()
             options.trust = .certificates(in: try Certificates.shared.authority.certificate)
-            options.proxy = .none
+            options.proxy = .direct
             return options
         }
     }

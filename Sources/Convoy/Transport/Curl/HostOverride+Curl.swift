@@ -1,0 +1,44 @@
+// Host overrides as libcurl takes them.
+#if canImport(CLibcurl)
+    import Foundation
+
+    extension ConnectionOptions {
+        /// The entries of `CURLOPT_RESOLVE`; nil where there is none.
+        func hostOverrideList() throws(RequestError) -> HeaderList? {
+            guard !hostOverrides.isEmpty else { return nil }
+            // Of two with the same name libcurl takes the last one, too.
+            guard let list = HeaderList(hostOverrides.map(\.entry)) else {
+                throw RequestError(.transportFailed, "nothing was sent: libcurl is out of memory")
+            }
+            return list
+        }
+    }
+
+    extension ConnectionOptions.HostOverride {
+        fileprivate var entry: String {
+            let addresses = addresses.map { $0.contains(":") && !$0.hasPrefix("[") ? "[\($0)]" : $0 }
+            return "\(host):\(port):\(addresses.joined(separator: ","))"
+        }
+
+        /// Why libcurl would take it for something else, or nil.
+        var defect: String? {
+            // There, `*` stands for every host, and a sign before the name has another meaning.
+            let isName = host.utf8.allSatisfy { byte in
+                UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte | 0x20 || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
+                    || [UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_")].contains(byte)
+            }
+            guard isName, !host.isEmpty, !host.hasPrefix("-") else {
+                return "\(host.debugDescription) is not the name of a host"
+            }
+            guard (1...65_535).contains(port) else { return "\(port) is not a port" }
+            guard !addresses.isEmpty else { return "\(host) has no address" }
+            return addresses.first { !Self.isAddress($0) }.map { "\($0.debugDescription) is not an address" }
+        }
+
+        private static func isAddress(_ text: String) -> Bool {
+            var (four, six) = (in_addr(), in6_addr())
+            let bare = text.hasPrefix("[") && text.hasSuffix("]") ? String(text.dropFirst().dropLast()) : text
+            return inet_pton(AF_INET, text, &four) == 1 || inet_pton(AF_INET6, bare, &six) == 1
+        }
+    }
+#endif

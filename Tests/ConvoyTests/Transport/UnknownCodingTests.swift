@@ -1,0 +1,54 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite struct UnknownCodingTests {
+    private static func transports() -> [any Transport] {
+        #if canImport(CLibcurl)
+            [CurlTransport.shared]
+        #else
+            []
+        #endif
+    }
+
+    @Test(arguments: ["aes128gcm", "compress", "x, y, z, a, b, c"])
+    func theBytesAreKeptAsTheyWereSentAndTheCodingIsTold(coding: String) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.route("/a") { _ in
+            Reply.status(200, headerFields: [("Content-Encoding", coding)], body: Data("raw".utf8))
+        }
+        for transport in Self.transports() {
+            let request = Request<Data>.get(server.url("/a"))
+            #expect(try await Sending(request, over: transport).error().code == .badResponse)
+            let response = try await Sending(request.keepingUnknownCodings(), over: transport).response()
+            #expect(response.value == Data("raw".utf8))
+            #expect(response.undecodedCoding == coding)
+        }
+        // Nothing is asked for.
+        for _ in 0..<(2 * Self.transports().count) {
+            #expect(try await server.takeRequest().value(of: "Accept-Encoding") != coding)
+        }
+    }
+
+    @Test func whatIsKnownIsDecodedAndHasNoCodingLeft() throws {
+        let request = Request<Data>.get("http://a/b").keepingUnknownCodings()
+        let prepared = try PreparedRequest(request.core, baseURL: nil)
+        #expect(prepared.keepsUnknownCodings)
+        for (coding, isKept) in [("gzip", false), ("identity", false), ("gzip, aes128gcm", true)] {
+            let head = ResponseHead(statusCode: 200, headerFields: ["Content-Encoding": coding])
+            let response = Response(value: Data(), request: prepared, head: head)
+            #expect(response.undecodedCoding == (isKept ? coding : nil))
+        }
+    }
+
+    @Test func requestsThatKeepThemShareNoTransferWithOthers() throws {
+        let request = Request<Data>.get("http://a/b").coalesced()
+        let keys = try [request, request.keepingUnknownCodings()].map {
+            try #require(CoalescingKey($0.core, try PreparedRequest($0.core, baseURL: nil)))
+        }
+        #expect(keys[0] != keys[1])
+    }
+}
