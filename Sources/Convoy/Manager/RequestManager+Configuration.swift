@@ -28,6 +28,12 @@ extension RequestManager {
         ///
         /// At least 1.
         public var maxConcurrentPerHost: Int
+        /// Which of the requests of one priority goes first; the oldest by default.
+        public var prioritization: RequestPrioritization
+        /// How many requests are sent in a time, to all hosts together; nil, the default: as many as there are slots.
+        public var requestRate: RequestRate?
+        /// How many requests are sent in a time to each host; nil, the default: as many as there are slots.
+        public var requestRatePerHost: RequestRate?
 
         /// What relative URLs are resolved against (RFC 3986, section 5), its last component kept: with
         /// `https://example.com/v1`, `users` and `./users` are `https://example.com/v1/users`, with or without a slash at the
@@ -119,7 +125,9 @@ extension RequestManager {
 
         /// Makes a configuration; each parameter is the property of its name.
         public init(
-            maxConcurrentOperationCount: Int = 16, maxConcurrentPerHost: Int = 6, baseURL: URL? = nil,
+            maxConcurrentOperationCount: Int = 16, maxConcurrentPerHost: Int = 6,
+            prioritization: RequestPrioritization = .fifo, requestRate: RequestRate? = nil,
+            requestRatePerHost: RequestRate? = nil, baseURL: URL? = nil,
             headerFields: HeaderFields = [:], encoder: JSONEncoder? = nil, decoder: JSONDecoder? = nil,
             idleTimeout: Duration = .seconds(60), transferTimeout: Duration? = nil, deadline: Duration? = nil,
             maximumBodyBytes: Int64? = nil, acceptableStatusCodes: StatusCheck = .successful,
@@ -133,6 +141,9 @@ extension RequestManager {
         ) {
             self.maxConcurrentOperationCount = maxConcurrentOperationCount
             self.maxConcurrentPerHost = maxConcurrentPerHost
+            self.prioritization = prioritization
+            self.requestRate = requestRate
+            self.requestRatePerHost = requestRatePerHost
             self.baseURL = baseURL
             self.headerFields = headerFields
             self.encoder = encoder
@@ -162,7 +173,7 @@ extension RequestManager {
 extension RequestManager.Configuration {
     /// The limits of hosts.
     var limits: HostLimits {
-        HostLimits(fixed: maxConcurrentPerHost, adaptive: hostLimits, breaker: breaker)
+        HostLimits(fixed: maxConcurrentPerHost, adaptive: hostLimits, breaker: breaker, rate: requestRatePerHost)
     }
 
     /// What requests leave to their manager.

@@ -66,8 +66,10 @@ public final class RequestManager: Sendable {
         self.configuration = configuration
         scheduler = Scheduler(
             queue: queue, startQueue: startQueue, context: ExecutionContext(configuration),
-            limit: configuration.maxConcurrentOperationCount, hosts: configuration.limits,
-            retryBudget: configuration.retryBudget)
+            SchedulerState(
+                limit: configuration.maxConcurrentOperationCount, hosts: configuration.limits,
+                configuration.prioritization, rate: configuration.requestRate,
+                retryBudget: RetryBudgetState(configuration.retryBudget)))
         scheduler.followMembers()
     }
 

@@ -28,7 +28,8 @@ extension AnyRequestOperation {
 
     /// Has the interceptors change the request of an attempt, which then waits for a slot again.
     func adapt(_ number: Int, _ core: RequestCore) {
-        intercept(core, number, if: { $0.handle(.putOff(attempt: number)).isTaken }) { interceptors, attempt, base in
+        intercept(core, number, isUnsent: true, if: { $0.handle(.putOff(attempt: number)).isTaken }) {
+            interceptors, attempt, base in
             var request = base
             for interceptor in interceptors {
                 request = try await interceptor.adapt(request, for: attempt)
@@ -50,7 +51,8 @@ extension AnyRequestOperation {
     func askInterceptors(after ending: AttemptEnding, then: @escaping @Sendable (InterceptorDecision) -> Void) {
         let (number, core) = (ending.attempt.number, ending.attempt.core)
         let end = AttemptEnd(request: ending.request, response: ending.head, error: ending.error)
-        intercept(core, number, if: { $0.phase == .deciding(attempt: number) }) { interceptors, attempt, _ in
+        intercept(core, number, isUnsent: false, if: { $0.phase == .deciding(attempt: number) }) {
+            interceptors, attempt, _ in
             var decision = InterceptorDecision.proceed
             for interceptor in interceptors where decision == .proceed {
                 decision = try await interceptor.decide(after: end, of: attempt)
@@ -62,10 +64,11 @@ extension AnyRequestOperation {
     /// Runs interceptors in a task of their own, and what follows from it on the lane.
     ///
     /// - Parameters:
+    ///   - isUnsent: whether the attempt is still to be sent.
     ///   - isDue: whether the operation is still where they are to be asked.
     ///   - work: is given what the attempt sends without them; its result is what follows.
     private func intercept(
-        _ core: RequestCore, _ number: Int, if isDue: (inout OperationStateMachine) -> Bool,
+        _ core: RequestCore, _ number: Int, isUnsent: Bool, if isDue: (inout OperationStateMachine) -> Bool,
         _ work:
             @escaping @Sendable ([any RequestInterceptor], AttemptContext, PreparedRequest) async throws
             -> @Sendable () -> Void
@@ -84,7 +87,7 @@ extension AnyRequestOperation {
         }
         guard let (attempt, request) = given else { return }
         let interceptors = interceptors(of: core)
-        state.withLock { $0.scheduler }?.yieldSlot(self, isIntercepted: true)
+        state.withLock { $0.scheduler }?.yieldSlot(self, isIntercepted: true, isUnsent: isUnsent)
         // The request waits for it: among tasks of a higher priority one of the default priority may get no turn.
         let task = Task(priority: .userInitiated) {
             do {

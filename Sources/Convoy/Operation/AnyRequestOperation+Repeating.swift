@@ -65,34 +65,41 @@ extension AnyRequestOperation {
         let (base, retryCount, deadline) = state.withLock {
             ($0.nextRequest, $0.followUp?.retryCount ?? 0, $0.followUp?.deadline)
         }
+        let asked = retryAfter(ending, policy)
         // What was asked for, and what interceptors made of it: a GET may have been sent as a POST. They are asked afresh
         // for each attempt, so that an Idempotency-Key of theirs may be another one.
         guard let base, ending.attempt.canBeRepeated(with: base),
             policy.permits(error, of: base, retries: retryCount),
             policy.permits(error, of: ending.request, retries: retryCount)
         else { return false }
-        let scheduler = state.withLock { $0.scheduler }
-        var delay = policy.delay(beforeRetry: retryCount + 1, unit: context.unit())
-        var reason: RetryAfterReason?
-        if ending.isAnswer, let head = ending.head, let told = policy.retryAfter(in: head, now: context.clock.date) {
-            let asked = RetryAfterReason(request: ending.request.summary, statusCode: head.statusCode)
-            if policy.retryAfterScope == .host {
-                // This request comes a little after the others may.
-                scheduler?.hold(ending.request.hostKey, until: ending.ended + told, asked)
-            }
-            delay += told
-            reason = asked
-        }
+        // Of a host that is on hold, this request comes a little after the others may.
+        let delay = policy.delay(beforeRetry: retryCount + 1, unit: context.unit()) + (asked?.time ?? .zero)
         // One that can only come too late is not waited for.
         if let deadline, ending.ended + delay >= deadline {
-            let asked = reason.map { " \($0.wordsForItself)," } ?? ""
+            let asked = asked.map { " \($0.reason.wordsForItself)," } ?? ""
             let told = error.noting("another attempt, in \(delay.words),\(asked) would come after its deadline")
             letStand(ending, telling: told)
             return true
         }
-        if scheduler?.takeFromRetryBudget() == false { return false }
-        again(ending, .retry(after: delay), base, asked: reason) { $0.retryCount += 1 }
+        if state.withLock({ $0.scheduler })?.takeFromRetryBudget() == false { return false }
+        again(ending, .retry(after: delay), base, asked: asked?.reason) { $0.retryCount += 1 }
         return true
+    }
+
+    /// What the answer asks for by `Retry-After`; if that is for all requests to the host, they wait from now on, whether
+    /// this one is sent again or not.
+    private func retryAfter(
+        _ ending: AttemptEnding, _ policy: RetryPolicy
+    ) -> (time: Duration, reason: RetryAfterReason)? {
+        guard ending.isAnswer, let head = ending.head,
+            let time = policy.retryAfter(in: head, now: context.clock.date)
+        else { return nil }
+        let reason = RetryAfterReason(request: ending.request.summary, statusCode: head.statusCode)
+        if policy.retryAfterScope == .host {
+            let scheduler = state.withLock { $0.scheduler }
+            scheduler?.hold(ending.request.hostKey, until: ending.ended + time, reason)
+        }
+        return (time, reason)
     }
 
     private func repeatIntercepted(_ ending: AttemptEnding, after delay: Duration) {

@@ -20,7 +20,8 @@ protocol OperationScheduler: AnyObject, Sendable {
     func settled(_ reference: TicketReference)
 
     /// An operation waits for something else than a slot: others may have its slot. Intercepted: it waits for interceptors.
-    func yieldSlot(_ operation: AnyRequestOperation, isIntercepted: Bool)
+    /// Unsent: it has sent nothing since it got the slot.
+    func yieldSlot(_ operation: AnyRequestOperation, isIntercepted: Bool, isUnsent: Bool)
     /// Interceptors are done with an operation for good.
     func leaveInterceptors(_ operation: AnyRequestOperation)
     /// An operation that has begun is ready for another attempt, perhaps at another host.
@@ -54,7 +55,9 @@ protocol OperationScheduler: AnyObject, Sendable {
 
 extension OperationScheduler {
     /// An operation waits for something else than a slot or its interceptors.
-    func yieldSlot(_ operation: AnyRequestOperation) { yieldSlot(operation, isIntercepted: false) }
+    func yieldSlot(_ operation: AnyRequestOperation) {
+        yieldSlot(operation, isIntercepted: false, isUnsent: false)
+    }
 }
 
 /// An operation's place in its scheduler, which alone can tell what it is.

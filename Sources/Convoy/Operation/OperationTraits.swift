@@ -11,8 +11,8 @@ struct OperationTraits: Sendable {
     let mayHaveDeadline: Bool
     /// Only the library holds it: it may start beside its queue.
     let isUnseen: Bool
-    /// Whether nothing stands between a free slot and the request: it shares no transfer, and preparing it looks at no file
-    /// and runs no code of the user's.
+    /// Whether nothing stands between a free slot and the request: it shares no transfer and has no name of its own, and
+    /// preparing it looks at no file and runs no code of the user's.
     let isPlain: Bool
 
     /// Its request is built when its dependencies have finished.
@@ -41,6 +41,8 @@ struct OperationTraits: Sendable {
             case nil, .data: false
             case .file, .stream, .multipart, .json: true
             }
-        isPlain = !mayIntercept && !mayHaveDeadline && policies?.isCoalesced != true && !mayWait
+        isPlain =
+            !mayIntercept && !mayHaveDeadline && policies?.isCoalesced != true && !mayWait
+            && policies?.exclusion == nil
     }
 }

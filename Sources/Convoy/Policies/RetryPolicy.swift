@@ -54,7 +54,8 @@ public struct RetryPolicy: Sendable, Hashable {
         case request
         /// Every request of the manager to that host, scheme and port included, that has not been sent yet.
         ///
-        /// For servers that count all requests together. One whose deadline ends before the host may be asked again ends at
+        /// For servers that count all requests together; the request that was answered need not be one that is repeated, and
+        /// ``RequestManager/why(_:)`` of each that waits names it. One whose deadline ends before the host may be asked again ends at
         /// once with `.deadlineExceeded`, whose message names the answer that asked.
         case host
     }

@@ -25,6 +25,8 @@ struct RequestPolicies: Sendable {
     var interceptors: [any RequestInterceptor] = []
     var usesManagerInterceptors = true
     var isCoalesced = false
+    /// The name that no other request that runs may have.
+    var exclusion: String?
     var maximumBytesPerSecond: Int64?
     /// In place of a limit for each operation: one for all that are made from the request.
     var sharedRateLimit: RateLimit?
@@ -81,6 +83,17 @@ extension Request {
     /// `get(_:)` does, by the same decoder object, or by the same function, which copies of one request have. They get the
     /// same output: one that is a reference is shared.
     public func coalesced() -> Self { changed { $0.policies.isCoalesced = true } }
+
+    /// Has the request never run beside another of the same manager with the same name: mutual exclusion.
+    ///
+    /// They run one after the other, in the order of their priorities and of their coming, and take no slot while they wait;
+    /// ``RequestManager/why(_:)`` tells which one has the name. A request has its name from its first slot to its end, also
+    /// between two attempts and while it is suspended, once it has begun. One that is started by hand waits for no name.
+    ///
+    /// ```swift
+    /// manager.enqueue(Request<Cart>.post(cartURL, json: item).mutuallyExclusive("cart"))
+    /// ```
+    public func mutuallyExclusive(_ name: String) -> Self { changed { $0.policies.exclusion = name } }
 
     /// Keeps something with the request, for its operation's ``AnyRequestOperation/userInfo``; nil removes it.
     ///

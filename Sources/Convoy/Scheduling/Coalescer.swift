@@ -10,6 +10,7 @@ final class CoalescingKey: Sendable {
     let acceptableContentTypes: ContentTypeCheck?
     let bodyLimit: Int64?
     let usesManagerInterceptors: Bool
+    let exclusion: String?
 
     /// Nil for a request that shares nothing.
     init?(_ core: RequestCore, _ request: PreparedRequest) {
@@ -22,6 +23,7 @@ final class CoalescingKey: Sendable {
         acceptableContentTypes = policies.acceptableContentTypes
         bodyLimit = policies.bodyLimit
         usesManagerInterceptors = policies.usesManagerInterceptors
+        exclusion = policies.exclusion
     }
 }
 
@@ -30,7 +32,7 @@ extension CoalescingKey: Hashable {
         left.request == right.request && left.acceptableStatusCodes == right.acceptableStatusCodes
             && left.acceptableContentTypes == right.acceptableContentTypes
             && left.bodyLimit == right.bodyLimit
-            && left.usesManagerInterceptors == right.usesManagerInterceptors
+            && left.usesManagerInterceptors == right.usesManagerInterceptors && left.exclusion == right.exclusion
     }
 
     func hash(into hasher: inout Hasher) {

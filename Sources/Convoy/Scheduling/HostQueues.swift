@@ -3,9 +3,10 @@ import Foundation
 
 /// The operations that are ready and wait for a slot, in queues for each host.
 ///
-/// Within a priority first come, first served, over all hosts, those that return for another attempt before the others; a
-/// host at its limit is passed over and takes no slot from others. A ticket that leaves its queue leaves an entry behind
-/// that is skipped later, so that every move costs O(1), and O(log *h*) for *h* hosts with waiting operations.
+/// Within a priority first come, first served (or the newest first), over all hosts, those that return for another attempt
+/// before the others; a host at its limit or on hold is passed over and takes no slot from others. A ticket that leaves its
+/// queue leaves an entry behind that is skipped later, so that every move costs O(1), and O(log *h*) for *h* hosts with
+/// waiting operations.
 ///
 /// A slot is what an operation needs to send; a place is what it has in the operation queue. An operation that waits between
 /// two attempts, or is suspended, gives its slot back and keeps its place: where the queue has a limit, no other operation
@@ -16,24 +17,22 @@ import Foundation
 /// asked once more when it begins (``begin(_:limit:)``).
 struct HostQueues {
     /// The best of one host, as seen when it was offered; outdated ones are skipped.
-    private struct Offer: Comparable {
-        let rank: Int
+    struct Offer: Comparable {
+        let turn: Turn
         let queueNumber: UInt64
         let host: Host
 
-        static func < (left: Offer, right: Offer) -> Bool {
-            left.rank != right.rank ? left.rank < right.rank : left.queueNumber < right.queueNumber
-        }
-
+        static func < (left: Offer, right: Offer) -> Bool { left.turn < right.turn }
         static func == (left: Offer, right: Offer) -> Bool { left.queueNumber == right.queueNumber }
 
-        var isReturning: Bool { rank % 2 == 0 }
+        var isReturning: Bool { turn.rank % 2 == 0 }
     }
 
-    private let limits: HostLimits
-    private var hosts: [String: Host] = [:]
+    let limits: HostLimits
+    let prioritization: RequestPrioritization
+    var hosts: [String: Host] = [:]
     /// Of those that have begun, and of those that have not: either may have to be passed over for the other.
-    private var offers = (returning: Heap<Offer>(), new: Heap<Offer>())
+    private(set) var offers = (returning: Heap<Offer>(), new: Heap<Offer>())
     private var lastQueueNumber: UInt64 = 0
     /// How many have a slot.
     private(set) var running = 0
@@ -44,16 +43,25 @@ struct HostQueues {
 
     /// When the next one was last looked for.
     private var lastLook: ContinuousClock.Instant?
-    /// Hosts that were found to be held, and until when: the scheduler looks again then.
-    private var newHolds: [NewHold] = []
+    /// Of the requests to all hosts together.
+    var pacer: RequestPacer?
+    var holds = Holds()
+    /// Whether there is no network: hosts elsewhere are put on hold when it is their turn.
+    var isOffline = false
+    /// Holds that end at a moment: the scheduler looks again then.
+    var newHolds: [NewHold] = []
 
-    /// A host that was found to be held.
+    /// A host that was found to be held; nil for all.
     struct NewHold: Sendable {
-        let host: String
+        let host: String?
         let until: ContinuousClock.Instant
     }
 
-    init(limits: HostLimits) { self.limits = limits }
+    /// - Parameter rate: of the requests to all hosts together.
+    init(limits: HostLimits, _ prioritization: RequestPrioritization = .fifo, rate: RequestRate? = nil) {
+        (self.limits, self.prioritization) = (limits, prioritization)
+        pacer = rate.map { RequestPacer($0) }
+    }
 
     /// Puts a ticket at the end of its queue.
     mutating func join(_ ticket: Ticket) {
@@ -84,19 +92,20 @@ struct HostQueues {
     ///   - limit: how many may have a slot.
     ///   - placeLimit: how many may be in the operation queue.
     mutating func takeNext(limit: Int, placeLimit: Int = .max, now: ContinuousClock.Instant) -> Ticket? {
-        while let offer = takeOffer(limit, placeLimit) {
+        while let offer = takeOffer(limit, placeLimit, now) {
             lastLook = now
             let (host, returns) = (offer.host, offer.isReturning)
             if host.offered(returning: returns) == offer.queueNumber { host.setOffered(0, returning: returns) }
             guard host.hasRoom(returning: returns), let entry = host.best(returning: returns),
                 entry.queueNumber == offer.queueNumber
             else { continue }
-            if let until = host.refusal(of: entry.ticket, now: now) {
-                newHolds.append(NewHold(host: host.name, until: until))
+            guard host.admits(entry.ticket, isOffline: isOffline, now: now) else {
+                noteHold(of: host)
                 continue
             }
             host.waiting -= 1
             takeSlot(entry.ticket, at: host)
+            takeToken(entry.ticket, at: host, now)
             offerBest(of: host)
             return entry.ticket
         }
@@ -104,9 +113,10 @@ struct HostQueues {
     }
 
     /// The best offer that there is a slot for.
-    private mutating func takeOffer(_ limit: Int, _ placeLimit: Int) -> Offer? {
+    private mutating func takeOffer(_ limit: Int, _ placeLimit: Int, _ now: ContinuousClock.Instant) -> Offer? {
         let returning = running - unstarted < limit ? offers.returning.first : nil
         let new = running < limit && places < placeLimit ? offers.new.first : nil
+        if returning != nil || new != nil, isPaced(now) { return nil }
         guard let new else { return returning == nil ? nil : offers.returning.popFirst() }
         guard let returning, returning < new else { return offers.new.popFirst() }
         return offers.returning.popFirst()
@@ -125,7 +135,7 @@ struct HostQueues {
             if host.mayBegin(ticket), running - unstarted <= limit, host.running - host.unstarted <= host.currentLimit {
                 return true
             }
-            giveBack(ticket, for: .yielded)
+            giveBack(ticket, for: .yielded, isUnsent: true)
             return false
         case .blockedInQueue:
             // What it was given to wait for came too late, or has just finished.
@@ -177,28 +187,22 @@ struct HostQueues {
         places -= 1
     }
 
-    /// The holds that have been found since the last look.
-    mutating func takeNewHolds() -> [NewHold] {
-        guard !newHolds.isEmpty else { return [] }
-        defer { newHolds = [] }
-        return newHolds
-    }
-
     /// Takes in how an attempt ended, while its ticket still has its slot.
-    ///
-    /// - Returns: until when the host is to be left alone because of it.
-    mutating func record(_ sample: HostSample, of ticket: Ticket, now: ContinuousClock.Instant) -> NewHold? {
-        guard ticket.status == .dispatched, let host = ticket.queue else { return nil }
-        let until = host.record(sample, pass: ticket.pass, now: now)
+    mutating func record(_ sample: HostSample, of ticket: Ticket, now: ContinuousClock.Instant) {
+        guard ticket.status == .dispatched, let host = ticket.queue else { return }
+        host.record(sample, pass: ticket.pass, now: now)
         ticket.pass = nil
+        noteHold(of: host)
         offerBest(of: host)
-        return until.map { NewHold(host: host.name, until: $0) }
     }
 
     /// Gives the slot of a ticket back.
-    mutating func giveBack(_ ticket: Ticket, for status: Ticket.Status = .ended) {
+    ///
+    /// - Parameter isUnsent: whether nothing was sent since it got the slot, though it has begun.
+    mutating func giveBack(_ ticket: Ticket, for status: Ticket.Status = .ended, isUnsent: Bool = false) {
         guard ticket.status == .dispatched, let host = ticket.queue else { return }
         (ticket.status, ticket.queue) = (status, nil)
+        if ticket.hasToken { leaveToken(ticket, at: host, isUnsent: isUnsent || !ticket.hasBegun) }
         running -= 1
         host.running -= 1
         if !ticket.hasBegun {
@@ -214,34 +218,16 @@ struct HostQueues {
     }
 
     /// Takes the slot of a ticket that was blocked in the operation queue again, whatever the limits: it is there already.
-    mutating func takeBack(_ ticket: Ticket) { takeSlot(ticket, at: makeHost(ticket.host)) }
-
-    /// Sends nothing to a host before a moment; false when it is held for longer already.
-    mutating func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) -> Bool {
-        makeHost(host).hold(until: instant, reason)
-    }
-
-    /// Ends a hold whose time has come.
-    mutating func lift(_ name: String, now: ContinuousClock.Instant) {
-        guard let host = hosts[name] else { return }
-        host.lift(now)
-        offerBest(of: host)
-        forgetIfIdle(host)
-    }
-
-    /// Until when a host is held; nil when it is not.
-    func hold(of host: String) -> ContinuousClock.Instant? { hosts[host]?.hold }
-
-    /// What a host has asked, or what has been learned of it, that holds its requests up, for people.
-    func words(of host: String, now: ContinuousClock.Instant) -> String? { hosts[host]?.words(now: now) }
-
-    /// How many of a host run and wait.
-    func count(of host: String) -> (running: Int, waiting: Int) {
-        hosts[host].map { ($0.running, $0.waiting) } ?? (0, 0)
+    ///
+    /// - Parameter sends: whether it sends something then.
+    mutating func takeBack(_ ticket: Ticket, sends: Bool = false) {
+        let host = makeHost(ticket.host)
+        takeSlot(ticket, at: host)
+        if sends, let lastLook { takeToken(ticket, at: host, lastLook) }
     }
 
     /// Whenever a host may run another and has waiting operations, an offer for the best of them is in the heap.
-    private mutating func offerBest(of host: Host) {
+    mutating func offerBest(of host: Host) {
         guard host.waiting > 0 else { return }
         offerBest(of: host, returning: true)
         offerBest(of: host, returning: false)
@@ -252,44 +238,31 @@ struct HostQueues {
             best.queueNumber != host.offered(returning: returning)
         else { return }
         host.setOffered(best.queueNumber, returning: returning)
-        let offer = Offer(rank: best.ticket.rank, queueNumber: best.queueNumber, host: host)
-        if returning { offers.returning.insert(offer) } else { offers.new.insert(offer) }
+        let offer = Offer(turn: Turn(best.ticket, prioritization), queueNumber: best.queueNumber, host: host)
+        if returning { return offers.returning.insert(offer) }
+        offers.new.insert(offer)
+        if offers.new.count > 2 * hosts.count + 64 { offerAgain() }
     }
 
-    private mutating func makeHost(_ name: String) -> Host {
+    /// Drops the outdated offers; amortised O(1).
+    private mutating func offerAgain() {
+        offers.new = Heap()
+        for host in hosts.values {
+            host.setOffered(0, returning: false)
+            if host.waiting > 0 { offerBest(of: host, returning: false) }
+        }
+    }
+
+    mutating func makeHost(_ name: String) -> Host {
         if let host = hosts[name] { return host }
-        let host = Host(name, limits)
+        let host = Host(name, limits, prioritization)
         hosts[name] = host
         return host
     }
 
-    private mutating func forgetIfIdle(_ host: Host) {
+    mutating func forgetIfIdle(_ host: Host) {
         // The next request may go there again, and what was learned is worth keeping; but not of any number of hosts.
         guard host.isIdle, hosts.count > (host.hasLearned ? 1_024 : 64), hosts[host.name] === host else { return }
         hosts[host.name] = nil
-    }
-}
-
-extension Operation.QueuePriority {
-    /// 0 for the highest, 4 for the lowest; values between Foundation's five count as the nearest below.
-    var rank: Int {
-        switch rawValue {
-        case Operation.QueuePriority.veryHigh.rawValue...: 0
-        case Operation.QueuePriority.high.rawValue...: 1
-        case Operation.QueuePriority.normal.rawValue...: 2
-        case Operation.QueuePriority.low.rawValue...: 3
-        default: 4
-        }
-    }
-
-    /// The highest priority of a rank.
-    init(rank: Int) {
-        switch rank {
-        case ...0: self = .veryHigh
-        case 1: self = .high
-        case 2: self = .normal
-        case 3: self = .low
-        default: self = .veryLow
-        }
     }
 }

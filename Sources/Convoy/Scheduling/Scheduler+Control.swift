@@ -64,7 +64,11 @@ extension Scheduler {
             let unstarted = ticket.isReturning ? state.queues.unstarted : 0
             return (
                 status: ticket.status, host: ticket.host, transfer: ticket.sharedTransfer, hasBegun: ticket.hasBegun,
-                count: state.queues.count(of: ticket.host), hold: state.queues.hold(of: ticket.host),
+                exclusion: ticket.exclusion.flatMap { exclusion in
+                    exclusion.holder === ticket ? nil : (name: exclusion.name, holder: exclusion.holder?.operation)
+                },
+                count: state.queues.count(of: ticket.host),
+                hold: ticket.status == .waiting ? state.queues.holdWords(of: ticket.host, now: now) : nil,
                 learned: state.queues.words(of: ticket.host, now: now), running: state.queues.running - unstarted,
                 limit: state.slotLimit, places: ticket.isReturning ? 0 : state.queues.places,
                 isHeldBack: state.isSuspended
@@ -80,7 +84,12 @@ extension Scheduler {
             return isSuspended ? "waits for the queue: it is suspended" : "waits for the queue to start it"
         case .preparing: return "waits for its request to be built"
         case .suspended: return view.hasBegun ? operation.whyRunning : "waits for its owner: it is suspended"
-        case .awaitingPermit: return "waits until fewer requests are with their interceptors"
+        case .awaitingPermit:
+            guard let exclusion = view.exclusion else {
+                return "waits until fewer requests are with their interceptors"
+            }
+            let holder = exclusion.holder.map { ": \($0.label) has it" } ?? ""
+            return "waits for the name “\(exclusion.name)”\(holder)"
         case .yielded, .awaitingDescriptor: return operation.whyRunning
         case .sharing:
             guard let shared = view.transfer.flatMap({ key in coalescer.withLock { $0.operation(key) } }) else {
@@ -90,9 +99,7 @@ extension Scheduler {
         case .waiting:
             if isSuspended { return "waits for the manager: it is suspended" }
             let learned = view.learned.map { "; \($0)" } ?? ""
-            if let hold = view.hold {
-                return "waits for \(host): it is on hold for another \(now.duration(to: hold).words)\(learned)"
-            }
+            if let hold = view.hold { return "waits for \(hold)" }
             if view.running >= view.limit { return "waits for a slot: \(view.running) running, the limit" }
             if view.places >= placeLimit { return "waits for a place in the queue: \(view.places) there, its limit" }
             return "waits for \(host): \(view.count.running) running there, its limit\(learned)"

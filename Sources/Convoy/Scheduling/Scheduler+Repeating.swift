@@ -2,8 +2,8 @@
 import Foundation
 
 extension Scheduler {
-    func yieldSlot(_ operation: AnyRequestOperation, isIntercepted: Bool) {
-        handingOver(operation) { $0.yielded($1, isIntercepted: isIntercepted) }
+    func yieldSlot(_ operation: AnyRequestOperation, isIntercepted: Bool, isUnsent: Bool) {
+        handingOver(operation) { $0.yielded($1, isIntercepted: isIntercepted, isUnsent: isUnsent) }
     }
 
     func leaveInterceptors(_ operation: AnyRequestOperation) {
@@ -21,15 +21,19 @@ extension Scheduler {
     }
 
     func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) {
-        if state.withLock({ $0.queues.hold(host, until: instant, reason) }) { liftLater(host, at: instant) }
+        let holds = state.withLock { state in
+            _ = state.queues.hold(host, until: instant, reason)
+            return state.queues.takeNewHolds()
+        }
+        for hold in holds { liftLater(hold) }
     }
 
-    /// Ends the holds of a host whose time has come by a moment.
-    func liftLater(_ host: String, at instant: ContinuousClock.Instant) {
-        _ = context.clock.wake(at: instant) { [weak self] in
+    /// Ends the holds of a host, or of all together, whose time has come by a moment.
+    func liftLater(_ hold: HostQueues.NewHold) {
+        _ = context.clock.wake(at: hold.until) { [weak self] in
             guard let self else { return }
             let now = context.clock.now
-            state.withLock { $0.queues.lift(host, now: now) }
+            state.withLock { $0.queues.lift(hold.host, now: now) }
             // Elsewhere: many may start now, and this is the clock's queue.
             (startQueue ?? .global()).async { self.pump() }
         }
@@ -43,8 +47,7 @@ extension Scheduler {
         let now = context.clock.now
         let answered = operation.timings.firstByte.flatMap { $0 >= started ? $0 : nil } ?? now
         let sample = HostSample(latency: started.duration(to: answered), statusCode: statusCode, failure: failure?.code)
-        let hold = handingOver(operation) { $0.queues.record(sample, of: $1, now: now) }
-        if let hold = hold ?? nil { liftLater(hold.host, at: hold.until) }
+        handingOver(operation) { $0.queues.record(sample, of: $1, now: now) }
     }
 
     func takeFromRetryBudget() -> Bool {

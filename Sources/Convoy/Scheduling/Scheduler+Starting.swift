@@ -40,10 +40,11 @@ extension Scheduler {
         let (result, next, holds) = state.withLock {
             state -> (Result, SchedulerState.Dispatch?, [HostQueues.NewHold]) in
             let (result, isWanted) = event(&state)
+            // The thread that hands over sees to the holds, too.
             guard isWanted else { return (result, nil, []) }
             return (result, state.next(placeLimit, now), state.queues.takeNewHolds())
         }
-        for hold in holds { liftLater(hold.host, at: hold.until) }
+        for hold in holds { liftLater(hold) }
         return (result, next)
     }
 

@@ -30,7 +30,8 @@ extension Scheduler {
         let hold = handingOver { state in
             let ticket = reference.ticket(in: &state)
             let isQueued = state.prepared(
-                ticket, host: readiness.host, asksInterceptors: asksInterceptors, readiness.suspension)
+                ticket, host: readiness.host, asksInterceptors: asksInterceptors,
+                exclusion: readiness.policies?.exclusion, readiness.suspension)
             return isQueued ? state.hold(of: ticket, past: readiness.deadline, now) : nil
         }
         if let hold { drop(operation, hold) }

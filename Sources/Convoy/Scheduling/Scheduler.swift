@@ -22,14 +22,13 @@ final class Scheduler: OperationScheduler {
     let undertakings = Locked<[ObjectIdentifier: any Undertaking]>([:])
 
     init(
-        queue: OperationQueue, startQueue: DispatchQueue?, context: ExecutionContext, limit: Int, hosts: HostLimits,
-        retryBudget: RetryBudget
+        queue: OperationQueue, startQueue: DispatchQueue?, context: ExecutionContext, _ state: SchedulerState
     ) {
         self.queue = queue
         ownQueue = queue as? ManagerQueue
         self.startQueue = startQueue
         self.context = context
-        state = Locked(SchedulerState(limit: limit, hosts: hosts, retryBudget: RetryBudgetState(retryBudget)))
+        self.state = Locked(state)
     }
 
     /// Tells the manager's own queue of the operations.

@@ -17,12 +17,14 @@ extension SchedulerState {
         switch ticket.status {
         case .waiting:
             queues.leave(ticket, for: .blocked)
-            leaveInterceptors(ticket)
-        case .suspended, .awaitingPermit: ticket.status = .blocked
+            leavePermits(ticket)
+        case .suspended, .awaitingPermit:
+            ticket.status = .blocked
+            leavePermits(ticket)
         // It has not been started: the operation that it waits for may need the slot.
         case .dispatched:
             queues.giveBack(ticket, for: .blockedInQueue)
-            leaveInterceptors(ticket)
+            leavePermits(ticket)
         case .sharing:
             // Its answer, if it has come, waits as well.
             ticket.status = .blocked
@@ -34,19 +36,22 @@ extension SchedulerState {
 
     /// Nothing is left that a ticket waits for.
     private mutating func unblock(_ ticket: Ticket) -> Effects {
-        if ticket.status == .blockedInQueue { queues.takeBack(ticket) }
+        if ticket.status == .blockedInQueue { queues.takeBack(ticket, sends: true) }
         guard ticket.status == .blocked, !ticket.isBarred else { return Effects() }
         ticket.status = .preparing
         return Effects(prepares: true)
     }
 
     /// The request of an operation has been built and checked; false when it does not wait for a slot now.
+    ///
+    /// - Parameter exclusion: the name that no other that runs may have.
     mutating func prepared(
-        _ ticket: Ticket, host: String, asksInterceptors: Bool,
+        _ ticket: Ticket, host: String, asksInterceptors: Bool, exclusion: String? = nil,
         _ suspension: Versioned<OperationStateMachine.Suspension>
     ) -> Bool {
         guard ticket.status == .preparing else { return false }
         (ticket.host, ticket.asksInterceptors) = (host, asksInterceptors)
+        setExclusion(exclusion, of: ticket)
         guard !ticket.isDependent.value else {
             ticket.status = .blocked
             return false
@@ -93,7 +98,11 @@ extension SchedulerState {
     /// The priority of an operation was changed: one that waits joins the end of its new queue.
     mutating func priorityTold(_ ticket: Ticket, _ priority: Versioned<Operation.QueuePriority>) {
         let earlier = ticket.priority.value
-        guard ticket.priority.take(priority), earlier != priority.value, ticket.status == .waiting else { return }
+        guard ticket.priority.take(priority), earlier != priority.value else { return }
+        if ticket.status == .awaitingPermit, let exclusion = ticket.exclusion, exclusion.holder !== ticket {
+            exclusion.wait(ticket, Turn(ticket, queues.prioritization))
+        }
+        guard ticket.status == .waiting else { return }
         queues.leave(ticket, for: .preparing)
         queues.join(ticket)
     }
@@ -108,8 +117,10 @@ extension SchedulerState {
         switch ticket.status {
         case .waiting where isSuspended:
             queues.leave(ticket, for: .suspended)
-            leaveInterceptors(ticket)
-        case .awaitingPermit where isSuspended: ticket.status = .suspended
+            if ticket.hasBegun { leaveInterceptors(ticket) } else { leavePermits(ticket) }
+        case .awaitingPermit where isSuspended:
+            ticket.status = .suspended
+            if !ticket.hasBegun { leavePermits(ticket) }
         // Resumed before others could have its slot; perhaps even before it could be told that it may send.
         case .dispatched where awaitsSlot && !isSuspended: return Effects(keeps: ticket.slot)
         case .dispatched where awaitsSlot && ticket.hasBegun:
@@ -136,9 +147,16 @@ extension SchedulerState {
     ///
     /// - Parameter suspension: as it was at the start; what was told since counts.
     mutating func begins(_ ticket: Ticket, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
-        guard queues.begin(ticket, limit: slotLimit) else { return false }
-        guard latest(ticket, suspension).isSuspended, ticket.status == .dispatched else { return true }
-        queues.giveBack(ticket, for: .yielded)
+        let begins = queues.begin(ticket, limit: slotLimit)
+        if begins {
+            // By hand: it waits for nothing.
+            guard ticket.status == .dispatched else { return true }
+            // It is in the operation queue since another has taken its name, or it was blocked there and gave it back.
+            if !latest(ticket, suspension).isSuspended, ticket.exclusion?.take(ticket) != false { return true }
+            queues.giveBack(ticket, for: .yielded, isUnsent: true)
+        }
+        // Others may run under its name meanwhile: it has sent nothing.
+        if let next = ticket.exclusion?.leave(ticket) { queues.join(next) }
         return false
     }
 
@@ -155,7 +173,10 @@ extension SchedulerState {
     mutating func beginsWithAnswer(_ ticket: Ticket) { queues.beginUnsent(ticket) }
 
     /// An operation waits for something else than a slot: others may have its slot.
-    mutating func yielded(_ ticket: Ticket, isIntercepted: Bool) {
+    ///
+    /// - Parameter isUnsent: whether it has sent nothing since it got the slot.
+    mutating func yielded(_ ticket: Ticket, isIntercepted: Bool, isUnsent: Bool = false) {
+        queues.giveBack(ticket, for: .yielded, isUnsent: isUnsent)
         yieldSlot(ticket)
         // One that has finished meanwhile has no permit to take.
         guard isIntercepted, ticket.status == .yielded else { return leaveInterceptors(ticket) }
@@ -175,6 +196,11 @@ extension SchedulerState {
         queue(ticket)
         return true
     }
+
+    // MARK: Network
+
+    /// There is a network again, or none any more.
+    mutating func connectivityChanged(isConnected: Bool) { queues.setOffline(!isConnected) }
 
     // MARK: Descriptors
 

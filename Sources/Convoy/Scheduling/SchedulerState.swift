@@ -12,6 +12,8 @@ struct SchedulerState {
     var retryBudget: RetryBudgetState
     var interceptorLimiter = InterceptorLimiter()
     var shortage = Shortage()
+    /// The names that operations have or wait for.
+    private(set) var exclusions: [String: Exclusion] = [:]
     var tickets: [Ticket?] = []
     private var freeIndices: [Int] = []
     private(set) var count = 0
@@ -28,9 +30,13 @@ struct SchedulerState {
     /// The barriers of the manager's own queue that have not run, and what each holds back.
     var barriers: [(barrier: Barrier, held: [Ticket])] = []
 
-    init(limit: Int, hosts: HostLimits, retryBudget: RetryBudgetState) {
+    /// - Parameter rate: of the requests to all hosts together.
+    init(
+        limit: Int, hosts: HostLimits, _ prioritization: RequestPrioritization = .fifo, rate: RequestRate? = nil,
+        retryBudget: RetryBudgetState
+    ) {
         (self.limit, self.retryBudget) = (max(1, limit), retryBudget)
-        queues = HostQueues(limits: hosts)
+        queues = HostQueues(limits: hosts, prioritization, rate: rate)
     }
 
     /// What is to be done for an operation after an event of its own; after a late or double word, nothing.
@@ -123,7 +129,8 @@ struct SchedulerState {
     /// - Parameter isSettled: whether its last callback has returned, too.
     /// - Returns: what is to be called because it was the last.
     mutating func finished(_ ticket: Ticket, isSettled: Bool) -> [@Sendable () -> Void] {
-        leaveInterceptors(ticket)
+        leavePermits(ticket)
+        if let exclusion = ticket.exclusion { forget(exclusion, ticket) }
         queues.giveBack(ticket)
         // Started by hand while it waited in its queue.
         queues.leave(ticket, for: .ended)
@@ -202,10 +209,15 @@ struct SchedulerState {
         return nil
     }
 
-    /// The next one to run; those that would be too many with their interceptors wait for a permit.
+    /// The next one to run; those whose name another has, or that would be too many with their interceptors, wait for that.
     private mutating func take(_ placeLimit: Int, _ now: ContinuousClock.Instant) -> Ticket? {
         while let ticket = queues.takeNext(limit: slotLimit, placeLimit: placeLimit, now: now) {
             ticket.releasesSeen = shortage.releases
+            if let exclusion = ticket.exclusion, !exclusion.take(ticket) {
+                queues.giveBack(ticket, for: .awaitingPermit, isUnsent: true)
+                exclusion.wait(ticket, Turn(ticket, queues.prioritization))
+                continue
+            }
             // An operation that returns has begun: it does not wait for those that have not.
             if ticket.isReturning { return ticket }
             if !ticket.asksInterceptors || interceptorLimiter.admit(ticket) {
@@ -236,11 +248,32 @@ struct SchedulerState {
         // Started by hand while it waited in its queue.
         queues.leave(ticket, for: .yielded)
         // It came to rest, suspended, and its attempt has ended all the same.
-        if ticket.status == .suspended, ticket.hasBegun { ticket.status = .yielded }
+        if ticket.status == .suspended || ticket.status == .awaitingPermit, ticket.hasBegun { ticket.status = .yielded }
     }
 
     /// Interceptors are done with a ticket: the next that waits for a permit may come.
     mutating func leaveInterceptors(_ ticket: Ticket) {
         if let next = interceptorLimiter.leave(ticket) { queues.join(next) }
+    }
+
+    /// A ticket waits elsewhere or has ended: what it has and others wait for is theirs.
+    mutating func leavePermits(_ ticket: Ticket) {
+        leaveInterceptors(ticket)
+        if let next = ticket.exclusion?.leave(ticket) { queues.join(next) }
+    }
+
+    /// Sets the name that a ticket's operation may not run under beside another.
+    mutating func setExclusion(_ name: String?, of ticket: Ticket) {
+        guard let name, ticket.exclusion == nil else { return }
+        let exclusion = exclusions[name] ?? Exclusion(name)
+        exclusions[name] = exclusion
+        exclusion.tickets += 1
+        ticket.exclusion = exclusion
+    }
+
+    private mutating func forget(_ exclusion: Exclusion, _ ticket: Ticket) {
+        ticket.exclusion = nil
+        exclusion.tickets -= 1
+        if exclusion.tickets == 0 { exclusions[exclusion.name] = nil }
     }
 }

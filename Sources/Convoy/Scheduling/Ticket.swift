@@ -24,8 +24,8 @@ final class Ticket {
         case yielded
         /// Has begun, found no file descriptor, and waits for one, suspended or not; see ``Shortage``. Next: waiting, ended.
         case awaitingDescriptor
-        /// Has not begun, because too many are with their interceptors; see ``InterceptorLimiter``. Next: waiting, suspended,
-        /// blocked, ended.
+        /// Waits for its ``Exclusion``; or has not begun, because too many are with their interceptors, see
+        /// ``InterceptorLimiter``. Next: waiting, suspended, blocked, yielded, ended.
         case awaitingPermit
         /// Shares the transfer of another operation, and is in no queue. Next: dispatched, suspended, blocked, ended.
         case sharing
@@ -72,6 +72,10 @@ final class Ticket {
     var asksInterceptors = false
     /// Counts among those that are with their interceptors; see ``InterceptorLimiter``.
     var hasPermit = false
+    /// A token of the rates was taken with its slot; see ``RequestRate``.
+    var hasToken = false
+    /// The name that no other that runs may have.
+    var exclusion: Exclusion?
     /// A barrier that was added before it was enqueued has not run.
     var isBarred = false
     /// Whether it is the transfer of several others, and belongs to no caller.
@@ -109,4 +113,28 @@ extension Ticket.End {
 
     /// Notes that its last callback has returned.
     mutating func settle() { if self == .open { self = .settled } else if self == .finished { self = .over } }
+}
+
+extension Operation.QueuePriority {
+    /// 0 for the highest, 4 for the lowest; values between Foundation's five count as the nearest below.
+    var rank: Int {
+        switch rawValue {
+        case Operation.QueuePriority.veryHigh.rawValue...: 0
+        case Operation.QueuePriority.high.rawValue...: 1
+        case Operation.QueuePriority.normal.rawValue...: 2
+        case Operation.QueuePriority.low.rawValue...: 3
+        default: 4
+        }
+    }
+
+    /// The highest priority of a rank.
+    init(rank: Int) {
+        switch rank {
+        case ...0: self = .veryHigh
+        case 1: self = .high
+        case 2: self = .normal
+        case 3: self = .low
+        default: self = .veryLow
+        }
+    }
 }

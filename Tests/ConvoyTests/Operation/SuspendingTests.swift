@@ -87,4 +87,33 @@ import Testing
         #expect(first.error?.code == .cancelled)
         #expect(manager.scheduler.state.withLock { $0.queues.running } == 0)
     }
+
+    /// The slot of its host as well as the manager's; a place in the caller's queue, which Foundation takes none back of, not.
+    @Test func whatASuspendedOperationGivesBack() async throws {
+        let (server, queue) = (StubServer.held(), OperationQueue())
+        queue.maxConcurrentOperationCount = 2
+        let manager = server.manager(3, perHost: 1, queue: queue)
+        let first = manager.enqueue(.stub("first"))
+        await server.exchanges.wait()
+        first.suspend()
+        let second = manager.enqueue(.stub("second"))
+        await server.exchanges.wait(count: 2)
+        let third = manager.enqueue(.stub("third", host: "other"))
+        #expect(manager.why(third) == "waits for a place in the queue: 2 there, its limit")
+        let counts = manager.scheduler.state.withLock { state in
+            [state.queues.running, state.queues.count(of: "http://stub:80").running, state.queues.places]
+        }
+        #expect(counts == [1, 1, 2])
+        // It waits for a slot of its host again.
+        first.resume()
+        await manager.tasksAreAdjusted()
+        #expect(manager.why(first) == "waits for http://stub:80: 1 running there, its limit")
+        server.exchanges.events[1].answer(200)
+        _ = try await second.response()
+        await turns(within: .seconds(30)) { !server.exchanges.events[0].isSuspended }
+        server.exchanges.events[0].answer(200)
+        await server.exchanges.wait(count: 3)[2].answer(200)
+        _ = (try await first.response(), try await third.response())
+        await manager.drain()
+    }
 }

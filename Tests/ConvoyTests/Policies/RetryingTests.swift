@@ -377,6 +377,26 @@ import Testing
         #expect(response.value == "0123456789")
         #expect(response.attempts.map(\.failure) == [.connectionLost, nil])
     }
+
+    /// A server that counts all requests together is asked nothing, whatever becomes of the one that it refused.
+    @Test(arguments: [RetryPolicy.RetryAfterScope.request, .host])
+    func aHostIsLeftAloneAlsoWhenTheRefusedRequestIsNotRepeated(scope: RetryPolicy.RetryAfterScope) async throws {
+        let (server, clock) = (Self.answering([429, 200], headerFields: ["Retry-After": "30"]), VirtualClock())
+        var policy = RetryPolicy.none
+        policy.retryAfterScope = scope
+        let manager = manager(server, clock, policy: policy)
+        _ = try? await manager.enqueue(Request.stub("refused")).response()
+        let (next, other) = (manager.enqueue(.stub("next")), manager.enqueue(.stub("other", host: "other")))
+        _ = try await other.response()
+        if scope == .host {
+            #expect(manager.why(next).hasPrefix("waits for http://stub:80: it is on hold for another 30.0 s; "))
+            #expect(manager.why(next).hasSuffix("was answered 429 with Retry-After"))
+            #expect(server.paths == ["/refused", "/other"])
+            clock.advanceToNext()
+        }
+        _ = try await next.response()
+        #expect(clock.elapsed == (scope == .host ? .seconds(30) : .zero))
+    }
 }
 
 extension RetryPolicy {

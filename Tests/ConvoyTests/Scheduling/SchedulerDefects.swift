@@ -12,5 +12,6 @@ extension SchedulerWorld {
         case aHoldIsLiftedEarly, aHoldIsNeverLifted, aShortageNeverEnds
         case aBarrierHoldsNothingBack, aBarrierDoesNotWait, aBarrierIsNeverPassed
         case aSharedTransferIsNotLeft, answersAreNotTold
+        case exclusionsAreIgnored, aNetworkThatComesBackIsNotTold
     }
 }

@@ -38,6 +38,7 @@ extension SchedulerWorld {
         guard effects.isTaken else { return add(.leaveSlot, index) }
         if [.made, .running, .paused].contains(members[index].task) { fail("\(index) has two tasks at a time") }
         (members[index].task, members[index].taskAttempt) = (.made, attempt)
+        members[index].hasSent = true
         members[index].isReaderBehind = false
         add(effects.runsTask == true ? .resumeTask(attempt) : .leaveSlot, index)
     }
@@ -70,9 +71,8 @@ extension SchedulerWorld {
         if let ticket = members[index].ticket, hasBreaker {
             let sample = HostSample(
                 latency: .milliseconds(5), statusCode: random.below(2) == 0 ? 200 : 500, failure: nil)
-            if let hold = handingOver({ $0.queues.record(sample, of: ticket, now: now) }) {
-                alarms.append((due(hold.until), .lift(members[index].host)))
-            }
+            handingOver { $0.queues.record(sample, of: ticket, now: now) }
+            noteNewHolds()
         }
         if members[index].intercepts, random.below(2) == 0 {
             add(.yield(isIntercepted: true, .intercept(attempt)), index)
@@ -108,7 +108,7 @@ extension SchedulerWorld {
             let reason = RetryAfterReason(request: RequestSummary(text: ""), statusCode: 503)
             if state.queues.hold(Self.name(host), until: now + .milliseconds(until - milliseconds), reason) {
                 holds[host] = until
-                if defect != .aHoldIsNeverLifted { alarms.append((until, .lift(host))) }
+                noteNewHolds()
                 if defect == .aHoldIsLiftedEarly {
                     state.queues.lift(Self.name(host), now: now + .milliseconds(100))
                     pumps += 1

@@ -65,6 +65,7 @@ extension SchedulerWorld {
     // MARK: The scheduler
 
     /// An event, and what `Scheduler.handingOver` does after it.
+    @discardableResult
     func handingOver<Result>(_ event: (inout SchedulerState) -> Result) -> Result {
         let result = event(&state)
         if defect != .nothingIsHandedOverAfterAnEvent || random.below(2) == 0, !state.isHandingOver { takeNext() }
@@ -78,15 +79,19 @@ extension SchedulerWorld {
         if defect == .suspensionOfTheManagerIsIgnored { state.isSuspended = false }
         let next = state.next(placeLimit, now)
         state.isSuspended = isSuspended
-        for hold in state.queues.takeNewHolds() {
-            alarms.append((due(hold.until), .lift(hold.host == "a" ? 0 : hold.host == "b" ? 1 : 2)))
-        }
+        noteNewHolds()
         if let next {
             let index = index(of: next.operation)
             checkDispatch(index)
             add(.handOver(next), index)
         } else if defect == .handingOverNeverEnds, random.below(20) == 0 {
             state.isHandingOver = true
+        }
+    }
+
+    func noteNewHolds() {
+        for hold in state.queues.takeNewHolds() where defect != .aHoldIsNeverLifted {
+            alarms.append((due(hold.until), .lift(hold.host.map { $0 == "a" ? 0 : $0 == "b" ? 1 : 2 })))
         }
     }
 
@@ -163,7 +168,11 @@ extension SchedulerWorld {
             add(.prepared(members[index].machine.suspension), index)
         case .prepared(let suspension):
             let (host, intercepts) = (Self.name(members[index].host), members[index].intercepts)
-            handingOver { _ = $0.prepared(ticket, host: host, asksInterceptors: intercepts, suspension) }
+            let exclusion = defect == .exclusionsAreIgnored ? nil : members[index].exclusion
+            handingOver {
+                _ = $0.prepared(
+                    ticket, host: host, asksInterceptors: intercepts, exclusion: exclusion, suspension)
+            }
         case .handOver(let dispatch): handOver(dispatch, index)
         case .abandoned: perform(state.abandoned(ticket), index)
         case .tellFinished(let isSettled):
@@ -259,7 +268,8 @@ extension SchedulerWorld {
         case .begin(let attempt, let suspension): begin(attempt, suspension, index)
         case .yield(let isIntercepted, let follow):
             if let ticket = members[index].ticket, defect != .slotsAreKeptDuringWaits {
-                handingOver { $0.yielded(ticket, isIntercepted: isIntercepted) }
+                let isUnsent = if case .adapt = follow { true } else { false }
+                handingOver { $0.yielded(ticket, isIntercepted: isIntercepted, isUnsent: isUnsent) }
             }
             switch follow {
             case .time(let delay):

@@ -117,8 +117,20 @@ extension SchedulerWorld {
         case 0, 1: _ = queueStarts()
         case 2, 3: _ = taskEnds()
         case 4: _ = alarmRings()
-        default: _ = runBarrier() || readerFallsBehind()
+        default: _ = runBarrier() || networkChanges() || readerFallsBehind()
         }
+    }
+
+    private func networkChanges() -> Bool {
+        guard hasNetworkFailures, random.below(2) == 0 else { return false }
+        isOffline.toggle()
+        connectivityChanges()
+        return true
+    }
+
+    private func connectivityChanges() {
+        let isOffline = isOffline
+        handingOver { $0.connectivityChanged(isConnected: !isOffline) }
     }
 
     /// What is left to happen when nothing is about to; false when nothing is.
@@ -185,7 +197,7 @@ extension SchedulerWorld {
             members[member].waitsForTime = false
             add(.queueAgain, member)
         case .lift(let host):
-            state.queues.lift(Self.name(host), now: now)
+            state.queues.lift(host.map { Self.name($0) }, now: now)
             pumps += 1
         case .shortage:
             handingOver { $0.shortageTimePassed() }
@@ -197,6 +209,10 @@ extension SchedulerWorld {
     /// Owners want everything to end.
     func settleOwners() {
         (state.isSuspended, isQueueSuspended, pumps) = (false, false, pumps + 1)
+        if isOffline, defect != .aNetworkThatComesBackIsNotTold {
+            isOffline = false
+            connectivityChanges()
+        }
         for index in 0..<count {
             enqueue(index)
             resume(index)

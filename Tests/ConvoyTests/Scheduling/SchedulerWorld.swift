@@ -65,6 +65,9 @@ final class SchedulerWorld {
         var host = 0
         var repeats = 0
         var intercepts = false
+        /// No other of this name may run beside it; whether it has sent something.
+        var exclusion: String?
+        var hasSent = false
         var isAdapted = false
         var isPlain = true
         /// The group of requests that are equal to its own, and the number with which it shares their transfer.
@@ -90,6 +93,9 @@ final class SchedulerWorld {
         /// Its order among those that wait, as the world has seen it.
         var order = 0
         var queueNumber: UInt64 = 0
+
+        /// It has sent something and has not ended; those that share a transfer send nothing.
+        var excludesOthers: Bool { hasSent && ends == 0 && !startedByHand }
 
         var isDependent: Versioned<Bool> { Versioned(unfinished > 0, version: dependencyChanges &+ 1) }
     }
@@ -139,12 +145,15 @@ final class SchedulerWorld {
     let lacksDescriptors: Bool
     let hasBarriers: Bool
     let hasBreaker: Bool
+    let prioritization: RequestPrioritization
+    let hasNetworkFailures: Bool
+    var isOffline = false
     var isQueueSuspended = false
     private static let beginning = ContinuousClock.now
 
     enum Alarm {
         case ring(Int)
-        case lift(Int)
+        case lift(Int?)
         case shortage
     }
 
@@ -162,11 +171,18 @@ final class SchedulerWorld {
         lacksDescriptors = random.below(4) == 0
         hasBarriers = random.below(4) == 0
         hasBreaker = random.below(5) == 0
+        prioritization = random.below(4) == 0 ? .lifo : .fifo
+        hasNetworkFailures = random.below(4) == 0
+        let rates = (0..<2).map { _ in
+            random.below(5) == 0
+                ? RequestRate(1 + random.below(3), per: .milliseconds(1 + random.below(40)), burst: 1 + random.below(3))
+                : nil
+        }
         let limits = HostLimits(
             fixed: perHost + (defect == .hostLimitIsExceeded ? 1 : 0), adaptive: nil,
-            breaker: hasBreaker ? BreakerPolicy(failuresInARow: 2, openTime: .milliseconds(20)) : nil)
+            breaker: hasBreaker ? BreakerPolicy(failuresInARow: 2, openTime: .milliseconds(20)) : nil, rate: rates[0])
         state = SchedulerState(
-            limit: limit + (defect == .limitIsExceeded ? 1 : 0), hosts: limits,
+            limit: limit + (defect == .limitIsExceeded ? 1 : 0), hosts: limits, prioritization, rate: rates[1],
             retryBudget: RetryBudgetState(.unlimited))
         state.interceptorLimiter.limit = 1 + random.below(3)
         self.random = random
@@ -182,7 +198,9 @@ final class SchedulerWorld {
             member.group = random.below(2)
             member.host = min(hosts - 1, member.group ?? 0)
         }
-        member.isPlain = !member.intercepts && member.group == nil && random.below(2) == 0
+        if random.below(5) == 0 { member.exclusion = ["x", "y"][random.below(2)] }
+        member.isPlain =
+            !member.intercepts && member.group == nil && member.exclusion == nil && random.below(2) == 0
         members.append(member)
     }
 
@@ -249,6 +267,9 @@ final class SchedulerWorld {
 
     /// After each step.
     private func check() {
+        for name in ["x", "y"] where members.count(where: { $0.exclusion == name && $0.excludesOthers }) > 1 {
+            fail("two run that are called \(name)")
+        }
         for host in 0..<3 { running[host] = 0 }
         // What was queued in one step has one order.
         orders += 1
@@ -316,6 +337,7 @@ final class SchedulerWorld {
         }
         if member.pending == 0, member.machine.isSuspended { fail("\(index) gets a slot and is suspended") }
         if let until = holds[member.host], until > milliseconds { fail("\(index) gets a slot of a host on hold") }
+        if isOffline { fail("\(index) gets a slot without a network") }
         if state.queues.running - (ticket.isReturning ? state.queues.unstarted : 0) > limit, !lacksDescriptors {
             fail("\(index) gets a slot beyond the limit")
         }
@@ -328,7 +350,9 @@ final class SchedulerWorld {
                 waiting.queueNumber == members[other].queueNumber
             else { continue }
             let (rank, own) = (waiting.priority.value.rank, ticket.priority.value.rank)
-            if rank < own || rank == own && members[other].order < member.order, member.order > 0 {
+            let isNewer = members[other].order > member.order
+            let comesFirst = prioritization == .lifo && !ticket.isReturning ? isNewer : !isNewer
+            if rank < own || rank == own && members[other].order != member.order && comesFirst, member.order > 0 {
                 fail("\(index) gets a slot before \(other), which comes first")
             }
         }

@@ -7,11 +7,16 @@ struct HostLimits: Sendable {
     var fixed: Int
     var adaptive: AdaptiveLimits?
     var breaker: BreakerPolicy?
+    /// Of each host.
+    var rate: RequestRate?
 
-    init(fixed: Int, adaptive: AdaptiveLimits? = nil, breaker: BreakerPolicy? = nil) {
+    init(
+        fixed: Int, adaptive: AdaptiveLimits? = nil, breaker: BreakerPolicy? = nil, rate: RequestRate? = nil
+    ) {
         self.fixed = max(1, fixed)
         self.adaptive = adaptive
         self.breaker = breaker
+        self.rate = rate
     }
 
     /// Whether the ends of attempts matter.
@@ -51,12 +56,18 @@ final class Host {
         var isLive: Bool { ticket.queueNumber == queueNumber && ticket.status == .waiting }
     }
 
-    /// The waiting operations of one rank, first in, first out.
+    /// The waiting operations of one rank, in the order in which they came.
     struct Queue {
         private var entries: [Entry?] = []
         private var first = 0
 
         mutating func append(_ entry: Entry) { entries.append(entry) }
+
+        /// The last that still waits.
+        mutating func peekLast() -> Entry? {
+            while first < entries.count, entries[entries.count - 1]?.isLive != true { entries.removeLast() }
+            return first < entries.count ? entries[entries.count - 1] : nil
+        }
 
         /// The first that still waits.
         mutating func peek() -> Entry? {
@@ -90,21 +101,22 @@ final class Host {
     /// The queue numbers offered last, of returning and of new operations; an entry with one of them needs no second
     /// offer.
     private var offeredNumbers = (returning: UInt64(0), new: UInt64(0))
-    /// Nothing is sent there before this moment: it asked for that.
-    private var heldUntil: ContinuousClock.Instant?
-    /// How it asked.
+    /// Why nothing is sent there for now.
+    private(set) var holds = Holds()
+    /// How it asked for that.
     private var reason: RetryAfterReason?
-    /// Nor before this one: it failed again and again.
-    private var brokenUntil: ContinuousClock.Instant?
     /// By the rank of a ticket, highest priority first; those that return have the even ones.
     var queues = [Queue](repeating: Queue(), count: 10)
     let name: String
     private let fixedLimit: Int
     private(set) var limit: HostLimit?
     var breaker: HostBreaker?
+    private var pacer: RequestPacer?
+    private let prioritization: RequestPrioritization
 
-    init(_ name: String, _ limits: HostLimits) {
-        self.name = name
+    init(_ name: String, _ limits: HostLimits, _ prioritization: RequestPrioritization) {
+        (self.name, self.prioritization) = (name, prioritization)
+        pacer = limits.rate.map { RequestPacer($0) }
         fixedLimit = limits.fixed
         limit = limits.adaptive.map { HostLimit($0) }
         breaker = limits.breaker.map { HostBreaker($0) }
@@ -115,33 +127,45 @@ final class Host {
 
     /// Whether another one may run: one that has begun does not wait for those that have not.
     func hasRoom(returning: Bool) -> Bool {
-        (returning ? running - unstarted : running) < currentLimit && heldUntil == nil && brokenUntil == nil
+        (returning ? running - unstarted : running) < currentLimit && holds.isEmpty
     }
 
-    /// Until when nothing is sent there.
-    var hold: ContinuousClock.Instant? {
-        guard let heldUntil, let brokenUntil else { return heldUntil ?? brokenUntil }
-        return max(heldUntil, brokenUntil)
-    }
+    /// Until when it is to be left alone, as far as that is known; nil when it is not.
+    var hold: ContinuousClock.Instant? { holds.last?.until }
 
     /// Whether one that was let out may still go there; the one that tries a broken host does not wait for itself.
     func mayBegin(_ ticket: Ticket) -> Bool {
-        guard heldUntil == nil else { return false }
-        return brokenUntil == nil || ticket.pass.map { breaker?.isCurrent($0) == true } == true
+        guard !holds.isEmpty else { return true }
+        return !holds.has(.asked)
+            && (!holds.has(.broken) || ticket.pass.map { breaker?.isCurrent($0) == true } == true)
     }
 
     /// Holds it; false when it is held for longer already.
     func hold(until instant: ContinuousClock.Instant, _ why: RetryAfterReason) -> Bool {
-        if let heldUntil, heldUntil >= instant { return false }
-        (heldUntil, reason) = (instant, why)
+        if let held = holds.end(of: .asked), held >= instant { return false }
+        holds.set(.asked, until: instant)
+        reason = why
         return true
     }
+
+    func takeAlarm() -> ContinuousClock.Instant? { holds.isEmpty ? nil : holds.takeAlarm() }
 
     /// What it has asked, or what has been learned of it, for people.
     func words(now: ContinuousClock.Instant) -> String? { reason?.words ?? breaker?.words(now: now) ?? limit?.words }
 
-    var isIdle: Bool { running == 0 && waiting == 0 && hold == nil }
-    var hasLearned: Bool { limit != nil || breaker?.isPristine == false }
+    /// What its requests wait for while it is on hold, for people; nil when it is not.
+    func holdWords(now: ContinuousClock.Instant) -> String? {
+        if holds.has(.offline) { return "a network connection" }
+        guard let last = holds.last else { return nil }
+        let time = now.duration(to: last.until).words
+        if last.reason == .rate, let rate = pacer?.rate {
+            return "\(name): it is sent \(rate.words) at most, the next in \(time)"
+        }
+        return "\(name): it is on hold for another \(time)" + (words(now: now).map { "; \($0)" } ?? "")
+    }
+
+    var isIdle: Bool { running == 0 && waiting == 0 && holds.isEmpty }
+    var hasLearned: Bool { limit != nil || pacer != nil || breaker?.isPristine == false }
 
     func offered(returning: Bool) -> UInt64 { returning ? offeredNumbers.returning : offeredNumbers.new }
 
@@ -152,7 +176,8 @@ final class Host {
     /// The first of those that return, or of the others.
     func best(returning: Bool) -> Entry? {
         for index in stride(from: returning ? 0 : 1, to: queues.count, by: 2) {
-            if let entry = queues[index].peek() { return entry }
+            let entry = prioritization == .lifo && !returning ? queues[index].peekLast() : queues[index].peek()
+            if let entry { return entry }
         }
         return nil
     }
@@ -164,25 +189,38 @@ final class Host {
         for index in queues.indices { queues[index].sweep() }
     }
 
-    /// Asks the breaker whether a ticket may go; until when not, if not.
-    func refusal(of ticket: Ticket, now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        switch breaker?.admits(now: now) {
-        case nil: return nil
-        case .admit(let pass), .probe(let pass):
-            ticket.pass = pass
-            return nil
-        case .refuse(let until):
-            brokenUntil = until
-            return until
+    /// Whether a ticket may go; if not, the host is on hold.
+    func admits(_ ticket: Ticket, isOffline: Bool, now: ContinuousClock.Instant) -> Bool {
+        if isOffline, !Self.isLocal(name) {
+            holds.set(.offline, until: nil)
+        } else if let due = pacer?.due(after: now) {
+            holds.set(.rate, until: due)
+        } else {
+            switch breaker?.admits(now: now) {
+            case nil: break
+            case .admit(let pass), .probe(let pass): ticket.pass = pass
+            case .refuse(let until): holds.set(.broken, until: until)
+            }
         }
+        return holds.isEmpty
     }
 
-    /// Takes in what an attempt's end says; until when the host is to be left alone because of it.
-    func record(
-        _ sample: HostSample, pass: HostBreaker.Pass?, now: ContinuousClock.Instant
-    ) -> ContinuousClock.Instant? {
+    /// A request is about to be sent there.
+    func takeToken(now: ContinuousClock.Instant) { pacer?.take(now: now) }
+
+    /// It was not sent.
+    func giveTokenBack() {
+        pacer?.giveBack()
+        holds.end(.rate)
+    }
+
+    /// There is a network again.
+    func connect() { holds.end(.offline) }
+
+    /// Takes in what an attempt's end says.
+    func record(_ sample: HostSample, pass: HostBreaker.Pass?, now: ContinuousClock.Instant) {
         limit?.finished(latency: sample.latency, outcome: sample.load, inFlight: running, now: now)
-        guard let pass, breaker != nil else { return nil }
+        guard let pass, breaker != nil else { return }
         // A host that is learned about refuses some all the time: that is how its limit is found.
         let isUsual = sample.load == .overloaded && limit?.isAtBottom == false && breaker?.phase == .closed
         if isUsual {
@@ -191,23 +229,28 @@ final class Host {
             breaker?.finished(pass, isFailure: sample.isFailure, now: now)
         }
         switch breaker?.phase {
-        case .open(let until): brokenUntil = until
-        case .closed, nil: brokenUntil = nil
+        case .open(let until): holds.set(.broken, until: until)
+        case .closed, nil: holds.end(.broken)
         case .halfOpen: break
         }
-        return brokenUntil
     }
 
     /// Ends the holds whose time has come.
     func lift(_ now: ContinuousClock.Instant) {
-        if let held = heldUntil, held <= now { (heldUntil, reason) = (nil, nil) }
-        if let broken = brokenUntil, broken <= now { brokenUntil = nil }
+        holds.lift(now)
+        if !holds.has(.asked) { reason = nil }
     }
 
     /// An attempt ended that says nothing about the host.
     func giveBack(_ pass: HostBreaker.Pass, now: ContinuousClock.Instant) {
         breaker?.cancelled(pass, now: now)
         // The next one may try.
-        if case .open = breaker?.phase { brokenUntil = nil }
+        if case .open = breaker?.phase { holds.end(.broken) }
+    }
+
+    /// Whether a host, as scheme, name and port, is this machine, which needs no network.
+    private static func isLocal(_ host: String) -> Bool {
+        let name = host.split(separator: "//", maxSplits: 1).last ?? ""
+        return name == "localhost" || name.hasPrefix("localhost:") || name.hasPrefix("127.") || name.hasPrefix("[::1]")
     }
 }

@@ -1,0 +1,64 @@
+// Mutual exclusion by name.
+
+/// A name that one operation at a time has: a lock on which tickets wait in their order.
+///
+/// An operation takes its name with its first slot and gives it back when it has finished: it keeps it between attempts and
+/// while it is suspended. One that has not begun gives it back with its slot or its place in the queue of its host. One that
+/// has begun takes the name from one that has not, which may be waiting behind it in the operation queue; that one waits
+/// again when it is started.
+///
+/// Part of a scheduler's state, and touched only under its lock; an object, so that a ticket finds it without a look-up.
+final class Exclusion {
+    private struct Waiter: Comparable {
+        let turn: Turn
+        let ticket: Ticket
+        let queueNumber: UInt64
+
+        /// Others have been cancelled, suspended or blocked meanwhile, or have come again.
+        var isLive: Bool { ticket.status == .awaitingPermit && ticket.queueNumber == queueNumber }
+
+        static func < (left: Waiter, right: Waiter) -> Bool { left.turn < right.turn }
+        static func == (left: Waiter, right: Waiter) -> Bool { left.turn == right.turn }
+    }
+
+    let name: String
+    /// How many tickets have or want it: with the last it goes.
+    var tickets = 0
+    private(set) var holder: Ticket?
+    private var waiting = Heap<Waiter>()
+    /// So many waiters are looked through for those that wait no more.
+    private var sweepCount = 64
+
+    init(_ name: String) { self.name = name }
+
+    /// Gives a ticket the name; false when another has it.
+    func take(_ ticket: Ticket) -> Bool {
+        guard let holder, holder !== ticket, holder.hasBegun || !ticket.hasBegun else {
+            holder = ticket
+            return true
+        }
+        return false
+    }
+
+    /// Notes that a ticket waits for the name, with its present turn; again after that has changed.
+    ///
+    /// - Complexity: O(log *n*) amortised for *n* that wait.
+    func wait(_ ticket: Ticket, _ turn: Turn) {
+        waiting.insert(Waiter(turn: turn, ticket: ticket, queueNumber: ticket.queueNumber))
+        guard waiting.count > sweepCount else { return }
+        waiting.removeAll { !$0.isLive }
+        sweepCount = 2 * waiting.count + 64
+    }
+
+    /// Takes the name from a ticket, if it has it.
+    ///
+    /// - Returns: the first that waits for it, which has it now.
+    func leave(_ ticket: Ticket) -> Ticket? {
+        guard holder === ticket else { return nil }
+        holder = nil
+        while holder == nil, let waiter = waiting.popFirst() {
+            if waiter.isLive { holder = waiter.ticket }
+        }
+        return holder
+    }
+}

@@ -1,0 +1,27 @@
+// Which of the requests of one priority is next.
+
+/// The order of requests that have the same priority; ``RequestManager/Configuration/prioritization``.
+public enum RequestPrioritization: Sendable, Hashable {
+    /// First in, first out; the default.
+    case fifo
+    /// Last in, first out: the newest request goes first, as for the images of a list that is being scrolled.
+    ///
+    /// A request comes when it is ready: when its dependencies have finished, or it is resumed. Those that come back for
+    /// another attempt go before the others of their priority as ever, first in, first out.
+    case lifo
+}
+
+/// What is next among those that wait: by rank, then by order; the least goes first.
+struct Turn: Comparable {
+    let rank: Int
+    private let order: UInt64
+
+    init(_ ticket: Ticket, _ prioritization: RequestPrioritization) {
+        rank = ticket.rank
+        order = prioritization == .lifo && !ticket.isReturning ? .max - ticket.queueNumber : ticket.queueNumber
+    }
+
+    static func < (left: Turn, right: Turn) -> Bool {
+        left.rank != right.rank ? left.rank < right.rank : left.order < right.order
+    }
+}

@@ -1,0 +1,136 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// So many requests in a time, in virtual time.
+@Suite struct RequestRateTests {
+    private let start = ContinuousClock.now
+
+    /// The moments, in milliseconds, at which so many may go that go as soon as they may.
+    private func moments(_ rate: RequestRate, count: Int) -> [Int] {
+        var (pacer, now) = (RequestPacer(rate), start)
+        return (0..<count).map { _ in
+            now = pacer.due(after: now) ?? now
+            pacer.take(now: now)
+            return Int((start.duration(to: now) / .milliseconds(1)).rounded())
+        }
+    }
+
+    @Test func requestsAreEvenlyApartBehindTheBurst() {
+        #expect(moments(.perSecond(4), count: 4) == [0, 250, 500, 750])
+        #expect(moments(RequestRate(4, burst: 3), count: 5) == [0, 0, 0, 250, 500])
+        #expect(moments(RequestRate(2, per: .seconds(60)), count: 3) == [0, 30_000, 60_000])
+    }
+
+    /// Nothing that is asked for traps, and nothing waits for ever.
+    @Test func valuesOutOfRangeAreBroughtIntoIt() {
+        #expect(moments(RequestRate(0, per: .seconds(1), burst: 0), count: 2) == [0, 1_000])
+        #expect(moments(RequestRate(.max, per: .seconds(-1), burst: .max), count: 3) == [0, 0, 0])
+        #expect(moments(RequestRate(.min, per: .seconds(Int64.max), burst: .min), count: 2) == [0, 86_400_000])
+    }
+
+    @Test func aTokenThatIsGivenBackIsThereAtOnce() {
+        var pacer = RequestPacer(.perSecond(1))
+        pacer.take(now: start)
+        #expect(pacer.due(after: start) == start + .seconds(1))
+        pacer.giveBack()
+        #expect(pacer.due(after: start) == nil)
+    }
+
+    /// After a pause no more than the burst goes at once.
+    @Test func aPauseIsNoCreditBeyondTheBurst() {
+        var pacer = RequestPacer(RequestRate(10, burst: 2))
+        let later = start + .seconds(3_600)
+        for _ in 0..<2 {
+            #expect(pacer.due(after: later) == nil)
+            pacer.take(now: later)
+        }
+        #expect(pacer.due(after: later) == later + .milliseconds(100))
+    }
+
+    @Test func aHostGetsSoManyASecondAndOthersGoOn() async {
+        let (server, clock) = (StubServer(), VirtualClock())
+        let manager = server.manager(clock: clock) { $0.requestRatePerHost = .perSecond(2) }
+        for index in 0..<3 { manager.enqueue(.stub("a\(index)", host: "a")) }
+        for index in 0..<2 { manager.enqueue(.stub("b\(index)", host: "b")) }
+        for (count, alarms) in [(2, 2), (4, 3), (5, 3)] {
+            await server.exchanges.wait(count: count)
+            await clock.armed.wait(count: alarms)
+            #expect(server.exchanges.count == count)
+            if count < 5 { clock.advance(by: .milliseconds(500)) }
+        }
+        #expect(server.paths == ["/a0", "/b0", "/a1", "/b1", "/a2"])
+        #expect(clock.elapsed == .seconds(1))
+        await manager.drain()
+    }
+
+    @Test func allHostsTogetherGetSoManyASecondByPriority() async {
+        let (server, clock) = (StubServer(), VirtualClock())
+        let manager = server.manager(clock: clock) { $0.requestRate = .perSecond(10) }
+        for index in 0..<3 { manager.enqueue(.stub("\(index)", host: "\(index)")) }
+        manager.enqueue(Request.stub("first", host: "z").priority(.high))
+        for count in 1...4 {
+            await server.exchanges.wait(count: count)
+            await clock.armed.wait(count: min(count, 3))
+            #expect(server.exchanges.count == count)
+            if count < 4 { clock.advance(by: .milliseconds(100)) }
+        }
+        #expect(server.paths == ["/0", "/first", "/1", "/2"])
+        await manager.drain()
+    }
+
+    @Test func whatWaitsForARateSaysSo() async {
+        let (server, clock) = (StubServer(), VirtualClock())
+        let manager = server.manager(clock: clock) { $0.requestRatePerHost = RequestRate(6, per: .seconds(60)) }
+        manager.enqueue(.stub("first"))
+        let second = manager.enqueue(.stub("second"))
+        clock.advance(by: .seconds(4))
+        #expect(
+            manager.why(second)
+                == "waits for http://stub:80: it is sent 6 requests in \(Duration.seconds(60).words) at most, "
+                + "the next in \(Duration.seconds(6).words)")
+        let all = server.manager(clock: clock) { $0.requestRate = .perSecond(1) }
+        all.enqueue(.stub("first"))
+        let other = all.enqueue(.stub("second", host: "other"))
+        #expect(all.why(other).hasPrefix("waits for its turn: 1 requests in"))
+        for manager in [manager, all] {
+            manager.cancelAll()
+            await manager.drain()
+        }
+    }
+
+    @Test func retriesCountAndRequestsWithInterceptorsCountOnce() async {
+        let (server, clock) = (StubServer { $0.answer($0.request.url.path == "/fails" ? 503 : 200) }, VirtualClock())
+        let manager = server.manager(clock: clock) { configuration in
+            configuration.requestRate = .perSecond(1)
+            configuration.interceptors = [Interceptor()]
+            configuration.retries = RetryPolicy(maximumRetries: 1, baseDelay: .zero)
+        }
+        var elapsed: [Duration] = []
+        for (index, name) in ["fails", "a", "b"].enumerated() {
+            let operation = manager.enqueue(.stub(name))
+            await clock.armed.wait(count: index + 1)
+            clock.advanceToNext()
+            _ = try? await operation.response()
+            elapsed.append(clock.elapsed)
+        }
+        #expect(elapsed == [.seconds(1), .seconds(2), .seconds(3)])
+        #expect(server.paths == ["/fails", "/fails", "/a", "/b"])
+    }
+
+    /// One that is ended before it was sent has used nothing up.
+    @Test func whatIsNotSentDoesNotCount() async throws {
+        let (server, clock, queue) = (StubServer(), VirtualClock(), OperationQueue())
+        queue.isSuspended = true
+        let manager = server.manager(queue: queue, clock: clock) { $0.requestRate = .perSecond(1) }
+        let first = manager.enqueue(.stub("first"))
+        let second = manager.enqueue(.stub("second"))
+        await clock.armed.wait()
+        first.cancel()
+        queue.isSuspended = false
+        _ = try await second.response()
+        #expect(clock.elapsed == .zero && server.paths == ["/second"])
+    }
+}

@@ -1,0 +1,50 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// The reasons that hold a host, and their one alarm.
+@Suite struct HoldsTests {
+    private let now = ContinuousClock.now
+
+    @Test func theLastOneEndsTheHold() {
+        var holds = Holds()
+        #expect(holds.isEmpty && holds.last == nil)
+        holds.set(.asked, until: now + .seconds(2))
+        holds.set(.rate, until: now + .seconds(5))
+        holds.set(.broken, until: now + .seconds(3))
+        #expect(holds.last?.reason == .rate)
+        // Each reason holds once.
+        holds.set(.rate, until: now + .seconds(1))
+        #expect(holds.last?.reason == .broken && holds.end(of: .rate) == now + .seconds(1))
+        holds.lift(now + .seconds(2))
+        #expect(!holds.has(.asked) && !holds.has(.rate) && holds.has(.broken))
+        holds.lift(now + .seconds(3))
+        #expect(holds.isEmpty)
+    }
+
+    /// No moment ends it, and no alarm is of use.
+    @Test func oneThatAnEventEndsAsksForNoAlarm() {
+        var holds = Holds()
+        holds.set(.offline, until: nil)
+        #expect(holds.takeAlarm() == nil && holds.last == nil && !holds.isEmpty)
+        holds.lift(now + .seconds(1_000_000))
+        #expect(holds.has(.offline))
+        holds.end(.offline)
+        #expect(holds.isEmpty)
+    }
+
+    @Test func oneAlarmIsAskedForAtATimeTheFirst() {
+        var holds = Holds()
+        holds.set(.asked, until: now + .seconds(2))
+        #expect(holds.takeAlarm() == now + .seconds(2))
+        holds.set(.asked, until: now + .seconds(9))
+        #expect(holds.takeAlarm() == nil)
+        holds.set(.rate, until: now + .seconds(1))
+        #expect(holds.takeAlarm() == now + .seconds(1))
+        holds.lift(now + .seconds(1))
+        // What is left is asked for again: its alarm may have been an earlier one.
+        #expect(holds.takeAlarm() == now + .seconds(9))
+        #expect(holds.takeAlarm() == nil)
+    }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Which of the requests of one priority goes first.
+@Suite struct RequestPrioritizationTests {
+    @Test(arguments: [RequestPrioritization.fifo, .lifo])
+    func theOrderWithinAPriorityIsAsSet(_ prioritization: RequestPrioritization) async {
+        let server = StubServer()
+        let manager = server.manager(1) { $0.prioritization = prioritization }
+        manager.isSuspended = true
+        for index in 0..<4 { manager.enqueue(.stub("\(index)", host: index == 2 ? "other" : "stub")) }
+        manager.enqueue(Request.stub("high").priority(.high))
+        manager.enqueue(Request.stub("low").priority(.low))
+        manager.isSuspended = false
+        await manager.drain()
+        let order = prioritization == .lifo ? ["/3", "/2", "/1", "/0"] : ["/0", "/1", "/2", "/3"]
+        #expect(server.paths == ["/high"] + order + ["/low"])
+    }
+
+    /// The newest first, and yet those that have begun come back before the others.
+    @Test func aRetryGoesBeforeTheNewest() async {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = server.manager(1, clock: clock) { configuration in
+            (configuration.prioritization, configuration.retries) = (.lifo, .standard)
+        }
+        let first = manager.enqueue(.stub("first"))
+        await server.exchanges.wait()[0].answer(503)
+        await clock.armed.wait()
+        for name in ["a", "b", "c"] { manager.enqueue(.stub(name)) }
+        clock.advanceToNext()
+        await turns(within: .seconds(60)) { manager.why(first).contains("waits for a slot") }
+        for count in 2...5 { await server.exchanges.wait(count: count)[count - 1].answer(200) }
+        #expect(server.paths == ["/first", "/a", "/first", "/c", "/b"])
+        await manager.drain()
+    }
+
+    /// Against a plain list that is searched, with those that leave; what is outdated does not pile up.
+    @Test(arguments: 0..<10)
+    func theNewestFirstBehavesAsAListThatIsSearched(seed: Int) {
+        var random = SeededGenerator(seed: UInt64(seed))
+        var queues = HostQueues(limits: HostLimits(fixed: 3), .lifo)
+        var (waiting, running): ([Ticket], [Ticket]) = ([], [])
+        for step in 0..<600 {
+            switch Int.random(in: 0..<5, using: &random) {
+            case 0, 1:
+                let new = Ticket(SchedulerWorldObjects.operation(step % 32))
+                new.host = "\(Int.random(in: 0..<4, using: &random))"
+                new.priority = Versioned([.low, .normal, .high].randomElement(using: &random) ?? .normal)
+                queues.join(new)
+                waiting.append(new)
+            case 2:
+                guard let one = running.randomElement(using: &random) else { continue }
+                queues.giveBack(one)
+                running.removeAll { $0 === one }
+            case 3:
+                guard let one = waiting.randomElement(using: &random) else { continue }
+                queues.leave(one, for: .ended)
+                waiting.removeAll { $0 === one }
+            default:
+                let expected = waiting.enumerated().filter { candidate in
+                    running.count { $0.host == candidate.element.host } < 3
+                }.min { ($0.element.rank, -$0.offset) < ($1.element.rank, -$1.offset) }
+                let taken = queues.takeNext(limit: 8, now: .now)
+                #expect(taken === (running.count < 8 ? expected?.element : nil))
+                guard let taken else { continue }
+                waiting.removeAll { $0 === taken }
+                running.append(taken)
+            }
+        }
+    }
+
+    /// As in a list that is scrolled while its manager is suspended.
+    @Test func whatComesAndGoesLeavesNothingBehind() {
+        var queues = HostQueues(limits: HostLimits(fixed: 1), .lifo)
+        for _ in 0..<2_000 {
+            let passing = Ticket(nil)
+            passing.host = "a"
+            queues.join(passing)
+            queues.leave(passing, for: .ended)
+        }
+        #expect(queues.offers.new.count < 100)
+    }
+}
