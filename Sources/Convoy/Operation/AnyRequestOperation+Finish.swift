@@ -185,7 +185,7 @@ extension AnyRequestOperation {
         switch place {
         case .here, .inTurn: work()
         case .lane: onLane(work)
-        case .elsewhere(let delivery): delivery.run(work)
+        case .elsewhere(let delivery): delivery.run(work, qualityOfService)
         }
     }
 }

@@ -51,7 +51,10 @@ extension AnyRequestOperation {
             }
             guard let core = requestPlan.core else { return nil }
             let prepared = try PreparedRequest(core, context.defaults)
-            if traits.isLink { armDeadline(of: core.policyBox?.policies) }
+            if traits.isLink {
+                armDeadline(of: core.policyBox?.policies)
+                if let quality = core.policyBox?.policies.qualityOfService { qualityOfService = quality }
+            }
             let (replaced, readiness) = state.withLock { state -> (RequestPlan?, OperationState.Readiness?) in
                 guard state.requestPlan != nil else { return (nil, nil) }
                 defer { state.requestPlan = requestPlan }

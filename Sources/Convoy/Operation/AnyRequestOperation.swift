@@ -1,5 +1,6 @@
 // The operation: its state behind one lock, and the overrides Foundation calls.
 import Foundation
+import Synchronization
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -19,6 +20,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     let context: ExecutionContext
     let traits: OperationTraits
     let state: Locked<OperationState>
+    private let quality: Atomic<Int>
 
     var node: DependencyNode?
     var isReleased = false
@@ -29,6 +31,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         self.context = context
         traits = OperationTraits(requestPlan, context, isUnseen: isUnseen)
         state = Locked(OperationState(requestPlan: requestPlan, isMonitored: !context.monitors.isEmpty))
+        quality = Atomic((requestPlan.core?.policyBox?.policies.qualityOfService ?? .default).rawValue)
         super.init()
         if let name = requestPlan.core?.name { self.name = name }
         // Explicitly, also when it is normal: corelibs files an operation without a priority of its own by its quality of
@@ -255,6 +258,19 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             }
             super.queuePriority = newValue
             scheduler?.priorityChanged(of: self, to: priority)
+        }
+    }
+
+    /// The quality of service of the code that waits for the request: its decoders, builders and callbacks; `.default` by
+    /// default, and that of ``Request/qualityOfService(_:)``.
+    ///
+    /// What runs on a queue is given it, on a queue of the caller's too; a run loop runs as it does. A change counts for what is
+    /// called later. The transfer and the order in the manager's queue do not depend on it: that is ``queuePriority``.
+    public final override var qualityOfService: QualityOfService {
+        get { QualityOfService(rawValue: quality.load(ordering: .relaxed)) ?? .default }
+        set {
+            quality.store(newValue.rawValue, ordering: .relaxed)
+            super.qualityOfService = newValue
         }
     }
 

@@ -45,7 +45,7 @@ enum CallbackPlace: Sendable {
 /// allowed from any thread.
 public struct Delivery: Sendable {
     /// nil: in place.
-    private let runsOn: (@Sendable (_ work: @escaping @Sendable () -> Void) -> Void)?
+    private let runsOn: (@Sendable (_ work: @escaping @Sendable () -> Void, _ quality: QualityOfService) -> Void)?
 
     var isInPlace: Bool { runsOn == nil }
 
@@ -66,14 +66,21 @@ public struct Delivery: Sendable {
 
     /// On a dispatch queue.
     ///
-    /// On a concurrent one, several callbacks may run at once and in any order.
+    /// On a concurrent one, several callbacks may run at once and in any order. They have the operation's quality of service,
+    /// or the queue's where the operation has none.
     public static func queue(_ queue: DispatchQueue) -> Delivery {
-        Delivery(runsOn: { work in queue.async(execute: work) })
+        Delivery(runsOn: { work, quality in queue.async(qos: DispatchQoS(quality), execute: work) })
     }
 
-    /// On an operation queue, as an operation each; a suspended queue holds them back.
+    /// On an operation queue, as an operation each, with the quality of service of the request's; a suspended queue holds them
+    /// back.
     public static func operationQueue(_ queue: OperationQueue) -> Delivery {
-        Delivery(runsOn: { work in queue.addOperation(work) })
+        Delivery(runsOn: { work, quality in
+            guard quality != .default else { return queue.addOperation(work) }
+            let operation = BlockOperation(block: work)
+            operation.qualityOfService = quality
+            queue.addOperation(operation)
+        })
     }
 
     /// On a run loop, whenever it runs in one of the modes.
@@ -85,12 +92,25 @@ public struct Delivery: Sendable {
     ///   - modes: the modes; `.default` by default.
     public static func runLoop(_ loop: RunLoop, modes: [RunLoop.Mode] = [.default]) -> Delivery {
         let waker = RunLoopWaker(loop, modes: modes)
-        return Delivery(runsOn: { work in waker.perform(work) })
+        return Delivery(runsOn: { work, _ in waker.perform(work) })
     }
 
     /// Runs something there.
-    func run(_ work: @escaping @Sendable () -> Void) {
-        if let runsOn { runsOn(work) } else { work() }
+    func run(_ work: @escaping @Sendable () -> Void, _ quality: QualityOfService) {
+        if let runsOn { runsOn(work, quality) } else { work() }
+    }
+}
+
+extension DispatchQoS {
+    init(_ quality: QualityOfService) {
+        self =
+            switch quality {
+            case .userInteractive: .userInteractive
+            case .userInitiated: .userInitiated
+            case .utility: .utility
+            case .background: .background
+            default: .unspecified
+            }
     }
 }
 
@@ -124,7 +144,7 @@ final class RunLoopWaker: @unchecked Sendable {
 extension AnyRequestOperation: LaneMember {
     /// Runs something of the user's, after what was asked for before, one after the other.
     func onLane(_ work: @escaping @Sendable () -> Void) {
-        if state.withLock({ $0.lane.add(work) }) { context.lanes.submit(self) }
+        if state.withLock({ $0.lane.add(work) }) { context.lanes(qualityOfService).submit(self) }
     }
 
     func runLane() {

@@ -29,8 +29,9 @@ final class ExecutionContext: Sendable {
     /// The `cancel()` of swift-corelibs-foundation waits for the loader's queue and deadlocks when it is called from a
     /// callback of that queue.
     let taskControl = DispatchQueue(label: "convoy.task-control")
-    /// Where user code runs.
-    let lanes = Lanes()
+    /// Where user code runs, unless it has a quality of service of its own.
+    private let lanes = Lanes()
+    private let otherLanes = Locked<[QualityOfService: Lanes]>([:])
     /// Where monitors are told, in order.
     let monitorQueue = DispatchQueue(label: "convoy.monitors")
 
@@ -38,6 +39,16 @@ final class ExecutionContext: Sendable {
     func asksInterceptors(_ policies: RequestPolicies?) -> Bool {
         policies?.interceptors.isEmpty == false
             || !interceptors.isEmpty && policies?.usesManagerInterceptors != false
+    }
+
+    /// Where user code of a quality of service runs.
+    func lanes(_ quality: QualityOfService) -> Lanes {
+        if quality == .default { return lanes }
+        return otherLanes.withLock { others in
+            let lanes = others[quality] ?? Lanes(quality: DispatchQoS(quality))
+            others[quality] = lanes
+            return lanes
+        }
     }
 
     /// For operations made without a manager.

@@ -28,6 +28,8 @@ final class Lanes: Sendable {
         /// Workers' queues without work; the last one's thread is awake.
         var idle: [DispatchQueue] = []
         var queueCount = 0
+        /// Of the workers.
+        let quality: DispatchQoS
 
         var waitingCount: Int { waiting.count - next }
 
@@ -54,7 +56,8 @@ final class Lanes: Sendable {
             return (0..<count).map { _ in
                 if let queue = idle.popLast() { return queue }
                 queueCount += 1
-                return DispatchQueue(label: "convoy.lane.\(queueCount)")
+                let name = quality == .unspecified ? "" : "\(quality.qosClass)."
+                return DispatchQueue(label: "convoy.lane.\(name)\(queueCount)", qos: quality)
             }
         }
 
@@ -68,7 +71,7 @@ final class Lanes: Sendable {
         }
     }
 
-    private let state = Locked(State())
+    private let state: Locked<State>
     private let timerQueue = DispatchQueue(label: "convoy.lanes")
     private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
     /// How many extra workers lanes may have together; each has one worker besides.
@@ -100,7 +103,10 @@ final class Lanes: Sendable {
 
     private let extraWorkers: WorkerLimit
 
-    init(extraWorkers: WorkerLimit = .callbacks) { self.extraWorkers = extraWorkers }
+    init(extraWorkers: WorkerLimit = .callbacks, quality: DispatchQoS = .unspecified) {
+        self.extraWorkers = extraWorkers
+        state = Locked(State(quality: quality))
+    }
 
     /// Queues a member with code to run.
     func submit(_ member: any LaneMember) {

@@ -35,6 +35,7 @@ struct RequestPolicies: Sendable {
     /// It goes to another origin than credentials were meant for: a page that another one has named.
     var hasLeftOrigin = false
     var keepsUnknownCodings = false
+    var qualityOfService: QualityOfService?
     /// What the caller keeps with it.
     var userInfo: [String: any Sendable] = [:]
 }
@@ -94,6 +95,12 @@ extension Request {
     /// manager.enqueue(Request<Cart>.post(cartURL, json: item).mutuallyExclusive("cart"))
     /// ```
     public func mutuallyExclusive(_ name: String) -> Self { changed { $0.policies.exclusion = name } }
+
+    /// Sets the quality of service of what waits for the answer: decoding and callbacks; see
+    /// ``AnyRequestOperation/qualityOfService``.
+    public func qualityOfService(_ quality: QualityOfService) -> Self {
+        changed { $0.policies.qualityOfService = quality }
+    }
 
     /// Keeps something with the request, for its operation's ``AnyRequestOperation/userInfo``; nil removes it.
     ///

@@ -1,0 +1,95 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// The quality of service of an operation reaches the code that waits for it.
+@Suite struct QualityOfServiceTests {
+    /// Notes the quality of service of what it is given.
+    private final class Queue: OperationQueue, @unchecked Sendable {
+        // @unchecked: `OperationQueue` forces it.
+        let added = EventLog<QualityOfService>()
+
+        override func addOperation(_ operation: Operation) {
+            added.record(operation.qualityOfService)
+            super.addOperation(operation)
+        }
+
+        override func addOperation(_ block: @escaping @Sendable () -> Void) {
+            added.record(.default)
+            super.addOperation(BlockOperation(block: block))
+        }
+    }
+
+    /// The label of the queue that this runs on; there is no call for it in Swift on Linux.
+    private static var queueName: String {
+        typealias Label = @convention(c) (OpaquePointer?) -> UnsafePointer<CChar>?
+        guard let function = dlsym(dlopen(nil, RTLD_NOW), "dispatch_queue_get_label"),
+            let label = unsafeBitCast(function, to: Label.self)(nil)
+        else { return "" }
+        return String(cString: label)
+    }
+
+    private func decoding(_ names: EventLog<String>) -> Request<Data> {
+        Request<Data>.stub("a").decoding { body, _ in
+            names.record(Self.queueName)
+            return body
+        }
+    }
+
+    @Test func callbacksAndDecodersRunInTheQualityOfTheRequest() async throws {
+        let (server, names) = (StubServer(), EventLog<String>())
+        let manager = server.manager()
+        for request in [decoding(names), decoding(names).qualityOfService(.utility)] {
+            let operation = manager.operation(request)
+            operation.onFinish { _ in names.record(Self.queueName) }
+            manager.enqueue(operation)
+            _ = try await operation.response()
+        }
+        await manager.drain()
+        let isUtility = await names.wait(count: 4).map { $0.hasPrefix("convoy.lane.utility.") }
+        #expect(isUtility == [false, false, true, true])
+        #expect(names.events.allSatisfy { $0.hasPrefix("convoy.lane.") })
+    }
+
+    @Test func aQueueOfTheCallersIsToldIt() async throws {
+        let (server, queue) = (StubServer(), Queue())
+        let manager = server.manager(callbacks: .operationQueue(queue))
+        let operations = (0..<3).map { _ in manager.operation(Request<Data>.stub("a").qualityOfService(.background)) }
+        // Said of the operation, as of any of Foundation's.
+        operations[1].qualityOfService = .userInitiated
+        operations[2].qualityOfService = .default
+        #expect(operations.map(\.qualityOfService) == [.background, .userInitiated, .default])
+        for (count, operation) in operations.enumerated() {
+            operation.onFinish { _ in }
+            manager.enqueue(operation)
+            await queue.added.wait(count: count + 1)
+        }
+        #expect(queue.added.events == [.background, .userInitiated, .default])
+        await manager.drain()
+    }
+
+    @Test func aLinkHasTheQualityOfTheRequestThatItBuilds() async throws {
+        let (server, queue) = (StubServer(), Queue())
+        let manager = server.manager(callbacks: .operationQueue(queue))
+        let first = manager.operation(Request<Data>.stub("first"))
+        let link = manager.operation(after: first) { _ in Request<Data>.stub("link").qualityOfService(.utility) }
+        link.onFinish { _ in }
+        manager.enqueue(first, link)
+        #expect(await queue.added.wait() == [.utility])
+        await manager.drain()
+    }
+
+    @Test(arguments: [QualityOfService.userInteractive, .userInitiated, .utility, .background, .default])
+    func dispatchIsGivenTheSame(_ quality: QualityOfService) {
+        let expected: DispatchQoS =
+            switch quality {
+            case .userInteractive: .userInteractive
+            case .userInitiated: .userInitiated
+            case .utility: .utility
+            case .background: .background
+            default: .unspecified
+            }
+        #expect(DispatchQoS(quality) == expected)
+    }
+}
