@@ -74,6 +74,15 @@ extension RequestManager {
         public var maximumBodyBytes: Int64?
         /// Which status codes are accepted, ``Request/accepting(_:)``; 200 to 299 by default.
         public var acceptableStatusCodes: StatusCheck
+        /// Whether requests wait while there is no network, until their deadline; false, the default: they fail with
+        /// `.connectionFailed`.
+        ///
+        /// As `waitsForConnectivity` of `URLSessionConfiguration`. Waiting takes no slot and no retry, and
+        /// ``RequestManager/why(_:)`` says it. A request that finds no connection waits too, if there is no network then;
+        /// what fails over a network that is there fails, or is retried, as ever. This machine itself (`localhost`,
+        /// 127.0.0.1, ::1) needs no network. On Linux a network is an interface beside the loopback's that is up and has an
+        /// address valid beyond its link: that of a bridge for containers is taken for one too.
+        public var waitsForConnectivity: Bool
         /// How redirects are followed; up to 20 by default, never from https to http.
         public var redirects: RedirectPolicy
         /// When a request is sent again; never by default.
@@ -123,6 +132,9 @@ extension RequestManager {
         /// - Thread: any; called once a wait, with no lock held.
         public var jitter: @Sendable () -> Double
 
+        /// Makes what tells whether there is a network, for tests.
+        var connectivity: @Sendable () -> any ConnectivityMonitor = { SystemConnectivity() }
+
         /// Makes a configuration; each parameter is the property of its name.
         public init(
             maxConcurrentOperationCount: Int = 16, maxConcurrentPerHost: Int = 6,
@@ -131,6 +143,7 @@ extension RequestManager {
             headerFields: HeaderFields = [:], encoder: JSONEncoder? = nil, decoder: JSONDecoder? = nil,
             idleTimeout: Duration = .seconds(60), transferTimeout: Duration? = nil, deadline: Duration? = nil,
             maximumBodyBytes: Int64? = nil, acceptableStatusCodes: StatusCheck = .successful,
+            waitsForConnectivity: Bool = false,
             redirects: RedirectPolicy = .follow, retries: RetryPolicy = .never,
             retryBudget: RetryBudget = RetryBudget(), hostLimits: AdaptiveLimits? = nil,
             breaker: BreakerPolicy? = nil, maximumBytesPerSecond: Int64? = nil,
@@ -153,6 +166,7 @@ extension RequestManager {
             self.deadline = deadline
             self.maximumBodyBytes = maximumBodyBytes
             self.acceptableStatusCodes = acceptableStatusCodes
+            self.waitsForConnectivity = waitsForConnectivity
             self.redirects = redirects
             self.retries = retries
             self.retryBudget = retryBudget

@@ -66,11 +66,12 @@ public final class RequestManager: Sendable {
         self.configuration = configuration
         scheduler = Scheduler(
             queue: queue, startQueue: startQueue, context: ExecutionContext(configuration),
+            connectivity: configuration.waitsForConnectivity ? configuration.connectivity() : nil,
             SchedulerState(
                 limit: configuration.maxConcurrentOperationCount, hosts: configuration.limits,
                 configuration.prioritization, rate: configuration.requestRate,
                 retryBudget: RetryBudgetState(configuration.retryBudget)))
-        scheduler.followMembers()
+        scheduler.follow()
     }
 
     deinit {

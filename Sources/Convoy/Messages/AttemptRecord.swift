@@ -21,6 +21,8 @@ public struct AttemptRecord: Sendable, Hashable {
         case startOver
         /// The process had no file descriptor left for it: it was sent again when another request had ended.
         case awaitedDescriptor
+        /// It found no connection and there was no network: it was sent again when there was one.
+        case awaitedConnectivity
     }
 
     /// The number of the attempt, from 1.
@@ -92,6 +94,7 @@ extension AttemptRecord.Next: CustomStringConvertible, CustomReflectable {
         case .suspended: "suspended"
         case .startOver: "started over"
         case .awaitedDescriptor: "another attempt, with a file descriptor"
+        case .awaitedConnectivity: "another attempt, with a network"
         }
     }
     /// The description only: a reflection would show what descriptions leave out.

@@ -121,6 +121,7 @@ extension AttemptRecord {
         case .intercepted(let delay): "\(what); an interceptor wants attempt \(number + 1) in \(delay.shortWords)"
         case .suspended: "\(what); suspended"
         case .awaitedDescriptor: "\(what); it is sent again when there is a file descriptor"
+        case .awaitedConnectivity: "\(what); it is sent again when there is a network"
         case .startOver: "\(what); what was there cannot be continued, so the whole is asked for"
         }
     }

@@ -6,6 +6,21 @@ import Foundation
 #endif
 
 extension AnyRequestOperation {
+    /// The task that moves the bytes; nil unless an attempt is under way.
+    ///
+    /// It belongs to the operation: look, and use ``cancel()``, ``suspend()`` and ``resume()`` of the operation instead
+    /// of the task's own.
+    public var task: URLSessionTask? {
+        let (made, task) = state.withLock { ($0.transfer?.sessionTask, $0.transfer?.task) }
+        guard made == nil, let fresh = task?.makeSessionTask() else { return made }
+        return state.withLock { state in
+            guard let transfer = state.transfer, transfer.task === task else { return fresh }
+            let sessionTask = transfer.sessionTask ?? fresh
+            state.transfer?.sessionTask = sessionTask
+            return sessionTask
+        }
+    }
+
     /// Builds the request, where that is still to be done, and begins the first attempt.
     func sendFirst(_ attempt: Int, _ beginning: OperationState.Beginning) {
         if beginning.isToBeBuilt {

@@ -48,19 +48,3 @@ extension FollowUpState.Wait? {
         }
     }
 }
-
-extension OperationStateMachine.Phase {
-    /// The phase for people.
-    var words: String {
-        switch self {
-        case .pending: "not started"
-        case .abandoned: "ended before its start"
-        case .executing(let attempt): attempt == 1 ? "executing" : "executing, attempt \(attempt)"
-        case .deciding(let attempt): "executing, after attempt \(attempt)"
-        case .waiting(let attempt): "executing, before attempt \(attempt)"
-        case .decoding: "decoding"
-        case .finishing: "finishing"
-        case .finished: "finished"
-        }
-    }
-}

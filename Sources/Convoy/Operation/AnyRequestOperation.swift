@@ -82,21 +82,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// The moments so far.
     public var timings: Timings { state.withLock { $0.timings } }
 
-    /// The task that moves the bytes; nil unless an attempt is under way.
-    ///
-    /// It belongs to the operation: look, and use ``cancel()``, ``suspend()`` and ``resume()`` of the operation instead
-    /// of the task's own.
-    public var task: URLSessionTask? {
-        let (made, task) = state.withLock { ($0.transfer?.sessionTask, $0.transfer?.task) }
-        guard made == nil, let fresh = task?.makeSessionTask() else { return made }
-        return state.withLock { state in
-            guard let transfer = state.transfer, transfer.task === task else { return fresh }
-            let sessionTask = transfer.sessionTask ?? fresh
-            state.transfer?.sessionTask = sessionTask
-            return sessionTask
-        }
-    }
-
     /// A new, unsent operation of the same request: ``RequestOperation/copy()-(RequestOperation<Output>)``; a group is itself.
     public func copy() -> AnyRequestOperation { self }
 

@@ -42,6 +42,8 @@ protocol OperationScheduler: AnyObject, Sendable {
         from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?)
     /// Whether one more retry is within the budget.
     func takeFromRetryBudget() -> Bool
+    /// Whether requests to a host wait for a network; then it is looked whether there is one, and the call follows.
+    func lookForNetwork(to host: String, _ then: @escaping @Sendable (_ isConnected: Bool) -> Void) -> Bool
     /// Whether an operation that found no file descriptor may find one later.
     func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool
     /// An operation has given its slot and its files back, and tries again when another has ended.

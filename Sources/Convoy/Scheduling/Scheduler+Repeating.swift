@@ -55,6 +55,18 @@ extension Scheduler {
         return state.withLock { $0.retryBudget.take(now: now) }
     }
 
+    func lookForNetwork(to host: String, _ then: @escaping @Sendable (_ isConnected: Bool) -> Void) -> Bool {
+        guard let connectivity, !Host.isLocal(host) else { return false }
+        connectivity.look(then)
+        return true
+    }
+
+    func connectivityChanged(_ isConnected: Bool) {
+        state.withLock { $0.connectivityChanged(isConnected: isConnected) }
+        // Elsewhere: many may start now, and this is the monitor's queue.
+        (startQueue ?? .global()).async { self.pump() }
+    }
+
     func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool {
         change(operation) { $0.mayGetDescriptor($1) } ?? false
     }

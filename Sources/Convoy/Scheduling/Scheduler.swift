@@ -16,14 +16,18 @@ final class Scheduler: OperationScheduler {
     let ownQueue: ManagerQueue?
     let context: ExecutionContext
     let state: Locked<SchedulerState>
+    /// Tells whether there is a network; nil where requests do not wait for one.
+    let connectivity: (any ConnectivityMonitor)?
     /// The transfers that are shared.
     let coalescer = Locked(Coalescer())
     /// The batches and the like that have not ended.
     let undertakings = Locked<[ObjectIdentifier: any Undertaking]>([:])
 
     init(
-        queue: OperationQueue, startQueue: DispatchQueue?, context: ExecutionContext, _ state: SchedulerState
+        queue: OperationQueue, startQueue: DispatchQueue?, context: ExecutionContext,
+        connectivity: (any ConnectivityMonitor)?, _ state: SchedulerState
     ) {
+        self.connectivity = connectivity
         self.queue = queue
         ownQueue = queue as? ManagerQueue
         self.startQueue = startQueue
@@ -31,8 +35,9 @@ final class Scheduler: OperationScheduler {
         self.state = Locked(state)
     }
 
-    /// Tells the manager's own queue of the operations.
-    func followMembers() {
+    /// Follows the network, and tells the manager's own queue of the operations.
+    func follow() {
+        connectivity?.start { [weak self] isConnected in self?.connectivityChanged(isConnected) }
         ownQueue?.follow(
             ManagerQueue.Members(
                 unfinished: { [weak self] in self?.operations.filter { !$0.isFinished } ?? [] },

@@ -29,7 +29,7 @@ struct FetchOutcome: Sendable {
     var attemptCount: Int {
         attempts.count { record in
             switch record.next {
-            case .redirect, .awaitedDescriptor: false
+            case .redirect, .awaitedDescriptor, .awaitedConnectivity: false
             default: true
             }
         }

@@ -32,7 +32,7 @@ struct OpenRequest {
             failedCount += 1
             return .retrying(
                 attempt: failedCount, failure: record.failure, statusCode: record.statusCode, delay: delay)
-        case .outcome, .intercepted, .suspended, .startOver, .awaitedDescriptor: return nil
+        case .outcome, .intercepted, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: return nil
         }
     }
 }

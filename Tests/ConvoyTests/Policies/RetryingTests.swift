@@ -382,7 +382,7 @@ import Testing
     @Test(arguments: [RetryPolicy.RetryAfterScope.request, .host])
     func aHostIsLeftAloneAlsoWhenTheRefusedRequestIsNotRepeated(scope: RetryPolicy.RetryAfterScope) async throws {
         let (server, clock) = (Self.answering([429, 200], headerFields: ["Retry-After": "30"]), VirtualClock())
-        var policy = RetryPolicy.none
+        var policy = RetryPolicy.never
         policy.retryAfterScope = scope
         let manager = manager(server, clock, policy: policy)
         _ = try? await manager.enqueue(Request.stub("refused")).response()

@@ -169,7 +169,7 @@ extension AttemptRecord.Next {
     fileprivate var delay: Duration {
         switch self {
         case .retry(let delay), .intercepted(let delay): delay
-        case .outcome, .redirect, .suspended, .startOver, .awaitedDescriptor: .zero
+        case .outcome, .redirect, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: .zero
         }
     }
 }

@@ -249,7 +249,7 @@ final class Host {
     }
 
     /// Whether a host, as scheme, name and port, is this machine, which needs no network.
-    private static func isLocal(_ host: String) -> Bool {
+    static func isLocal(_ host: String) -> Bool {
         let name = host.split(separator: "//", maxSplits: 1).last ?? ""
         return name == "localhost" || name.hasPrefix("localhost:") || name.hasPrefix("127.") || name.hasPrefix("[::1]")
     }

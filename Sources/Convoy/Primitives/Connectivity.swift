@@ -1,0 +1,151 @@
+// Whether this machine has a network.
+import Foundation
+
+#if canImport(Network)
+    import Network
+#endif
+
+/// Tells whether there is a network, as far as this machine can know: what is behind its first cable is not looked at.
+protocol ConnectivityMonitor: AnyObject, Sendable {
+    /// Tells of each change from now on; before the first, there is one. Once.
+    ///
+    /// - Parameter tell: called in the order of the changes, until the monitor is let go of.
+    func start(_ tell: @escaping @Sendable (_ isConnected: Bool) -> Void)
+    /// Looks now, and tells of a change before it calls back.
+    func look(_ then: @escaping @Sendable (_ isConnected: Bool) -> Void)
+}
+
+/// The system's own network: rtnetlink on Linux, `NWPathMonitor` on Apple platforms.
+///
+/// On Linux there is a network when an interface other than the loopback's is up and running and has an address that is
+/// valid beyond its link; elsewhere, and where that cannot be found out, there always is one.
+///
+/// ## Concurrency
+/// What it notes is touched on its queue only, behind a lock for the compiler.
+final class SystemConnectivity: ConnectivityMonitor {
+    private struct State {
+        var tell: (@Sendable (Bool) -> Void)?
+        var isConnected = true
+        /// What watches; it is cancelled at the end.
+        #if canImport(Network)
+            var source: NWPathMonitor?
+        #else
+            var source: (any DispatchSourceRead)?
+        #endif
+    }
+
+    private let queue = DispatchQueue(label: "convoy.connectivity")
+    private let state = Locked(State())
+
+    deinit { state.withLock { $0.source?.cancel() } }
+
+    func start(_ tell: @escaping @Sendable (Bool) -> Void) {
+        state.withLock { $0.tell = tell }
+        queue.async { [weak self] in
+            guard let self else { return }
+            watch()
+            note(Self.isConnected ?? true)
+        }
+    }
+
+    func look(_ then: @escaping @Sendable (Bool) -> Void) {
+        queue.async {
+            if let isConnected = Self.isConnected { self.note(isConnected) }
+            then(self.state.withLock { $0.isConnected })
+        }
+    }
+
+    /// - Thread: its queue.
+    private func note(_ isConnected: Bool) {
+        let tell = state.withLock { state in
+            guard isConnected != state.isConnected else { return nil as (@Sendable (Bool) -> Void)? }
+            state.isConnected = isConnected
+            return state.tell
+        }
+        tell?(isConnected)
+    }
+
+    #if os(Linux)
+        /// Whether there is a network now; nil when that cannot be found out.
+        static var isConnected: Bool? {
+            var list: UnsafeMutablePointer<ifaddrs>?
+            guard getifaddrs(&list) == 0 else { return nil }
+            defer { freeifaddrs(list) }
+            var next = list
+            while let entry = next?.pointee {
+                next = entry.ifa_next
+                // IFF_UP and IFF_RUNNING, without IFF_LOOPBACK.
+                guard entry.ifa_flags & 0x49 == 0x41, let address = entry.ifa_addr else { continue }
+                switch Int32(address.pointee.sa_family) {
+                case AF_INET:
+                    let octets = UnsafeRawPointer(address).loadUnaligned(fromByteOffset: 4, as: (UInt8, UInt8).self)
+                    if octets.0 != 169 || octets.1 != 254 { return true }
+                case AF_INET6:
+                    let octets = UnsafeRawPointer(address).loadUnaligned(fromByteOffset: 8, as: (UInt8, UInt8).self)
+                    if octets.0 != 0xFE || octets.1 & 0xC0 != 0x80 { return true }
+                default: break
+                }
+            }
+            return false
+        }
+
+        /// Looks again whenever rtnetlink tells of a change to links or addresses; what it says of that is not read.
+        private func watch() {
+            guard let socket = Self.openSocket() else { return }
+            let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
+            source.setEventHandler { [weak self] in
+                guard Self.drain(socket) else {
+                    // Nothing more will be told: nothing waits for it.
+                    self?.state.withLock { $0.source?.cancel() }
+                    self?.note(true)
+                    return
+                }
+                self?.note(Self.isConnected ?? true)
+            }
+            source.setCancelHandler { close(socket) }
+            source.resume()
+            state.withLock { $0.source = source }
+        }
+
+        private static func openSocket() -> Int32? {
+            let kind = Int32(SOCK_RAW.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+            // NETLINK_ROUTE is 0.
+            let descriptor = socket(AF_NETLINK, kind, 0)
+            guard descriptor >= 0 else { return nil }
+            var address = sockaddr_storage()
+            address.ss_family = sa_family_t(AF_NETLINK)
+            // `nl_groups` of `sockaddr_nl`: RTMGRP_LINK, RTMGRP_IPV4_IFADDR, RTMGRP_IPV6_IFADDR.
+            withUnsafeMutableBytes(of: &address) { $0.storeBytes(of: 0x111, toByteOffset: 8, as: UInt32.self) }
+            let isBound = withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, 12) } == 0
+            }
+            if !isBound { close(descriptor) }
+            return isBound ? descriptor : nil
+        }
+
+        /// Takes what has come off the socket, so much at a time; false when the socket is of no use any more.
+        private static func drain(_ socket: Int32) -> Bool {
+            var buffer = [UInt8](repeating: 0, count: 8_192)
+            for _ in 0..<64 {
+                let count = recv(socket, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+                if count > 0 { continue }
+                // ENOBUFS: more had come than the kernel keeps, which says that something has changed.
+                return count < 0 && [EAGAIN, EWOULDBLOCK, EINTR, ENOBUFS].contains(errno)
+            }
+            return true
+        }
+    #elseif canImport(Network)
+        /// Known from what the path monitor tells.
+        private static var isConnected: Bool? { nil }
+
+        private func watch() {
+            let monitor = NWPathMonitor()
+            monitor.pathUpdateHandler = { [weak self] path in self?.note(path.status != .unsatisfied) }
+            monitor.start(queue: queue)
+            state.withLock { $0.source = monitor }
+        }
+    #else
+        private static var isConnected: Bool? { nil }
+        private func watch() {}
+    #endif
+}
