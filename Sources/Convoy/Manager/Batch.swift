@@ -56,14 +56,20 @@ public final class Batch<Output: Sendable>: Sendable {
     /// How far it is, for any number of readers; each gets the latest, the last one when the batch has finished.
     ///
     /// No reader gets the same progress twice.
-    public var progress: Broadcast<BatchProgress> { Broadcast(source: progressSource) }
+    public var progress: Broadcast<BatchProgress> { broadcast() }
 
     /// The same, not more often than asked for.
     ///
     /// - Parameter interval: how much time there is at least between two values of a reader, on
     ///   ``RequestManager/Configuration/clock``; the last one does not wait for it.
     public func progress(every interval: Duration) -> Broadcast<BatchProgress> {
-        Broadcast(source: progressSource, pace: BroadcastPace(interval, manager.context.clock))
+        broadcast(BroadcastPace(interval, manager.context.clock))
+    }
+
+    /// Progress is told from now on.
+    private func broadcast(_ pace: BroadcastPace? = nil) -> Broadcast<BatchProgress> {
+        state.withLock { $0.isWatched = true }
+        return Broadcast(source: progressSource, pace: pace)
     }
 
     /// How far it is now.
@@ -155,11 +161,11 @@ public final class Batch<Output: Sendable>: Sendable {
             requestPlan: RequestPlan(request, manager.context.defaults.encoder), context: manager.context,
             isUnseen: true)
         guard let member = state.withLock({ $0.begin(isFromSource: isFromSource) }) else { return nil }
-        operation.whenProgressing { self.moved(member, $0) }
-        if case .source(let index) = member, let onResult { operation.onFinish { onResult(index, $0) } }
-        if let handler { operation.onFinish(handler) }
-        // Its own callbacks first: the batch comes last.
-        operation.whenSettled { [unowned operation] in self.settled(member, operation.result) }
+        var handler = handler
+        if case .source(let index) = member, let onResult { handler = { onResult(index, $0) } }
+        // Its own callback first: the batch comes last.
+        operation.join(
+            moved: { self.moved(member, $0) }, finished: handler, settled: { self.settled(member, $0) })
         // Where it can be cancelled only now: a callback added after its end would not be waited for.
         if state.withLock({ $0.run(member, operation) }) { operation.cancel() }
         manager.enqueue(operation)
@@ -184,8 +190,7 @@ public final class Batch<Output: Sendable>: Sendable {
             })
     }
 
-    private func settled(_ member: BatchMember, _ result: Result?) {
-        let result = result ?? .failure(RequestError(.cancelled, "it ended without a result"))
+    private func settled(_ member: BatchMember, _ result: Result) {
         let error: RequestError? = if case .failure(let error) = result { error } else { nil }
         let (room, stops, waiters, telling) = state.withLock { state in
             state.settle(member, result)

@@ -36,6 +36,8 @@ struct BatchState<Output: Sendable> {
     private(set) var isFinished = false
     var room: CheckedContinuation<Void, Never>?
     var waiters: [CheckedContinuation<Void, Never>] = []
+    /// Whether progress was asked for: until then only the end is told.
+    var isWatched = false
     /// The progress to be told; only the latest counts.
     var pending: BatchProgress?
     private var isTelling = false
@@ -48,8 +50,9 @@ struct BatchState<Output: Sendable> {
 
     /// What has come meanwhile; nil when there is nothing more to tell.
     mutating func goOnTelling() -> Telling? {
-        isTelling = pending != nil
         defer { pending = nil }
+        isTelling = pending != nil && (isWatched || isFinished)
+        guard isTelling else { return nil }
         return pending.map { ($0, isFinished) }
     }
 

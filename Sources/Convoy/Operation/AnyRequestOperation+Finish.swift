@@ -58,7 +58,7 @@ extension AnyRequestOperation {
         let isInNoQueue = conclusion.ticket.flatMap { conclusion.scheduler?.abandoned(self, $0) } ?? false
         if isInNoQueue, let ending = delivery.ending {
             // The manager learns with the end that nothing was told.
-            for hook in ending.settledHooks { hook() }
+            ending.tellSettled()
         } else {
             deliver(delivery, isEnd: false)
         }
@@ -118,13 +118,13 @@ extension AnyRequestOperation {
     }
 
     /// Calls back when the operation has an outcome and every handler added before has returned; at once if so already.
-    func whenSettled(_ hook: @escaping @Sendable () -> Void) {
-        let isSettled = state.withLock { state in
-            let isSettled = state.machine.delivery.isSettled
-            if !isSettled { state.settledHooks.append(hook) }
-            return isSettled
+    func whenSettled(_ hook: @escaping @Sendable (AnyOutcome) -> Void) {
+        let outcome = state.withLock { state -> AnyOutcome? in
+            if state.machine.delivery.isSettled { return state.outcome }
+            state.settledHooks.append(hook)
+            return nil
         }
-        if isSettled { hook() }
+        if let outcome { hook(outcome) }
     }
 
     /// Sends the handlers off, in order, and lets go.
@@ -154,7 +154,7 @@ extension AnyRequestOperation {
 
     /// Calls the hooks of the end, and gives back what the operation had of its manager.
     private func end(_ ending: OperationState.Ending) {
-        for hook in ending.settledHooks { hook() }
+        ending.tellSettled()
         // What it captured goes outside the lock: it may call back from its deinit.
         withExtendedLifetime((ending.requestPlan, ending.observers, ending.requests)) {
             guard let scheduler = ending.scheduler, let ticket = ending.ticket else { return }
@@ -164,7 +164,7 @@ extension AnyRequestOperation {
                 scheduler.settled(ticket)
             }
         }
-        if ending.hasEdges { DependencyGraph.release(self, error: ending.error) }
+        if ending.hasEdges { DependencyGraph.release(self, error: ending.outcome?.error) }
     }
 
     /// - Parameter counts: whether the operation settles behind it.

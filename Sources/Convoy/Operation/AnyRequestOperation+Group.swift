@@ -18,7 +18,7 @@ extension AnyRequestOperation {
     @discardableResult
     public final func enter(_ group: DispatchGroup) -> Self {
         group.enter()
-        whenSettled { group.leave() }
+        whenSettled { _ in group.leave() }
         return self
     }
 }

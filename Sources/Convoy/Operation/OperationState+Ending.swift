@@ -36,12 +36,18 @@ extension OperationState {
         let isSettled: Bool
         let scheduler: (any OperationScheduler)?
         let ticket: TicketReference?
-        let error: RequestError?
-        var settledHooks: [@Sendable () -> Void] = []
+        let outcome: AnyOutcome?
+        var settledHooks: [@Sendable (AnyOutcome) -> Void] = []
         var requestPlan: RequestPlan?
         var observers: ObserverRegistry?
         var requests: FollowUpState.Requests?
         var hasEdges = false
+
+        /// Tells those that wait for the last handler.
+        func tellSettled() {
+            guard let outcome else { return }
+            for hook in settledHooks { hook(outcome) }
+        }
     }
 
     mutating func conclude(_ effects: OperationStateMachine.Effects, isDelivered: Bool) -> Conclusion {
@@ -107,7 +113,7 @@ extension OperationState {
     mutating func takeEnding(settles: Bool, isEnd: Bool) -> Ending {
         var ending = Ending(
             isEnd: isEnd, isSettled: machine.delivery.isSettled, scheduler: scheduler, ticket: ticket,
-            error: outcome?.error)
+            outcome: outcome)
         if settles { swap(&ending.settledHooks, &settledHooks) }
         // The manager forgets the operation then.
         if machine.delivery.isOver { (scheduler, ticket) = (nil, nil) }

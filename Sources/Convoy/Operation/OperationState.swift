@@ -38,7 +38,7 @@ struct OperationState {
     var followUp: FollowUpState?
     var handlers: [FinishHandler] = []
     /// Called after the last handler has returned.
-    var settledHooks: [@Sendable () -> Void] = []
+    var settledHooks: [@Sendable (AnyOutcome) -> Void] = []
     /// Whether `isReady` was ever asked, and whether the answer was no: what was never asked need not be told of a change.
     var (wasAskedReadiness, wasUnready) = (false, false)
     /// How many changes of `isReady` are to be told or are being told.

@@ -125,19 +125,10 @@ extension AnyRequestOperation {
         _ handler: @escaping @Sendable (TransferProgress) -> Void
     ) {
         let teller = ProgressTeller(place, every: interval, clock: context.clock, handler)
-        observeProgress { $0.tellers.append(teller) }
-    }
-
-    /// Tells the library's own observers of every change, on the thread that reports it.
-    func whenProgressing(_ tell: @escaping @Sendable (TransferProgress) -> Void) {
-        observeProgress { $0.direct.append(tell) }
-    }
-
-    private func observeProgress(_ add: (inout ProgressObservers) -> Void) {
         state.withLock { state in
             // Nothing follows the outcome, and the closure would never be released.
             guard !state.machine.delivery.hasBegun else { return }
-            state.observing { add(&$0.progress) }
+            state.observing { $0.progress.tellers.append(teller) }
         }
     }
 

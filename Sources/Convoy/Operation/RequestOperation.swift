@@ -57,8 +57,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///     start: that is told at once, and the queue finishes the operation when it comes to it.
     @discardableResult
     public func onFinish(on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void) -> Self {
-        whenFinished(
-            FinishHandler(place: CallbackPlace(delivery ?? context.callbacks)) { handler(Self.typed($0)) })
+        whenFinished(finishHandler(on: delivery, handler))
         return self
     }
 
@@ -92,6 +91,25 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///
     /// - Thread: any.
     public override func copy() -> RequestOperation<Output> { makeCopy() }
+
+    private func finishHandler(
+        on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void
+    ) -> FinishHandler {
+        FinishHandler(place: CallbackPlace(delivery ?? context.callbacks)) { handler(Self.typed($0)) }
+    }
+
+    /// Puts in what a batch wants to be told of a member, in one look at its state: nothing else knows the operation yet.
+    func join(
+        moved: @escaping @Sendable (TransferProgress) -> Void, finished: (@Sendable (Result) -> Void)?,
+        settled: @escaping @Sendable (Result) -> Void
+    ) {
+        let handler = finished.map { finishHandler($0) }
+        state.withLock { state in
+            state.observing { $0.progress.direct.append(moved) }
+            if let handler { state.handlers.append(handler) }
+            state.settledHooks.append { settled(Self.typed($0)) }
+        }
+    }
 
     private static func typed(_ outcome: AnyOutcome) -> Result {
         if let success = outcome as? Success<Output> { return .success(success.response) }

@@ -118,7 +118,7 @@ import Testing
         // Nothing comes after the outcome: every callback that was on its way has its turn before this one.
         for operation in operations {
             let last = EventLog<Void>()
-            operation.whenSettled { last.record(()) }
+            operation.whenSettled { _ in last.record(()) }
             await last.wait()
         }
         let label = "\(interference.rawValue) at event \(moment) of \(run.events)"

@@ -64,7 +64,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
             })
         super.init(requestPlan: .none, context: scheduler.context)
         self.name = name
-        whenSettled { [members] in withExtendedLifetime(members.withLock { $0.end() }) {} }
+        whenSettled { [members] _ in withExtendedLifetime(members.withLock { $0.end() }) {} }
     }
 
     /// The outcome; nil until there is one.

@@ -108,8 +108,8 @@ public struct OperationGroup: Sendable {
                 // The group may have been resumed meanwhile.
                 adjustMembers()
             }
-            member.whenSettled { [unowned member] in
-                let error = policy == .fail ? member.error : nil
+            member.whenSettled { [unowned member] outcome in
+                let error = policy == .fail ? outcome.error : nil
                 let failure = error.map { self.failure(of: member, $0) }
                 perform(state.withLock { $0.leave(member, failure) })
             }
