@@ -1,0 +1,79 @@
+// An image loader as apps have one: it belongs to the main actor, and so do the cells that show what it loads.
+import Convoy
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// Decoded on a thread of the library's, shown on the main actor; a reference, which equal requests share.
+nonisolated final class Picture: Sendable {
+    let pixels: Data
+    init(file: Data) { pixels = file.dropFirst(3) }
+}
+
+@MainActor final class ImageLoader {
+    private(set) var pictures: [Int: Picture] = [:]
+    private let manager: RequestManager
+    // All others are made from this one: copies have its function, and what one transfer brings is decoded once for all.
+    private let thumbnail = Request<Data>.get("thumbnail").decoding { file, _ in Picture(file: file) }.coalesced()
+
+    init(_ manager: RequestManager) { self.manager = manager }
+
+    func prefetch(_ ids: [Int]) { for id in ids { load(id, .low) } }
+    @discardableResult
+    func load(_ id: Int, _ priority: Operation.QueuePriority, for cell: Cell? = nil) -> AnyRequestOperation {
+        let operation = manager.operation(thumbnail.query("id", "\(id)").priority(priority))
+        operation.onProgress(on: .main) { [weak cell] in cell?.progressed($0.download.fractionCompleted ?? 0, of: id) }
+        operation.onFinish(on: .main) { [weak self, weak cell] result in
+            guard let picture = try? result.get().value else { return }
+            self?.pictures[id] = picture
+            cell?.loaded(picture, of: id)
+        }
+        manager.enqueue(operation)
+        return operation
+    }
+}
+
+@MainActor final class Cell {
+    private(set) var picture: Picture?
+    let (fractions, progressBar) = AsyncStream.makeStream(of: Double.self)
+    private var (id, loading): (Int?, AnyRequestOperation?)
+
+    func show(_ id: Int, from loader: ImageLoader) {
+        scrolledAway()
+        (self.id, picture) = (id, loader.pictures[id])
+        if picture == nil { loading = loader.load(id, .high, for: self) }
+    }
+
+    func scrolledAway() {
+        loading?.cancel()
+        (id, picture, loading) = (nil, nil, nil)
+    }
+
+    // What comes for an earlier picture, from before it was cancelled, is not for this one.
+    func progressed(_ fraction: Double, of id: Int) { if id == self.id { progressBar.yield(fraction) } }
+    func loaded(_ picture: Picture, of id: Int) { if id == self.id { self.picture = picture } }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct ImageLoaderExampleTests {
+    @Test func cellsShareATransferAndLeaveIt() async throws {
+        let (server, gate, file) = (try TestServer(), Gate(), Data("IMG".utf8) + Data(count: 97))
+        server.respond { _ in .body(file).stalling(afterBodyBytes: 50, until: gate) }
+        let manager = RequestManager(configuration: .init(maxConcurrentOperationCount: 1, baseURL: server.url()))
+        let (loader, cells) = (ImageLoader(manager), (0..<5).map { _ in Cell() })
+        for cell in cells[0...2] { cell.show(1, from: loader) }
+        for cell in cells[0...2] { for await fraction in cell.fractions where fraction == 0.5 { break } }
+        // The only slot is taken. What is on screen comes before what is fetched ahead, also if that had been asked for.
+        loader.prefetch([2, 3])
+        cells[3].show(3, from: loader)
+        cells[4].show(4, from: loader)
+        for cell in [cells[1], cells[4]] { cell.scrolledAway() }
+        gate.open()
+        await manager.drain()
+        // One object for both: it was decoded once. The cell that left took nothing from the others, and shows nothing.
+        #expect(cells[0].picture === cells[2].picture)
+        #expect(cells.map { $0.picture?.pixels.count } == [97, nil, 97, 97, nil])
+        #expect(loader.pictures.keys.sorted() == [1, 2, 3])
+        // Each was asked for once, and the one that scrolled away before its turn never.
+        #expect(server.recordedRequests.map(\.query) == ["id=1", "id=3", "id=2"])
+    }
+}

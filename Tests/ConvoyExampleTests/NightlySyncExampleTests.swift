@@ -1,0 +1,78 @@
+// A sync that runs every night: what is there stays, what is missing is fetched, what was begun goes on.
+import Convoy
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// Fetches the files of a list that a directory does not have yet.
+final class NightlySync {
+    private let manager: RequestManager
+    private let directory: URL
+
+    init(into directory: URL, _ configuration: RequestManager.Configuration) {
+        self.directory = directory
+        manager = RequestManager(configuration: configuration)
+    }
+
+    /// Begins; a request is made when there is room for it, so that 5,000 files work alike.
+    func start(_ files: [URL]) -> Batch<URL> {
+        let directory = directory
+        return manager.batch(count: files.count) { index in
+            let file = directory.appending(path: files[index].lastPathComponent)
+            return Request<Data>.get(files[index]).saved(to: file, existing: .skip)
+        }
+    }
+
+    func cancel() async {
+        manager.cancelAll()
+        await manager.drain()
+    }
+}
+
+@Suite(.timeLimit(.minutes(2))) struct NightlySyncExampleTests {
+    private let directory = FileManager.default.temporaryDirectory.appending(path: "convoy-\(UUID().uuidString)")
+    // Six at once to each host, and what is refused is asked for again; without jitter a test waits for no retry.
+    private let configuration = RequestManager.Configuration(
+        maxConcurrentOperationCount: 24, maxConcurrentPerHost: 6, retries: .standard, jitter: { 0 })
+    private let sizes = (0..<60).map { Int64(20_000 + 1_000 * $0) }
+
+    @Test func theSecondRunFetchesWhatTheFirstHasLeft() async throws {
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        // Thirty files are on each of two hosts; six of the second get stuck in the middle.
+        let (servers, gate, stuck) = ([try TestServer(), try TestServer()], Gate(), 40..<46)
+        var files: [URL] = []
+        for (index, size) in sizes.enumerated() {
+            let whole = Reply.resource(generatedByteCount: size, etag: "\"\(index)\"")
+            let reply = stuck.contains(index) ? whole.stalling(afterBodyBytes: size / 2, until: gate) : whole
+            servers[index / 30].route("/\(index)") { _ in reply }
+            files.append(servers[index / 30].url("/\(index)"))
+        }
+        servers[0].enqueue([.status(503), .status(503), .status(503)])
+
+        let sync = NightlySync(into: directory, configuration)
+        let evening = sync.start(files)
+        let bytes = sizes[..<40].reduce(0, +) + sizes[stuck].reduce(0) { $0 + $1 / 2 }
+        for await progress in evening.progress
+        where progress.finishedCount == 40 && progress.download.completedBytes == bytes { break }
+        // The host that is stuck has its six and is sent no more; the other one is done, after three retries.
+        #expect(servers.map(\.requestCount) == [33, 16])
+        // Stands for the kill of the process, which a test cannot do to itself. Of parts below 1 MiB a kill keeps nothing.
+        await sync.cancel()
+        #expect(await evening.results.filter { (try? $0.get()) != nil }.count == 40)
+
+        // A new manager knows nothing of the first: all that is left is in the directory.
+        gate.open()
+        let morning = await NightlySync(into: directory, configuration).start(files).results
+        #expect(morning.allSatisfy { (try? $0.get()) != nil })
+        let asked = servers[1].recordedRequests.dropFirst(16).map { "\($0.path) \($0.value(of: "Range") ?? "whole")" }
+        let missing = (40..<60).map { "/\($0) " + (stuck.contains($0) ? "bytes=\(sizes[$0] / 2)-" : "whole") }
+        #expect(asked.sorted() == missing.sorted())
+        #expect(servers[0].requestCount == 33)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).count == 60)
+        for (index, size) in sizes.enumerated() {
+            let file = directory.appending(path: "\(index)")
+            #expect(try Data(contentsOf: file) == Reply.pattern(range: 0..<size))
+        }
+    }
+}
