@@ -132,9 +132,7 @@ extension AnyRequestOperation {
     /// - Parameter isEnd: whether the operation has finished. One that was abandoned has its handlers called before.
     private func deliver(_ delivery: OperationState.Dispatch, isEnd: Bool) {
         if delivery.tellsEvents { tellEvents() }
-        for teller in delivery.tellers {
-            if delivery.outcome?.error == nil { teller.end(progress, self) } else { teller.stop() }
-        }
+        for teller in delivery.tellers { teller.stop() }
         var (handlers, ending) = (delivery.handlers, delivery.ending)
         while ending == nil {
             if let outcome = delivery.outcome {

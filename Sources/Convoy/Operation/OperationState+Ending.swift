@@ -78,8 +78,10 @@ extension OperationState {
         if let outcome, machine.handle(.delivery(.begin)).isTaken {
             let tellsEvents = note(.finished(outcome.error))
             let tellers = observers?.progress.tellers ?? []
-            // The last progress of a success is told there, before the handlers.
-            if outcome.error == nil { laneHandlers += tellers.count(where: \.isOnLane) }
+            // The last progress of a success is told before the handlers, and the operation settles behind it.
+            if outcome.error == nil, !tellers.isEmpty {
+                handlers.insert(contentsOf: tellers.map { [progress] in $0.lastCall(progress) }, at: 0)
+            }
             dispatch = Dispatch(
                 outcome: outcome, handlers: takeHandlers(), tellsEvents: tellsEvents,
                 tellers: tellers)

@@ -29,16 +29,15 @@ final class ProgressTeller: Sendable {
         (self.place, self.clock, self.handler) = (place, clock, handler)
     }
 
-    var isOnLane: Bool { place.isLane }
-
     /// Bytes have moved.
     ///
     /// - Thread: the transport's.
     func moved(_ operation: AnyRequestOperation) {
-        let now = clock.now
+        let now = interval == nil ? nil : clock.now
         let (isFirst, due) = state.withLock { state -> (Bool, ContinuousClock.Instant?) in
             defer { state.isWaiting = true }
-            return (!state.isWaiting, state.due.flatMap { $0 > now ? $0 : nil })
+            guard let now, let due = state.due, due > now else { return (!state.isWaiting, nil) }
+            return (!state.isWaiting, due)
         }
         guard isFirst else { return }
         guard let due else { return call(operation) }
@@ -48,18 +47,9 @@ final class ProgressTeller: Sendable {
         state.withLock { $0.alarm = alarm }
     }
 
-    /// The operation ends with success: the handler is told the last count before the handlers of the outcome, however soon
-    /// that is.
-    func end(_ progress: TransferProgress, _ operation: AnyRequestOperation) {
-        stop()
-        guard isOnLane else {
-            if state.withLock({ $0.told }) != progress { operation.run(at: place) { self.tell(progress) } }
-            return
-        }
-        operation.onLane {
-            self.tell(progress)
-            operation.state.withLock { $0.laneHandlers -= 1 }
-        }
+    /// What tells the last counts of a success, however soon that is after those before.
+    func lastCall(_ progress: TransferProgress) -> FinishHandler {
+        FinishHandler(place: place) { _ in self.tell(progress) }
     }
 
     /// Nothing follows: an alarm is not waited for.
@@ -96,8 +86,9 @@ final class ProgressTeller: Sendable {
 extension AnyRequestOperation {
     /// Adds a handler for byte progress.
     ///
-    /// At most one call is under way or waiting: a slow handler is not flooded, it gets the latest count. The same counts are
-    /// not told twice. After a failure none comes once the outcome has been delivered; of a success the last counts are
+    /// At most one call is waiting: a slow handler is not flooded, it gets the latest count. On a serial place calls come one
+    /// after the other; on a concurrent queue a call may begin before the one before it has returned. The same counts are
+    /// not told twice in a row. After a failure none comes once the outcome has been delivered; of a success the last counts are
     /// always told, sent to their place before the handlers of the outcome are. It is told what changes from now on: of what
     /// had come before, ask ``progress``.
     ///

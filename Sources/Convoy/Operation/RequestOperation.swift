@@ -81,7 +81,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///
     /// ```swift
     /// operation.onFinish { [weak operation] result in
-    ///     if case .failure(let error) = result, error.code == .offline, let operation { waiting.append(operation.copy()) }
+    ///     if case .failure(let error) = result, error.code == .connectionFailed, let operation { later.append(operation.copy()) }
     /// }
     /// ```
     ///

@@ -17,7 +17,12 @@ final class BroadcastReader<Element: Sendable>: Sendable {
 
         mutating func take() -> Element? {
             guard !isEmpty else { return nil }
-            defer { if isEmpty { (waiting, next) = ([], 0) } }
+            defer {
+                if isEmpty {
+                    waiting.removeAll(keepingCapacity: true)
+                    next = 0
+                }
+            }
             next += 1
             return waiting[next - 1]
         }

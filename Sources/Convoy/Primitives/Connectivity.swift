@@ -26,6 +26,10 @@ final class SystemConnectivity: ConnectivityMonitor {
     private struct State {
         var tell: (@Sendable (Bool) -> Void)?
         var isConnected = true
+        /// Whether changes are told.
+        ///
+        /// While they are not there is a network: nothing would say that it has come back.
+        var isWatching = false
         /// What watches; it is cancelled at the end.
         #if canImport(Network)
             var source: NWPathMonitor?
@@ -36,6 +40,18 @@ final class SystemConnectivity: ConnectivityMonitor {
 
     private let queue = DispatchQueue(label: "convoy.connectivity")
     private let state = Locked(State())
+    private let looks: @Sendable () -> Bool?
+    private let opens: @Sendable () -> Int32?
+
+    /// - Parameters:
+    ///   - looks: whether there is a network now.
+    ///   - opens: a socket of rtnetlink's; nil when there is none to be had.
+    init(
+        looks: @escaping @Sendable () -> Bool? = { SystemConnectivity.isConnected },
+        opens: @escaping @Sendable () -> Int32? = { SystemConnectivity.openSocket() }
+    ) {
+        (self.looks, self.opens) = (looks, opens)
+    }
 
     deinit { state.withLock { $0.source?.cancel() } }
 
@@ -43,14 +59,15 @@ final class SystemConnectivity: ConnectivityMonitor {
         state.withLock { $0.tell = tell }
         queue.async { [weak self] in
             guard let self else { return }
-            watch()
-            note(Self.isConnected ?? true)
+            let isWatching = watch()
+            state.withLock { $0.isWatching = isWatching }
+            note(looks() ?? true)
         }
     }
 
     func look(_ then: @escaping @Sendable (Bool) -> Void) {
         queue.async {
-            if let isConnected = Self.isConnected { self.note(isConnected) }
+            if let isConnected = self.looks() { self.note(isConnected) }
             then(self.state.withLock { $0.isConnected })
         }
     }
@@ -58,6 +75,7 @@ final class SystemConnectivity: ConnectivityMonitor {
     /// - Thread: its queue.
     private func note(_ isConnected: Bool) {
         let tell = state.withLock { state in
+            let isConnected = isConnected || !state.isWatching
             guard isConnected != state.isConnected else { return nil as (@Sendable (Bool) -> Void)? }
             state.isConnected = isConnected
             return state.tell
@@ -90,24 +108,28 @@ final class SystemConnectivity: ConnectivityMonitor {
         }
 
         /// Looks again whenever rtnetlink tells of a change to links or addresses; what it says of that is not read.
-        private func watch() {
-            guard let socket = Self.openSocket() else { return }
+        private func watch() -> Bool {
+            guard let socket = opens() else { return false }
             let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
             source.setEventHandler { [weak self] in
                 guard Self.drain(socket) else {
                     // Nothing more will be told: nothing waits for it.
-                    self?.state.withLock { $0.source?.cancel() }
+                    self?.state.withLock { state in
+                        state.isWatching = false
+                        state.source?.cancel()
+                    }
                     self?.note(true)
                     return
                 }
-                self?.note(Self.isConnected ?? true)
+                self?.note(self?.looks() ?? true)
             }
             source.setCancelHandler { close(socket) }
             source.resume()
             state.withLock { $0.source = source }
+            return true
         }
 
-        private static func openSocket() -> Int32? {
+        static func openSocket() -> Int32? {
             let kind = Int32(SOCK_RAW.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
             // NETLINK_ROUTE is 0.
             let descriptor = socket(AF_NETLINK, kind, 0)
@@ -136,16 +158,19 @@ final class SystemConnectivity: ConnectivityMonitor {
         }
     #elseif canImport(Network)
         /// Known from what the path monitor tells.
-        private static var isConnected: Bool? { nil }
+        static var isConnected: Bool? { nil }
+        static func openSocket() -> Int32? { nil }
 
-        private func watch() {
+        private func watch() -> Bool {
             let monitor = NWPathMonitor()
             monitor.pathUpdateHandler = { [weak self] path in self?.note(path.status != .unsatisfied) }
             monitor.start(queue: queue)
             state.withLock { $0.source = monitor }
+            return true
         }
     #else
-        private static var isConnected: Bool? { nil }
-        private func watch() {}
+        static var isConnected: Bool? { nil }
+        static func openSocket() -> Int32? { nil }
+        private func watch() -> Bool { false }
     #endif
 }

@@ -11,6 +11,8 @@ final class CoalescingKey: Sendable {
     let bodyLimit: Int64?
     let usesManagerInterceptors: Bool
     let exclusion: String?
+    /// It goes without the credentials that another for that URL has.
+    let hasLeftOrigin: Bool
 
     /// Nil for a request that shares nothing.
     init?(_ core: RequestCore, _ request: PreparedRequest) {
@@ -24,6 +26,7 @@ final class CoalescingKey: Sendable {
         bodyLimit = policies.bodyLimit
         usesManagerInterceptors = policies.usesManagerInterceptors
         exclusion = policies.exclusion
+        hasLeftOrigin = policies.hasLeftOrigin
     }
 }
 
@@ -33,6 +36,7 @@ extension CoalescingKey: Hashable {
             && left.acceptableContentTypes == right.acceptableContentTypes
             && left.bodyLimit == right.bodyLimit
             && left.usesManagerInterceptors == right.usesManagerInterceptors && left.exclusion == right.exclusion
+            && left.hasLeftOrigin == right.hasLeftOrigin
     }
 
     func hash(into hasher: inout Hasher) {

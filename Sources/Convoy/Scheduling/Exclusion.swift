@@ -3,9 +3,10 @@
 /// A name that one operation at a time has: a lock on which tickets wait in their order.
 ///
 /// An operation takes its name with its first slot and gives it back when it has finished: it keeps it between attempts and
-/// while it is suspended. One that has not begun gives it back with its slot or its place in the queue of its host. One that
-/// has begun takes the name from one that has not, which may be waiting behind it in the operation queue; that one waits
-/// again when it is started.
+/// while it is suspended. One that has not begun gives it back with its slot or its place in the queue of its host. The first
+/// that waited for it is given it, and loses it again to any that gets a slot before it does: it may be of low priority,
+/// or for a host that is on hold. One that has begun also takes the name from one that has a slot and has not, which may be
+/// waiting behind it in the operation queue. One that has lost its name waits again when it is started.
 ///
 /// Part of a scheduler's state, and touched only under its lock; an object, so that a ticket finds it without a look-up.
 final class Exclusion {
@@ -15,7 +16,9 @@ final class Exclusion {
         let queueNumber: UInt64
 
         /// Others have been cancelled, suspended or blocked meanwhile, or have come again.
-        var isLive: Bool { ticket.status == .awaitingPermit && ticket.queueNumber == queueNumber }
+        var isLive: Bool {
+            ticket.status == .awaitingPermit && ticket.queueNumber == queueNumber && ticket.rank == turn.rank
+        }
 
         static func < (left: Waiter, right: Waiter) -> Bool { left.turn < right.turn }
         static func == (left: Waiter, right: Waiter) -> Bool { left.turn == right.turn }
@@ -33,7 +36,8 @@ final class Exclusion {
 
     /// Gives a ticket the name; false when another has it.
     func take(_ ticket: Ticket) -> Bool {
-        guard let holder, holder !== ticket, holder.hasBegun || !ticket.hasBegun else {
+        guard let holder, holder !== ticket, holder.hasBegun || holder.status == .dispatched && !ticket.hasBegun
+        else {
             holder = ticket
             return true
         }

@@ -206,7 +206,7 @@ extension ConnectionOptions.Proxy: CustomStringConvertible, CustomReflectable {
     public var description: String {
         switch self {
         case .environment: "as the environment says"
-        case .direct: "none"
+        case .direct: "direct"
         case .server(let url, _, _): url.redactedString
         }
     }

@@ -103,6 +103,20 @@ import Testing
         }
     }
 
+    @Test func theOperationSettlesBehindTheLastCall() async throws {
+        let queue = OperationQueue()
+        queue.isSuspended = true
+        let log = EventLog<String>()
+        let manager = StubServer().manager()
+        let operation = manager.operation(.stub("a"))
+        operation.onProgress(on: .operationQueue(queue)) { log.record("\($0.download.completedBytes) bytes") }
+        operation.whenSettled { _ in log.record("settled") }
+        manager.enqueue(operation)
+        try await operation.response()
+        queue.isSuspended = false
+        #expect(await log.wait(count: 2) == ["2 bytes", "settled"])
+    }
+
     @Test func aFailureDoesNotWaitForAnInterval() async throws {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(clock: clock)

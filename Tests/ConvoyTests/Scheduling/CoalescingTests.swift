@@ -6,6 +6,13 @@ import Testing
 @Suite struct CoalescingTests {
     private func request(_ name: String = "a") -> Request<Data> { Request.stub(name).coalesced() }
 
+    /// A page that another origin has named: it goes without credentials.
+    private static var elsewhere: Request<Data> {
+        var request = Request.stub("a").coalesced()
+        request.core.policies.hasLeftOrigin = true
+        return request
+    }
+
     @Test func equalGetsShareOneTransfer() async throws {
         let server = StubServer.held()
         let manager = server.manager(2, perHost: 1)
@@ -31,7 +38,7 @@ import Testing
     @Test(arguments: [
         Request.stub("b").coalesced(), Request.stub("a"), Request.stub("a").header("Accept", "x").coalesced(),
         Request.stub("a").accepting(.any).coalesced(), Request<Data>.post("http://stub/a").body(Data()).coalesced(),
-        Request.stub("a").maximumBodyBytes(1).coalesced(),
+        Request.stub("a").maximumBodyBytes(1).coalesced(), Self.elsewhere,
     ])
     func whatIsNotEqualOrNotAskedForIsSentByItself(other: Request<Data>) async {
         let server = StubServer.held()

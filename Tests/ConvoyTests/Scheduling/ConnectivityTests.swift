@@ -133,6 +133,16 @@ import Testing
     #if os(Linux)
         private static let isInNamespace = ProcessInfo.processInfo.environment["CONVOY_NAMESPACE"] != nil
 
+        /// Nothing would say that it has come back.
+        @Test func whatCannotBeWatchedIsTakenForANetwork() async {
+            let (told, looked) = (EventLog<Bool>(), EventLog<Bool>())
+            let monitor = SystemConnectivity(looks: { false }, opens: { nil })
+            monitor.start { told.record($0) }
+            monitor.look { looked.record($0) }
+            #expect(await looked.wait() == [true])
+            #expect(told.events.isEmpty)
+        }
+
         /// Runs the next test in a network namespace of its own, where the system allows one.
         @Test(.enabled(if: !isInNamespace)) func theSystemTellsOfItsNetwork() async throws {
             // Foundation's own sockets want the loopback.

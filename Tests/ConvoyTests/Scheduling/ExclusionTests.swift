@@ -137,4 +137,26 @@ import Testing
         }
         await check.expectAllGone()
     }
+
+    /// One of low priority that has been given the name and waits for a slot keeps no other out.
+    @Test func whatHasTheNameAndNoSlotLetsOneOfHigherPriorityGoFirst() async {
+        let server = StubServer.held()
+        let manager = server.manager(2)
+        manager.enqueue(request("first"))
+        manager.enqueue(request("low").priority(.low))
+        manager.enqueue(.stub("plain1"))
+        manager.enqueue(.stub("plain2"))
+        await server.exchanges.wait(count: 2)
+        server.exchanges.events[0].answer(200)
+        await server.exchanges.wait(count: 3)
+        manager.enqueue(request("high").priority(.high))
+        for count in 4...5 {
+            server.exchanges.events[count - 3].answer(200)
+            await server.exchanges.wait(count: count)
+            if count == 4 { server.exchanges.events[3].answer(200) }
+        }
+        for exchange in server.exchanges.events { exchange.answer(200) }
+        await manager.drain()
+        #expect(server.paths == ["/first", "/plain1", "/plain2", "/high", "/low"])
+    }
 }

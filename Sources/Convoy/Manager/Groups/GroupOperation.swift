@@ -28,7 +28,7 @@ import Foundation
 /// | it is cancelled | the task of its function and all members are cancelled; it ends as `.cancelled` when they have ended |
 /// | it is cancelled before it starts, a dependency fails | the function is never called, and it ends at once |
 /// | the manager, or its queue, is suspended | it is not started; members of one that runs wait |
-/// | it is suspended | likewise: its members are suspended, also those that are added; resumed with it |
+/// | it is suspended | likewise: its members are suspended, also those that are added; all are resumed with it, also those that were suspended by themselves; the requests of a batch go on |
 /// | something is added after its end | that fails with `.invalidRequest`, unsent |
 ///
 /// Its priority decides when it starts, not when its members do. A barrier of the manager's queue does not wait for it, but

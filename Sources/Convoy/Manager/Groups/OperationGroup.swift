@@ -106,7 +106,7 @@ public struct OperationGroup: Sendable {
             if operation.isSuspended {
                 member.suspend()
                 // The group may have been resumed meanwhile.
-                adjustMembers()
+                operation.context.taskControl.async { if !operation.isSuspended { member.resume() } }
             }
             member.whenSettled { [unowned member] outcome in
                 let error = policy == .fail ? outcome.error : nil
@@ -140,7 +140,8 @@ public struct OperationGroup: Sendable {
         guard let effects else { return }
         effects.task?.cancel()
         if !effects.members.isEmpty {
-            scheduler.frozen { for member in effects.members { member.cancel() } }
+            // Groups in groups may be as deep as a site's pages: one level after the other.
+            Trampoline.run { scheduler.frozen { for member in effects.members { member.cancel() } } }
         }
         // Behind what the group itself has to call, and not on a transport's thread.
         if let outcome = effects.outcome { operation.onLane { operation.conclude(outcome) } }

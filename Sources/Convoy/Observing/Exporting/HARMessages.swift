@@ -17,6 +17,7 @@ struct HARStyle: Sendable {
     func value(_ field: HeaderFields.Field) -> String {
         if revealsSecrets { return field.value }
         guard !secretWords.isSecret(field.name) else { return SecretWords.placeholder }
+        if field.name.equalsIgnoringCase("Link") { return secretWords.redacted(links: field.value) }
         let isReference = ["Location", "Content-Location", "Referer"].contains { $0.equalsIgnoringCase(field.name) }
         return isReference && !field.isSecret ? secretWords.redacted(reference: field.value) : field.shownValue
     }

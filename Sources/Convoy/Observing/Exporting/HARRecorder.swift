@@ -57,8 +57,9 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     /// letters or more is looked for anywhere in the name (`token` in `X-Amz-Security-Token`); a shorter one is the whole
     /// name (`sig`).
     public static let secretWords: Set<String> = [
-        "accesskey", "apikey", "assertion", "authorization", "bearer", "credential", "passphrase", "passwd", "password",
-        "secret", "session", "signature", "token", "verifier",
+        "accesskey", "apikey", "assertion", "authkey", "authorization", "bearer", "credential", "customerkey",
+        "encryptionkey", "functionskey", "masterkey", "passphrase", "passwd", "password", "privatekey", "samlresponse",
+        "secret", "sessid", "session", "signature", "subscriptionkey", "token", "verifier",
         "auth", "code", "jwt", "key", "otp", "pass", "pin", "pwd", "sid", "sig",
     ]
 

@@ -31,11 +31,24 @@ struct SecretWords: Sendable {
         }.joined(separator: "&")
     }
 
-    /// A URL or reference without user name and password, and with the secrets of its query replaced.
+    /// The value of a `Link` field with the secrets of its references replaced: what stands between `<` and `>` (RFC 8288).
+    func redacted(links: String) -> String {
+        var (shown, rest) = ("", links[...])
+        while let start = rest.firstIndex(of: "<"), let end = rest[start...].firstIndex(of: ">") {
+            let target = rest.index(after: start)
+            shown += rest[..<target] + redacted(reference: String(rest[target..<end]))
+            rest = rest[end...]
+        }
+        return shown + rest
+    }
+
+    /// A URL or reference without user name and password, and with the secrets of its query and fragment replaced.
     func redacted(reference text: String) -> String {
         var reference = URLReference(text)
         reference.dropUserInfo()
         reference.query = reference.query.map(redacted(query:))
+        // OAuth's implicit grant has its token there.
+        reference.fragment = reference.fragment.map(redacted(query:))
         return reference.text
     }
 

@@ -83,6 +83,22 @@ import Testing
         #expect(found.count == 4 && failure?.code == .pageRepeated && posts.exchanges.count == 4)
     }
 
+    /// Another server must not have a say in where credentials go.
+    @Test func aPageThatARedirectHasLedElsewhereGivesNoCredentialsBack() async {
+        let server = StubServer { exchange in
+            switch exchange.request.url.absoluteString {
+            case "http://stub/1": exchange.answer(302, headerFields: ["Location": "http://other/1"])
+            case "http://other/1": exchange.answer(200, headerFields: ["Link": "<http://stub/2>; rel=\"next\""])
+            default: exchange.answer(200)
+            }
+        }
+        let pages = server.manager().pages(Request<String>.get("http://stub/1").bearer("token"))
+        let (read, error) = await read(pages)
+        #expect(read.count == 2 && error == nil)
+        let sent = server.exchanges.events.map { $0.request.headerFields.contains("Authorization") }
+        #expect(sent == [true, false, false])
+    }
+
     @Test func aLinkToAnotherOriginGetsNoCredentials() async {
         struct Naive: RequestInterceptor {
             func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {

@@ -10,7 +10,7 @@ import Testing
         ("access_token", true), ("X-Api-Key", true), ("apiKey", true), ("X-Amz-Security-Token", true),
         ("X-Amz-Signature", true), ("X-Amz-Credential", true), ("AWSAccessKeyId", true), ("client_secret", true),
         ("PASSWORD", true), ("sig", true), ("Key", true), ("code", true), ("code_verifier", true),
-        ("JSESSIONID", true),
+        ("JSESSIONID", true), ("PHPSESSID", true), ("Ocp-Apim-Subscription-Key", true), ("x-functions-key", true),
         ("X-Session-Id", true), ("monkey", false), ("country_code", false), ("page", false), ("", false), ("-", false),
         ("Content-Type", false), ("ETag", false), ("Idempotency-Key", false),
     ])
@@ -38,8 +38,18 @@ import Testing
         ("https://me:pw@h/a?sig=x#f", "https://h/a?sig=%3Credacted%3E#f"),
         ("/b?x=1&sig=x", "/b?x=1&sig=%3Credacted%3E"),
         ("https://h/token", "https://h/token"), ("", ""),
+        ("https://h/#access_token=x&page=2", "https://h/#access_token=%3Credacted%3E&page=2"),
     ])
     func secretsOfAReferenceAreReplaced(reference: String, redacted: String) {
         #expect(words.redacted(reference: reference) == redacted)
+    }
+
+    @Test(arguments: [
+        ("<https://h/?token=x&page=2>; rel=\"next\"", "<https://h/?token=%3Credacted%3E&page=2>; rel=\"next\""),
+        ("</a?sig=x>; rel=prev, </b?sig=y>", "</a?sig=%3Credacted%3E>; rel=prev, </b?sig=%3Credacted%3E>"),
+        ("no reference", "no reference"), ("<open?sig=x", "<open?sig=x"), ("><>", "><>"), ("", ""),
+    ])
+    func secretsOfLinksAreReplaced(value: String, redacted: String) {
+        #expect(words.redacted(links: value) == redacted)
     }
 }
