@@ -21,8 +21,11 @@ import Foundation
 ///
 /// Left alone are requests whose caller has set `Authorization`, those a redirect has led to another origin, and those to
 /// servers that are not among the authenticator's origins, where it was given some: without them every server that a
-/// manager with this authenticator talks to gets the token, over http for everybody to read. Requests that the refresh sends
-/// through that same manager need ``Request/withoutInterceptors()``: they would wait for themselves.
+/// manager with this authenticator talks to gets the token, over http for everybody to read, whatever its base URL is.
+///
+/// The refresh uses another manager, as above: its own request would wait for itself. One through the same manager has to be
+/// ``Request/withoutInterceptors()``. A refresh token that changes with each answer belongs to an actor of yours, whose
+/// method the closure calls.
 ///
 /// ## Concurrency
 /// `Sendable`; one lock, which is never held while code of yours runs. A refresh runs in a task of its own: it goes on

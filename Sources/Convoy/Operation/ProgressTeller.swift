@@ -92,6 +92,9 @@ extension AnyRequestOperation {
     /// always told, sent to their place before the handlers of the outcome are. It is told what changes from now on: of what
     /// had come before, ask ``progress``.
     ///
+    /// `await response()` returns behind the last call on the default place; one that is asked for elsewhere, on `.main` say,
+    /// has been sent there and may still be waiting.
+    ///
     /// ```swift
     /// operation.onProgress(every: .milliseconds(250)) { print($0.download.bytesPerSecond ?? 0) }
     /// ```

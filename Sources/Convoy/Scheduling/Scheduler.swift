@@ -85,8 +85,9 @@ final class Scheduler: OperationScheduler {
     /// Tells the monitors of an operation that had finished before it was enqueued; nil for one that has not finished.
     private func refuseFinished(_ operation: AnyRequestOperation) -> RequestError? {
         guard operation.isFinished else { return nil }
+        let hint = operation.traits.isGroup ? "" : "; copy() makes another"
         let error = RequestError(
-            .invalidRequest, "nothing was sent: the operation has finished, and none runs twice; copy() makes another",
+            .invalidRequest, "nothing was sent: the operation has finished, and none runs twice\(hint)",
             summary: operation.request?.summary ?? RequestSummary(text: operation.label))
         if !context.monitors.isEmpty {
             context.monitorQueue.async { [context] in

@@ -89,7 +89,7 @@ final class Ticket {
     /// The transfer it shares.
     var sharedTransfer: CoalescingKey?
 
-    /// Takes no slot, as its members do.
+    /// Takes no slot; its members take slots.
     ///
     /// It is being prepared, as far as the scheduler knows, until it has ended.
     var isGroup: Bool { operation?.traits.isGroup == true }

@@ -83,7 +83,9 @@ extension Response {
     /// (``Request/saved(to:verifying:existing:permissions:)``), and bodies whose coding is not known after
     /// ``Request/keepingUnknownCodings()``, or that was named in `Accept-Encoding`.
     public var undecodedCoding: String? {
-        guard let coding = head.coding, let undone = try? ContentCodings.toUndo(head, of: request) else { return nil }
+        guard let coding = head.coding, head.hasBody(for: request.method),
+            let undone = try? ContentCodings.toUndo(head, of: request)
+        else { return nil }
         return undone.isEmpty ? coding : nil
     }
 }

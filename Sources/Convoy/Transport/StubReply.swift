@@ -3,6 +3,9 @@ import Foundation
 
 /// An answer of a ``StubTransport``, or a failure in its place; by and by, where a test wants that.
 ///
+/// The whole body of the request is told to have been sent when the reply comes. For steps, use a transport with a handler:
+/// ``StubExchange/sent(totalBytes:)``.
+///
 /// ```swift
 /// stub.route(.get, "/users/*", replies: .failure(.connectionLost), .status(503).after(.seconds(2)), .json(#"{"id": 1}"#))
 /// ```
@@ -25,9 +28,11 @@ public struct StubReply: Sendable {
         StubReply(outcome: .answer(statusCode, headerFields, body))
     }
 
-    /// An answer whose body is JSON, with its content type.
-    public static func json(_ text: String, statusCode: Int = 200) -> StubReply {
-        status(statusCode, headerFields: ["Content-Type": "application/json"], body: Data(text.utf8))
+    /// An answer whose body is JSON, with its content type unless the fields have one.
+    public static func json(_ text: String, statusCode: Int = 200, headerFields: HeaderFields = [:]) -> StubReply {
+        var fields = headerFields
+        if !fields.contains("Content-Type") { fields["Content-Type"] = "application/json" }
+        return status(statusCode, headerFields: fields, body: Data(text.utf8))
     }
 
     /// A redirect to another URL.

@@ -75,7 +75,9 @@ import Testing
     }
 
     @Test func repliesComeInTheirOrderAndTheLastAgain() async {
-        stub.route("/a", replies: .status(200), .failure(.connectionLost), .json("[]", statusCode: 201))
+        stub.route(
+            "/a", replies: .status(200), .failure(.connectionLost),
+            .json("[]", statusCode: 201, headerFields: ["Link": "</b>"]))
         #expect(await status("http://stub/a") == 200)
         #expect(await send(.get("http://stub/a")).code == .connectionLost)
         for _ in 1...2 {
@@ -83,6 +85,7 @@ import Testing
             #expect(response?.statusCode == 201)
             #expect(response?.value == Data("[]".utf8))
             #expect(response?.headerFields["Content-Type"] == "application/json")
+            #expect(response?.headerFields["Link"] == "</b>")
         }
     }
 

@@ -42,6 +42,9 @@ import Testing
             let response = Response(value: Data(), request: prepared, head: head)
             #expect(response.undecodedCoding == (isKept ? coding : nil))
         }
+        // There are no bytes that could have one.
+        let empty = ResponseHead(statusCode: 304, headerFields: ["Content-Encoding": "br"])
+        #expect(Response(value: Data(), request: prepared, head: empty).undecodedCoding == nil)
     }
 
     @Test func requestsThatKeepThemShareNoTransferWithOthers() throws {

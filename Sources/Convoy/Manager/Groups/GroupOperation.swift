@@ -31,7 +31,8 @@ import Foundation
 /// | it is suspended | likewise: its members are suspended, also those that are added; all are resumed with it, also those that were suspended by themselves; the requests of a batch go on |
 /// | something is added after its end | that fails with `.invalidRequest`, unsent |
 ///
-/// Its priority decides when it starts, not when its members do. A barrier of the manager's queue does not wait for it, but
+/// Its priority when it is enqueued decides when it starts, not when its members do. `cancelAllOperations()` of a queue of yours
+/// cancels members, not a group that runs: cancel the group. A barrier of the manager's queue does not wait for it, but
 /// for those of its members that were enqueued before.
 ///
 /// ## Concurrency

@@ -172,7 +172,15 @@ extension Request {
         }
         (next.core.url, next.core.query, next.core.body) = (target.url ?? link, [], nil)
         if next.core.method != .head { next.core.method = .get }
-        next.core.headerFields.removeAll { HeaderFields.bodyFields.contains($0.name.lowercased()) }
+        next.core.headerFields.removeAll { field in
+            let name = field.name.lowercased()
+            return HeaderFields.bodyFields.contains(name) || Self.firstPageFields.contains(name)
+        }
         return next
+    }
+
+    /// What is said of one resource: another page has other bytes and other validators.
+    private static var firstPageFields: Set<String> {
+        ["range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"]
     }
 }

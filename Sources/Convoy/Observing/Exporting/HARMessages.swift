@@ -104,7 +104,7 @@ extension AttemptRecord {
             "mimeType": .text(fields["Content-Type"] ?? "x-unknown"),
         ]
         guard let body, response != nil, body.count <= style.bodyLimitBytes else { return content }
-        guard let text = style.text(body) else {
+        guard let text = style.text(body, contentType: fields["Content-Type"]) else {
             return content.adding([("text", .text(body.base64EncodedString())), ("encoding", "base64")])
         }
         return content.adding([("text", .text(text))])

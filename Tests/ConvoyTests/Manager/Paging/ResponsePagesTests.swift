@@ -57,12 +57,16 @@ import Testing
         ])
         let manager = server.manager { $0.baseURL = URL(string: "http://stub/a/") }
         let first = Request<String>.post("1", json: ["a"]).query(["x": 1]).header("X-Kept", "yes").bearer("token")
+            .header("If-None-Match", "\"1\"").header("Range", "bytes=0-9")
         let (pages, error) = await read(manager.pages(first))
         #expect(error == nil && pages == ["/a/1", "/a/2", "/b", "/b"])
         let requests = server.exchanges.events.map(\.request)
         #expect(requests.map(\.method) == [.post, .get, .get, .get])
         #expect(requests.map(\.url.query) == ["x=1", nil, "n=3", "n=4"])
         #expect(requests.dropFirst().allSatisfy { $0.body == nil && !$0.headerFields.contains("Content-Type") })
+        // Conditions and ranges are about the first page.
+        #expect(requests.map { $0.headerFields.contains("If-None-Match") } == [true, false, false, false])
+        #expect(requests.map { $0.headerFields.contains("Range") } == [true, false, false, false])
         #expect(requests.allSatisfy { $0.headerFields["X-Kept"] == "yes" && $0.headerFields["Authorization"] != nil })
     }
 
