@@ -17,11 +17,14 @@ import Testing
         manager.enqueue(.stub("plain"))
         for count in 3...5 {
             let exchanges = await server.exchanges.wait(count: count)
-            exchanges[count == 3 ? 0 : count - 1].answer(200)
+            let own = count == 3 ? exchanges.first { $0.request.url.path == "/0" } : exchanges[count - 1]
+            own?.answer(200)
             _ = try? await operations[count - 3].response()
         }
-        #expect(server.paths == ["/0", "/other", "/plain", "/1", "/2"])
-        for exchange in server.exchanges.events[1...2] { exchange.answer(200) }
+        // Of those that run side by side it is not said which is sent first.
+        #expect(server.paths.prefix(3).sorted() == ["/0", "/other", "/plain"])
+        #expect(server.paths.dropFirst(3) == ["/1", "/2"])
+        for exchange in server.exchanges.events { exchange.answer(200) }
         await manager.drain()
     }
 
@@ -31,7 +34,7 @@ import Testing
         manager.enqueue(request("first"))
         let second = manager.enqueue(request("second"))
         manager.enqueue(.stub("third"))
-        #expect(await server.exchanges.wait(count: 2).map { $0.request.url.path } == ["/first", "/third"])
+        #expect(await server.exchanges.wait(count: 2).map { $0.request.url.path }.sorted() == ["/first", "/third"])
         #expect(manager.why(second) == "waits for the name “cart”: first has it")
         manager.cancelAll()
         await manager.drain()
@@ -143,10 +146,11 @@ import Testing
         let server = StubServer.held()
         let manager = server.manager(2)
         manager.enqueue(request("first"))
+        await server.exchanges.wait()
         manager.enqueue(request("low").priority(.low))
         manager.enqueue(.stub("plain1"))
-        manager.enqueue(.stub("plain2"))
         await server.exchanges.wait(count: 2)
+        manager.enqueue(.stub("plain2"))
         server.exchanges.events[0].answer(200)
         await server.exchanges.wait(count: 3)
         manager.enqueue(request("high").priority(.high))

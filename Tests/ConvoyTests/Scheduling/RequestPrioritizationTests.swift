@@ -29,8 +29,11 @@ import Testing
         await server.exchanges.wait()[0].answer(503)
         await clock.armed.wait()
         for name in ["a", "b", "c"] { manager.enqueue(.stub(name)) }
+        // A slot whose operation has not begun would not be waited for.
+        await server.exchanges.wait(count: 2)
         clock.advanceToNext()
-        await turns(within: .seconds(60)) { manager.why(first).contains("waits for a slot") }
+        // The scheduler's own words: it has the retry.
+        await turns(within: .seconds(60)) { manager.why(first).hasPrefix("waits for a slot: 1 running") }
         for count in 2...5 { await server.exchanges.wait(count: count)[count - 1].answer(200) }
         #expect(server.paths == ["/first", "/a", "/first", "/c", "/b"])
         await manager.drain()

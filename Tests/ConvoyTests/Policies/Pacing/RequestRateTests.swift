@@ -61,7 +61,10 @@ import Testing
             #expect(server.exchanges.count == count)
             if count < 5 { clock.advance(by: .milliseconds(500)) }
         }
-        #expect(server.paths == ["/a0", "/b0", "/a1", "/b1", "/a2"])
+        // Of those that go at one moment it is not said which is sent first.
+        let paths = server.paths
+        #expect(paths.prefix(2).sorted() == ["/a0", "/b0"])
+        #expect(paths.dropFirst(2).prefix(2).sorted() == ["/a1", "/b1"] && paths.dropFirst(4) == ["/a2"])
         #expect(clock.elapsed == .seconds(1))
         await manager.drain()
     }
