@@ -26,9 +26,9 @@ struct AuthenticationChallenge: Equatable, Sendable {
 ///
 /// Commas separate challenges and also the parameters of one: what follows a comma is a parameter when there is an equals
 /// sign behind its name, and the name of a scheme otherwise.
-private struct ChallengeParser {
-    private let bytes: [UInt8]
-    private var position = 0
+private struct ChallengeParser: FieldParser {
+    let bytes: [UInt8]
+    var position = 0
 
     static func parse(
         _ text: String, into challenges: [AuthenticationChallenge] = []
@@ -106,20 +106,4 @@ private struct ChallengeParser {
         let text = take { !$0.isBlank && $0 != UInt8(ascii: ",") && $0 != UInt8(ascii: "\"") }
         return text.isEmpty ? nil : text
     }
-
-    private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
-
-    private mutating func skip(_ belongs: (UInt8) -> Bool) {
-        while position < bytes.count, belongs(bytes[position]) { position += 1 }
-    }
-
-    private mutating func take(_ belongs: (UInt8) -> Bool) -> String {
-        let start = position
-        skip(belongs)
-        return String(decoding: bytes[start..<position], as: UTF8.self)
-    }
-}
-
-extension UInt8 {
-    fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
 }

@@ -11,9 +11,9 @@ extension HeaderFields {
 }
 
 /// Reads the parameters of a disposition in one pass; what cannot be read is passed over.
-private struct DispositionParser {
-    private let bytes: [UInt8]
-    private var position = 0
+private struct DispositionParser: FieldParser {
+    let bytes: [UInt8]
+    var position = 0
     // Of each the first counts, readable or not. No bytes are no name.
     private var fileName: [UInt8]?
     private var extendedFileName: [UInt8]?
@@ -35,7 +35,7 @@ private struct DispositionParser {
     private init(bytes: [UInt8]) { self.bytes = bytes }
 
     private mutating func readParameter() {
-        let name = String(decoding: take { $0 != UInt8(ascii: "=") && $0 != UInt8(ascii: ";") }, as: UTF8.self)
+        let name = String(decoding: takeTrimmed { $0 != UInt8(ascii: "=") && $0 != UInt8(ascii: ";") }, as: UTF8.self)
         guard peek == UInt8(ascii: "=") else { return }
         position += 1
         let value = takeValue()
@@ -45,9 +45,9 @@ private struct DispositionParser {
 
     /// A quoted string, or what there is up to the next semicolon: many servers do not quote names with blanks.
     private mutating func takeValue() -> [UInt8] {
-        while peek?.isBlank == true { position += 1 }
+        skip(\.isBlank)
         if peek == UInt8(ascii: "\"") { return bytes.quotedString(at: &position) ?? [] }
-        let value = take { $0 != UInt8(ascii: ";") }
+        let value = takeTrimmed { $0 != UInt8(ascii: ";") }
         // One that has quotes is not meant like that.
         return value.contains(UInt8(ascii: "\"")) ? [] : Array(value)
     }
@@ -60,15 +60,13 @@ private struct DispositionParser {
     }
 
     /// The bytes that belong, without the blanks around them.
-    private mutating func take(_ belongs: (UInt8) -> Bool) -> ArraySlice<UInt8> {
+    private mutating func takeTrimmed(_ belongs: (UInt8) -> Bool) -> ArraySlice<UInt8> {
         let start = position
-        while let next = peek, belongs(next) { position += 1 }
+        skip(belongs)
         let taken = bytes[start..<position]
         guard let last = taken.lastIndex(where: { !$0.isBlank }) else { return [] }
         return taken[...last].drop(while: \.isBlank)
     }
-
-    private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
 
     /// Reads an extended value, `UTF-8'en'na%C3%AFve` (RFC 8187, section 3.2); nil when it is none.
     private static func decoded(_ bytes: [UInt8]) -> String? {
@@ -113,8 +111,4 @@ extension String {
         }
         return latin
     }
-}
-
-extension UInt8 {
-    fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
 }

@@ -22,9 +22,9 @@ extension HeaderFields {
 }
 
 /// Reads a list of links in one pass (RFC 8288, appendix B.2).
-private struct LinkParser {
-    private let bytes: [UInt8]
-    private var position = 0
+private struct LinkParser: FieldParser {
+    let bytes: [UInt8]
+    var position = 0
 
     static func links(in text: String) -> [WebLink] {
         var parser = LinkParser(bytes: Array(text.utf8))
@@ -84,20 +84,4 @@ private struct LinkParser {
             if next == UInt8(ascii: ",") { return }
         }
     }
-
-    private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
-
-    private mutating func skip(_ belongs: (UInt8) -> Bool) {
-        while position < bytes.count, belongs(bytes[position]) { position += 1 }
-    }
-
-    private mutating func take(_ belongs: (UInt8) -> Bool) -> String {
-        let start = position
-        skip(belongs)
-        return String(decoding: bytes[start..<position], as: UTF8.self)
-    }
-}
-
-extension UInt8 {
-    fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
 }

@@ -157,9 +157,7 @@ public final class Batch<Output: Sendable>: Sendable {
     private func submit(
         _ request: Request<Output>, isFromSource: Bool, _ handler: (@Sendable (Result) -> Void)? = nil
     ) -> BatchMember? {
-        let operation = RequestOperation<Output>(
-            requestPlan: RequestPlan(request, manager.context.defaults.encoder), context: manager.context,
-            isUnseen: true)
+        let operation = RequestOperation(request, of: manager.context, isUnseen: true)
         guard let member = state.withLock({ $0.begin(isFromSource: isFromSource) }) else { return nil }
         var handler = handler
         if case .source(let index) = member, let onResult { handler = { onResult(index, $0) } }

@@ -4,8 +4,7 @@ import Foundation
 extension RequestManager {
     /// Makes an operation; nothing runs until it is enqueued or started.
     public func operation<Output>(_ request: Request<Output>) -> RequestOperation<Output> {
-        RequestOperation(
-            requestPlan: RequestPlan(request, scheduler.context.defaults.encoder), context: scheduler.context)
+        RequestOperation(request, of: scheduler.context)
     }
 
     /// Enqueues operations; each runs when its dependencies have finished and it has a slot.
@@ -58,9 +57,7 @@ extension RequestManager {
     /// - Throws: why it failed.
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
-        let operation = RequestOperation<Output>(
-            requestPlan: RequestPlan(request, scheduler.context.defaults.encoder), context: scheduler.context,
-            isUnseen: true)
+        let operation = RequestOperation(request, of: scheduler.context, isUnseen: true)
         scheduler.enqueue(operation)
         return try await operation.response()
     }

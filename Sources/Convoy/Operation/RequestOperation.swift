@@ -38,6 +38,12 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
             context: transport.map { ExecutionContext(transport: .custom($0)) } ?? .standalone)
     }
 
+    /// Makes an operation of a manager's.
+    convenience init(_ request: Request<Output>, of context: ExecutionContext, isUnseen: Bool = false) {
+        self.init(
+            requestPlan: RequestPlan(request, context.defaults.encoder), context: context, isUnseen: isUnseen)
+    }
+
     /// The outcome; nil until there is one.
     ///
     /// Stored before `isFinished` turns true, and never changed.

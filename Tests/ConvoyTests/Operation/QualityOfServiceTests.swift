@@ -80,16 +80,11 @@ import Testing
         await manager.drain()
     }
 
-    @Test(arguments: [QualityOfService.userInteractive, .userInitiated, .utility, .background, .default])
-    func dispatchIsGivenTheSame(_ quality: QualityOfService) {
-        let expected: DispatchQoS =
-            switch quality {
-            case .userInteractive: .userInteractive
-            case .userInitiated: .userInitiated
-            case .utility: .utility
-            case .background: .background
-            default: .unspecified
-            }
+    @Test(arguments: [
+        (QualityOfService.userInteractive, DispatchQoS.userInteractive), (.userInitiated, .userInitiated),
+        (.utility, .utility), (.background, .background), (.default, .unspecified),
+    ])
+    func dispatchIsGivenTheSame(_ quality: QualityOfService, expected: DispatchQoS) {
         #expect(DispatchQoS(quality) == expected)
     }
 }

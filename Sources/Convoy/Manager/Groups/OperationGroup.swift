@@ -57,8 +57,7 @@ public struct OperationGroup: Sendable {
         _ request: Request<Output>, onFailure policy: DependencyPolicy = .fail,
         onFinish handler: (@Sendable (RequestOperation<Output>.Result) -> Void)? = nil
     ) -> RequestOperation<Output> {
-        let operation = RequestOperation<Output>(
-            requestPlan: RequestPlan(request, scheduler.context.defaults.encoder), context: scheduler.context)
+        let operation = RequestOperation(request, of: scheduler.context)
         if let handler { operation.onFinish(handler) }
         add(operation, onFailure: policy)
         return operation
@@ -72,9 +71,7 @@ public struct OperationGroup: Sendable {
     /// - Throws: why it failed.
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
-        let operation = RequestOperation<Output>(
-            requestPlan: RequestPlan(request, scheduler.context.defaults.encoder), context: scheduler.context,
-            isUnseen: true)
+        let operation = RequestOperation(request, of: scheduler.context, isUnseen: true)
         add(operation, onFailure: .ignore)
         return try await operation.response()
     }

@@ -1,0 +1,29 @@
+// Reading the value of a field byte by byte.
+
+/// Reads the value of a field in one pass.
+protocol FieldParser {
+    var bytes: [UInt8] { get }
+    var position: Int { get set }
+}
+
+extension FieldParser {
+    /// The byte at the position; nil at the end.
+    var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+    /// Goes on as long as bytes belong.
+    mutating func skip(_ belongs: (UInt8) -> Bool) {
+        while position < bytes.count, belongs(bytes[position]) { position += 1 }
+    }
+
+    /// The same, with what was passed as text.
+    mutating func take(_ belongs: (UInt8) -> Bool) -> String {
+        let start = position
+        skip(belongs)
+        return String(decoding: bytes[start..<position], as: UTF8.self)
+    }
+}
+
+extension UInt8 {
+    /// Optional white space: RFC 9110, section 5.6.3.
+    var isBlank: Bool { self == 0x20 || self == 0x09 }
+}
