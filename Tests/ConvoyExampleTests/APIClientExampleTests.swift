@@ -14,7 +14,7 @@ private struct APIClient {
         var configuration = RequestManager.Configuration(baseURL: base, transport: .custom(transport))
         let logins = RequestManager(configuration: configuration)  // no authenticator: it would wait for itself
         let tokens = try await logins.send(Request<Tokens>.post("login", json: credentials)).value
-        let bearer = BearerAuthenticator(token: tokens.access, origins: [base]) { _ in
+        let bearer = try BearerAuthenticator(token: tokens.access, origins: [base]) { _ in
             try await logins.send(Request<Tokens>.post("refresh", json: ["refresh": tokens.refresh])).value.access
         }
         configuration.interceptors = [bearer]

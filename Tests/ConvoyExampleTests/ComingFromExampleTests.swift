@@ -35,9 +35,9 @@ import Testing
         let values: [Any] = [
             Request<User>.post(url, json: login),
             Request<Data>.get(url, query: ["q": "swift"]),
-            request.accepting(.range(200...399)),
+            request.acceptableStatusCodes(.range(200...399)),
             Request<Data>.put(url).body(fromFile: file),
-            request.maximumBodyBytes(1 << 20),
+            request.maxBodyBytes(1 << 20),
         ]
         #expect(values.count == 5)
         var form = MultipartForm()
@@ -84,16 +84,16 @@ import Testing
         configuration.headerFields["Accept-Language"] = "en"
         configuration.maxConcurrentOperationCount = 4
         configuration.maxConcurrentPerHost = 6
-        configuration.redirects = RedirectPolicy(maximumCount: 5)
+        configuration.redirects = RedirectPolicy(maxCount: 5)
         configuration.interceptors = [
-            BearerAuthenticator(origins: [url]) { _ in try await freshToken() }
+            try BearerAuthenticator(origins: [url]) { _ in try await freshToken() }
         ]
         var options = ConnectionOptions()
         let pin = "FBXih77Ywl+eNHUF9O2TA+fgT8nKAD4ZSM6NiH4T90c="
         options.pinnedPublicKeys = [pin]
         let managers = [
             RequestManager(configuration: configuration),
-            RequestManager(configuration: .init(retries: RetryPolicy(maximumRetries: 3))),
+            RequestManager(configuration: .init(retries: RetryPolicy(maxRetries: 3))),
             RequestManager(configuration: .init(baseURL: url)),
         ]
         _ = try await managers[0].send(Request<Data>.get(url))

@@ -20,7 +20,7 @@ import Testing
     private static let unavailable = StubReply.status(503)
     private static let busy = StubReply.status(429, headerFields: ["Retry-After": "120"])
     private static let overnight = StubReply.status(503, headerFields: ["Retry-After": "36000"])
-    private static let patient = RetryPolicy(maximumRetries: 9, baseDelay: .seconds(1), maximumDelay: .seconds(30))
+    private static let patient = RetryPolicy(maxRetries: 9, baseDelay: .seconds(1), maxDelay: .seconds(30))
 
     private static let cases: [Case] = [
         Case(name: "one refusal", replies: [unavailable, .status(200)], waits: 1, elapsed: .milliseconds(500)),

@@ -120,7 +120,7 @@ import Testing
 
         var configuration = RequestManager.Configuration(headerFields: ["Accept-Language": "en"])
         configuration.retries = .standard
-        configuration.interceptors = [BearerAuthenticator(origins: [apiURL]) { _ in try await freshToken() }]
+        configuration.interceptors = [try BearerAuthenticator(origins: [apiURL]) { _ in try await freshToken() }]
         configuration.cookies = CookieJar()
         let steady = RequestManager(configuration: configuration)
         let report = try await steady.send(Request<Data>.get(reportURL).deadline(.seconds(30)))

@@ -12,7 +12,7 @@ import Foundation
 /// let tokens = RequestManager()                           // another than the one the authenticator is for
 /// var configuration = RequestManager.Configuration()
 /// configuration.interceptors = [
-///     BearerAuthenticator(origins: [apiURL]) { reason in
+///     try BearerAuthenticator(origins: [apiURL]) { reason in
 ///         try await tokens.send(Request<Token>.post(tokenURL, json: credentials)).value.accessToken
 ///     }
 /// ]
@@ -32,6 +32,7 @@ import Foundation
 /// when those that wait for it are cancelled, and they go at once.
 ///
 /// ## Topics
+/// - ``init(token:refresh:)``
 /// - ``init(token:origins:refresh:)``
 /// - ``RefreshReason``
 public final class BearerAuthenticator: RequestInterceptor {
@@ -47,21 +48,32 @@ public final class BearerAuthenticator: RequestInterceptor {
     private let origins: Set<String>?
     private let refresh: @Sendable (RefreshReason) async throws -> String
 
-    /// Makes an authenticator for one set of tokens; share it among the requests that use them.
+    /// Makes an authenticator for one set of tokens and for every server; share it among the requests that use them.
     ///
     /// - Parameters:
     ///   - token: the token to begin with; without one, the first request waits for a refresh.
-    ///   - origins: URLs of the servers that may have the token: scheme, host and port count, the path does not, and a URL
-    ///     that is neither http nor https stands for nothing. Nil, the default, is every server.
     ///   - refresh: gets a token; never runs twice at once. What it throws is what ends the requests that wait: a
     ///     ``RequestError`` as it is, anything else as `.interceptorFailed`. So does a token that is empty or has
     ///     control characters.
-    public init(
-        token: String? = nil, origins: [URL]? = nil,
-        refresh: @escaping @Sendable (RefreshReason) async throws -> String
-    ) {
+    public init(token: String? = nil, refresh: @escaping @Sendable (RefreshReason) async throws -> String) {
         tokens = Locked(TokenState(token: token))
-        self.origins = origins.map { urls in Set(urls.compactMap { try? $0.origin.get() }) }
+        origins = nil
+        self.refresh = refresh
+    }
+
+    /// Makes an authenticator for one set of tokens and for these servers; share it among the requests that use them.
+    ///
+    /// - Parameters:
+    ///   - token: the token to begin with; without one, the first request waits for a refresh.
+    ///   - origins: URLs of the servers that may have the token: scheme, host and port count, the path does not. An empty
+    ///     list is no server at all.
+    ///   - refresh: gets a token, as for ``init(token:refresh:)``.
+    /// - Throws: `.invalidRequest` for an origin that is no http or https URL, as ``PasswordAuthenticator`` does.
+    public init(
+        token: String? = nil, origins: [URL], refresh: @escaping @Sendable (RefreshReason) async throws -> String
+    ) throws(RequestError) {
+        tokens = Locked(TokenState(token: token))
+        self.origins = try URL.origins(of: origins)
         self.refresh = refresh
     }
 

@@ -62,16 +62,8 @@ public final class PasswordAuthenticator: RequestInterceptor {
         if let defect = mayBeBasic ? credential.basicDefect : credential.defect {
             throw RequestError(.invalidRequest, "no authenticator was made: \(defect)")
         }
-        var keys: Set<String> = []
-        for url in origins ?? [] {
-            switch url.origin {
-            case .success(let key): keys.insert(key)
-            case .failure(let defect):
-                throw RequestError(.invalidRequest, "no authenticator was made: \(defect.reason)")
-            }
-        }
         self.schemes = schemes
-        self.origins = origins == nil ? nil : keys
+        self.origins = if let origins { try URL.origins(of: origins) } else { nil }
         self.makeClientNonce = makeClientNonce
     }
 
@@ -175,5 +167,20 @@ extension ProtectionSpaces.Sent {
             let realm = parts.parameters["realm"], let nonce = parts.parameters["nonce"]
         else { return nil }
         self.init(realm: realm, nonce: nonce)
+    }
+}
+
+extension URL {
+    /// The origins that an authenticator is for.
+    static func origins(of urls: [URL]) throws(RequestError) -> Set<String> {
+        var origins: Set<String> = []
+        for url in urls {
+            switch url.origin {
+            case .success(let origin): origins.insert(origin)
+            case .failure(let defect):
+                throw RequestError(.invalidRequest, "no authenticator was made: \(defect.reason)")
+            }
+        }
+        return origins
     }
 }

@@ -21,10 +21,10 @@ struct ProtectionSpaces {
         let nonce: String
     }
 
-    static let maximumCount = 64
+    static let maxCount = 64
     /// More than can be with their interceptors at once: with fewer, requests that are challenged together would share.
-    static let maximumFreshCount = 512
-    static let maximumDirectoryCount = 8
+    static let maxFreshCount = 512
+    static let maxDirectoryCount = 8
 
     private struct Space {
         /// What requests are sent with before they are asked; nil until one got through, and for Basic.
@@ -54,7 +54,7 @@ struct ProtectionSpaces {
                 return nil
             }
             answering.append(session)
-            if answering.count > ProtectionSpaces.maximumFreshCount { answering.removeFirst() }
+            if answering.count > ProtectionSpaces.maxFreshCount { answering.removeFirst() }
             return answer
         }
     }
@@ -130,7 +130,7 @@ struct ProtectionSpaces {
                 return
             }
             space.fresh.append(session)
-            if space.fresh.count > Self.maximumFreshCount { space.fresh.removeFirst() }
+            if space.fresh.count > Self.maxFreshCount { space.fresh.removeFirst() }
         }
         return isAnswered
     }
@@ -177,11 +177,11 @@ struct ProtectionSpaces {
         if !space.directories.contains(where: { directory.hasPrefix($0) }) {
             space.directories.removeAll { $0.hasPrefix(directory) }
             space.directories.append(directory)
-            if space.directories.count > Self.maximumDirectoryCount { space.directories.removeFirst() }
+            if space.directories.count > Self.maxDirectoryCount { space.directories.removeFirst() }
         }
         change(&space)
         spaces[key] = space
-        guard spaces.count > Self.maximumCount else { return }
+        guard spaces.count > Self.maxCount else { return }
         if let oldest = spaces.min(by: { $0.value.lastChallenge < $1.value.lastChallenge })?.key {
             spaces[oldest] = nil
         }

@@ -8,30 +8,30 @@ extension CookieJar {
     /// The defaults are those of RFC 6265bis; servers count on them. A limit of zero or less keeps nothing.
     public struct Limits: Sendable, Hashable {
         /// The size of name and value together, in bytes: 4,096.
-        public var maximumCookieBytes: Int64 = 4_096
+        public var maxCookieBytes: Int64 = 4_096
         /// The size of an attribute's value, in bytes: 1,024.
         ///
         /// A longer attribute is passed over.
-        public var maximumAttributeBytes: Int64 = 1_024
+        public var maxAttributeBytes: Int64 = 1_024
         /// How many cookies one domain has: 50.
         ///
         /// Those go first that are not Secure, then those used longest ago.
-        public var maximumCookiesPerDomain = 50
+        public var maxCookiesPerDomain = 50
         /// How many cookies there are in all: 3,000.
         ///
         /// Beyond, those that have expired go, else the tenth used longest ago.
-        public var maximumCookieCount = 3_000
+        public var maxCookieCount = 3_000
 
         /// Makes the limits of RFC 6265bis.
         public init() {}
 
         /// Whether name and value are short enough.
         func allowsPair(_ name: String, _ value: String) -> Bool {
-            Int64(name.utf8.count + value.utf8.count) <= maximumCookieBytes
+            Int64(name.utf8.count + value.utf8.count) <= maxCookieBytes
         }
 
         /// Whether the value of an attribute is short enough.
-        func allowsAttribute(_ value: Substring) -> Bool { Int64(value.utf8.count) <= maximumAttributeBytes }
+        func allowsAttribute(_ value: Substring) -> Bool { Int64(value.utf8.count) <= maxAttributeBytes }
     }
 }
 
@@ -39,7 +39,36 @@ extension SetCookie {
     /// Reads a field's value within the limits of a jar; nil when it is to be ignored as a whole.
     init?(_ text: Substring, limits: CookieJar.Limits, now: Date) {
         self.init(
-            text, maximumCookieBytes: limits.maximumCookieBytes, maximumAttributeBytes: limits.maximumAttributeBytes,
+            text, maxCookieBytes: limits.maxCookieBytes, maxAttributeBytes: limits.maxAttributeBytes,
             now: now)
+    }
+}
+
+// MARK: Earlier names
+
+extension CookieJar.Limits {
+    /// How long a name and its value may be together.
+    @available(*, deprecated, renamed: "maxCookieBytes")
+    public var maximumCookieBytes: Int64 {
+        get { maxCookieBytes }
+        set { maxCookieBytes = newValue }
+    }
+    /// How long the value of an attribute may be.
+    @available(*, deprecated, renamed: "maxAttributeBytes")
+    public var maximumAttributeBytes: Int64 {
+        get { maxAttributeBytes }
+        set { maxAttributeBytes = newValue }
+    }
+    /// How many cookies one domain may have.
+    @available(*, deprecated, renamed: "maxCookiesPerDomain")
+    public var maximumCookiesPerDomain: Int {
+        get { maxCookiesPerDomain }
+        set { maxCookiesPerDomain = newValue }
+    }
+    /// How many cookies the jar may have.
+    @available(*, deprecated, renamed: "maxCookieCount")
+    public var maximumCookieCount: Int {
+        get { maxCookieCount }
+        set { maxCookieCount = newValue }
     }
 }

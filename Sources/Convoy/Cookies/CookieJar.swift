@@ -71,7 +71,7 @@ public final class CookieJar: Sendable {
     /// - Complexity: O(*n* + *c* * *k*) for *n* bytes with *c* cookies and *k* cookies of the domain; over http, of the
     ///   site. Amortised: a full jar is searched as a whole once for each tenth of it.
     public func store(_ fields: HeaderFields, from url: URL) {
-        let texts = fields.values(of: "Set-Cookie").prefix(SetCookie.maximumPerAnswer)
+        let texts = fields.values(of: "Set-Cookie").prefix(SetCookie.maxPerAnswer)
         guard !texts.isEmpty, let origin = CookieOrigin(url) else { return }
         let now = now()
         let cookies = texts.compactMap { SetCookie($0[...], limits: limits, now: now) }

@@ -89,7 +89,7 @@ struct CookieStore {
     mutating func insert(_ cookie: Cookie, now: Date) {
         var cookie = cookie
         cookie.expires = cookie.expires.map { min($0, now + SetCookie.longestLife) }
-        let (use, limit) = (nextTick(), limits.maximumCookiesPerDomain)
+        let (use, limit) = (nextTick(), limits.maxCookiesPerDomain)
         change(cookie.domain, of: PublicSuffixes.site(of: cookie.domain)) { entries in
             entries.removeAll { $0.cookie.isExpired(at: now) }
             let old = entries.firstIndex { cookie.replaces($0.cookie) }.map { entries.remove(at: $0) }
@@ -103,7 +103,7 @@ struct CookieStore {
             }
             if let victim { entries.remove(at: victim) }
         }
-        if count > limits.maximumCookieCount { makeRoom(now: now) }
+        if count > limits.maxCookieCount { makeRoom(now: now) }
     }
 
     /// Removes a cookie, unless another one has taken its place meanwhile.
@@ -124,8 +124,8 @@ struct CookieStore {
     /// A tenth and not one cookie, so that a full jar is not searched as a whole for every cookie that comes.
     private mutating func makeRoom(now: Date) {
         keep { !$0.cookie.isExpired(at: now) }
-        guard count > limits.maximumCookieCount else { return }
-        let kept = max(0, limits.maximumCookieCount - limits.maximumCookieCount / 10)
+        guard count > limits.maxCookieCount else { return }
+        let kept = max(0, limits.maxCookieCount - limits.maxCookieCount / 10)
         let ages = sites.values.joined().flatMap(\.value).map(\.age).sorted(by: >)
         guard kept > 0, kept <= ages.count else { return removeAll() }
         let oldest = ages[kept - 1]

@@ -28,22 +28,22 @@ struct SetCookie {
     /// Attributes that make no sense are passed over.
     ///
     /// - Parameters:
-    ///   - maximumCookieBytes: how long name and value may be together.
-    ///   - maximumAttributeBytes: how long the value of an attribute may be; a longer one is passed over.
+    ///   - maxCookieBytes: how long name and value may be together.
+    ///   - maxAttributeBytes: how long the value of an attribute may be; a longer one is passed over.
     /// - Complexity: O(*n*) for *n* bytes.
-    init?(_ text: Substring, maximumCookieBytes: Int64, maximumAttributeBytes: Int64, now: Date) {
+    init?(_ text: Substring, maxCookieBytes: Int64, maxAttributeBytes: Int64, now: Date) {
         guard !text.utf8.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) else { return nil }
         var parts = text.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)[...]
         guard let first = parts.popFirst() else { return nil }
         let pair = Self.halves(Substring(first))
         // Without `=`, all of it is the value.
         (name, value) = pair.value.map { (String(pair.name), String($0)) } ?? ("", String(pair.name))
-        guard !(name.isEmpty && value.isEmpty), Int64(name.utf8.count + value.utf8.count) <= maximumCookieBytes
+        guard !(name.isEmpty && value.isEmpty), Int64(name.utf8.count + value.utf8.count) <= maxCookieBytes
         else { return nil }
         for part in parts {
             let attribute = Self.halves(Substring(part))
             let value = attribute.value ?? ""
-            if Int64(value.utf8.count) <= maximumAttributeBytes { apply(String(attribute.name), value, now) }
+            if Int64(value.utf8.count) <= maxAttributeBytes { apply(String(attribute.name), value, now) }
         }
     }
 
@@ -81,7 +81,7 @@ struct SetCookie {
 extension SetCookie {
     /// As many cookies of one answer are looked at, and no more: no server has use for them, and one that means harm
     /// would have the jar at work.
-    static let maximumPerAnswer = 256
+    static let maxPerAnswer = 256
 
     /// The values that URLSession has joined with `", "` to one: it makes one field of several.
     ///

@@ -64,15 +64,15 @@ extension RequestManager {
         ///
         /// Zero or less ends every request with `.invalidRequest`; likewise below.
         public var idleTimeout: Duration
-        /// How long one attempt may take, ``Request/transferTimeout(_:)``; nil, the default: as long as it wants.
-        public var transferTimeout: Duration?
+        /// How long one attempt may take, ``Request/attemptTimeout(_:)``; nil, the default: as long as it wants.
+        public var attemptTimeout: Duration?
         /// How long each request may take, everything included, ``Request/deadline(_:)``; nil, the default: as long as it
         /// wants.
         public var deadline: Duration?
-        /// How many bytes of body are accepted, ``Request/maximumBodyBytes(_:)``; nil, the default: 64 MiB in memory, and
+        /// How many bytes of body are accepted, ``Request/maxBodyBytes(_:)``; nil, the default: 64 MiB in memory, and
         /// whatever comes elsewhere.
-        public var maximumBodyBytes: Int64?
-        /// Which status codes are accepted, ``Request/accepting(_:)``; 200 to 299 by default.
+        public var maxBodyBytes: Int64?
+        /// Which status codes are accepted, ``Request/acceptableStatusCodes(_:)``; 200 to 299 by default.
         public var acceptableStatusCodes: StatusCheck
         /// Whether requests wait while there is no network, until their deadline; false, the default: they fail with
         /// `.connectionFailed`.
@@ -97,12 +97,12 @@ extension RequestManager {
         public var breaker: BreakerPolicy?
         /// How many bytes of body all transfers together may receive a second; nil, the default: as many as come.
         ///
-        /// Those that want more get equal shares. Counted as for ``Request/maximumBytesPerSecond(_:)``, which may hold for a
+        /// Those that want more get equal shares. Counted as for ``Request/maxBytesPerSecond(_:)``, which may hold for a
         /// request beside it; nothing is counted of what is sent. Zero or less means no limit. Over a transport that cannot
         /// be held (URLSession on Linux) every request ends with `.invalidRequest` before anything is sent.
         ///
-        /// It can be changed later: ``RequestManager/maximumBytesPerSecond``.
-        public var maximumBytesPerSecond: Int64?
+        /// It can be changed later: ``RequestManager/maxBytesPerSecond``.
+        public var maxBytesPerSecond: Int64?
         /// Interceptors, which may change requests and decide on retries; a request's own come after these.
         public var interceptors: [any RequestInterceptor]
         /// Where cookies are kept; nil, the default: cookies are header fields as any other.
@@ -141,12 +141,12 @@ extension RequestManager {
             prioritization: RequestPrioritization = .fifo, requestRate: RequestRate? = nil,
             requestRatePerHost: RequestRate? = nil, baseURL: URL? = nil,
             headerFields: HeaderFields = [:], encoder: JSONEncoder? = nil, decoder: JSONDecoder? = nil,
-            idleTimeout: Duration = .seconds(60), transferTimeout: Duration? = nil, deadline: Duration? = nil,
-            maximumBodyBytes: Int64? = nil, acceptableStatusCodes: StatusCheck = .successful,
+            idleTimeout: Duration = .seconds(60), attemptTimeout: Duration? = nil, deadline: Duration? = nil,
+            maxBodyBytes: Int64? = nil, acceptableStatusCodes: StatusCheck = .successful,
             waitsForConnectivity: Bool = false,
             redirects: RedirectPolicy = .follow, retries: RetryPolicy = .never,
             retryBudget: RetryBudget = RetryBudget(), hostLimits: AdaptiveLimits? = nil,
-            breaker: BreakerPolicy? = nil, maximumBytesPerSecond: Int64? = nil,
+            breaker: BreakerPolicy? = nil, maxBytesPerSecond: Int64? = nil,
             interceptors: [any RequestInterceptor] = [], cookies: CookieJar? = nil,
             transport: TransportChoice = .automatic, callbacks: Delivery? = nil, monitors: [any EventMonitor] = [],
             clock: any RequestClock = SystemClock.shared,
@@ -162,9 +162,9 @@ extension RequestManager {
             self.encoder = encoder
             self.decoder = decoder
             self.idleTimeout = idleTimeout
-            self.transferTimeout = transferTimeout
+            self.attemptTimeout = attemptTimeout
             self.deadline = deadline
-            self.maximumBodyBytes = maximumBodyBytes
+            self.maxBodyBytes = maxBodyBytes
             self.acceptableStatusCodes = acceptableStatusCodes
             self.waitsForConnectivity = waitsForConnectivity
             self.redirects = redirects
@@ -172,7 +172,7 @@ extension RequestManager {
             self.retryBudget = retryBudget
             self.hostLimits = hostLimits
             self.breaker = breaker
-            self.maximumBytesPerSecond = maximumBytesPerSecond
+            self.maxBytesPerSecond = maxBytesPerSecond
             self.interceptors = interceptors
             self.cookies = cookies
             self.transport = transport
@@ -194,7 +194,7 @@ extension RequestManager.Configuration {
     fileprivate var defaults: RequestDefaults {
         RequestDefaults(
             baseURL: baseURL, headerFields: headerFields, encoder: encoder, decoder: decoder, idleTimeout: idleTimeout,
-            transferTimeout: transferTimeout, deadline: deadline, maximumBodyBytes: maximumBodyBytes,
+            attemptTimeout: attemptTimeout, deadline: deadline, maxBodyBytes: maxBodyBytes,
             acceptableStatusCodes: acceptableStatusCodes)
     }
 }
@@ -206,7 +206,30 @@ extension ExecutionContext {
             transport: configuration.transport, defaults: configuration.defaults, callbacks: configuration.callbacks,
             monitors: configuration.monitors, redirects: configuration.redirects, retries: configuration.retries,
             interceptors: configuration.interceptors, cookies: configuration.cookies, clock: configuration.clock,
-            maximumBytesPerSecond: configuration.maximumBytesPerSecond, samplesHosts: configuration.limits.learn,
+            maxBytesPerSecond: configuration.maxBytesPerSecond, samplesHosts: configuration.limits.learn,
             unit: configuration.jitter)
+    }
+}
+
+// MARK: Earlier names
+
+extension RequestManager.Configuration {
+    /// How long one attempt may take.
+    @available(*, deprecated, renamed: "attemptTimeout")
+    public var transferTimeout: Duration? {
+        get { attemptTimeout }
+        set { attemptTimeout = newValue }
+    }
+    /// How many bytes of body are accepted.
+    @available(*, deprecated, renamed: "maxBodyBytes")
+    public var maximumBodyBytes: Int64? {
+        get { maxBodyBytes }
+        set { maxBodyBytes = newValue }
+    }
+    /// How many bytes of body all transfers together may receive a second.
+    @available(*, deprecated, renamed: "maxBytesPerSecond")
+    public var maximumBytesPerSecond: Int64? {
+        get { maxBytesPerSecond }
+        set { maxBytesPerSecond = newValue }
     }
 }

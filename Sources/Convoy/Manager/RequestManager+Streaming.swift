@@ -6,17 +6,17 @@ extension RequestManager {
     ///
     /// See ``ResponseLines``.
     ///
-    /// - Parameter maximumLineBytes: how long a line may be without its end; 1 MiB by default. A longer one ends the request
+    /// - Parameter maxLineBytes: how long a line may be without its end; 1 MiB by default. A longer one ends the request
     ///   with `.bodyTooLarge`.
-    public func lines(of request: Request<Data>, maximumLineBytes: Int64 = 1 << 20) -> ResponseLines {
-        ResponseLines(chunks(of: request), maximumLineBytes: maximumLineBytes)
+    public func lines(of request: Request<Data>, maxLineBytes: Int64 = 1 << 20) -> ResponseLines {
+        ResponseLines(chunks(of: request), maxLineBytes: maxLineBytes)
     }
 
     /// Sends a request and reads the events the server sends.
     ///
     /// With a policy, a connection that ends, in order or not, is followed by another, which tells the server by
     /// `Last-Event-ID` what came last. It is made after the time the server has asked for (`retry`, at most the policy's
-    /// `maximumRetryAfter`), or three seconds, plus the policy's own wait; `maximumRetries` counts the connections in a row
+    /// `maxRetryAfter`), or three seconds, plus the policy's own wait; `maxRetries` counts the connections in a row
     /// that bring no event. As for retries, requests that are not idempotent are not sent again, and which failures and
     /// status codes are worth it the policy says. To go on where an earlier run ended, set `Last-Event-ID` on the request.
     ///
@@ -25,17 +25,27 @@ extension RequestManager {
     /// - Parameters:
     ///   - request: what to send; `Accept` and `Cache-Control` are added where it has none.
     ///   - policy: when to connect again; never by default.
-    ///   - maximumEventBytes: how long a line or the data of an event may be; 1 MiB by default.
+    ///   - maxEventBytes: how long a line or the data of an event may be; 1 MiB by default.
     public func events(
-        of request: Request<Data>, reconnecting policy: RetryPolicy = .never, maximumEventBytes: Int64 = 1 << 20
+        of request: Request<Data>, reconnecting policy: RetryPolicy = .never, maxEventBytes: Int64 = 1 << 20
     ) -> ServerSentEvents {
         // Any other status fails; 204 ends the reading for good (HTML standard, section 9.2.3).
-        var request = request.accepting(.codes([200, 204])).accepting(contentTypes: "text/event-stream")
+        var request = request.acceptableStatusCodes(.codes([200, 204])).acceptableContentTypes("text/event-stream")
         for (name, value) in [("Accept", "text/event-stream"), ("Cache-Control", "no-store")]
         where !request.headerFields.contains(name) {
             request = request.header(name, value)
         }
         return ServerSentEvents(
-            manager: self, request: request, reconnecting: policy, maximumEventBytes: Int(clamping: maximumEventBytes))
+            manager: self, request: request, reconnecting: policy, maxEventBytes: Int(clamping: maxEventBytes))
+    }
+}
+
+// MARK: Earlier names
+
+extension RequestManager {
+    /// The lines of an answer; the earlier name of the limit.
+    @available(*, deprecated, renamed: "lines(of:maxLineBytes:)")
+    public func lines(of request: Request<Data>, maximumLineBytes: Int64) -> ResponseLines {
+        lines(of: request, maxLineBytes: maximumLineBytes)
     }
 }

@@ -17,7 +17,7 @@ public struct PreparedRequest: Sendable, Hashable {
     /// How long nothing may arrive.
     public var idleTimeout: Duration
     /// How long the transfer may take; nil for as long as it wants.
-    public var transferTimeout: Duration?
+    public var attemptTimeout: Duration?
     /// Whether a file is to have the bytes behind the content coding; else it gets them as they are sent.
     let decodesFile: Bool
     /// Whether a body whose content coding is not known is kept as it is sent; else it is an error.
@@ -31,11 +31,11 @@ public struct PreparedRequest: Sendable, Hashable {
     /// - Throws: `.invalidRequest` with the reason.
     init(
         method: HTTPMethod, url: URL, headerFields: HeaderFields, body: RequestBody?, idleTimeout: Duration,
-        transferTimeout: Duration?, decodesFile: Bool, keepsUnknownCodings: Bool = false, hostKey: String,
+        attemptTimeout: Duration?, decodesFile: Bool, keepsUnknownCodings: Bool = false, hostKey: String,
         summary: @autoclosure () -> RequestSummary
     ) throws(RequestError) {
         (self.method, self.url, self.headerFields, self.body) = (method, url, headerFields, body)
-        (self.idleTimeout, self.transferTimeout) = (idleTimeout, transferTimeout)
+        (self.idleTimeout, self.attemptTimeout) = (idleTimeout, attemptTimeout)
         (self.decodesFile, self.keepsUnknownCodings, self.hostKey) = (decodesFile, keepsUnknownCodings, hostKey)
         if let framingDefect { throw Self.refusal(framingDefect, summary()) }
     }
@@ -46,7 +46,7 @@ public struct PreparedRequest: Sendable, Hashable {
     mutating func check() throws(RequestError) {
         let defect = Self.findDefect(
             method: method, headerFields: headerFields, hasBody: body != nil, idleTimeout: idleTimeout,
-            transferTimeout: transferTimeout)
+            attemptTimeout: attemptTimeout)
         if let defect { throw Self.refusal(defect, summary) }
         switch url.origin {
         case .failure(let defect): throw Self.refusal(defect.reason, summary)
@@ -74,7 +74,7 @@ public struct PreparedRequest: Sendable, Hashable {
     /// What makes a request one that cannot be sent, wherever it goes.
     static func findDefect(
         method: HTTPMethod, headerFields: HeaderFields, hasBody: Bool, idleTimeout: Duration,
-        transferTimeout: Duration?
+        attemptTimeout: Duration?
     ) -> String? {
         guard method.isToken else { return "the method \(method.rawValue.debugDescription) is not a token" }
         if let defect = headerFields.defect { return defect }
@@ -84,7 +84,7 @@ public struct PreparedRequest: Sendable, Hashable {
         }
         if method.rawValue.equalsIgnoringCase("HEAD"), hasBody { return "a HEAD request has no body" }
         if idleTimeout <= .zero { return "the idle timeout is not positive" }
-        if let transferTimeout, transferTimeout <= .zero { return "the transfer timeout is not positive" }
+        if let attemptTimeout, attemptTimeout <= .zero { return "the attempt timeout is not positive" }
         return nil
     }
 

@@ -46,11 +46,11 @@ extension RequestError {
         ///
         /// The server, or a wrong request. Retry: by status.
         public static let unacceptableStatus = Code(rawValue: "unacceptableStatus")
-        /// The content type failed the request's check, ``Request/accepting(contentTypes:)``.
+        /// The content type failed the request's check, ``Request/acceptableContentTypes(_:)``.
         ///
         /// The server, or whoever answers in its place. Retry: no.
         public static let unacceptableContentType = Code(rawValue: "unacceptableContentType")
-        /// More redirects than ``RedirectPolicy/maximumCount`` allows; ``RequestError/attempts`` lists the hops.
+        /// More redirects than ``RedirectPolicy/maxCount`` allows; ``RequestError/attempts`` lists the hops.
         ///
         /// The server. Retry: no.
         public static let tooManyRedirects = Code(rawValue: "tooManyRedirects")
@@ -77,7 +77,7 @@ extension RequestError {
         ///
         /// Retry: no.
         public static let decodingFailed = Code(rawValue: "decodingFailed")
-        /// The body is larger than the request allows, see ``Request/maximumBodyBytes(_:)``.
+        /// The body is larger than the request allows, see ``Request/maxBodyBytes(_:)``.
         ///
         /// Retry: no, unless with a larger limit.
         public static let bodyTooLarge = Code(rawValue: "bodyTooLarge")

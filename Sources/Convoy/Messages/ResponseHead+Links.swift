@@ -3,7 +3,7 @@ import Foundation
 
 extension ResponseHead {
     /// What no honest server needs; resolving costs time.
-    private static var maximumLinkBytes: Int { 16 << 10 }
+    private static var maxLinkBytes: Int { 16 << 10 }
 
     /// Where the answer links to with a relation; nil when it has no such link, or one that is no URL.
     ///
@@ -16,7 +16,7 @@ extension ResponseHead {
     func link(_ relation: String, from base: URL?) -> URL? {
         let relation = relation.lowercased()
         let link = headerFields.links.first { $0.relations.contains(relation) && $0.parameters["anchor"] == nil }
-        guard let link, link.reference.utf8.count <= Self.maximumLinkBytes,
+        guard let link, link.reference.utf8.count <= Self.maxLinkBytes,
             let reference = link.reference.requestURL?.relativeString
         else { return nil }
         guard let base = url ?? base else { return URLReference(reference).url }

@@ -19,7 +19,7 @@ struct Pace: Sendable {
             return
         }
         watch = policies.minimumSpeed.map { StallDetector($0, clock: context.clock) }
-        guard let rate = policies.maximumBytesPerSecond, policies.sharedRateLimit == nil else {
+        guard let rate = policies.maxBytesPerSecond, policies.sharedRateLimit == nil else {
             own = policies.sharedRateLimit
             return
         }
@@ -52,7 +52,7 @@ extension Attempt {
     }
 
     /// What a limit lets come in a little while; no more at a time keeps it.
-    var maximumPieceBytes: Int { min(pace.shared.pieceBytes, pace.own?.pieceBytes ?? .max) }
+    var maxPieceBytes: Int { min(pace.shared.pieceBytes, pace.own?.pieceBytes ?? .max) }
 
     /// Charges bytes that have come; false when no more should come before they have been paid for.
     ///

@@ -74,7 +74,7 @@ final class ExecutionContext: Sendable {
         callbacks: Delivery? = nil,
         monitors: [any EventMonitor] = [], redirects: RedirectPolicy = .follow, retries: RetryPolicy = .never,
         interceptors: [any RequestInterceptor] = [], cookies: CookieJar? = nil,
-        clock: any RequestClock = SystemClock.shared, maximumBytesPerSecond: Int64? = nil, samplesHosts: Bool = false,
+        clock: any RequestClock = SystemClock.shared, maxBytesPerSecond: Int64? = nil, samplesHosts: Bool = false,
         unit: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
     ) {
         #if canImport(FoundationNetworking)
@@ -91,7 +91,7 @@ final class ExecutionContext: Sendable {
         self.interceptors = interceptors
         self.cookies = cookies
         self.clock = clock
-        rateLimit = RateLimit(maximumBytesPerSecond, clock: clock)
+        rateLimit = RateLimit(maxBytesPerSecond, clock: clock)
         self.unit = unit
         self.samplesHosts = samplesHosts
     }

@@ -8,12 +8,12 @@ extension RedirectPolicy {
     ///
     /// - Thread: the transport's; no code of the user's is called.
     func leads(_ head: ResponseHead, of request: PreparedRequest) -> Bool {
-        maximumCount > 0 && (try? RedirectTarget(head, of: request)) != nil
+        maxCount > 0 && (try? RedirectTarget(head, of: request)) != nil
     }
 
     /// Why an answer that is a redirect is not followed and stands, for people; nil where there is nothing to say of it.
     func defect(of head: ResponseHead, of request: PreparedRequest) -> String? {
-        guard maximumCount > 0 else { return nil }
+        guard maxCount > 0 else { return nil }
         do throws(RedirectTarget.Defect) {
             _ = try RedirectTarget(head, of: request)
             return nil
@@ -31,13 +31,13 @@ extension RedirectPolicy {
     ///     count.
     /// - Thread: the operation's; the hook is called.
     func next(after head: ResponseHead, of request: PreparedRequest, earlier: [AttemptRecord]) -> RedirectStep {
-        guard maximumCount > 0, let target = try? RedirectTarget(head, of: request) else { return .stands }
+        guard maxCount > 0, let target = try? RedirectTarget(head, of: request) else { return .stands }
         let trail = RedirectTrail(earlier: earlier, request: request, statusCode: head.statusCode)
         do throws(RequestError) {
-            guard trail.count <= maximumCount else {
+            guard trail.count <= maxCount else {
                 throw RequestError(
                     .tooManyRedirects,
-                    "more than \(maximumCount) redirects, the limit: \(trail), to \(target.url.shortened)")
+                    "more than \(maxCount) redirects, the limit: \(trail), to \(target.url.shortened)")
             }
             var from = request
             // Its URL may have been set since its origin was noted.

@@ -9,7 +9,7 @@ import Foundation
 /// or port.
 ///
 /// ```swift
-/// let policy = RedirectPolicy(maximumCount: 5) { hop in
+/// let policy = RedirectPolicy(maxCount: 5) { hop in
 ///     hop.to.url.host() == hop.from.url.host() ? .follow : .refuse
 /// }
 /// ```
@@ -25,10 +25,10 @@ import Foundation
 /// ## Topics
 /// - ``follow``
 /// - ``never``
-/// - ``init(maximumCount:allowsInsecure:onRedirect:)``
+/// - ``init(maxCount:allowsInsecure:onRedirect:)``
 public struct RedirectPolicy: Sendable {
     /// How many redirects one after the other are followed; at 0 none is, and a redirect is the answer.
-    public var maximumCount: Int
+    public var maxCount: Int
     /// Whether a redirect may lead from https to http, where anybody on the way can read and change what is sent.
     public var allowsInsecure: Bool
     /// Asked before a redirect that the policy allows is followed; nil when all of them are.
@@ -37,14 +37,14 @@ public struct RedirectPolicy: Sendable {
     /// Makes a policy.
     ///
     /// - Parameters:
-    ///   - maximumCount: how many redirects one after the other are followed; 0 for none.
+    ///   - maxCount: how many redirects one after the other are followed; 0 for none.
     ///   - allowsInsecure: whether one may lead from https to http.
     ///   - onRedirect: asked before each redirect that the policy allows; may refuse or change it.
     public init(
-        maximumCount: Int = 20, allowsInsecure: Bool = false,
+        maxCount: Int = 20, allowsInsecure: Bool = false,
         onRedirect: (@Sendable (Redirect) -> RedirectDecision)? = nil
     ) {
-        self.maximumCount = maximumCount
+        self.maxCount = maxCount
         self.allowsInsecure = allowsInsecure
         self.onRedirect = onRedirect
     }
@@ -52,8 +52,27 @@ public struct RedirectPolicy: Sendable {
     /// Up to 20 redirects, never from https to http.
     public static let follow = RedirectPolicy()
     /// None: a redirect is the answer, to be accepted or not by its status code as any other.
-    public static let never = RedirectPolicy(maximumCount: 0)
+    public static let never = RedirectPolicy(maxCount: 0)
     /// The earlier name, which reads as that of an empty `Optional`.
     @available(*, deprecated, renamed: "never")
     public static var none: RedirectPolicy { .never }
+}
+
+// MARK: Earlier names
+
+extension RedirectPolicy {
+    /// How many redirects one after the other are followed.
+    @available(*, deprecated, renamed: "maxCount")
+    public var maximumCount: Int {
+        get { maxCount }
+        set { maxCount = newValue }
+    }
+
+    /// Makes a policy; the earlier name of its parameter.
+    @available(*, deprecated, renamed: "init(maxCount:allowsInsecure:onRedirect:)")
+    public init(
+        maximumCount: Int, allowsInsecure: Bool = false, onRedirect: (@Sendable (Redirect) -> RedirectDecision)? = nil
+    ) {
+        self.init(maxCount: maximumCount, allowsInsecure: allowsInsecure, onRedirect: onRedirect)
+    }
 }

@@ -11,7 +11,7 @@ struct RedirectTarget {
     /// Not 300, which offers a choice, nor 304, which is an answer about a copy, nor 305 and 306, which are history.
     private static let statusCodes: Set = [301, 302, 303, 307, 308]
     /// What no honest server needs; resolving costs time on a transport's thread.
-    private static let maximumBytes = 16 << 10
+    private static let maxBytes = 16 << 10
 
     /// Whether it can be asked by HTTP at all.
     var isWeb: Bool { ["http", "https"].contains(url.scheme?.lowercased()) }
@@ -60,8 +60,8 @@ struct RedirectTarget {
         }
         if location.isEmpty { throw Defect(reason: "its Location is empty") }
         let count = location.utf8.count
-        guard count <= maximumBytes else {
-            throw Defect(reason: "its Location is \(count) bytes long, and \(maximumBytes) are followed at most")
+        guard count <= maxBytes else {
+            throw Defect(reason: "its Location is \(count) bytes long, and \(maxBytes) are followed at most")
         }
         guard let url = location.requestURL else {
             // What cannot be taken apart may have a password anywhere before an at sign.

@@ -18,7 +18,7 @@ import Foundation
 /// `Sendable`, without shared state: a manager keeps the account.
 ///
 /// ## Topics
-/// - ``init(ratio:reserve:reservePerSecond:maximumSaved:)``
+/// - ``init(ratio:reserve:reservePerSecond:maxSaved:)``
 /// - ``unlimited``
 public struct RetryBudget: Sendable, Hashable {
     /// How many retries each first attempt earns, from 0 up to 1000; 0.2 by default.
@@ -28,7 +28,7 @@ public struct RetryBudget: Sendable, Hashable {
     /// How many retries come back each second, up to the reserve; 1 by default, in steps of a thousandth, at most a million.
     public var reservePerSecond: Double
     /// How many retries can be saved up; 100 by default, at least the reserve, at most a million.
-    public var maximumSaved: Int
+    public var maxSaved: Int
     /// Whether there is no limit.
     public private(set) var isUnlimited = false
 
@@ -38,12 +38,12 @@ public struct RetryBudget: Sendable, Hashable {
     ///   - ratio: how many retries each first attempt earns.
     ///   - reserve: how many there are at the start, and come back with time.
     ///   - reservePerSecond: how many come back a second, up to the reserve.
-    ///   - maximumSaved: how many can be saved up.
-    public init(ratio: Double = 0.2, reserve: Int = 10, reservePerSecond: Double = 1, maximumSaved: Int = 100) {
+    ///   - maxSaved: how many can be saved up.
+    public init(ratio: Double = 0.2, reserve: Int = 10, reservePerSecond: Double = 1, maxSaved: Int = 100) {
         self.ratio = ratio
         self.reserve = reserve
         self.reservePerSecond = reservePerSecond
-        self.maximumSaved = maximumSaved
+        self.maxSaved = maxSaved
     }
 
     /// As many retries as the policies of the requests allow.
@@ -52,4 +52,21 @@ public struct RetryBudget: Sendable, Hashable {
         budget.isUnlimited = true
         return budget
     }()
+}
+
+// MARK: Earlier names
+
+extension RetryBudget {
+    /// How many retries can be saved up.
+    @available(*, deprecated, renamed: "maxSaved")
+    public var maximumSaved: Int {
+        get { maxSaved }
+        set { maxSaved = newValue }
+    }
+
+    /// Makes a budget; the earlier name of its last parameter.
+    @available(*, deprecated, renamed: "init(ratio:reserve:reservePerSecond:maxSaved:)")
+    public init(ratio: Double = 0.2, reserve: Int = 10, reservePerSecond: Double = 1, maximumSaved: Int) {
+        self.init(ratio: ratio, reserve: reserve, reservePerSecond: reservePerSecond, maxSaved: maximumSaved)
+    }
 }

@@ -21,7 +21,7 @@ struct RetryBudgetState: Sendable {
         earned = Self.whole(budget.ratio, times: Double(Self.retry), atMost: 1_000 * Self.retry)
         perMillisecond = Self.whole(budget.reservePerSecond, times: 1_000, atMost: 1_000 * Self.retry)
         reserve = Self.whole(Double(budget.reserve), times: 1, atMost: Self.retry) * Self.retry
-        limit = max(reserve, Self.whole(Double(budget.maximumSaved), times: 1, atMost: Self.retry) * Self.retry)
+        limit = max(reserve, Self.whole(Double(budget.maxSaved), times: 1, atMost: Self.retry) * Self.retry)
         balance = reserve
     }
 

@@ -5,13 +5,13 @@ import Foundation
 ///
 /// Only what can be repeated without harm is: methods that are idempotent (RFC 9110, section 9.2.2), and requests with
 /// an `Idempotency-Key` that is not empty. The wait before retry *n* is a random part of `baseDelay` doubled *n* - 1
-/// times, at most `maximumDelay`, so that clients that failed together do not come back together (full jitter; tests take the
+/// times, at most `maxDelay`, so that clients that failed together do not come back together (full jitter; tests take the
 /// randomness out by a constant `RequestManager.Configuration.jitter`). Where the answer has a
-/// `Retry-After`, that time comes first, up to ``maximumRetryAfter``.
+/// `Retry-After`, that time comes first, up to ``maxRetryAfter``.
 ///
 /// ```swift
 /// var policy = RetryPolicy.standard
-/// policy.maximumRetries = 5
+/// policy.maxRetries = 5
 /// policy.statusCodes.remove(500)
 /// let request = Request<Data>.get("https://example.com/report").retries(policy)
 /// ```
@@ -32,11 +32,11 @@ import Foundation
 /// - ``retryAfterScope``
 public struct RetryPolicy: Sendable, Hashable {
     /// How many attempts there may be after the first; 3 by default.
-    public var maximumRetries: Int
+    public var maxRetries: Int
     /// What the first wait is a part of; half a second by default.
     public var baseDelay: Duration
     /// What the longest wait is a part of; 30 seconds by default.
-    public var maximumDelay: Duration
+    public var maxDelay: Duration
     /// The status codes that are worth another attempt where the request's own check does not accept them.
     public var statusCodes: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
     /// The failures that are worth another attempt.
@@ -44,7 +44,7 @@ public struct RetryPolicy: Sendable, Hashable {
     /// Whether a request is sent again too that the server may have carried out already: a POST is then done twice.
     public var retriesNonIdempotent = false
     /// The longest `Retry-After` that is kept to; one that is longer is cut to this; five minutes by default.
-    public var maximumRetryAfter = Duration.seconds(300)
+    public var maxRetryAfter = Duration.seconds(300)
     /// Which requests a `Retry-After` is for; the one that was answered with it by default.
     public var retryAfterScope = RetryAfterScope.request
 
@@ -63,19 +63,19 @@ public struct RetryPolicy: Sendable, Hashable {
     /// Makes a policy.
     ///
     /// - Parameters:
-    ///   - maximumRetries: how many attempts there may be after the first.
+    ///   - maxRetries: how many attempts there may be after the first.
     ///   - baseDelay: what the first wait is a part of.
-    ///   - maximumDelay: what the longest wait is a part of.
+    ///   - maxDelay: what the longest wait is a part of.
     public init(
-        maximumRetries: Int = 3, baseDelay: Duration = .milliseconds(500), maximumDelay: Duration = .seconds(30)
+        maxRetries: Int = 3, baseDelay: Duration = .milliseconds(500), maxDelay: Duration = .seconds(30)
     ) {
-        self.maximumRetries = maximumRetries
+        self.maxRetries = maxRetries
         self.baseDelay = baseDelay
-        self.maximumDelay = maximumDelay
+        self.maxDelay = maxDelay
     }
 
     /// No retry.
-    public static let never = RetryPolicy(maximumRetries: 0)
+    public static let never = RetryPolicy(maxRetries: 0)
     /// The earlier name, which reads as that of an empty `Optional`.
     @available(*, deprecated, renamed: "never")
     public static var none: RetryPolicy { .never }
@@ -94,7 +94,7 @@ public struct RetryPolicy: Sendable, Hashable {
     ///
     /// - Parameter retries: how many retries it has had.
     func permits(_ error: RequestError, of request: PreparedRequest, retries: Int) -> Bool {
-        guard retries < maximumRetries, retriesNonIdempotent || request.isIdempotent else { return false }
+        guard retries < maxRetries, retriesNonIdempotent || request.isIdempotent else { return false }
         if error.code == .unacceptableStatus {
             return error.response.map { statusCodes.contains($0.statusCode) } ?? false
         }
@@ -111,7 +111,7 @@ public struct RetryPolicy: Sendable, Hashable {
     /// - Complexity: O(1): at most about a hundred doublings.
     func delay(beforeRetry n: Int, unit: Double) -> Duration {
         // A century: nothing that is reckoned with the wait overflows.
-        let longest = max(.zero, min(maximumDelay, .seconds(3_155_760_000 as Int64)))
+        let longest = max(.zero, min(maxDelay, .seconds(3_155_760_000 as Int64)))
         var ceiling = max(.zero, min(baseDelay, longest))
         var count = 1
         while n > count, ceiling < longest, ceiling != .zero {
@@ -122,9 +122,9 @@ public struct RetryPolicy: Sendable, Hashable {
         return min(ceiling * min(max(0, unit), 1), longest)
     }
 
-    /// How long the server asks to be left alone, cut to ``maximumRetryAfter``; nil when it does not ask.
+    /// How long the server asks to be left alone, cut to ``maxRetryAfter``; nil when it does not ask.
     func retryAfter(in head: ResponseHead, now: Date) -> Duration? {
-        head.retryAfter(now: now).map { max(.zero, min($0, maximumRetryAfter)) }
+        head.retryAfter(now: now).map { max(.zero, min($0, maxRetryAfter)) }
     }
 }
 
@@ -136,5 +136,36 @@ extension RequestError {
             if let error = underlying as? CurlError { return error.code == 6 }
         #endif
         return false
+    }
+}
+
+// MARK: Earlier names
+
+extension RetryPolicy {
+    /// How many attempts there may be after the first.
+    @available(*, deprecated, renamed: "maxRetries")
+    public var maximumRetries: Int {
+        get { maxRetries }
+        set { maxRetries = newValue }
+    }
+    /// What the longest wait is a part of.
+    @available(*, deprecated, renamed: "maxDelay")
+    public var maximumDelay: Duration {
+        get { maxDelay }
+        set { maxDelay = newValue }
+    }
+    /// The longest `Retry-After` that is kept to.
+    @available(*, deprecated, renamed: "maxRetryAfter")
+    public var maximumRetryAfter: Duration {
+        get { maxRetryAfter }
+        set { maxRetryAfter = newValue }
+    }
+
+    /// Makes a policy; the earlier names of its parameters.
+    @available(*, deprecated, renamed: "init(maxRetries:baseDelay:maxDelay:)")
+    public init(
+        maximumRetries: Int, baseDelay: Duration = .milliseconds(500), maximumDelay: Duration = .seconds(30)
+    ) {
+        self.init(maxRetries: maximumRetries, baseDelay: baseDelay, maxDelay: maximumDelay)
     }
 }

@@ -36,7 +36,7 @@ extension PreparedRequest {
         try self.init(
             method: core.method, url: url, headerFields: defaults.headerFields(of: core, to: hostKey), body: body,
             idleTimeout: policies?.idleTimeout ?? defaults.idleTimeout,
-            transferTimeout: policies?.transferTimeout ?? defaults.transferTimeout,
+            attemptTimeout: policies?.attemptTimeout ?? defaults.attemptTimeout,
             decodesFile: policies?.decodesFile ?? false,
             keepsUnknownCodings: policies?.keepsUnknownCodings ?? false, hostKey: hostKey, summary: core.summary)
     }

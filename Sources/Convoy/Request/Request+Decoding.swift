@@ -40,7 +40,7 @@ extension Request {
     ///
     /// The operation fails as without it, with `.unacceptableStatus`, and so do its dependents, batches and logs; the error
     /// gives the decoded value, ``RequestError/refusal(as:)``. Retries and redirects come first: only an answer that would
-    /// be the outcome is decoded, when its body is complete and at most ``maximumBodyBytes(_:)`` long. Of one whose body is
+    /// be the outcome is decoded, when its body is complete and at most ``maxBodyBytes(_:)`` long. Of one whose body is
     /// no such failure, a proxy's page for example, the error has no value, and its message says why. The content type is
     /// not checked. Such a request shares no transfer with others.
     ///
@@ -90,7 +90,9 @@ extension Request {
     /// and one whose status is not acceptable is not looked at. No `Accept` field is sent for it.
     ///
     /// - Parameter types: such as `application/json`, `image/*` or `*/*`.
-    public func accepting(contentTypes types: String...) -> Self {
+    public func acceptableContentTypes(_ types: String...) -> Self { acceptableContentTypes(types) }
+
+    func acceptableContentTypes(_ types: [String]) -> Self {
         changed { core in
             switch ContentTypeCheck.make(types) {
             case .success(let check): core.policies.acceptableContentTypes = check

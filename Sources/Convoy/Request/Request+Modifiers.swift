@@ -79,8 +79,8 @@ extension Request {
     ///
     /// Time spent suspended counts. Ends the request with `.deadlineExceeded`. URLSession on Linux has no such limit:
     /// there the request is refused with `.invalidRequest`.
-    public func transferTimeout(_ timeout: Duration?) -> Self {
-        changed { $0.policies.transferTimeout = .some(timeout) }
+    public func attemptTimeout(_ timeout: Duration?) -> Self {
+        changed { $0.policies.attemptTimeout = .some(timeout) }
     }
 
     /// Sets how many bytes of body are accepted, wherever they go: memory, a file, a stream, chunks, lines, events, nowhere.
@@ -89,17 +89,17 @@ extension Request {
     /// none of the bytes beyond are delivered. Counted is what comes out of the content coding; of a file the whole, what
     /// an earlier download left included. An answer that is not acceptable is no such body.
     ///
-    /// Without it, and without ``RequestManager/Configuration/maximumBodyBytes``, 64 MiB are accepted in memory, or may
+    /// Without it, and without ``RequestManager/Configuration/maxBodyBytes``, 64 MiB are accepted in memory, or may
     /// wait to be read by a stream or by the reader of chunks; a body that is read in time, one that is dropped, and a file
     /// have no limit then.
-    public func maximumBodyBytes(_ limit: Int64) -> Self {
+    public func maxBodyBytes(_ limit: Int64) -> Self {
         changed { $0.policies.bodyLimit = limit }
     }
 
     /// Sets which status codes are accepted; the manager's check by default, which is 200 to 299.
     ///
     /// Others end with `.unacceptableStatus`.
-    public func accepting(_ check: StatusCheck) -> Self {
+    public func acceptableStatusCodes(_ check: StatusCheck) -> Self {
         changed { $0.policies.acceptableStatusCodes = check }
     }
 
@@ -108,4 +108,24 @@ extension Request {
         change(&copy.core)
         return copy
     }
+}
+
+// MARK: Earlier names
+
+extension Request {
+    /// Sets how long one attempt may take.
+    @available(*, deprecated, renamed: "attemptTimeout(_:)")
+    public func transferTimeout(_ timeout: Duration?) -> Self { attemptTimeout(timeout) }
+    /// Sets how many bytes of body are accepted.
+    @available(*, deprecated, renamed: "maxBodyBytes(_:)")
+    public func maximumBodyBytes(_ limit: Int64) -> Self { maxBodyBytes(limit) }
+    /// Sets how many bytes of body may be received a second.
+    @available(*, deprecated, renamed: "maxBytesPerSecond(_:)")
+    public func maximumBytesPerSecond(_ limit: Int64?) -> Self { maxBytesPerSecond(limit) }
+    /// Sets which status codes are accepted.
+    @available(*, deprecated, renamed: "acceptableStatusCodes(_:)")
+    public func accepting(_ check: StatusCheck) -> Self { acceptableStatusCodes(check) }
+    /// Sets which content types are accepted.
+    @available(*, deprecated, renamed: "acceptableContentTypes(_:)")
+    public func accepting(contentTypes types: String...) -> Self { acceptableContentTypes(types) }
 }

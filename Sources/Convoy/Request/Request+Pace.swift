@@ -3,29 +3,29 @@
 extension Request {
     /// Sets how many bytes of body may be received a second; nil, the default, for as many as come.
     ///
-    /// The limit of the manager, ``RequestManager/maximumBytesPerSecond``, holds as well: the lower one is felt. A tenth of a
+    /// The limit of the manager, ``RequestManager/maxBytesPerSecond``, holds as well: the lower one is felt. A tenth of a
     /// second's worth may come at once. Counted are bytes of bodies as they are handed over, after a content coding has been
     /// undone; header fields and what is sent are not. What the system takes from the network ahead of time, into the
     /// buffers of its sockets, comes on top once.
     ///
     /// A limit holds the transfer back, and neither the idle timeout nor ``minimumSpeed(bytesPerSecond:over:)`` runs while it
-    /// does; ``transferTimeout(_:)`` and ``deadline(_:)`` do. All attempts of an operation share it. Of requests that share a
+    /// does; ``attemptTimeout(_:)`` and ``deadline(_:)`` do. All attempts of an operation share it. Of requests that share a
     /// transfer (``coalesced()``) the first one's counts.
     ///
     /// Set again, the last one counts.
     ///
     /// - Parameter limit: bytes a second. Zero or less ends the request with `.invalidRequest`.
     /// - Errors: `.invalidRequest`, before anything is sent, over a transport that cannot be held: URLSession on Linux.
-    public func maximumBytesPerSecond(_ limit: Int64?) -> Self {
+    public func maxBytesPerSecond(_ limit: Int64?) -> Self {
         changed {
-            $0.policies.maximumBytesPerSecond = limit
+            $0.policies.maxBytesPerSecond = limit
             $0.policies.sharedRateLimit = nil
         }
     }
 
     /// The same request with its limit shared by all operations that are made from it: the parts of one download.
     func sharingRateLimit(on clock: any RequestClock) -> Self {
-        guard let limit = core.policyBox?.policies.maximumBytesPerSecond else { return self }
+        guard let limit = core.policyBox?.policies.maxBytesPerSecond else { return self }
         return changed { $0.policies.sharedRateLimit = RateLimit(limit, clock: clock) }
     }
 
@@ -52,7 +52,7 @@ extension Request {
 extension RequestPolicies {
     /// Why no request can be sent with these, or nil.
     var paceDefect: String? {
-        if let maximumBytesPerSecond, maximumBytesPerSecond <= 0 { return "the rate limit is not positive" }
+        if let maxBytesPerSecond, maxBytesPerSecond <= 0 { return "the rate limit is not positive" }
         guard let minimumSpeed else { return nil }
         if minimumSpeed.bytesPerSecond <= 0 { return "the minimum speed is not positive" }
         if minimumSpeed.duration <= .zero { return "the time of the minimum speed is not positive" }

@@ -39,7 +39,7 @@ struct RequestCore: Sendable {
         if let deadline = policies?.deadline ?? nil, deadline <= .zero { return "the deadline is not positive" }
         return PreparedRequest.findDefect(
             method: method, headerFields: headerFields, hasBody: body != nil,
-            idleTimeout: policies?.idleTimeout ?? .seconds(1), transferTimeout: policies?.transferTimeout ?? nil)
+            idleTimeout: policies?.idleTimeout ?? .seconds(1), attemptTimeout: policies?.attemptTimeout ?? nil)
     }
 }
 
@@ -79,7 +79,7 @@ extension RequestCore {
 
     /// How many bytes of body are accepted, wherever they go; nil where neither the request nor its manager says.
     func bodyLimit(_ defaults: RequestDefaults) -> Int64? {
-        policyBox?.policies.bodyLimit ?? defaults.maximumBodyBytes
+        policyBox?.policies.bodyLimit ?? defaults.maxBodyBytes
     }
 
     /// How many bytes of body may be in memory at once.

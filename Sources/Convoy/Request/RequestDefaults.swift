@@ -9,9 +9,9 @@ final class RequestDefaults: Sendable {
     let encoder: JSONEncoder?
     let decoder: JSONDecoder?
     let idleTimeout: Duration
-    let transferTimeout: Duration?
+    let attemptTimeout: Duration?
     let deadline: Duration?
-    let maximumBodyBytes: Int64?
+    let maxBodyBytes: Int64?
     let acceptableStatusCodes: StatusCheck
     /// Why no request can be sent with these, or nil.
     let defect: String?
@@ -22,28 +22,28 @@ final class RequestDefaults: Sendable {
     /// - Parameter baseURL: gets a slash behind its last component, which is kept so.
     init(
         baseURL: URL? = nil, headerFields: HeaderFields = [:], encoder: JSONEncoder? = nil,
-        decoder: JSONDecoder? = nil, idleTimeout: Duration = .seconds(60), transferTimeout: Duration? = nil,
-        deadline: Duration? = nil, maximumBodyBytes: Int64? = nil, acceptableStatusCodes: StatusCheck = .successful
+        decoder: JSONDecoder? = nil, idleTimeout: Duration = .seconds(60), attemptTimeout: Duration? = nil,
+        deadline: Duration? = nil, maxBodyBytes: Int64? = nil, acceptableStatusCodes: StatusCheck = .successful
     ) {
         self.baseURL = baseURL?.endingWithSlash
         self.headerFields = headerFields
         self.encoder = encoder
         self.decoder = decoder
         self.idleTimeout = idleTimeout
-        self.transferTimeout = transferTimeout
+        self.attemptTimeout = attemptTimeout
         self.deadline = deadline
-        self.maximumBodyBytes = maximumBodyBytes
+        self.maxBodyBytes = maxBodyBytes
         self.acceptableStatusCodes = acceptableStatusCodes
         defect =
             if let defect = headerFields.defect {
                 defect
             } else if idleTimeout <= .zero {
                 "the manager's idle timeout is not positive"
-            } else if let transferTimeout, transferTimeout <= .zero {
-                "the manager's transfer timeout is not positive"
+            } else if let attemptTimeout, attemptTimeout <= .zero {
+                "the manager's attempt timeout is not positive"
             } else if let deadline, deadline <= .zero {
                 "the manager's deadline is not positive"
-            } else if let maximumBodyBytes, maximumBodyBytes < 0 {
+            } else if let maxBodyBytes, maxBodyBytes < 0 {
                 "the manager's body size limit is negative"
             } else {
                 nil

@@ -8,7 +8,7 @@ struct RequestPolicies: Sendable {
     /// Nil in the inner optional for one without a deadline, and likewise below.
     var deadline: Duration??
     var idleTimeout: Duration?
-    var transferTimeout: Duration??
+    var attemptTimeout: Duration??
     /// How many bytes of body are accepted, wherever they go.
     var bodyLimit: Int64?
     var acceptableStatusCodes: StatusCheck?
@@ -27,7 +27,7 @@ struct RequestPolicies: Sendable {
     var isCoalesced = false
     /// The name that no other request that runs may have.
     var exclusion: String?
-    var maximumBytesPerSecond: Int64?
+    var maxBytesPerSecond: Int64?
     /// In place of a limit for each operation: one for all that are made from the request.
     var sharedRateLimit: RateLimit?
     var minimumSpeed: MinimumSpeed?

@@ -16,7 +16,7 @@ struct JSONSyntax {
     }
 
     /// How deep Foundation's decoder goes.
-    private static let maximumDepth = 512
+    private static let maxDepth = 512
 
     private let bytes: UnsafeRawBufferPointer
     private var index = 0
@@ -92,7 +92,7 @@ struct JSONSyntax {
                 expected = open.isEmpty ? .nothing : .commaOrEnd
             default: return unexpected(expected)
             }
-            if open.count > Self.maximumDepth { return "it is nested deeper than \(Self.maximumDepth)" }
+            if open.count > Self.maxDepth { return "it is nested deeper than \(Self.maxDepth)" }
         }
     }
 

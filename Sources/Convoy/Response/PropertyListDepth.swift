@@ -19,7 +19,7 @@ enum PropertyListDepth {
     /// 600 levels of XML are too much for a stack of 512 KiB, which Apple's threads have.
     static let maximum = 200
     /// What a binary list may come to, references to the same object counted each time.
-    static let maximumObjects = 10_000_000
+    static let maxObjects = 10_000_000
 
     static func isBearable(_ body: Data) -> Bool {
         if body.starts(with: "bplist0".utf8) {
@@ -178,7 +178,7 @@ private struct BinaryList {
         private let bits: UInt32
 
         init() { bits = 0 }
-        /// - Parameters: at most ``PropertyListDepth/maximumObjects``, and a little more than the depth allowed.
+        /// - Parameters: at most ``PropertyListDepth/maxObjects``, and a little more than the depth allowed.
         init(size: Int, depth: Int) { bits = UInt32(size) << 8 | UInt32(depth) }
 
         var isNothing: Bool { bits == 0 }
@@ -216,7 +216,7 @@ private struct BinaryList {
                 }
             }
             guard path.count + path[last].depth <= PropertyListDepth.maximum + 1,
-                path[last].size <= PropertyListDepth.maximumObjects, steps <= 2 * PropertyListDepth.maximumObjects
+                path[last].size <= PropertyListDepth.maxObjects, steps <= 2 * PropertyListDepth.maxObjects
             else { return false }
         }
         return true

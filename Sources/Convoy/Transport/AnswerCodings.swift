@@ -30,7 +30,7 @@ extension ResponseHead {
 /// What a transport does with the content codings of bodies, the same for all.
 enum ContentCodings {
     /// How many codings a body may have: no server needs more, and each costs memory.
-    private static let maximumCount = 5
+    private static let maxCount = 5
     /// What can be undone where the system has the library.
     static let decodable: Set = ["gzip", "x-gzip", "deflate", "br", "zstd"]
     /// What servers put on files that are stored like that, besides.
@@ -46,7 +46,7 @@ enum ContentCodings {
     static func toUndo(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> [String] {
         let codings = head.contentCodings
         guard !codings.isEmpty, head.hasBody(for: request.method) else { return [] }
-        guard codings.count <= maximumCount else {
+        guard codings.count <= maxCount else {
             if request.keepsUnknownCodings { return [] }
             throw RequestError(.badResponse, "\(codings.count) content codings on one body are too many")
         }

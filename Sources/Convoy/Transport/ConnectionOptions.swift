@@ -156,9 +156,9 @@ public struct ConnectionOptions: Sendable, Hashable {
     /// a libcurl on another TLS library: there such a body always counts as complete.
     public var acceptsMissingCloseNotify = false
     /// How many bytes of header an answer may have, interim responses included; 300 KiB by default and at most.
-    public var maximumHeaderBytes: Int64 = 300 << 10
+    public var maxHeaderBytes: Int64 = 300 << 10
     /// How many fields the header of an answer may have; 5,000 by default and at most.
-    public var maximumHeaderFieldCount = 5_000
+    public var maxHeaderFieldCount = 5_000
     /// How long connections are kept without work; 60 seconds by default.
     ///
     /// After that they are closed, and the thread that served them ends until there is work again.
@@ -185,8 +185,8 @@ public struct ConnectionOptions: Sendable, Hashable {
             ("hostOverrides", hostOverrides != standard.hostOverrides),
             ("httpVersion", httpVersion != standard.httpVersion),
             ("acceptsMissingCloseNotify", acceptsMissingCloseNotify != standard.acceptsMissingCloseNotify),
-            ("maximumHeaderBytes", maximumHeaderBytes != standard.maximumHeaderBytes),
-            ("maximumHeaderFieldCount", maximumHeaderFieldCount != standard.maximumHeaderFieldCount),
+            ("maxHeaderBytes", maxHeaderBytes != standard.maxHeaderBytes),
+            ("maxHeaderFieldCount", maxHeaderFieldCount != standard.maxHeaderFieldCount),
             ("idleConnectionTime", idleConnectionTime != standard.idleConnectionTime),
             ("engineCount", engineCount != standard.engineCount),
         ]
@@ -212,4 +212,21 @@ extension ConnectionOptions.Proxy: CustomStringConvertible, CustomReflectable {
     }
     /// The description only: a reflection would show the password.
     public var customMirror: Mirror { Mirror(self, children: ["proxy": description]) }
+}
+
+// MARK: Earlier names
+
+extension ConnectionOptions {
+    /// How long the header of an answer may be.
+    @available(*, deprecated, renamed: "maxHeaderBytes")
+    public var maximumHeaderBytes: Int64 {
+        get { maxHeaderBytes }
+        set { maxHeaderBytes = newValue }
+    }
+    /// How many fields the header of an answer may have.
+    @available(*, deprecated, renamed: "maxHeaderFieldCount")
+    public var maximumHeaderFieldCount: Int {
+        get { maxHeaderFieldCount }
+        set { maxHeaderFieldCount = newValue }
+    }
 }

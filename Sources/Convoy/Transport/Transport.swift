@@ -47,7 +47,7 @@ public protocol TransportClient: AnyObject, Sendable {
     ///
     /// A limit of bytes a second is kept the more evenly the smaller the pieces are. A transport that brings more breaks
     /// nothing: what comes is waited for.
-    var maximumPieceBytes: Int { get }
+    var maxPieceBytes: Int { get }
     /// The next bytes of the body, content-decoded.
     ///
     /// More may come after false: what the transport has in hands.
@@ -72,7 +72,7 @@ extension Transport {
 
 extension TransportClient {
     /// By default pieces may have any size.
-    public var maximumPieceBytes: Int { .max }
+    public var maxPieceBytes: Int { .max }
     /// By default measurements are dropped.
     public func didCollect(_: TransferMetrics) {}
 }

@@ -58,7 +58,7 @@ public final class URLSessionTransport: Transport {
 
     /// Makes a data task.
     ///
-    /// - Throws: `.invalidRequest` for a GET with a body, which URLSession refuses, for a transfer timeout, and on Linux
+    /// - Throws: `.invalidRequest` for a GET with a body, which URLSession refuses, for a attempt timeout, and on Linux
     ///   for a body from a sequence.
     public func makeTask(
         for request: PreparedRequest, client: any TransportClient
@@ -66,10 +66,10 @@ public final class URLSessionTransport: Transport {
         if request.method.rawValue.equalsIgnoringCase("GET"), let body = request.body, body.byteCount != 0 {
             throw RequestError(.invalidRequest, "nothing was sent: URLSession does not send a GET request with a body")
         }
-        if request.transferTimeout != nil {
+        if request.attemptTimeout != nil {
             throw RequestError(
                 .invalidRequest,
-                "nothing was sent: the URLSession transport has no transferTimeout(_:); use another one")
+                "nothing was sent: the URLSession transport has no attemptTimeout(_:); use another one")
         }
         #if canImport(FoundationNetworking)
             if case .stream(let stream)? = request.body, stream.comesInItsOwnTime {

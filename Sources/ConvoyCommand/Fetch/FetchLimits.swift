@@ -4,7 +4,7 @@ import Foundation
 
 extension RequestManager.Configuration {
     /// `--rate`: all transfers together.
-    mutating func limit(by options: FetchOptions) { maximumBytesPerSecond = options.maximumRate }
+    mutating func limit(by options: FetchOptions) { maxBytesPerSecond = options.maxRate }
 }
 
 extension Request {

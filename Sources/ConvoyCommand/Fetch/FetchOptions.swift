@@ -41,7 +41,7 @@ struct FetchOptions: Sendable {
     /// For each request, everything included; nil for as long as it takes.
     var deadline: Duration?
     /// Bytes per second of all together.
-    var maximumRate: Int64?
+    var maxRate: Int64?
     /// Bytes per second of each, over ``minimumSpeedWindow``.
     var minimumSpeed: Int64?
     /// Marked as secret where they must not go to another origin and the library cannot know.
@@ -79,7 +79,7 @@ extension FetchOptions {
         segments = try scanned.number(.segments, in: Self.segmentsRange) ?? segments
         retries = try scanned.number(.retries, in: Self.retriesRange) ?? retries
         deadline = try scanned.seconds(.deadline)
-        maximumRate = try scanned.bytes(.rate)
+        maxRate = try scanned.bytes(.rate)
         minimumSpeed = try scanned.bytes(.minSpeed)
         isQuiet = scanned.has(.quiet)
         isJSON = scanned.has(.json)

@@ -71,7 +71,7 @@ struct FetchRun {
             maxConcurrentOperationCount: min(options.jobs * options.segments, options.mostRequests),
             maxConcurrentPerHost: min(options.perHost * options.segments, FetchOptions.jobsRange.upperBound),
             transport: options.transport)
-        configuration.retries = RetryPolicy(maximumRetries: options.retries)
+        configuration.retries = RetryPolicy(maxRetries: options.retries)
         // The number of jobs is the limit: files are few, and whoever fetches them wants them all.
         configuration.retryBudget = .unlimited
         configuration.limit(by: options)

@@ -231,11 +231,20 @@ struct BearerAuthenticatorTests {
         ("http://example.org:8080/a", false), ("http://example.com/a", false),
     ])
     func onlyTheGivenOriginsGetTheToken(url: String, isMeant: Bool) async throws {
-        let origins = [try #require(URL(string: "http://example.org/")), URL(fileURLWithPath: "/")]
-        let authenticator = BearerAuthenticator(token: "t0", origins: origins) { _ in "t1" }
+        let origins = [try #require(URL(string: "http://example.org/"))]
+        let authenticator = try BearerAuthenticator(token: "t0", origins: origins) { _ in "t1" }
         let (sent, _) = try await exchange(.made(url), through: authenticator) { _ in .challenge("Bearer") }
         #expect(sent.first == (isMeant ? "Bearer t0" : String?.none))
         #expect(sent.count == (isMeant ? 2 : 1))
+    }
+
+    @Test func originThatIsNoServerIsToldAtOnce() throws {
+        let origins = [try #require(URL(string: "http://example.org/")), URL(fileURLWithPath: "/")]
+        let error = #expect(throws: RequestError.self) {
+            try BearerAuthenticator(token: "t0", origins: origins) { _ in "t1" }
+        }
+        #expect(error?.code == .invalidRequest)
+        #expect(error?.message.contains("file:///") == true)
     }
 
     @Test func taskThatOutlivesTheRefreshGetsTokens() async throws {

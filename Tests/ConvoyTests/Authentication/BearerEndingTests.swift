@@ -130,7 +130,8 @@ import Testing
         server.route("/away") { [tokens] request in
             tokens.status(of: request) == 200 ? .redirect(to: "\(other.url("/x"))") : .status(401)
         }
-        let operation = manager(over: subject).enqueue(Request<Data>.get(server.url("/away")).accepting(.any))
+        let operation = manager(over: subject).enqueue(
+            Request<Data>.get(server.url("/away")).acceptableStatusCodes(.any))
         await refresh.finish(.success("t1"))
         #expect(try await operation.response().statusCode == status)
         #expect(tokens.tokens["/away"] == ["t0", "t1"])

@@ -185,7 +185,7 @@ struct DigestExchangeTests {
             let isAnswered = spaces.challenged(key, path: path, session: session, sent: nil, refusals: 0)
             #expect(isAnswered)
         }
-        #expect(spaces.count == ProtectionSpaces.maximumCount)
+        #expect(spaces.count == ProtectionSpaces.maxCount)
         // The last asked for are those that are kept.
         let last = spaces.answer(origin: "http://example.org:80", path: "/999/y", isAnswer: true)
         #expect(last != nil)

@@ -81,7 +81,7 @@ import Testing
         defer { server.shutDown() }
         let manager = try manager(over: subject)
         for target in ["/a", "/a%2Fb%20c/%C3%A9?x=%26&y=1,2&z", "/?q", "/a;b=\"c\",d"] {
-            try await manager.send(Request<Data>.get(server.url(target)).accepting(.codes([200])))
+            try await manager.send(Request<Data>.get(server.url(target)).acceptableStatusCodes(.codes([200])))
         }
         let post = Request<Data>.post(server.url("/p")).query("n", "1 + 1").body(Data("x".utf8))
         try await manager.send(post)

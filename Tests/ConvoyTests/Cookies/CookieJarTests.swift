@@ -25,7 +25,7 @@ import Testing
 
     @Test func ofOneAnswer256CookiesAreLookedAt() throws {
         var limits = CookieJar.Limits()
-        (limits.maximumCookiesPerDomain, limits.maximumCookieCount) = (1_000, 1_000)
+        (limits.maxCookiesPerDomain, limits.maxCookieCount) = (1_000, 1_000)
         let jar = CookieFixture(limits: limits).jar
         let url = try #require(URL(string: "http://example.com/"))
         jar.store(HeaderFields((0..<300).map { ("Set-Cookie", "c\($0)=1") }), from: url)

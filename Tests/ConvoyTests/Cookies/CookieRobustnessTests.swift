@@ -51,7 +51,7 @@ import Testing
     func garbageNeverTrapsNorGetsOut(seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
         var limits = CookieJar.Limits()
-        (limits.maximumCookiesPerDomain, limits.maximumCookieCount) = (7, 30)
+        (limits.maxCookiesPerDomain, limits.maxCookieCount) = (7, 30)
         let fixture = CookieFixture(limits: limits)
         var sent = 0
         for _ in 0..<1_000 {
@@ -80,9 +80,9 @@ import Testing
 
     /// What holds for a jar whatever has happened to it.
     private static func checkRules(_ cookies: [Cookie], limits: CookieJar.Limits, now: Date) {
-        #expect(cookies.count <= limits.maximumCookieCount)
+        #expect(cookies.count <= limits.maxCookieCount)
         let counts = Dictionary(grouping: cookies, by: \.domain).values.map(\.count)
-        #expect(counts.max() ?? 0 <= limits.maximumCookiesPerDomain)
+        #expect(counts.max() ?? 0 <= limits.maxCookiesPerDomain)
         let broken = cookies.filter { cookie in
             cookie.name.utf8.count + cookie.value.utf8.count > 4_096 || cookie.pair.isEmpty
                 || cookie.path.utf8.count > 1_024 || cookie.domain.utf8.count > 1_024
@@ -105,7 +105,7 @@ import Testing
 
     @Test func aSiteWithManyHostsLeavesOthersTheirs() throws {
         var limits = CookieJar.Limits()
-        limits.maximumCookieCount = 300
+        limits.maxCookieCount = 300
         let fixture = CookieFixture(limits: limits)
         try fixture.receive("s=1; Secure", from: "https://h0.example.com/")
         for number in 0..<400 { try fixture.receive("a=1", "b=1", from: "http://h\(number).example.com/") }

@@ -7,7 +7,7 @@ import Testing
 @Suite struct CookieStoreTests {
     private func limits(perDomain: Int = 50, count: Int = 3_000) -> CookieJar.Limits {
         var limits = CookieJar.Limits()
-        (limits.maximumCookiesPerDomain, limits.maximumCookieCount) = (perDomain, count)
+        (limits.maxCookiesPerDomain, limits.maxCookieCount) = (perDomain, count)
         return limits
     }
 
@@ -151,7 +151,7 @@ import Testing
         for number in 0..<20 { try fixture.receive("a\(number)=1") }
         #expect(fixture.jar.cookies.count == max(0, min(perDomain, count, 20)))
         var none = CookieJar.Limits()
-        (none.maximumCookieBytes, none.maximumAttributeBytes) = (.min, .min)
+        (none.maxCookieBytes, none.maxAttributeBytes) = (.min, .min)
         let closed = CookieFixture(limits: none)
         try closed.receive("a=1")
         #expect(closed.jar.cookies.isEmpty)

@@ -18,7 +18,7 @@ extension FaultsWithRepeats {
         func memoryHoldsTheWholeBodyOnce(ground: FaultGround, fault: ServerAct) async throws {
             let server = try server(ground, fault)
             // Ten bytes are allowed: halves that were kept would be too many.
-            let request = Request<String>.get(server.url()).maximumBodyBytes(10)
+            let request = Request<String>.get(server.url()).maxBodyBytes(10)
             let response = try await server.response(to: request)
             #expect(response.value == "0123456789")
             #expect(response.transfer.download.completedBytes == 10)

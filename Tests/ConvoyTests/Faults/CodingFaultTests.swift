@@ -26,7 +26,7 @@
         func bombIsCutAtTheLimit(limit: Int64) async throws {
             let server = try TestServer(always: Self.bomb)
             defer { server.shutDown() }
-            let sending = Sending(server.get().maximumBodyBytes(limit))
+            let sending = Sending(server.get().maxBodyBytes(limit))
             let error = try await sending.error()
             #expect(error.code == .bodyTooLarge, "\(error)")
             #expect(!error.isRetryable)

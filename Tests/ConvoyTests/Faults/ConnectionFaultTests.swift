@@ -42,7 +42,7 @@
         /// The deadline holds while it connects too.
         @Test func blackHoleIsDeadlineExceededAfterTheTransferTimeout() async throws {
             let hole = try BlackHole()
-            let request = Request<Data>.get("http://127.0.0.1:\(hole.port)/").transferTimeout(.milliseconds(200))
+            let request = Request<Data>.get("http://127.0.0.1:\(hole.port)/").attemptTimeout(.milliseconds(200))
             let error = try await Sending(request).error()
             #expect(error.code == .deadlineExceeded, "\(error)")
             #expect(!error.isRetryable)

@@ -41,7 +41,7 @@ extension FaultsWithRepeats {
                 #expect(error.body == Data("denied".utf8))
                 #expect(!error.isRetryable)
                 #expect(error.attempts.count == 1)
-                #expect(try await server.response(to: request.accepting(.any)).value == "denied")
+                #expect(try await server.response(to: request.acceptableStatusCodes(.any)).value == "denied")
             }
             #expect(server.seen.count == 4)
             #expect(server.seen.allSatisfy { !$0.fields.contains("Authorization") })
@@ -80,7 +80,7 @@ extension FaultsWithRepeats {
                 }
                 return .answer(200, body: "granted")
             }
-            let request = Request<Data>.post(server.url()).body(body).accepting(.any).saved(to: file)
+            let request = Request<Data>.post(server.url()).body(body).acceptableStatusCodes(.any).saved(to: file)
             let response = try await server.response(to: request)
             #expect(response.statusCode == 200)
             #expect(response.attempts.map(\.next) == [.intercepted(after: .zero), .outcome])

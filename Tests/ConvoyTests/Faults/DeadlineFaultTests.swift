@@ -113,7 +113,7 @@ extension FaultsWithRepeats {
                 .answer(503), .redirect(307, to: "/b"), .endless("", Reply.status(200).stalling()) { _ in },
             ]
             let server = try ScriptedServer(ground, clock: clock, acts) {
-                $0.retries = RetryPolicy(baseDelay: .seconds(40), maximumDelay: .seconds(40))
+                $0.retries = RetryPolicy(baseDelay: .seconds(40), maxDelay: .seconds(40))
             }
             let operation = server.manager.enqueue(request(server))
             // The deadline and the first retry.

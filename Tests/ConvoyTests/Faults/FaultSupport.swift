@@ -110,7 +110,7 @@
             sourceLocation: SourceLocation = #_sourceLocation
         ) async throws {
             let error = try await error(of: reply, closes: closes, sourceLocation: sourceLocation) {
-                $0.accepting(.any)
+                $0.acceptableStatusCodes(.any)
             }
             #expect(codes.contains(error.code), "\(error)", sourceLocation: sourceLocation)
             #expect(error.response?.statusCode == status, sourceLocation: sourceLocation)
@@ -130,7 +130,7 @@
             server.enqueue(reply)
             server.respond { .status(200, body: "right \($0.path)") }
             let transport = try CurlTransport.alone()
-            let request = Request<Data>(method: method, url: server.url("/first")).accepting(.any)
+            let request = Request<Data>(method: method, url: server.url("/first")).acceptableStatusCodes(.any)
             let first = try await Sending(request, transport).response(sourceLocation: sourceLocation)
             try await between(server)
             for target in ["/second", "/third"] {

@@ -74,8 +74,8 @@
         /// Row 42.
         @Test func limitsOfTheHeaderCanBeSet() async throws {
             let transport = try CurlTransport.alone {
-                $0.maximumHeaderBytes = 1_000
-                $0.maximumHeaderFieldCount = 10
+                $0.maxHeaderBytes = 1_000
+                $0.maxHeaderFieldCount = 10
             }
             for (lines, count, passes) in [
                 (Self.line(900), 1, true), (Self.line(1_000), 1, false), (Self.line(10), 9, true),
@@ -234,7 +234,7 @@
         @Test(arguments: [600, 999])
         func statusThatNobodyKnowsPasses(status: Int) async throws {
             let reply = Reply.raw("HTTP/1.1 \(status) What" + Self.rest)
-            let response = try await Fault.response(to: reply) { $0.accepting(.any) }
+            let response = try await Fault.response(to: reply) { $0.acceptableStatusCodes(.any) }
             #expect(response.statusCode == status)
             #expect(response.value == Data("hello".utf8))
             let error = try await Fault.error(of: reply) { $0 }

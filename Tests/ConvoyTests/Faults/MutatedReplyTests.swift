@@ -55,7 +55,7 @@
         private static func send(
             _ indices: Range<Int>, _ limit: Int, to server: TestServer, over transport: CurlTransport
         ) async -> [(Int, RequestOperation<Data>.Result)] {
-            let retries = RetryPolicy(maximumRetries: 2, baseDelay: .milliseconds(1), maximumDelay: .milliseconds(2))
+            let retries = RetryPolicy(maxRetries: 2, baseDelay: .milliseconds(1), maxDelay: .milliseconds(2))
             var configuration = RequestManager.Configuration(
                 maxConcurrentOperationCount: limit, maxConcurrentPerHost: limit, transport: .custom(transport))
             configuration.retries = retries
@@ -67,7 +67,7 @@
             let outcomes = EventLog<(Int, RequestOperation<Data>.Result)>()
             for index in indices {
                 let request = server.get(MutatedReply(index: index).path).idleTimeout(.milliseconds(250))
-                manager.enqueue(index.isMultiple(of: 3) ? request : request.accepting(.any)) {
+                manager.enqueue(index.isMultiple(of: 3) ? request : request.acceptableStatusCodes(.any)) {
                     outcomes.record((index, $0))
                 }
             }

@@ -74,7 +74,7 @@ extension FaultsWithRepeats {
         func whatIsNotHTTPIsRefused(ground: FaultGround, location: String) async throws {
             for statusCode in [302, 307] {
                 let server = try ScriptedServer(ground, [.redirect(statusCode, to: location)])
-                let error = try await server.error(of: Request<Data>.get(server.url()).accepting(.any))
+                let error = try await server.error(of: Request<Data>.get(server.url()).acceptableStatusCodes(.any))
                 #expect(error.code == .redirectRefused, "\(error)")
                 #expect(!error.isRetryable)
                 #expect(error.response?.statusCode == statusCode)
@@ -124,7 +124,7 @@ extension FaultsWithRepeats {
             let fields = answer.location.map { [("Location", $0)] } ?? []
             let body = answer.statusCode == 304 ? "" : "moved"
             let server = try ScriptedServer(ground, [.answer(answer.statusCode, fields, body: body)])
-            let result = try await server.result(of: Request<String>.get(server.url()).accepting(.any))
+            let result = try await server.result(of: Request<String>.get(server.url()).acceptableStatusCodes(.any))
             let error = try await server.error(of: Request<Data>.get(server.url()))
             #expect(error.response?.statusCode == answer.statusCode)
             #expect(server.seen.count == 2)
@@ -148,7 +148,7 @@ extension FaultsWithRepeats {
                 let server = try ScriptedServer(
                     ground, [.answer(statusCode, location.map { [("Location", $0)] } ?? [])])
                 let request = Request<Data>.get(server.url())
-                let response = try await server.response(to: request.accepting(.any))
+                let response = try await server.response(to: request.acceptableStatusCodes(.any))
                 #expect(response.statusCode == statusCode)
                 #expect(response.value.isEmpty)
                 #expect(try await server.error(of: request).code == .unacceptableStatus)
@@ -163,7 +163,7 @@ extension FaultsWithRepeats {
         @Test(arguments: FaultGround.all)
         func severalLocationsThatDifferAreNotFollowed(ground: FaultGround) async throws {
             let server = try ScriptedServer(ground, [.answer(302, [("Location", "/b"), ("Location", "/c")])])
-            let result = try await server.result(of: Request<Data>.get(server.url()).accepting(.any))
+            let result = try await server.result(of: Request<Data>.get(server.url()).acceptableStatusCodes(.any))
             let isOverCurl = ground.transport != nil && !ground.isURLSession
             if isOverCurl || result.code != nil {
                 #expect(result.code == .badResponse, "\(result)")

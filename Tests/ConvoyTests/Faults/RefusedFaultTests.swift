@@ -91,7 +91,7 @@
                 let server = try server(FaultGround(testDescription: "", transport: transport))
                 let request = Request<Data>.get("http://127.0.0.1:\(hole.port)/")
                     .idleTimeout(ground.isURLSession ? .seconds(1) : .seconds(60)).retries(
-                        RetryPolicy(maximumRetries: 1))
+                        RetryPolicy(maxRetries: 1))
                 let error = try await server.error(of: request)
                 #expect(error.code == (ground.isURLSession ? .timedOut : .connectionFailed), "\(error)")
                 #expect(error.isRetryable)

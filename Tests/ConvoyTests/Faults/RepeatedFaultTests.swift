@@ -42,7 +42,7 @@ extension FaultsWithRepeats {
         @Test(arguments: FaultGround.all, faults)
         func faultThatLastsIsTheOutcomeOfTheLastTry(ground: FaultGround, fault: ServerAct) async throws {
             let server = try ScriptedServer(ground, [fault])
-            let request = Request<Data>.get(server.url()).retries(RetryPolicy(maximumRetries: 2))
+            let request = Request<Data>.get(server.url()).retries(RetryPolicy(maxRetries: 2))
             let error = try await server.error(of: request)
             #expect(error.code == fault.failure ?? .unacceptableStatus, "\(error)")
             #expect(error.isRetryable)
@@ -146,7 +146,7 @@ extension FaultsWithRepeats {
         @Test(arguments: FaultGround.all)
         func crowdThatFlapsIsCancelledWithOneOutcomeEach(ground: FaultGround) async throws {
             let server = try ScriptedServer(ground) { configuration in
-                configuration.retries = RetryPolicy(maximumRetries: .max)
+                configuration.retries = RetryPolicy(maxRetries: .max)
             } script: { _, _ in
                 .answer(503)
             }

@@ -29,7 +29,7 @@
         ])
         func headerThatDripsForEverIsDeadlineExceeded(reply: Reply) async throws {
             let error = try await Fault.error(of: reply) {
-                $0.idleTimeout(.seconds(20)).transferTimeout(.milliseconds(500))
+                $0.idleTimeout(.seconds(20)).attemptTimeout(.milliseconds(500))
             }
             #expect(error.code == .deadlineExceeded, "\(error)")
             #expect(!error.isRetryable)
@@ -105,7 +105,7 @@
             ])
             for reply in [known, endless] {
                 let error = try await Fault.error(of: reply, over: .alone()) {
-                    $0.idleTimeout(.seconds(20)).transferTimeout(.seconds(2))
+                    $0.idleTimeout(.seconds(20)).attemptTimeout(.seconds(2))
                 }
                 #expect(error.code == .deadlineExceeded, "\(error)")
                 #expect(!error.isRetryable)

@@ -120,7 +120,7 @@
             let head = Data("HTTP/1.1 \(status) OK\r\nContent-Length: 5\r\n\r\n".utf8)
             let server = try TestServer(always: Reply(steps: [.write(head), .wait(gate)]))
             defer { server.shutDown() }
-            let request = Request<Data>(method: method, url: server.url()).accepting(.any)
+            let request = Request<Data>(method: method, url: server.url()).acceptableStatusCodes(.any)
             #expect(try await Sending(request, try CurlTransport.alone()).response().statusCode == status)
             #expect(!gate.isOpen)
         }

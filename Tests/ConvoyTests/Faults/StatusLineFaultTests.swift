@@ -42,7 +42,7 @@
         @Test func otherLettersAreHTTP() async throws {
             let server = try TestServer(always: .raw("http/1.1 404 No\r\nContent-Length: 5\r\n\r\nhello"))
             defer { server.shutDown() }
-            let response = try await Sending(server.get().accepting(.any)).response()
+            let response = try await Sending(server.get().acceptableStatusCodes(.any)).response()
             #expect(response.statusCode == 404)
             #expect(response.value == Data("hello".utf8))
         }
@@ -56,7 +56,7 @@
             case incomplete
 
             static func of(_ lines: [String]) -> Outcome {
-                var parser = CurlHeaderParser(maximumBytes: 10_000, maximumFieldCount: 100)
+                var parser = CurlHeaderParser(maxBytes: 10_000, maxFieldCount: 100)
                 for line in lines {
                     do {
                         let head = try Array(line.utf8).withUnsafeBytes { try parser.take($0) }

@@ -103,7 +103,7 @@
             let reply = Reply.raw("HTTP/1.1 \(status) OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n")
             let server = try TestServer(always: reply)
             defer { server.shutDown() }
-            let request = Request<Data>(method: method, url: server.url()).accepting(.any)
+            let request = Request<Data>(method: method, url: server.url()).acceptableStatusCodes(.any)
             #expect(try await Sending(request).response().statusCode == status)
         }
     }

@@ -54,7 +54,7 @@
             let refusal = Reply.status(413, headerFields: [("X-Limit", "1")], body: "too large").ignoringRequestBody()
             server.enqueue([refusal, refusal])
             let post = Request<Data>.post(server.url()).body(Data(count: byteCount))
-            let sending = Sending(post.accepting(.any))
+            let sending = Sending(post.acceptableStatusCodes(.any))
             let response = try await sending.response()
             #expect(response.statusCode == 413)
             #expect(response.headerFields["X-Limit"] == "1")
@@ -186,7 +186,7 @@
                 Reply.status(200).performing(.write(refusal), at: .requestStart).performing(.close, at: .requestStart))
             server.respond { .status(200, body: "\($0.bodyByteCount)") }
             let request = Request<String>(method: method, url: server.url()).body(Data(count: 3_000_000))
-                .header("Expect", "100-continue").accepting(.any)
+                .header("Expect", "100-continue").acceptableStatusCodes(.any)
             let response = try await Sending(request).response()
             #expect([200: "3000000", 417: "refused"][response.statusCode] == response.value)
         }

@@ -55,7 +55,7 @@ import Testing
             exchange.answer(fails ? 503 : 200)
         }
         let manager = server.manager(monitors: [NotificationMonitor(center: center)]) {
-            $0.retries = RetryPolicy(maximumRetries: 1, baseDelay: .zero)
+            $0.retries = RetryPolicy(maxRetries: 1, baseDelay: .zero)
         }
         try await manager.enqueue(.stub("a")).response()
         #expect(await log.wait(count: 2) == ["start", "finish 0"])

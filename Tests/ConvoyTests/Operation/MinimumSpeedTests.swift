@@ -95,9 +95,9 @@ import Testing
         let judge = Judge()
         let manager = server.manager(clock: clock) { configuration in
             configuration.interceptors = [judge]
-            configuration.maximumBytesPerSecond = 1
+            configuration.maxBytesPerSecond = 1
         }
-        let operation = manager.enqueue(request.maximumBytesPerSecond(1))
+        let operation = manager.enqueue(request.maxBytesPerSecond(1))
         let exchange = try await server.answered()
         exchange.send(Data(count: 1_000))
         exchange.finish()
@@ -128,8 +128,8 @@ import Testing
 
     @Test(arguments: [true, false])
     func heldByALimitDoesNotCount(limitIsTheManagers: Bool) async throws {
-        let manager = server.manager(clock: clock) { $0.maximumBytesPerSecond = limitIsTheManagers ? 100 : nil }
-        let operation = manager.enqueue(limitIsTheManagers ? request : request.maximumBytesPerSecond(100))
+        let manager = server.manager(clock: clock) { $0.maxBytesPerSecond = limitIsTheManagers ? 100 : nil }
+        let operation = manager.enqueue(limitIsTheManagers ? request : request.maxBytesPerSecond(100))
         let exchange = try await server.answered()
         exchange.send(Data(count: 20_010))
         #expect(exchange.isSuspended)
@@ -144,7 +144,7 @@ import Testing
 
     @Test func heldByItsReaderDoesNotCount() async throws {
         let manager = server.manager(clock: clock)
-        let chunks = manager.chunks(of: request.maximumBodyBytes(1_000))
+        let chunks = manager.chunks(of: request.maxBodyBytes(1_000))
         let exchange = try await server.answered()
         exchange.send(Data(count: 900))
         #expect(exchange.isSuspended)

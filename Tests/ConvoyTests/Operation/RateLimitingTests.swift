@@ -13,7 +13,7 @@ import Testing
         _ limit: Int64? = nil, configure: (inout RequestManager.Configuration) -> Void = { _ in }
     ) -> RequestManager {
         server.manager(clock: clock) { configuration in
-            configuration.maximumBytesPerSecond = limit
+            configuration.maxBytesPerSecond = limit
             configure(&configuration)
         }
     }
@@ -28,7 +28,7 @@ import Testing
     func whatHasComeIsWaitedFor(limitIsTheManagers: Bool) async throws {
         let manager = manager(limitIsTheManagers ? 1_000 : nil)
         let operation = manager.enqueue(
-            Request.stub("a").maximumBytesPerSecond(limitIsTheManagers ? nil : 1_000))
+            Request.stub("a").maxBytesPerSecond(limitIsTheManagers ? nil : 1_000))
         let exchange = try await server.answered()
         exchange.send(Data(count: 100))
         #expect(!exchange.isSuspended)
@@ -77,7 +77,7 @@ import Testing
 
     @Test func cancelWhileHeldEndsAtOnce() async throws {
         let manager = manager(1)
-        let operation = manager.enqueue(Request.stub("a").maximumBytesPerSecond(1))
+        let operation = manager.enqueue(Request.stub("a").maxBytesPerSecond(1))
         let exchange = try await server.answered()
         exchange.send(Data(count: 1_000_000))
         #expect(exchange.isSuspended)
@@ -93,7 +93,7 @@ import Testing
 
     @Test func theEndTakesTheAlarmsWithIt() async throws {
         let manager = manager(1)
-        let operation = manager.enqueue(Request.stub("a").maximumBytesPerSecond(1))
+        let operation = manager.enqueue(Request.stub("a").maxBytesPerSecond(1))
         let exchange = try await server.answered()
         exchange.send(Data(count: 10))
         exchange.finish()
@@ -103,23 +103,23 @@ import Testing
 
     @Test func aChangeAtRunTimeTakesEffectAtOnce() async throws {
         let manager = manager()
-        #expect(manager.maximumBytesPerSecond == nil)
+        #expect(manager.maxBytesPerSecond == nil)
         let operation = manager.enqueue(Request.stub("a"))
         let exchange = try await server.answered()
         exchange.send(Data(count: 1_000_000))
         #expect(!exchange.isSuspended)
-        manager.maximumBytesPerSecond = 1_000
+        manager.maxBytesPerSecond = 1_000
         exchange.send(Data(count: 10_100))
         await advance(manager, .seconds(9))
         #expect(exchange.isSuspended)
-        manager.maximumBytesPerSecond = 4_000
+        manager.maxBytesPerSecond = 4_000
         await advance(manager, .milliseconds(250))
         #expect(!exchange.isSuspended)
         exchange.send(Data(count: 1_000_000))
         #expect(exchange.isSuspended)
-        manager.maximumBytesPerSecond = -1
+        manager.maxBytesPerSecond = -1
         await advance(manager, .zero)
-        #expect(manager.maximumBytesPerSecond == nil)
+        #expect(manager.maxBytesPerSecond == nil)
         #expect(!exchange.isSuspended)
         exchange.finish()
         #expect(try await operation.response().value.count == 2_010_100)
@@ -128,7 +128,7 @@ import Testing
     @Test(arguments: [(1_000, 500), (500, 1_000)] as [(Int64, Int64)])
     func ofTwoLimitsTheLowerIsFelt(managers: Int64, requests: Int64) async throws {
         let manager = manager(managers)
-        let operation = manager.enqueue(Request.stub("a").maximumBytesPerSecond(requests))
+        let operation = manager.enqueue(Request.stub("a").maxBytesPerSecond(requests))
         let exchange = try await server.answered()
         exchange.send(Data(count: 2_050))
         await advance(manager, .milliseconds(3_999))
@@ -142,7 +142,7 @@ import Testing
     /// One that is slow by its own limit takes nothing from the others.
     @Test func aRequestsOwnLimitIsItsOwn() async throws {
         let manager = manager()
-        let slow = manager.enqueue(Request.stub("slow").maximumBytesPerSecond(1))
+        let slow = manager.enqueue(Request.stub("slow").maxBytesPerSecond(1))
         let first = try await server.answered(1)
         let fast = manager.enqueue(Request.stub("fast"))
         let second = try await server.answered(2)
@@ -157,7 +157,7 @@ import Testing
 
     @Test func partsOfOneDownloadShareItsLimit() async throws {
         let manager = manager()
-        let request = Request.stub("part").maximumBytesPerSecond(1_000).sharingRateLimit(on: clock)
+        let request = Request.stub("part").maxBytesPerSecond(1_000).sharingRateLimit(on: clock)
         let operations = [manager.enqueue(request), manager.enqueue(request)]
         let exchanges = [try await server.answered(1), try await server.answered(2)]
         exchanges[0].send(Data(count: 1_100))
@@ -169,7 +169,7 @@ import Testing
         for operation in operations { operation.cancel() }
         await manager.drain()
         #expect(Request.stub("a").sharingRateLimit(on: clock).core.policyBox == nil)
-        #expect(request.maximumBytesPerSecond(nil).core.policies.sharedRateLimit == nil)
+        #expect(request.maxBytesPerSecond(nil).core.policies.sharedRateLimit == nil)
     }
 
     @Test func suspendedItIsNotResumedByItsLimit() async throws {
@@ -194,7 +194,7 @@ import Testing
 
     @Test func attemptsShareTheLimitOfTheirRequest() async throws {
         let manager = manager { $0.retries = RetryPolicy(baseDelay: .zero) }
-        let operation = manager.enqueue(Request.stub("a").maximumBytesPerSecond(1_000))
+        let operation = manager.enqueue(Request.stub("a").maxBytesPerSecond(1_000))
         let first = try await server.answered(1)
         first.send(Data(count: 2_100))
         first.finish(RequestError(.connectionLost, "lost"))

@@ -98,7 +98,7 @@ import Testing
             Request.stub("a").intercepted(by: Interceptor(deciding: { _, _ in .stop })),
         ] {
             let error = await #expect(throws: RequestError.self) {
-                try await server.manager().send(request.accepting(.any))
+                try await server.manager().send(request.acceptableStatusCodes(.any))
             }
             #expect(error?.code == .connectionLost)
         }
@@ -106,7 +106,7 @@ import Testing
 
     @Test func theBodyOfA3xxThatIsNotFollowedIsKept() async throws {
         let server = StubServer { $0.answer(302, headerFields: ["Location": "http://"], body: Data("moved".utf8)) }
-        let response = try await server.manager().send(Request.stub("a").accepting(.any))
+        let response = try await server.manager().send(Request.stub("a").acceptableStatusCodes(.any))
         #expect(response.statusCode == 302)
         #expect(response.value == Data("moved".utf8))
         let error = await #expect(throws: RequestError.self) { try await server.manager().send(Request.stub("a")) }
@@ -116,14 +116,14 @@ import Testing
 
     @Test func withoutAPolicyTheRedirectIsTheAnswer() async throws {
         let server = StubServer(answer: Self.redirect(to: "/b"))
-        let response = try await server.manager().send(Request.stub("a").accepting(.any).redirects(.never))
+        let response = try await server.manager().send(Request.stub("a").acceptableStatusCodes(.any).redirects(.never))
         #expect(response.statusCode == 302)
         #expect(server.paths == ["/a"])
     }
 
     @Test func aRequestMayAcceptEverythingAndStillBeRedirected() async throws {
         let server = StubServer(answer: Self.redirect(to: "/b"))
-        let response = try await server.manager().send(Request.stub("a").accepting(.any))
+        let response = try await server.manager().send(Request.stub("a").acceptableStatusCodes(.any))
         #expect(response.value == Data("there".utf8))
     }
 
@@ -166,7 +166,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let server = StubServer(answer: Self.redirect(to: "/b"))
         let file = directory.url.appending(path: "file")
-        _ = try await server.manager().send(Request.stub("a").accepting(.any).saved(to: file))
+        _ = try await server.manager().send(Request.stub("a").acceptableStatusCodes(.any).saved(to: file))
         #expect(try Data(contentsOf: file) == Data("there".utf8))
         #expect(try directory.entries == ["file"])
     }

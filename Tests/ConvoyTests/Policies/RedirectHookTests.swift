@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test func theHookIsNotAskedAboutWhatIsNotFollowed() throws {
-        let policy = RedirectPolicy(maximumCount: 1) { hop in
+        let policy = RedirectPolicy(maxCount: 1) { hop in
             Issue.record("asked about \(hop.to)")
             return .follow
         }
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test func aHookThatChangesFieldsMayComeBackUpToTheLimit() throws {
-        let policy = RedirectPolicy(maximumCount: 7) { hop in
+        let policy = RedirectPolicy(maxCount: 7) { hop in
             var next = hop.to
             next.headerFields["X-Hop"] = "\(hop.count)"
             return .rewrite(next)
@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test func thePublishedExampleKeepsToOneHost() throws {
-        let policy = RedirectPolicy(maximumCount: 5) { hop in
+        let policy = RedirectPolicy(maxCount: 5) { hop in
             hop.to.url.host() == hop.from.url.host() ? .follow : .refuse
         }
         #expect(policy.first(.redirect(to: "/x"), of: try .test()).request != nil)

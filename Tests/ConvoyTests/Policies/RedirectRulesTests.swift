@@ -25,7 +25,7 @@ import Testing
         #expect(next.headerFields["Content-Type"] == (method == expected ? "text/plain" : nil))
         #expect(next.headerFields["X"] == "1")
         #expect(next.url.absoluteString == "http://a/x")
-        #expect((next.idleTimeout, next.transferTimeout) == (request.idleTimeout, request.transferTimeout))
+        #expect((next.idleTimeout, next.attemptTimeout) == (request.idleTimeout, request.attemptTimeout))
     }
 
     @Test(arguments: [303, 308])
@@ -53,7 +53,7 @@ import Testing
     @Test(arguments: [1, 2, 5, 20, 100])
     func oneRedirectMoreThanAllowedFails(limit: Int) throws {
         var number = 0
-        let (sent, last) = RedirectPolicy(maximumCount: limit).run(try .test()) { _ in
+        let (sent, last) = RedirectPolicy(maxCount: limit).run(try .test()) { _ in
             number += 1
             return .redirect(to: "/\(number)")
         }
@@ -115,7 +115,7 @@ import Testing
             number: 1, request: request, started: .now, ended: .now, response: ResponseHead(statusCode: 503),
             next: .retry(after: .zero))
         let records = Array(repeating: retry, count: 50)
-        let policy = RedirectPolicy(maximumCount: 1)
+        let policy = RedirectPolicy(maxCount: 1)
         #expect(policy.next(after: .redirect(to: ""), of: request, earlier: records).isDelivery)
         #expect(policy.next(after: .redirect(to: "?q"), of: request, earlier: records).request != nil)
     }

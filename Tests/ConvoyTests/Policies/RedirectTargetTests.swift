@@ -20,7 +20,7 @@ import Testing
     @Test func withoutAPolicyNothingLeadsAnywhere() throws {
         #expect(!RedirectPolicy.never.leads(.redirect(to: "/x"), of: try .test()))
         #expect(RedirectPolicy.never.first(.redirect(to: "/x"), of: try .test()).isDelivery)
-        #expect(RedirectPolicy(maximumCount: .min).first(.redirect(to: "/x"), of: try .test()).isDelivery)
+        #expect(RedirectPolicy(maxCount: .min).first(.redirect(to: "/x"), of: try .test()).isDelivery)
     }
 
     @Test(
@@ -93,7 +93,7 @@ import Testing
             "e\u{301}", "/\u{301}", "@\u{301}", "#\u{301}",
         ]
         let request = try PreparedRequest.test(.post, "https://u:p@a/b#f", fields: ["Cookie": "a"], body: "x")
-        let policy = RedirectPolicy(maximumCount: 5, allowsInsecure: true)
+        let policy = RedirectPolicy(maxCount: 5, allowsInsecure: true)
         var followed = 0
         for _ in 0..<5_000 {
             let location = (0..<Int.random(in: 0...9, using: &generator)).compactMap { _ in

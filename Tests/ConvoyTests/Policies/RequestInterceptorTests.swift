@@ -105,7 +105,7 @@ final class Turnstile: Sendable {
     ) async {
         let server = StubServer { $0.answer(503) }
         let manager = server.manager(configure: {
-            $0.retries = RetryPolicy(maximumRetries: 2, baseDelay: .zero)
+            $0.retries = RetryPolicy(maxRetries: 2, baseDelay: .zero)
             $0.interceptors = [
                 Interceptor(adapting: { request, _ in
                     var request = request
@@ -265,14 +265,16 @@ final class Turnstile: Sendable {
         }
         let again = Interceptor(deciding: { end, _ in end.response?.statusCode == 401 ? .retry(after: .zero) : .proceed
         })
-        let response = try await server.manager().send(Request.stub("a").accepting(.any).intercepted(by: again))
+        let response = try await server.manager().send(
+            Request.stub("a").acceptableStatusCodes(.any).intercepted(by: again))
         #expect(response.statusCode == 200)
     }
 
     @Test func anAcceptable401ThatStandsIsDeliveredWithItsBody() async throws {
         let server = StubServer { $0.answer(401, body: Data("no".utf8)) }
         let stop = Interceptor(deciding: { _, _ in .stop })
-        let response = try await server.manager().send(Request.stub("a").accepting(.any).intercepted(by: stop))
+        let response = try await server.manager().send(
+            Request.stub("a").acceptableStatusCodes(.any).intercepted(by: stop))
         #expect(response.statusCode == 401)
         #expect(response.value == Data("no".utf8))
     }

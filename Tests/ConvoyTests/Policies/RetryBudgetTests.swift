@@ -41,7 +41,7 @@ import Testing
         let state = Account(RetryBudget())
         for _ in 0..<100_000 { state.noteRequest() }
         #expect(state.drain() == 100)
-        let small = Account(RetryBudget(reserve: 20, maximumSaved: 5))
+        let small = Account(RetryBudget(reserve: 20, maxSaved: 5))
         for _ in 0..<100 { small.noteRequest() }
         #expect(small.drain() == 20)
     }
@@ -138,7 +138,7 @@ import Testing
     @Test(arguments: [Double.nan, -1, 0, .infinity, -.infinity, 1e-300, 1e300])
     func noSettingOverflows(number: Double) {
         for whole in [Int.min, -1, 0, 1, Int.max] {
-            let budget = RetryBudget(ratio: number, reserve: whole, reservePerSecond: number, maximumSaved: whole)
+            let budget = RetryBudget(ratio: number, reserve: whole, reservePerSecond: number, maxSaved: whole)
             let state = Account(budget)
             let moments: [Duration] = [
                 .zero, .seconds(1), .seconds(-1), .seconds(Int64.max / 4), .seconds(Int64.max / 2),

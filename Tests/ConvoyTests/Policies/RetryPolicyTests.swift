@@ -77,7 +77,7 @@ import Testing
 
     @Test(arguments: [Int.min, -1, 0, 1, 3, Int.max])
     func retriesAreCounted(maximum: Int) throws {
-        let policy = RetryPolicy(maximumRetries: maximum)
+        let policy = RetryPolicy(maxRetries: maximum)
         for retries in [0, 1, 2, 3, 4, Int.max - 1] {
             #expect(policy.permits(answered(503), of: try .test(), retries: retries) == (retries < maximum))
         }
@@ -86,7 +86,7 @@ import Testing
 
     @Test func thePublishedExampleIsARequest() throws {
         var policy = RetryPolicy.standard
-        policy.maximumRetries = 5
+        policy.maxRetries = 5
         policy.statusCodes.remove(500)
         let request = Request<Data>.get("https://example.com/report").retries(policy)
         #expect(request.defect == nil)
@@ -121,7 +121,7 @@ import Testing
     ])
     func noSettingOverflows(base: Duration) {
         for longest in [base, .zero, .seconds(-5), .seconds(30), .seconds(Int64.max)] {
-            let policy = RetryPolicy(baseDelay: base, maximumDelay: longest)
+            let policy = RetryPolicy(baseDelay: base, maxDelay: longest)
             for n in [Int.min, 1, 2, 100, Int.max] {
                 for unit in [0, 0.5, 1, 2, -1, .nan, .infinity, -.infinity] {
                     let delay = policy.delay(beforeRetry: n, unit: unit)
@@ -134,7 +134,7 @@ import Testing
     @Test func roundingDoesNotLeadBeyondTheLongestWait() {
         // The nearest Double is greater.
         let longest = Duration(secondsComponent: 30, attosecondsComponent: 4_095)
-        let policy = RetryPolicy(baseDelay: longest, maximumDelay: longest)
+        let policy = RetryPolicy(baseDelay: longest, maxDelay: longest)
         #expect(policy.delay(beforeRetry: 1, unit: 1) == longest)
     }
 
@@ -142,9 +142,9 @@ import Testing
         let head = ResponseHead(statusCode: 503, headerFields: ["Retry-After": "3600"])
         var policy = RetryPolicy.standard
         #expect(policy.retryAfter(in: head, now: Date()) == .seconds(300))
-        policy.maximumRetryAfter = .seconds(7_200)
+        policy.maxRetryAfter = .seconds(7_200)
         #expect(policy.retryAfter(in: head, now: Date()) == .seconds(3_600))
-        policy.maximumRetryAfter = .seconds(-1)
+        policy.maxRetryAfter = .seconds(-1)
         #expect(policy.retryAfter(in: head, now: Date()) == .zero)
         #expect(policy.retryAfter(in: ResponseHead(statusCode: 503), now: Date()) == nil)
     }

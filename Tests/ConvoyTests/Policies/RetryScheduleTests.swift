@@ -64,7 +64,7 @@ import Testing
         var faults: [Fault]
         var method: HTTPMethod
         var hasKey: Bool
-        var maximumRetries: Int
+        var maxRetries: Int
         var units: [Double]
         var deadline: Int?
 
@@ -78,7 +78,7 @@ import Testing
             }
             method = ([.get, .put, .post, .delete, .patch] as [HTTPMethod]).randomElement(using: &random) ?? .get
             hasKey = Bool.random(using: &random)
-            maximumRetries = Int.random(in: 0...6, using: &random)
+            maxRetries = Int.random(in: 0...6, using: &random)
             units = (0..<12).map { _ in Double(Int.random(in: 0...8, using: &random)) / 8 }
             deadline = Bool.random(using: &random) ? Int.random(in: 1...20, using: &random) : nil
         }
@@ -97,7 +97,7 @@ import Testing
                 continue
             }
             let repeats = mayRepeat || (method == .get && schedule.method == .post)
-            guard row.isRetried, repeats, retries < schedule.maximumRetries else {
+            guard row.isRetried, repeats, retries < schedule.maxRetries else {
                 return (sentAt, row.statusCode, row.failure)
             }
             retries += 1
@@ -126,7 +126,7 @@ import Testing
             let retries = Locked(0)
             let manager = server.manager(clock: clock) { configuration in
                 configuration.retries = RetryPolicy(
-                    maximumRetries: schedule.maximumRetries, baseDelay: .seconds(1), maximumDelay: .seconds(8))
+                    maxRetries: schedule.maxRetries, baseDelay: .seconds(1), maxDelay: .seconds(8))
                 configuration.retryBudget = .unlimited
                 configuration.jitter = {
                     retries.withLock { retries in
@@ -136,7 +136,7 @@ import Testing
                 }
             }
             var request = Request<Data>(method: schedule.method, url: "http://stub/a") { body, _ in body }
-                .maximumBodyBytes(100).deadline(schedule.deadline.map { .seconds($0) })
+                .maxBodyBytes(100).deadline(schedule.deadline.map { .seconds($0) })
             if schedule.hasKey { request = request.idempotencyKey("key") }
             let operation = manager.enqueue(request)
             // Time moves on only when nothing else does: when it waits for another attempt, or has ended.

@@ -68,7 +68,7 @@ import Testing
         (Request<Data>.post("http://stub/a").body(Data()).idempotencyKey(), 2),
         (Request<Data>.put("http://stub/a").body(Data()), 2),
         (Request.stub("a").retries(.never), 1),
-        (Request.stub("a").accepting(.any), 1),
+        (Request.stub("a").acceptableStatusCodes(.any), 1),
     ])
     func onlyWhatMayBeRepeatedIs(request: Request<Data>, attempts: Int) async {
         let (server, clock) = (Self.answering([503, 200]), VirtualClock())

@@ -85,9 +85,9 @@ import Testing
         let changes: [(String, (inout RequestManager.Configuration) -> Void)] = [
             ("the value of the header field X contains", { $0.headerFields = ["X": "a\r\nb"] }),
             ("the manager's idle timeout", { $0.idleTimeout = .zero }),
-            ("the manager's transfer timeout", { $0.transferTimeout = .zero }),
+            ("the manager's attempt timeout", { $0.attemptTimeout = .zero }),
             ("the manager's deadline", { $0.deadline = .zero }),
-            ("the manager's body size limit", { $0.maximumBodyBytes = -1 }),
+            ("the manager's body size limit", { $0.maxBodyBytes = -1 }),
         ]
         for (words, change) in changes {
             let manager = manager(change)
@@ -175,14 +175,14 @@ import Testing
     @Test func timeoutsAreTheManagersUnlessTheRequestSetsThem() async throws {
         let manager = manager {
             $0.idleTimeout = .seconds(7)
-            $0.transferTimeout = .seconds(8)
+            $0.attemptTimeout = .seconds(8)
         }
         try await manager.send(.stub("a"))
         #expect(try await sent().idleTimeout == .seconds(7))
-        #expect(try await sent().transferTimeout == .seconds(8))
-        try await manager.send(.stub("a").idleTimeout(.seconds(60)).transferTimeout(nil))
+        #expect(try await sent().attemptTimeout == .seconds(8))
+        try await manager.send(.stub("a").idleTimeout(.seconds(60)).attemptTimeout(nil))
         #expect(try await sent(2).idleTimeout == .seconds(60))
-        #expect(try await sent(2).transferTimeout == nil)
+        #expect(try await sent(2).attemptTimeout == nil)
     }
 
     @Test func deadlineIsTheManagersUnlessTheRequestSetsOne() async throws {
@@ -217,14 +217,14 @@ import Testing
     @Test func bodyLimitAndStatusCheckAreTheManagersUnlessTheRequestSetsThem() async throws {
         let server = StubServer { $0.answer(404, body: Data(count: 10)) }
         let manager = server.manager {
-            $0.maximumBodyBytes = 9
+            $0.maxBodyBytes = 9
             $0.acceptableStatusCodes = .any
         }
         let large = await #expect(throws: RequestError.self) { try await manager.send(.stub("a")) }
         #expect(large?.code == .bodyTooLarge)
-        #expect(try await manager.send(.stub("a").maximumBodyBytes(10)).statusCode == 404)
+        #expect(try await manager.send(.stub("a").maxBodyBytes(10)).statusCode == 404)
         let refused = await #expect(throws: RequestError.self) {
-            try await manager.send(.stub("a").accepting(.successful))
+            try await manager.send(.stub("a").acceptableStatusCodes(.successful))
         }
         #expect(refused?.code == .unacceptableStatus)
     }

@@ -31,10 +31,10 @@ import Testing
         #expect(try await value(Request<[Int]?>.get(server.url("/none"))) == nil)
         #expect(try await value(Request<[Int]?>(method: .head, url: server.url("/json"))) == nil)
         try await value(Request<Void>.delete(server.url("/json")))
-        let strict = Request<[Int]>.get(server.url("/text")).accepting(contentTypes: "application/json")
+        let strict = Request<[Int]>.get(server.url("/text")).acceptableContentTypes("application/json")
         #expect(try await Sending(strict, over: subject.transport).error().code == .unacceptableContentType)
         #expect(
-            try await value(Request<Data>.get(server.url("/json")).accepting(contentTypes: "application/*")).count == 6)
+            try await value(Request<Data>.get(server.url("/json")).acceptableContentTypes("application/*")).count == 6)
     }
 
     @Test(arguments: ConformingTransport.all)

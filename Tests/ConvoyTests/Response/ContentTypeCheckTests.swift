@@ -70,7 +70,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let file = directory.file("f")
         let server = StubServer { $0.answer(200, headerFields: ["Content-Type": "text/html"], body: Data("b".utf8)) }
-        let request = Request.stub("a").accepting(contentTypes: "application/zip").saved(to: file)
+        let request = Request.stub("a").acceptableContentTypes("application/zip").saved(to: file)
         let error = try await Sending(request, over: server.transport).error()
         #expect(error.code == .unacceptableContentType)
         #expect(try directory.entries.isEmpty)
@@ -84,6 +84,6 @@ import Testing
             return
         }
         #expect(!problem.reason.isEmpty)
-        #expect(Request.stub("a").accepting(contentTypes: "json").defect == problem.reason || types != ["json"])
+        #expect(Request.stub("a").acceptableContentTypes("json").defect == problem.reason || types != ["json"])
     }
 }

@@ -68,11 +68,11 @@ import Testing
             exchange.finish()
         }
         let limit = Int64(body.count)
-        for request in [Self.request, Self.request.maximumBodyBytes(limit)] {
+        for request in [Self.request, Self.request.maxBodyBytes(limit)] {
             let error = try await Sending(request, over: server.transport).error()
             #expect(error.refusal(as: Problem.self) == Problem(title: title))
         }
-        let error = try await Sending(Self.request.maximumBodyBytes(limit - 1), over: server.transport).error()
+        let error = try await Sending(Self.request.maxBodyBytes(limit - 1), over: server.transport).error()
         #expect(error.code == .unacceptableStatus)
         #expect((error.underlying as? RequestError)?.code == .bodyTooLarge)
         #expect(error.body?.count == Int(limit - 1))

@@ -48,18 +48,18 @@ import Testing
             exchange.finish()
         }
         // Not the request's own limit: that is for the answer that was asked for.
-        let error = try await Sending(.stub("a").maximumBodyBytes(10), over: server.transport).error()
+        let error = try await Sending(.stub("a").maxBodyBytes(10), over: server.transport).error()
         #expect(error.code == .unacceptableStatus)
         #expect(error.body == Data(repeating: 7, count: 65_536))
     }
 
     @Test func acceptedErrorStatusIsDecoded() async throws {
         let server = StubServer { $0.answer(404, body: Data("none".utf8)) }
-        let request = Request<String>.get("http://stub/").accepting(.codes([200, 404]))
+        let request = Request<String>.get("http://stub/").acceptableStatusCodes(.codes([200, 404]))
         let response = try await Sending(request, over: server.transport).response()
         #expect(response.statusCode == 404)
         #expect(response.value == "none")
-        let error = try await Sending(.stub("a").accepting(.codes([200])), over: server.transport).error()
+        let error = try await Sending(.stub("a").acceptableStatusCodes(.codes([200])), over: server.transport).error()
         #expect(error.code == .unacceptableStatus)
     }
 }

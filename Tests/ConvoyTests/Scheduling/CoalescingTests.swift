@@ -37,8 +37,9 @@ import Testing
 
     @Test(arguments: [
         Request.stub("b").coalesced(), Request.stub("a"), Request.stub("a").header("Accept", "x").coalesced(),
-        Request.stub("a").accepting(.any).coalesced(), Request<Data>.post("http://stub/a").body(Data()).coalesced(),
-        Request.stub("a").maximumBodyBytes(1).coalesced(), Self.elsewhere,
+        Request.stub("a").acceptableStatusCodes(.any).coalesced(),
+        Request<Data>.post("http://stub/a").body(Data()).coalesced(),
+        Request.stub("a").maxBodyBytes(1).coalesced(), Self.elsewhere,
     ])
     func whatIsNotEqualOrNotAskedForIsSentByItself(other: Request<Data>) async {
         let server = StubServer.held()

@@ -72,7 +72,7 @@ import Testing
     @Test func anAcceptable401ThatIsTooLargeToKeepEndsItsTransfer() async throws {
         let server = StubServer.held()
         let manager = server.manager(configure: { $0.interceptors = [Interceptor()] })
-        let operation = manager.enqueue(Request.stub("a").accepting(.any))
+        let operation = manager.enqueue(Request.stub("a").acceptableStatusCodes(.any))
         let exchange = await server.exchanges.wait()[0]
         exchange.respond(ResponseHead(statusCode: 401))
         exchange.send(Data(count: 80_000))
@@ -85,6 +85,6 @@ import Testing
     @Test func an401ThatJustFitsIsDelivered() async throws {
         let server = StubServer { $0.answer(401, body: Data(count: 65_536)) }
         let manager = server.manager(configure: { $0.interceptors = [Interceptor()] })
-        #expect(try await manager.send(Request.stub("a").accepting(.any)).value.count == 65_536)
+        #expect(try await manager.send(Request.stub("a").acceptableStatusCodes(.any)).value.count == 65_536)
     }
 }

@@ -1,4 +1,4 @@
-// `maximumBodyBytes(_:)`, wherever the body goes.
+// `maxBodyBytes(_:)`, wherever the body goes.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -59,10 +59,10 @@ import Testing
             for piece in body.pieces(of: 10) { exchange.send(piece) }
             exchange.finish()
         }
-        let (code, byteCount) = try await send(.stub("a").maximumBodyBytes(99), to: place, over: server.transport)
+        let (code, byteCount) = try await send(.stub("a").maxBodyBytes(99), to: place, over: server.transport)
         #expect(code == .bodyTooLarge)
         #expect(byteCount ?? 0 <= (isAnnounced ? 0 : 99))
-        let exact = try await send(.stub("a").maximumBodyBytes(100), to: place, over: server.transport)
+        let exact = try await send(.stub("a").maxBodyBytes(100), to: place, over: server.transport)
         #expect(exact.code == nil)
         if place != .nowhere { #expect(exact.byteCount == 100) }
     }
@@ -87,9 +87,9 @@ import Testing
         server.respond { $0.path == "/chunked" ? .chunked(Self.body.pieces(of: 10)) : .status(200, body: Self.body) }
         for path in ["/chunked", "/plain"] {
             let request = Request<Data>.get(server.url(path))
-            let over = try await send(request.maximumBodyBytes(99), to: place, over: subject.transport)
+            let over = try await send(request.maxBodyBytes(99), to: place, over: subject.transport)
             #expect(over.code == .bodyTooLarge, "\(path)")
-            let exact = try await send(request.maximumBodyBytes(100), to: place, over: subject.transport)
+            let exact = try await send(request.maxBodyBytes(100), to: place, over: subject.transport)
             #expect(exact.code == nil, "\(path)")
         }
     }
@@ -102,11 +102,11 @@ import Testing
         let cut = StubServer { version.answer($0, sending: 200_000, thenFailing: .cut) }
         _ = try await Sending(Request.stub("file").saved(to: file), over: cut.transport).error()
         let whole = StubServer { version.answer($0) }
-        let request = Request.stub("file").maximumBodyBytes(299_999).saved(to: file)
+        let request = Request.stub("file").maxBodyBytes(299_999).saved(to: file)
         #expect(try await Sending(request, over: whole.transport).error().code == .bodyTooLarge)
         #expect(whole.exchanges.events.first?.request.headerFields["Range"] == "bytes=200000-")
         // What is there stays, for a request that allows more.
-        let more = Request.stub("file").maximumBodyBytes(300_000).saved(to: file)
+        let more = Request.stub("file").maxBodyBytes(300_000).saved(to: file)
         _ = try await Sending(more, over: whole.transport).response()
         #expect(try Data(contentsOf: file) == version.content)
     }
@@ -116,7 +116,7 @@ import Testing
         let version = FileVersion(FileVersion.seeded(4, byteCount: 4_000_000))
         let server = StubServer { version.answer($0) }
         func fetch(_ limit: Int64) async -> RequestError.Code? {
-            let request = Request.stub("file").maximumBodyBytes(limit)
+            let request = Request.stub("file").maxBodyBytes(limit)
             let download = server.manager().downloadInSegments(request, to: directory.file("\(limit)"), segments: 2)
             do throws(RequestError) { _ = try await download.file() } catch { return error.code }
             return nil

@@ -12,7 +12,7 @@ import Testing
             for count in pieces { exchange.send(Data(repeating: 7, count: count)) }
             exchange.finish()
         }
-        return try await Sending(.stub("a").maximumBodyBytes(limit), over: server.transport).result()
+        return try await Sending(.stub("a").maxBodyBytes(limit), over: server.transport).result()
     }
 
     @Test(arguments: [[], [0], [10], [5, 5], [0, 10, 0], [1, 1, 1, 1, 1, 1, 1, 1, 1, 1], [9]])
@@ -45,7 +45,7 @@ import Testing
 
     @Test func transferIsCancelledAtTheLimit() async throws {
         let server = StubServer.held()
-        let sending = Sending(.stub("a").maximumBodyBytes(10), over: server.transport)
+        let sending = Sending(.stub("a").maxBodyBytes(10), over: server.transport)
         let exchange = await server.exchanges.wait()[0]
         exchange.respond(ResponseHead(statusCode: 200))
         exchange.send(Data(count: 11))
@@ -69,7 +69,7 @@ import Testing
             exchange.finish()
         }
         // The limit is for each body: together they have more.
-        let whole = try await Sending(.stub("a").maximumBodyBytes(26), over: server.transport).response()
+        let whole = try await Sending(.stub("a").maxBodyBytes(26), over: server.transport).response()
         #expect(whole.value == Data("second".utf8))
         #expect(whole.headerFields["A"] == "second")
         #expect(whole.transfer.download.completedBytes == 6)
@@ -84,7 +84,7 @@ import Testing
             exchange.answer(200, body: Data("x".utf8))
         }
         // Accepted or not: one whose length is over the limit would end the request.
-        let response = try await Sending(.stub("a").accepting(.any), over: server.transport).response()
+        let response = try await Sending(.stub("a").acceptableStatusCodes(.any), over: server.transport).response()
         #expect(response.statusCode == 200)
         #expect(response.value == Data("x".utf8))
     }

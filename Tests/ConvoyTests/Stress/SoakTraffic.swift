@@ -17,7 +17,7 @@
             self.base = base
             self.directory = directory
             var configuration = RequestManager.Configuration(maxConcurrentOperationCount: 32, maxConcurrentPerHost: 32)
-            configuration.retries = RetryPolicy(maximumRetries: 5, baseDelay: .milliseconds(1))
+            configuration.retries = RetryPolicy(maxRetries: 5, baseDelay: .milliseconds(1))
             configuration.retryBudget = .unlimited
             configuration.cookies = CookieJar()
             manager = RequestManager(configuration: configuration)
@@ -173,7 +173,9 @@
         /// A manager of its own, with credentials.
         private func useAnotherManager() async throws {
             var configuration = RequestManager.Configuration()
-            configuration.interceptors = [BearerAuthenticator(origins: URL(string: base).map { [$0] }) { _ in "token" }]
+            configuration.interceptors = [
+                try BearerAuthenticator(origins: URL(string: base).map { [$0] } ?? []) { _ in "token" }
+            ]
             let manager = RequestManager(configuration: configuration)
             for _ in 0..<3 { _ = try await manager.send(Request<Data>.get(url("bearer"))) }
         }

@@ -7,7 +7,7 @@ import Testing
 /// Bodies that are sent a second time, or cannot be.
 @Suite(.timeLimit(.minutes(5))) struct BodyRepeatingTests {
     private static let body = Data.patterned(130_001)
-    private static let atOnce = RetryPolicy(maximumRetries: 2, baseDelay: .nanoseconds(1))
+    private static let atOnce = RetryPolicy(maxRetries: 2, baseDelay: .nanoseconds(1))
 
     private func put(_ subject: BodySubject, _ url: URL, _ directory: TemporaryDirectory) throws -> Request<Data> {
         try subject.kind.set(.put(url), Self.body, directory).retries(Self.atOnce)

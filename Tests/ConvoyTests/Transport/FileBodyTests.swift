@@ -39,7 +39,7 @@ import Testing
         }
         let expected = try form.rendered()
         let request = Request<Data>.put(server.url()).multipart(form)
-            .retries(RetryPolicy(maximumRetries: 1, baseDelay: .nanoseconds(1)))
+            .retries(RetryPolicy(maxRetries: 1, baseDelay: .nanoseconds(1)))
         let response = try await Sending(request, over: subject.transport).response()
         #expect(response.transfer.upload.completedBytes == Int64(expected.count))
         for _ in 0..<3 {

@@ -250,7 +250,7 @@ import Testing
         }
 
         /// The time of a transfer goes on while it waits for a connection that another one opens.
-        @Test func transferTimeoutEndsARequestThatWaitsForAConnection() async throws {
+        @Test func attemptTimeoutEndsARequestThatWaitsForAConnection() async throws {
             // Accepts one connection at a time: while the first one is open, another gets no answer to its handshake.
             let server = try await HTTP2Server { stream in
                 switch stream.number {
@@ -273,7 +273,7 @@ import Testing
             let tasks = [
                 try transport.makeTask(for: PreparedRequest(request.core, baseURL: nil), client: opening),
                 try transport.makeTask(
-                    for: PreparedRequest(request.transferTimeout(.milliseconds(300)).core, baseURL: nil),
+                    for: PreparedRequest(request.attemptTimeout(.milliseconds(300)).core, baseURL: nil),
                     client: waiting),
             ]
             for task in tasks { task.resume() }

@@ -46,7 +46,7 @@ import Testing
                     }
                     server.route("/other") { _ in .status(200) }
                     let transport = URLSessionTransport.shared
-                    let endless = Request<Data>.get(server.url("/endless")).maximumBodyBytes(100_000)
+                    let endless = Request<Data>.get(server.url("/endless")).maxBodyBytes(100_000)
                     #expect(try await Sending(endless, over: transport).error().code == .bodyTooLarge)
                     _ = try await Sending(Request<Data>.get(server.url("/other")), over: transport).response()
                 }

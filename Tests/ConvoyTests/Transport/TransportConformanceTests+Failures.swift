@@ -135,7 +135,7 @@ extension TransportConformanceTests {
         let server = try TestServer()
         defer { server.shutDown() }
         server.respond { _ in reply }
-        let sending = Sending(Request<Data>.get(server.url()).accepting(.any), over: subject.transport)
+        let sending = Sending(Request<Data>.get(server.url()).acceptableStatusCodes(.any), over: subject.transport)
         let error = try await sending.error(sourceLocation: sourceLocation)
         #expect(error.code == .badResponse, "\(error)", sourceLocation: sourceLocation)
         #expect(!error.isRetryable, sourceLocation: sourceLocation)
@@ -174,7 +174,7 @@ extension TransportConformanceTests {
         let server = try TestServer()
         defer { server.shutDown() }
         server.enqueue(Reply.generated(byteCount: 1 << 40).dripping(bytesPerSecond: 10_000_000))
-        let sending = Sending(Request<Data>.get(server.url()).maximumBodyBytes(1_000), over: subject.transport)
+        let sending = Sending(Request<Data>.get(server.url()).maxBodyBytes(1_000), over: subject.transport)
         let error = try await sending.error()
         #expect(error.code == .bodyTooLarge)
         #expect(!error.isRetryable)
@@ -191,7 +191,7 @@ extension TransportConformanceTests {
         let head = Data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".utf8)
         let pace = Reply.Step.pace(bytesPerSecond: 10_000_000, pieceBytes: 100_000)
         server.enqueue(Reply(steps: [.write(head), pace, .writeRepeatedly(chunk, count: 1 << 40)]))
-        let sending = Sending(Request<Data>.get(server.url()).maximumBodyBytes(100_000), over: subject.transport)
+        let sending = Sending(Request<Data>.get(server.url()).maxBodyBytes(100_000), over: subject.transport)
         let error = try await sending.error()
         #expect(error.code == .bodyTooLarge)
         #expect(error.message.contains("100000"))
@@ -207,7 +207,7 @@ extension TransportConformanceTests {
         server.respond { _ in .generated(byteCount: 1_000) }
         let request = Request<Data>.get(server.url())
         #expect(
-            try await Sending(request.maximumBodyBytes(1_000), over: subject.transport).response().value.count == 1_000)
-        #expect(try await Sending(request.maximumBodyBytes(999), over: subject.transport).error().code == .bodyTooLarge)
+            try await Sending(request.maxBodyBytes(1_000), over: subject.transport).response().value.count == 1_000)
+        #expect(try await Sending(request.maxBodyBytes(999), over: subject.transport).error().code == .bodyTooLarge)
     }
 }

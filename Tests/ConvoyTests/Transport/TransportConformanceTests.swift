@@ -59,7 +59,7 @@ import Testing
         defer { server.shutDown() }
         server.respond { _ in .status(statusCode, headerFields: [("ETag", "\"1\"")]) }
         for _ in 0..<2 {
-            let request = Request<Data>.get(server.url()).accepting(.any)
+            let request = Request<Data>.get(server.url()).acceptableStatusCodes(.any)
             let response = try await Sending(request, over: subject.transport).response()
             #expect(response.statusCode == statusCode)
             #expect(response.value.isEmpty)
@@ -142,7 +142,7 @@ import Testing
         #expect(response.transfer.download.fractionCompleted ?? 1 == 1)
         #expect(response.head.expectedBytes == nil)
         // The limit is for what comes out of the coding: 44 bytes were sent.
-        let error = try await Sending(request.maximumBodyBytes(2_999), over: subject.transport).error()
+        let error = try await Sending(request.maxBodyBytes(2_999), over: subject.transport).error()
         #expect(error.code == .bodyTooLarge)
     }
 
@@ -166,7 +166,7 @@ import Testing
         defer { server.shutDown() }
         let target = server.url("/elsewhere").absoluteString
         server.route("/a") { _ in .status(statusCode, headerFields: [("Location", target)], body: "over there") }
-        let request = Request<String>.get(server.url("/a")).accepting(.any).redirects(.never)
+        let request = Request<String>.get(server.url("/a")).acceptableStatusCodes(.any).redirects(.never)
         let response = try await Sending(request, over: subject.transport).response()
         #expect(response.statusCode == statusCode)
         #expect(response.headerFields["Location"] == target)
@@ -190,7 +190,7 @@ import Testing
             let server = try TestServer()
             defer { server.shutDown() }
             server.respond { _ in .status(401, headerFields: [("WWW-Authenticate", challenge)], body: "who are you?") }
-            let request = Request<String>.get(server.url()).accepting(.any)
+            let request = Request<String>.get(server.url()).acceptableStatusCodes(.any)
             let response = try await Sending(request, over: transport).response()
             #expect(response.statusCode == 401)
             #expect(response.value == "who are you?")

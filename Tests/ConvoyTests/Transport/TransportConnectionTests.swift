@@ -35,13 +35,14 @@ import Testing
             defer { server.shutDown() }
             server.enqueue([.status(204), .status(304, headerFields: [("Content-Length", "5")]), .status(200)])
             for statusCode in [204, 304, 200] {
-                let request = Request<Data>.get(server.url()).accepting(.any)
+                let request = Request<Data>.get(server.url()).acceptableStatusCodes(.any)
                 #expect(try await Sending(request, over: transport).response().statusCode == statusCode)
             }
             server.respond { _ in .status(200, headerFields: [("X-A", "1")], body: "hello") }
             _ = try await Sending(Request<Void>.head(server.url()), over: transport).response()
             _ = try await Sending(Request<Data>.post(server.url()).body(Data("x".utf8)), over: transport).response()
-            _ = try await Sending(Request<Data>.get(server.url()).accepting(.codes([404])), over: transport).error()
+            _ = try await Sending(Request<Data>.get(server.url()).acceptableStatusCodes(.codes([404])), over: transport)
+                .error()
             #expect(try await Sending(Request<String>.get(server.url()), over: transport).response().value == "hello")
             #expect(server.requestCount == 7)
             #expect(server.connectionCount == 1)

@@ -26,7 +26,7 @@ public struct ServerSentEvent: Sendable, Hashable {
 /// A value, fed with one chunk after another: append one, take events until there is none, append the next. An event that
 /// is not complete at the end is dropped.
 struct EventParser {
-    private let maximumBytes: Int
+    private let maxBytes: Int
     private var lines: LineParser
     private var type = ""
     private var data = ""
@@ -36,10 +36,10 @@ struct EventParser {
     private(set) var lastEventID: String?
     private(set) var reconnectionTime: Duration?
 
-    /// - Parameter maximumBytes: how long a line, or the data of an event, may be.
-    init(maximumBytes: Int) {
-        self.maximumBytes = maximumBytes
-        lines = LineParser(maximumBytes: maximumBytes)
+    /// - Parameter maxBytes: how long a line, or the data of an event, may be.
+    init(maxBytes: Int) {
+        self.maxBytes = maxBytes
+        lines = LineParser(maxBytes: maxBytes)
     }
 
     /// Adds a chunk; every event of the one before must have been taken.
@@ -47,7 +47,7 @@ struct EventParser {
 
     /// Another connection begins: what was not complete is dropped, the last id and the time are kept.
     mutating func beginAgain() {
-        lines = LineParser(maximumBytes: maximumBytes)
+        lines = LineParser(maxBytes: maxBytes)
         (type, data, nextEventID) = ("", "", lastEventID)
     }
 
@@ -71,8 +71,8 @@ struct EventParser {
         if value.first == UInt8(ascii: " ") { value.removeFirst() }
         switch String(line[..<(colon ?? line.endIndex)]) {
         case "data":
-            guard data.utf8.count + value.count <= maximumBytes else {
-                throw RequestError(.bodyTooLarge, "an event has more than the \(maximumBytes) bytes allowed")
+            guard data.utf8.count + value.count <= maxBytes else {
+                throw RequestError(.bodyTooLarge, "an event has more than the \(maxBytes) bytes allowed")
             }
             data.append(contentsOf: Substring(value))
             data.append("\n")

@@ -7,7 +7,7 @@ import Foundation
 ///
 /// - Complexity: O(*n*) for *n* bytes, however they are cut.
 struct LineParser {
-    private let maximumBytes: Int
+    private let maxBytes: Int
     private var chunk = Data()
     /// The first byte of the chunk that has not been taken, from 0.
     private var position = 0
@@ -17,7 +17,7 @@ struct LineParser {
     private var skipsLineFeed = false
     private var isFirstLine = true
 
-    init(maximumBytes: Int) { self.maximumBytes = max(0, maximumBytes) }
+    init(maxBytes: Int) { self.maxBytes = max(0, maxBytes) }
 
     /// Adds a chunk; every line of the one before must have been taken.
     mutating func append(_ chunk: Data) {
@@ -32,8 +32,8 @@ struct LineParser {
     /// - Throws: `.bodyTooLarge` for a line that is longer than allowed; nothing may be asked after that.
     mutating func next() throws(RequestError) -> String? {
         let (start, end, found) = find()
-        guard beginning.count + end - start <= maximumBytes else {
-            throw RequestError(.bodyTooLarge, "a line has more than the \(maximumBytes) bytes allowed")
+        guard beginning.count + end - start <= maxBytes else {
+            throw RequestError(.bodyTooLarge, "a line has more than the \(maxBytes) bytes allowed")
         }
         let line: String? = chunk.withUnsafeBytes { bytes in
             let piece = UnsafeRawBufferPointer(rebasing: bytes[start..<end])

@@ -5,7 +5,7 @@ import Foundation
 ///
 /// The chunks are as the transport delivers them. A reader that is behind makes a transport that can pause do so; with
 /// one that cannot (URLSession on Linux) at most 64 MiB wait in memory, then the request ends with `.bodyTooLarge`; so does
-/// one whose whole body is larger than its ``Request/maximumBodyBytes(_:)``. Leaving the loop early, or cancelling its
+/// one whose whole body is larger than its ``Request/maxBodyBytes(_:)``. Leaving the loop early, or cancelling its
 /// task, cancels the request.
 ///
 /// ```swift

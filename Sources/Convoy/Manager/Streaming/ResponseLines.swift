@@ -27,11 +27,11 @@ public struct ResponseLines: AsyncSequence, Sendable {
     public typealias Failure = RequestError
 
     private let chunks: ResponseChunks
-    private let maximumLineBytes: Int
+    private let maxLineBytes: Int
 
-    init(_ chunks: ResponseChunks, maximumLineBytes: Int64) {
+    init(_ chunks: ResponseChunks, maxLineBytes: Int64) {
         self.chunks = chunks
-        self.maximumLineBytes = Int(clamping: maximumLineBytes)
+        self.maxLineBytes = Int(clamping: maxLineBytes)
     }
 
     /// The operation behind it: its head, its progress, its outcome.
@@ -41,7 +41,7 @@ public struct ResponseLines: AsyncSequence, Sendable {
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(
             operation: operation, chunks: chunks.makeAsyncIterator(),
-            parser: LineParser(maximumBytes: maximumLineBytes))
+            parser: LineParser(maxBytes: maxLineBytes))
     }
 
     /// Reads the lines.

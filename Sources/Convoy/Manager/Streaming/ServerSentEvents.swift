@@ -5,7 +5,7 @@ import Foundation
 ///
 /// Reading begins the request. It asks for `text/event-stream` and takes nothing else: another content type ends it with
 /// `.unacceptableContentType`. A connection that ends is the end of the events, unless
-/// ``RequestManager/events(of:reconnecting:maximumEventBytes:)`` was given a policy to connect again by; a status of 204 is
+/// ``RequestManager/events(of:reconnecting:maxEventBytes:)`` was given a policy to connect again by; a status of 204 is
 /// the end in any case, and any other but 200 is `.unacceptableStatus`. An event that was not complete is dropped.
 /// One larger than allowed ends the reading with `.bodyTooLarge`.
 ///
@@ -33,7 +33,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     let manager: RequestManager
     let request: Request<Data>
     let reconnecting: RetryPolicy
-    let maximumEventBytes: Int
+    let maxEventBytes: Int
     var reconnectionTimeHandler: (@Sendable (Duration) -> Void)?
 
     /// The same events; the function is told how long the server wants to be left alone before another connection (`retry`),
@@ -48,7 +48,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 
     /// Makes an iterator, which sends nothing until it is read.
     public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(events: self, parser: EventParser(maximumBytes: maximumEventBytes))
+        AsyncIterator(events: self, parser: EventParser(maxBytes: maxEventBytes))
     }
 
     /// Reads the events.
@@ -148,7 +148,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             fruitlessCount += 1
             let unit = events.manager.configuration.jitter()
             let asked = parser.reconnectionTime ?? .seconds(3)
-            return Swift.min(asked, policy.maximumRetryAfter) + policy.delay(beforeRetry: fruitlessCount, unit: unit)
+            return Swift.min(asked, policy.maxRetryAfter) + policy.delay(beforeRetry: fruitlessCount, unit: unit)
         }
     }
 }

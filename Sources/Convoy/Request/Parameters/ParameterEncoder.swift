@@ -5,7 +5,7 @@ import Foundation
 struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
     /// How deep encoders and containers may be in one another, two for each dictionary or array in another: a cycle of
     /// references must not end the process.
-    static let maximumDepth = 256
+    static let maxDepth = 256
 
     let encoding: ParameterEncoding
     let node: ParameterNode
@@ -31,7 +31,7 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
 
     /// Encodes any value, a number or a type of somebody's: every container ends here.
     func encode(_ value: some Encodable) throws {
-        guard depth <= Self.maximumDepth else { throw EncodingError.tooDeep(at: codingPath) }
+        guard depth <= Self.maxDepth else { throw EncodingError.tooDeep(at: codingPath) }
         if try encodePlain(value) { return }
         var below = self
         below.depth += 1
@@ -68,11 +68,11 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
 
     /// The encoder for what is below a key, whose node the caller has put there.
     func nested(_ node: ParameterNode, _ key: any CodingKey) -> ParameterEncoder {
-        guard depth < Self.maximumDepth else {
+        guard depth < Self.maxDepth else {
             // Nothing can be thrown here; what is encoded further down goes nowhere, so that the tree gets no deeper.
             self.node.refuse(EncodingError.tooDeep(at: codingPath))
             return ParameterEncoder(
-                encoding: encoding, node: ParameterNode(), codingPath: codingPath, depth: Self.maximumDepth + 1)
+                encoding: encoding, node: ParameterNode(), codingPath: codingPath, depth: Self.maxDepth + 1)
         }
         return ParameterEncoder(encoding: encoding, node: node, codingPath: codingPath + [key], depth: depth + 1)
     }

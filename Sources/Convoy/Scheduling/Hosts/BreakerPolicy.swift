@@ -4,7 +4,7 @@
 ///
 /// A failure is no connection, no answer in time, or a status code of 500 to 599; a status code of 400 to 499 is the
 /// request's fault, and a cancelled request says nothing. After ``openTime`` one request tries the host; if that fails
-/// too, the time doubles, up to ``maximumOpenTime``.
+/// too, the time doubles, up to ``maxOpenTime``.
 ///
 /// ```swift
 /// var policy = BreakerPolicy()
@@ -33,7 +33,7 @@ public struct BreakerPolicy: Sendable, Hashable {
     /// For how long the host is left alone the first time: 5 seconds by default, zero to a day.
     public var openTime: Duration
     /// For how long the host is left alone at most: 60 seconds by default, never less than ``openTime``, at most a day.
-    public var maximumOpenTime = Duration.seconds(60)
+    public var maxOpenTime = Duration.seconds(60)
 
     /// Makes a policy.
     ///
@@ -54,7 +54,18 @@ public struct BreakerPolicy: Sendable, Hashable {
         policy.window = min(max(.milliseconds(1), window), day)
         policy.minimumRequests = max(1, minimumRequests)
         policy.openTime = min(max(.zero, openTime), day)
-        policy.maximumOpenTime = min(max(policy.openTime, maximumOpenTime), day)
+        policy.maxOpenTime = min(max(policy.openTime, maxOpenTime), day)
         return policy
+    }
+}
+
+// MARK: Earlier names
+
+extension BreakerPolicy {
+    /// The longest time a host is left alone.
+    @available(*, deprecated, renamed: "maxOpenTime")
+    public var maximumOpenTime: Duration {
+        get { maxOpenTime }
+        set { maxOpenTime = newValue }
     }
 }

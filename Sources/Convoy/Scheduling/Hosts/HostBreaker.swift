@@ -94,7 +94,7 @@ struct HostBreaker {
         case .open: break
         case .halfOpen:
             if isFailure {
-                openTime = min(openTime * 2, policy.maximumOpenTime)
+                openTime = min(openTime * 2, policy.maxOpenTime)
                 enter(.open(until: now + openTime))
             } else {
                 openTime = policy.openTime

@@ -138,7 +138,7 @@
         }
 
         private var isTimeOver: Bool {
-            guard let timeout = request.transferTimeout else { return false }
+            guard let timeout = request.attemptTimeout else { return false }
             // libcurl's timers ring up to a millisecond early.
             return ContinuousClock.now - sendingBegan + .milliseconds(2) >= timeout
         }

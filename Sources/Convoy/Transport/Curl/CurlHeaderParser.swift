@@ -15,8 +15,8 @@
             var isCut = false
         }
 
-        private let maximumBytes: Int64
-        private let maximumFieldCount: Int
+        private let maxBytes: Int64
+        private let maxFieldCount: Int
         private let method: HTTPMethod
         private let versions: [String]
         private var statusLine: (version: String, code: Int)?
@@ -46,9 +46,9 @@
         ///   - method: of the request, which says whether there can be a body.
         ///   - mayBeHTTP2: whether a later version than 1.1 may be spoken. Where it may not, an answer that names one is none:
         ///     its connection would pass for one that carries many requests, which is not looked at before the next.
-        init(maximumBytes: Int64, maximumFieldCount: Int, method: HTTPMethod = .get, mayBeHTTP2: Bool = true) {
-            self.maximumBytes = maximumBytes
-            self.maximumFieldCount = maximumFieldCount
+        init(maxBytes: Int64, maxFieldCount: Int, method: HTTPMethod = .get, mayBeHTTP2: Bool = true) {
+            self.maxBytes = maxBytes
+            self.maxFieldCount = maxFieldCount
             self.method = method
             versions = mayBeHTTP2 ? Self.versions : Self.firstVersions
         }
@@ -61,8 +61,8 @@
         /// - Returns: a head, interim or final, when this line was the empty one behind it.
         mutating func take(_ line: UnsafeRawBufferPointer) throws(Defect) -> ResponseHead? {
             byteCount += Int64(line.count)
-            guard byteCount <= maximumBytes else {
-                throw Defect(reason: "the header has more than \(maximumBytes) bytes")
+            guard byteCount <= maxBytes else {
+                throw Defect(reason: "the header has more than \(maxBytes) bytes")
             }
             // From some versions of libcurl, when the connection ends there.
             guard line.last == 0x0a else {
@@ -105,8 +105,8 @@
             guard let (name, value) = last else { return }
             last = nil
             fieldCount += 1
-            guard fieldCount <= maximumFieldCount else {
-                throw Defect(reason: "the header has more than \(maximumFieldCount) fields")
+            guard fieldCount <= maxFieldCount else {
+                throw Defect(reason: "the header has more than \(maxFieldCount) fields")
             }
             if fieldCount == 1 { fields.reserve() }
             fields.add(name, value)

@@ -51,7 +51,7 @@
 
         /// How long the name of a host may be, in bytes, as in RFC 1035; until 8.4.0 a longer one is written past its buffer
         /// on the way to a SOCKS proxy (CVE-2023-38545).
-        static let maximumHostBytes = 255
+        static let maxHostBytes = 255
 
         /// What libcurl says of a code, for people; never to decide by.
         static func message(of code: CURLcode) -> String {

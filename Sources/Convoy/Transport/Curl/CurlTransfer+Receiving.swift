@@ -126,7 +126,7 @@
             var new = bytes[...]
             while !new.isEmpty, !hold.byClient {
                 // Once a piece: it is asked for under a lock, and libcurl calls with a sixteenth of one.
-                if piece.isEmpty { pieceLimit = client?.maximumPieceBytes ?? .max }
+                if piece.isEmpty { pieceLimit = client?.maxPieceBytes ?? .max }
                 let start = UnsafeRawBufferPointer(rebasing: new)
                 new = new.dropFirst(piece.append(start, expecting: expectedBytes, atMost: pieceLimit))
                 if piece.isFull { flush() }

@@ -165,7 +165,7 @@
         }
 
         /// What is left of the time for the transfer; nil for no end.
-        var timeLeft: Duration? { request.transferTimeout.map { $0 - (ContinuousClock.now - sendingBegan) } }
+        var timeLeft: Duration? { request.attemptTimeout.map { $0 - (ContinuousClock.now - sendingBegan) } }
 
         /// Ends what has taken too long where libcurl does not see it; returns when to look again.
         func checkTime(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {

@@ -113,11 +113,11 @@
             self.request = request
             self.client = client
             self.engine = engine
-            let (limits, method) = ((options.maximumHeaderBytes, options.maximumHeaderFieldCount), request.method)
+            let (limits, method) = ((options.maxHeaderBytes, options.maxHeaderFieldCount), request.method)
             let mayBeHTTP2 = request.isHTTPS && options.httpVersion == .automatic
             makeParser = {
                 CurlHeaderParser(
-                    maximumBytes: limits.0, maximumFieldCount: limits.1, method: method, mayBeHTTP2: mayBeHTTP2)
+                    maxBytes: limits.0, maxFieldCount: limits.1, method: method, mayBeHTTP2: mayBeHTTP2)
             }
             acceptsMissingCloseNotify = options.acceptsMissingCloseNotify
             parser = makeParser()

@@ -77,10 +77,10 @@
                         + "password with the proxy's address, for example in the environment"
                 )
             }
-            guard request.url.host()?.utf8.count ?? 0 <= CurlLibrary.maximumHostBytes else {
+            guard request.url.host()?.utf8.count ?? 0 <= CurlLibrary.maxHostBytes else {
                 throw RequestError(
                     .invalidRequest,
-                    "nothing was sent: the name of the host has more than \(CurlLibrary.maximumHostBytes) bytes")
+                    "nothing was sent: the name of the host has more than \(CurlLibrary.maxHostBytes) bytes")
             }
             let engine = engines.engine(for: request)
             guard !engine.isOfAnotherProcess else {
@@ -148,11 +148,11 @@
         var defect: String? {
             if connectTimeout <= .zero { return "connectTimeout is not positive" }
             if idleConnectionTime <= .zero { return "idleConnectionTime is not positive" }
-            if maximumHeaderBytes <= 0 || maximumHeaderFieldCount <= 0 {
+            if maxHeaderBytes <= 0 || maxHeaderFieldCount <= 0 {
                 return "the limits of the header are not positive"
             }
             // More is refused by newer libcurls, whatever is asked.
-            if maximumHeaderBytes > 300 << 10 || maximumHeaderFieldCount > 5_000 {
+            if maxHeaderBytes > 300 << 10 || maxHeaderFieldCount > 5_000 {
                 return "the limits of the header are more than libcurl's own, 300 KiB and 5,000 fields"
             }
             if !(1...64).contains(engineCount) { return "engineCount is \(engineCount), not 1 to 64" }

@@ -4,8 +4,8 @@ import Testing
 @testable import Convoy
 
 @Suite struct EventParserTests {
-    private static func events(_ pieces: [Data], maximumBytes: Int = 1 << 20) throws -> [ServerSentEvent] {
-        var parser = EventParser(maximumBytes: maximumBytes)
+    private static func events(_ pieces: [Data], maxBytes: Int = 1 << 20) throws -> [ServerSentEvent] {
+        var parser = EventParser(maxBytes: maxBytes)
         var events: [ServerSentEvent] = []
         for piece in pieces {
             parser.append(piece)
@@ -72,22 +72,22 @@ import Testing
 
     @Test func eventOverTheLimitIsAnError() throws {
         let exact = "data: 1234\ndata: 12345\n\n"
-        #expect(try Self.events([Data(exact.utf8)], maximumBytes: 11) == [.init(data: "1234\n12345")])
+        #expect(try Self.events([Data(exact.utf8)], maxBytes: 11) == [.init(data: "1234\n12345")])
         for text in [
             "data: 123456\n", "data: 1\ndata: 12345\ndata: 12345\n", "data: 1234567", ": 12345678901", "id:1234567890",
         ] {
-            #expect(throws: RequestError.self) { try Self.events([Data(text.utf8)], maximumBytes: 11) }
+            #expect(throws: RequestError.self) { try Self.events([Data(text.utf8)], maxBytes: 11) }
         }
         // Empty lines of data count; comments and other events do not.
         #expect(throws: RequestError.self) {
-            try Self.events([Data(String(repeating: "data\n", count: 13).utf8)], maximumBytes: 11)
+            try Self.events([Data(String(repeating: "data\n", count: 13).utf8)], maxBytes: 11)
         }
         let many = String(repeating: ": 1234\ndata: 12345\n\n", count: 100)
-        #expect(try Self.events([Data(many.utf8)], maximumBytes: 11).count == 100)
+        #expect(try Self.events([Data(many.utf8)], maxBytes: 11).count == 100)
     }
 
     @Test func whatIsKeptWhenAnotherConnectionBegins() throws {
-        var parser = EventParser(maximumBytes: 100)
+        var parser = EventParser(maxBytes: 100)
         parser.append(Data("id: 1\nretry: 5\ndata: a\n\nid: 2\nevent: x\ndata: half".utf8))
         #expect(try parser.next() != nil)
         #expect(try parser.next() == nil)
@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test func idThatWasTakenBackIsEmpty() throws {
-        var parser = EventParser(maximumBytes: 100)
+        var parser = EventParser(maxBytes: 100)
         #expect(parser.lastEventID == nil)
         parser.append(Data("id: 1\n\nid\n\n".utf8))
         #expect(try parser.next() == nil)

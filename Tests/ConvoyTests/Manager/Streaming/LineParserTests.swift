@@ -5,8 +5,8 @@ import Testing
 
 @Suite struct LineParserTests {
     /// The lines of a text that comes in these pieces.
-    static func lines(_ pieces: [Data], maximumBytes: Int = 1 << 20) throws -> [String] {
-        var parser = LineParser(maximumBytes: maximumBytes)
+    static func lines(_ pieces: [Data], maxBytes: Int = 1 << 20) throws -> [String] {
+        var parser = LineParser(maxBytes: maxBytes)
         var lines: [String] = []
         for piece in pieces {
             parser.append(piece)
@@ -43,7 +43,7 @@ import Testing
             let pieces = stride(from: 0, to: bytes.count, by: pieceBytes).map {
                 bytes[$0..<min($0 + pieceBytes, bytes.count)]
             }
-            return try Self.lines(pieces, maximumBytes: 5)
+            return try Self.lines(pieces, maxBytes: 5)
         }
         #expect(try lines("12345\r\n12345\n\n12345") == ["12345", "12345", "", "12345"])
         for text in ["123456\n", "1\n123456", "123456"] {
@@ -53,7 +53,7 @@ import Testing
 
     /// The end of a line is told when it comes, and not with the byte behind it.
     @Test func carriageReturnEndsTheLineAtOnce() throws {
-        var parser = LineParser(maximumBytes: 10)
+        var parser = LineParser(maxBytes: 10)
         parser.append(Data("a\r".utf8))
         #expect(try parser.next() == "a")
         #expect(try parser.next() == nil)

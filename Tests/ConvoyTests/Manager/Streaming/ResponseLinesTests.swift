@@ -59,7 +59,7 @@ import Testing
 
     @Test func lineOverTheLimitEndsTheRequest() async throws {
         let server = StubServer.held()
-        let lines = server.manager().lines(of: .stub("a"), maximumLineBytes: 4)
+        let lines = server.manager().lines(of: .stub("a"), maxLineBytes: 4)
         let outcome = outcome(of: lines.operation)
         let exchange = await server.exchanges.wait()[0]
         exchange.respond(ResponseHead(statusCode: 200))

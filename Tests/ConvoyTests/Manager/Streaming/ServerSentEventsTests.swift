@@ -127,7 +127,7 @@ import Testing
 
     @Test func eventOverTheLimitEndsTheRequest() async throws {
         let server = StubServer.held()
-        let reader = read(server.manager().events(of: .stub("a"), reconnecting: .standard, maximumEventBytes: 10))
+        let reader = read(server.manager().events(of: .stub("a"), reconnecting: .standard, maxEventBytes: 10))
         let exchange = await server.exchanges.wait()[0]
         exchange.respond(ResponseHead(statusCode: 200, headerFields: Self.fields))
         exchange.send(Data("data: 1\n\ndata: 1234\ndata: 1234\ndata: 1234\n\n".utf8))
@@ -209,7 +209,7 @@ import Testing
     @Test func streamThatKeepsEndingEmptyEnds() async throws {
         let clock = VirtualClock()
         let server = Self.server([Script()])
-        let policy = RetryPolicy(maximumRetries: 2)
+        let policy = RetryPolicy(maxRetries: 2)
         let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: policy))
         await waits(clock, 2)
         #expect(await reader.value == ([], nil))

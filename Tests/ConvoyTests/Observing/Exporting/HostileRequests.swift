@@ -43,7 +43,7 @@ struct HostileRequest: Sendable {
         if let body = request.body, random.chance(1, of: 8) {
             request = request.header("Content-Length", "\(body.count)")
         }
-        self.request = request.accepting(.any)
+        self.request = request.acceptableStatusCodes(.any)
     }
 
     private static func withBody(

@@ -109,7 +109,7 @@ import Testing
         let manager = server.manager(clock: clock) { configuration in
             configuration.requestRate = .perSecond(1)
             configuration.interceptors = [Interceptor()]
-            configuration.retries = RetryPolicy(maximumRetries: 1, baseDelay: .zero)
+            configuration.retries = RetryPolicy(maxRetries: 1, baseDelay: .zero)
         }
         var elapsed: [Duration] = []
         for (index, name) in ["fails", "a", "b"].enumerated() {

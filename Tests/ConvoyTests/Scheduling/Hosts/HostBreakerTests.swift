@@ -181,7 +181,7 @@ import Testing
 
     @Test func valuesOutOfRangeAreBroughtIntoIt() {
         var policy = BreakerPolicy(failuresInARow: -1, openTime: .seconds(-1))
-        policy.maximumOpenTime = .seconds(Int64.min)
+        policy.maxOpenTime = .seconds(Int64.min)
         policy.minimumRequests = .min
         policy.window = .zero
         policy.failureRate = .nan

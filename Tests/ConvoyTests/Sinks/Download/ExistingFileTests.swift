@@ -196,7 +196,7 @@ import Testing
         return try await Sending(request, over: server.transport).result()
     }
 
-    private let asking = Request.stub("x").header("If-None-Match", "\"v1\"").accepting(.codes([200, 304]))
+    private let asking = Request.stub("x").header("If-None-Match", "\"v1\"").acceptableStatusCodes(.codes([200, 304]))
 
     @Test(arguments: ExistingFile.allCases.filter { ![.skip, .fail].contains($0) })
     func unchangedFileIsKept(existing: ExistingFile) async throws {

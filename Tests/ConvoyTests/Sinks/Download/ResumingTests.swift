@@ -227,7 +227,7 @@ import Testing
             default: FileVersion(other).answer(exchange)
             }
         }
-        let request = Request.stub("file").retries(RetryPolicy(maximumRetries: 1, baseDelay: .zero)).saved(
+        let request = Request.stub("file").retries(RetryPolicy(maxRetries: 1, baseDelay: .zero)).saved(
             to: target, verifying: .sha256(Self.old.sha256))
         let result = try await Sending(request, over: server.transport).result()
         #expect(result.code != nil)
@@ -410,7 +410,7 @@ import Testing
 
     @Test func contentTypeOfTheRestIsCheckedToo() async throws {
         try await leavePart()
-        let request = Request.stub("file").accepting(contentTypes: "application/zip")
+        let request = Request.stub("file").acceptableContentTypes("application/zip")
         let (result, _) = try await download(request) { exchange in
             var version = FileVersion(Self.old)
             version.headerFields["Content-Type"] = "text/html"

@@ -100,7 +100,7 @@ import Testing
         if [.changed, .changedAndCut].contains(day) { schedule.publish() }
         let version = schedule.current
         let limit = schedule.next(version.content.count + 1)
-        let request = Request.stub("file").retries(RetryPolicy(maximumRetries: schedule.next(2), baseDelay: .zero))
+        let request = Request.stub("file").retries(RetryPolicy(maxRetries: schedule.next(2), baseDelay: .zero))
         switch day {
         case .cut, .changedAndCut:
             return try await send(schedule, request) { version.answer($0, sending: limit, thenFailing: .cut) }

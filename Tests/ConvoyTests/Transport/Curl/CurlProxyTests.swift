@@ -184,7 +184,7 @@ import Testing
             let request = Request<Data>.get(origin.url())
             for hasCredentials in [false, true] {
                 let transport = try CurlTransport(options(proxy, hasCredentials: hasCredentials))
-                let response = try await Sending(request.accepting(.any), over: transport).response()
+                let response = try await Sending(request.acceptableStatusCodes(.any), over: transport).response()
                 #expect(response.statusCode == 407)
                 #expect(response.value == Data("denied".utf8))
                 #expect(try await Sending(request, over: transport).error().code == .unacceptableStatus)
@@ -200,7 +200,8 @@ import Testing
             let proxy = try ProxyServer(.requiringCredentials(userName: Self.userName, password: "other"))
             defer { for shutDown in [origin.shutDown, proxy.shutDown] { shutDown() } }
             let transport = try CurlTransport(options(proxy, hasCredentials: hasCredentials))
-            let error = try await Sending(Request<Data>.get(origin.url()).accepting(.any), over: transport).error()
+            let error = try await Sending(Request<Data>.get(origin.url()).acceptableStatusCodes(.any), over: transport)
+                .error()
             #expect(error.code == .proxyFailed, "\(error)")
             #expect(error.message.contains("407"), "\(error)")
             #expect(!error.isRetryable)
@@ -229,7 +230,7 @@ import Testing
         @Test func refusalOfATunnelIsProxyFailed() async throws {
             let (closed, proxy) = (try ClosedPort(), try ProxyServer())
             defer { proxy.shutDown() }
-            let request = Request<Data>.get("https://127.0.0.1:\(closed.port)/").accepting(.any)
+            let request = Request<Data>.get("https://127.0.0.1:\(closed.port)/").acceptableStatusCodes(.any)
             let error = try await Sending(request, over: CurlTransport(options(proxy))).error()
             #expect(error.code == .proxyFailed, "\(error)")
             #expect(error.message.contains("502"), "\(error)")

@@ -21,8 +21,8 @@
             }
             let configuration = RequestManager.Configuration(maxConcurrentOperationCount: 2)
             let manager = RequestManager(configuration: configuration)
-            manager.maximumBytesPerSecond = 4_000_000
-            let request = Request<Data>.get(server.url("/a")).maximumBytesPerSecond(1_000_000)
+            manager.maxBytesPerSecond = 4_000_000
+            let request = Request<Data>.get(server.url("/a")).maxBytesPerSecond(1_000_000)
             // Shorter than the whole, and not than what is held back at a time.
             let limited = manager.enqueue(request.idleTimeout(.seconds(20)))
             let other = manager.enqueue(Request<Data>.get(server.url("/b")))
@@ -49,7 +49,7 @@
         let pieces = EventLog<Data>()
         let ended = EventLog<Void>()
 
-        var maximumPieceBytes: Int { 1_500 }
+        var maxPieceBytes: Int { 1_500 }
         func didReceive(_: ResponseHead) {}
         func didReceive(_ data: Data) -> Bool {
             pieces.record(data)
