@@ -58,7 +58,7 @@ public final class Gate: Sendable {
     /// - Thread: any.
     public var arrivals: Int { state.withLock { $0.arrivals } }
 
-    /// Opens the gate for those who stand at it and for all who come later.
+    /// Opens the gate for those that wait at it and all that come later.
     ///
     /// Safe to call again.
     ///

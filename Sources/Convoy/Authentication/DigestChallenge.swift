@@ -12,7 +12,7 @@ struct DigestAlgorithm: Equatable, Sendable {
     let function: Function
     let isSession: Bool
 
-    /// - Parameter name: the parameter's value; MD5 when there is none. Nil comes of an algorithm nobody here knows.
+    /// - Parameter name: the parameter's value; MD5 when there is none. Nil for an unknown algorithm.
     init?(name: String?) {
         switch name?.lowercased() {
         case nil, "md5": (function, isSession) = (.md5, false)

@@ -16,8 +16,8 @@ import Foundation
 /// of the request as it was given. Challenges that cannot be read, or of other schemes (Negotiate, Bearer), leave the 401
 /// as it is, and so does Digest with an unknown algorithm or with `auth-int` alone.
 ///
-/// User name and password are sent in UTF-8. Whoever can change what a server says can make it ask for Basic, which shows
-/// the password to all who can read the connection: allow ``Schemes/digest`` alone where there is no TLS.
+/// User name and password are sent in UTF-8. An attacker that can change an answer can make it ask for Basic, which
+/// shows the password to all that read the connection: allow ``Schemes/digest`` alone where there is no TLS.
 ///
 /// ## Concurrency
 /// `Sendable`; one lock, which is never held while hashes are made.
@@ -125,7 +125,7 @@ public final class PasswordAuthenticator: RequestInterceptor {
 
     private func notePassed(_ sent: ProtectionSpaces.Sent, _ head: ResponseHead, origin: String) {
         let hasWorked = head.statusCode < 400
-        // Whatever the status: who sends the field has looked at the credentials (RFC 7615, section 3).
+        // Whatever the status: a server that sends the field has looked at the credentials (RFC 7615, section 3).
         let information = head.headerFields["Authentication-Info"].map { AuthenticationChallenge.parameters(in: $0) }
         let nextNonce = information?["nextnonce"]
         spaces.withLock { $0.passed(sent, origin: origin, hasWorked: hasWorked, nextNonce: nextNonce) }

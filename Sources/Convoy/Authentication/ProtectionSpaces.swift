@@ -31,7 +31,7 @@ struct ProtectionSpaces {
         var current: DigestSession?
         /// Sessions of requests that were sent again, the newest last, until it is known what came of that.
         ///
-        /// Nobody else uses them so long: there are servers that want the counts of a nonce in order, and of requests under
+        /// No other uses them so long: there are servers that want the counts of a nonce in order, and of requests under
         /// way at once the second may arrive first.
         var answering: [DigestSession] = []
         /// Sessions no request has used yet, the newest last.

@@ -1,4 +1,4 @@
-// Which token is current, and who waits for the next one.
+// Which token is current, and which requests wait for the next one.
 
 /// The tokens of a ``BearerAuthenticator``, behind its lock: events in, effects out.
 struct TokenState {
@@ -38,7 +38,7 @@ struct TokenState {
     private var lastWaiter = 0
     /// Hash values of the fields of tokens that were replaced, the oldest first; no secrets.
     ///
-    /// They tell a request with an old token of ours, to be adapted again, from one with somebody else's, to be left
+    /// They tell a request with an old token of ours, to be adapted again, from one with another token, to be left
     /// alone.
     private var replaced: [Int] = []
 
@@ -73,7 +73,7 @@ struct TokenState {
     /// A request waits no longer; nil when it has been resumed, or has not joined yet.
     mutating func leave(_ number: Int) -> Waiter? { waiters.removeValue(forKey: number) }
 
-    /// - Returns: those who waited for it, first come first.
+    /// - Returns: those that waited for it, first come first.
     mutating func finishRefresh(_ result: Result<String, any Error>) -> [Waiter] {
         if case .success(let fresh) = result {
             if fresh != token, let field {

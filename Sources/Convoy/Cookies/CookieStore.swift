@@ -13,7 +13,7 @@ struct CookieStore {
         let creation: UInt64
         var lastUse: UInt64
 
-        /// Lowest first: who was used longest ago, and of those used together the oldest.
+        /// Lowest first: the cookie used longest ago, and of those used together the oldest.
         var age: (UInt64, UInt64) { (lastUse, creation) }
 
         /// Whether a cookie whose domain is the host's or above it goes into a request (section 5.8.3, step 3).

@@ -44,7 +44,7 @@ private struct Moment {
 
     /// The moment counted; nil when there is none of that name.
     var secondsSince1970: Int64? {
-        // A leap second is the first of the next minute to those who do not count it, and comes at midnight only.
+        // A leap second is the first of the next minute to clocks that do not count it, and comes at midnight only.
         let isLeapSecond = time == (23, 59, 60)
         guard let days = CivilDate(year: year, month: month, day: day).daysSince1970, time.hour < 24, time.minute < 60,
             time.second < 60 || isLeapSecond

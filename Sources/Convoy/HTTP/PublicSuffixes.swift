@@ -1,4 +1,4 @@
-// Domains under which anybody may register: no cookie may be for all of them.
+// Domains under which the public registers names: no cookie may be for all of them.
 
 /// Which domains no cookie may be for: top-level ones, and a table of well-known suffixes of two labels.
 ///

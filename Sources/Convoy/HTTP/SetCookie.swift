@@ -1,7 +1,7 @@
 // The Set-Cookie field: RFC 6265bis, section 5.6.
 import Foundation
 
-/// What a Set-Cookie field says, before anybody has asked whether the server may say it.
+/// What a Set-Cookie field says, before it is checked whether the server may say it.
 struct SetCookie {
     let name: String
     let value: String

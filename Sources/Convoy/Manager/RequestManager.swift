@@ -9,7 +9,7 @@ import Foundation
 /// ```
 ///
 /// Letting go of a manager stops nothing: what is queued goes on to its end and its callbacks come. Only when the manager
-/// is suspended and the queue is its own, everything queued is cancelled: nobody would resume it.
+/// is suspended and the queue is its own, everything queued is cancelled: nothing could resume it.
 ///
 /// ## Concurrency
 /// Use it from any thread. No lock is held while user code runs.
@@ -28,7 +28,7 @@ public final class RequestManager: Sendable {
     /// The queue the operations run on.
     ///
     /// Configure it as you like; its own limit holds beside the manager's. One that is raised while operations wait is
-    /// seen when the next is enqueued or finishes: nobody is told of it.
+    /// seen when the next is enqueued or finishes: the queue does not tell the manager.
     ///
     /// It gets a request when that has a slot: its list and its count tell of those, ``operations`` of all. Waiting for all,
     /// cancelling all and barriers of a queue of the manager's own mean those too that wait for a slot, and the requests of
@@ -48,7 +48,7 @@ public final class RequestManager: Sendable {
         let queue = ManagerQueue(startsInPlace: configuration.transport.transport.isReentrant)
         queue.name = "convoy.manager"
         // Starting is brief, so one at a time is enough; and a serial queue gets a thread when it needs one, where the
-        // concurrent default waits for one of as many threads as there are cores, which anybody's code may be blocking.
+        // concurrent default waits for one of as many threads as there are cores, which any other code may be blocking.
         let startQueue = DispatchQueue(label: "convoy.manager")
         queue.underlyingQueue = startQueue
         self.init(queue: queue, startQueue: startQueue, configuration: configuration)

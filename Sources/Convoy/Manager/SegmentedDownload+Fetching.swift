@@ -33,7 +33,7 @@ extension SegmentedDownload {
             core.headerFields["Accept-Encoding"] = "identity"
             core.policies.acceptableStatusCodes = .successful
             core.policies.acceptableContentTypes = .any
-            // Who sends the whole is not listened to.
+            // An answer with the whole is not read.
             (core.destination, core.policies.bodyLimit) = (.memory, 1)
             do throws(RequestError) {
                 return (try await send(Request<Void>(core: core) { _, _ in }).head, index)

@@ -78,7 +78,7 @@ public final class SegmentedDownload: Sendable {
 
     /// The file, with the head of the answer to the first request, and the bytes that moved; see ``file()``.
     ///
-    /// A file that was there and was skipped has a head with the status 304, which nobody sent.
+    /// A file that was there and was skipped has a head with the status 304, which no server sent.
     public func response() async throws(RequestError) -> Response<URL> {
         guard let task = task.withLock({ $0 }) else { throw RequestError(.cancelled, "it was never begun") }
         return try await task.value.get()

@@ -48,7 +48,7 @@ extension RequestError {
         public static let unacceptableStatus = Code(rawValue: "unacceptableStatus")
         /// The content type failed the request's check, ``Request/acceptableContentTypes(_:)``.
         ///
-        /// The server, or whoever answers in its place. Retry: no.
+        /// The server, or what answers in its place. Retry: no.
         public static let unacceptableContentType = Code(rawValue: "unacceptableContentType")
         /// More redirects than ``RedirectPolicy/maxCount`` allows; ``RequestError/attempts`` lists the hops.
         ///
@@ -100,7 +100,7 @@ extension RequestError {
         /// What was received is not the file: its digest or its length is another.
         ///
         /// Nothing of it is kept.
-        /// The server, whoever stands between, or a wrong digest. Retry: it may help, from another server rather.
+        /// The server, a proxy between, or a wrong digest. Retry: it may help, from another server rather.
         public static let integrityFailed = Code(rawValue: "integrityFailed")
         /// The body of the request cannot be had as it was declared: a file is missing, may not be read or changes its size
         /// while it is sent, a stream or sequence fails or has another length.

@@ -1,7 +1,7 @@
 // What a request is called in errors and logs.
 import Foundation
 
-/// Names a request for people, without credentials; put into words only when somebody reads it.
+/// Names a request for people, without credentials; put into words only when it is read.
 struct RequestSummary: Sendable, CustomStringConvertible {
     private let text: String?
     private let method: HTTPMethod?

@@ -10,7 +10,7 @@ enum Validator: Hashable, Codable, Sendable {
 
     /// The strong validator in an answer, preferably its entity tag; nil when there is none.
     ///
-    /// A field that occurs twice is none: nobody knows which of the two is meant.
+    /// A field that occurs twice counts as absent: which of the two is meant is unknown.
     ///
     /// - Parameter now: says which century the two-digit years of the oldest form of dates are in.
     init?(of head: ResponseHead, now: Date) {

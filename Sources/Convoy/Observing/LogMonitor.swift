@@ -48,15 +48,15 @@ public struct LogMonitor: EventMonitor {
     /// Makes a monitor that writes to the system's log on Apple platforms (subsystem `convoy`), else to standard error,
     /// each line with its time.
     ///
-    /// What cannot be written is dropped: a standard error that is closed fails no request; one that is a pipe nobody reads
-    /// from holds the monitors up.
+    /// What cannot be written is dropped: a standard error that is closed fails no request; a pipe that is
+    /// not read holds the monitors up.
     ///
     /// - Parameter minimumLevel: what matters less is left out; `.info` by default.
     public init(minimumLevel: Level = .info) {
         #if canImport(os)
             let logger = Logger(subsystem: "convoy", category: "requests")
             self.init(minimumLevel: minimumLevel) { level, line in
-                // Public: there is no secret in it, and a log without URLs helps nobody.
+                // Public: there is no secret in it, and a log without URLs is of no use.
                 logger.log(level: level.systemLevel, "\(line, privacy: .public)")
             }
         #else

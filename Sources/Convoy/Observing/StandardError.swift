@@ -10,7 +10,7 @@ extension Date {
     enum StandardError {
         /// Writes text to standard error; what cannot be written is dropped.
         ///
-        /// A pipe that nobody reads any more would send SIGPIPE, which ends a process that does not expect it.
+        /// A pipe without a reader would send SIGPIPE, which ends a process that does not expect it.
         static func write(_ text: String) {
             var brokenPipe = sigset_t()
             var earlier = sigset_t()

@@ -1,7 +1,7 @@
 // How redirects are followed.
 import Foundation
 
-/// How redirects are followed: how many, whether from https to http, and who may object.
+/// How redirects are followed: how many, whether from https to http, and what may refuse one.
 ///
 /// Followed are 301, 302, 303, 307 and 308 with one usable `Location`; any other 3xx is the answer. 303, and 301 or 302
 /// to a POST, turn the request into a GET without a body; 307 and 308 send the same body again (RFC 9110, section
@@ -29,7 +29,7 @@ import Foundation
 public struct RedirectPolicy: Sendable {
     /// How many redirects one after the other are followed; at 0 none is, and a redirect is the answer.
     public var maxCount: Int
-    /// Whether a redirect may lead from https to http, where anybody on the way can read and change what is sent.
+    /// Whether a redirect may lead from https to http, where what is sent can be read and changed on the way.
     public var allowsInsecure: Bool
     /// Asked before a redirect that the policy allows is followed; nil when all of them are.
     public var onRedirect: (@Sendable (Redirect) -> RedirectDecision)?

@@ -44,7 +44,7 @@ struct RedirectTarget {
             throw Defect(reason: "its Location cannot be followed: \(reason)")
         }
         guard case .success(origin) = request.url.origin else {
-            // The server has no business telling us who we are elsewhere.
+            // A server does not set the user of another origin.
             resolved.dropUserInfo()
             guard let bare = resolved.url else { throw Defect(reason: "its Location is no URL without its user name") }
             url = bare

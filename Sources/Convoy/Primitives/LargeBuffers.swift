@@ -12,7 +12,7 @@
         private static let limit = 16
         private static let kept = Locked<[Buffer]>([])
 
-        /// A buffer that nobody uses: it belongs to whoever takes it.
+        /// A buffer out of use: it belongs to the caller that takes it.
         private struct Buffer: @unchecked Sendable {
             // @unchecked: a pointer is not. One that is here is in no other hands.
             let address: UnsafeMutableRawPointer

@@ -34,7 +34,7 @@ extension Request {
     /// An attempt of which less has come in the given time ends with `.timedOut` and says how much: a retry or the resuming
     /// of a download takes over where the request allows it. The time counts from the head of the answer on, in stretches
     /// of that length, so that the end comes after one stretch at the earliest and two at the latest. It does not count while
-    /// the operation is suspended, nobody reads or the disk is behind, or a rate limit holds the transfer back.
+    /// the operation is suspended, its reader or the disk is behind, or a rate limit holds the transfer back.
     ///
     /// Set again, the last one counts. Of requests that share a transfer (``coalesced()``) the first one's counts.
     ///

@@ -78,7 +78,7 @@ extension Request {
     ///
     /// Only for GET requests whose body stays in memory; equal are those with the same URL and the same header fields.
     /// Each can be cancelled by itself, and the last one cancelled ends the transfer; the highest priority among them
-    /// counts. Redirects and retries are those of the first. A request with interceptors of its own shares with nobody.
+    /// counts. Redirects and retries are those of the first. A request with interceptors of its own is not shared.
     ///
     /// Each is told the progress, and the body is decoded once for those that decode it alike: to the same output type, as
     /// `get(_:)` does, by the same decoder object, or by the same function, which copies of one request have. They get the

@@ -14,7 +14,7 @@ public struct StatusCheck: Sendable, Hashable {
 
     /// 200 to 299: the default.
     public static let successful = StatusCheck(kind: .range(200...299))
-    /// Every status code, for callers who decide themselves.
+    /// Every status code, for callers that decide themselves.
     public static let any = StatusCheck(kind: .any)
     /// Those from a first to a last.
     public static func range(_ codes: ClosedRange<Int>) -> StatusCheck { StatusCheck(kind: .range(codes)) }

@@ -1,7 +1,7 @@
 // Writing a body to the caller's OutputStream.
 import Foundation
 
-/// Hands a body to an `OutputStream` on a queue of the operation's own: a stream that blocks holds up nobody else.
+/// Hands a body to an `OutputStream` on a queue of the operation's own: a stream that blocks holds nothing else up.
 final class StreamSink: BodySink {
     /// The stream, used on the queue only.
     private final class Writer: @unchecked Sendable {
@@ -82,7 +82,7 @@ final class StreamSink: BodySink {
             writer.stream?.close()
             writer.stream = nil
         }
-        // A stream that blocks must not keep anybody waiting for the outcome.
+        // A stream that blocks must not delay the outcome.
         completion()
     }
 
@@ -104,7 +104,7 @@ final class StreamSink: BodySink {
         end(stream, "\(what), after \(offset) of \(data.count) bytes of a write")
     }
 
-    /// Closes the stream and tells why, unless nobody wants it any more.
+    /// Closes the stream and tells why, unless the operation has ended.
     private func end(_ stream: OutputStream?, _ what: String) {
         writer.hasFailed = true
         // Asked for without an error, Foundation's `streamError` traps on some streams.

@@ -33,7 +33,7 @@ public struct ConnectionOptions: Sendable, Hashable {
         case certificates(in: URL)
     }
 
-    /// Who this client is, for servers that ask.
+    /// The certificate of this client, for servers that ask.
     public struct ClientCertificate: Sendable, Hashable {
         /// How certificate and key are stored.
         public enum Format: Sendable, Hashable {
@@ -135,7 +135,7 @@ public struct ConnectionOptions: Sendable, Hashable {
     ///
     /// A server that offers older ones only is a `.tlsFailed`.
     public var minimumTLSVersion = TLSVersion.tls12
-    /// Who this client is; nobody by default.
+    /// The certificate of this client; none by default.
     public var clientCertificate: ClientCertificate?
     /// By which way requests go; what the environment says by default.
     public var proxy = Proxy.environment
@@ -149,7 +149,7 @@ public struct ConnectionOptions: Sendable, Hashable {
     /// Whether a body without a length is taken for complete when its TLS connection is closed without TLS's
     /// `close_notify`; false by default, for old servers.
     ///
-    /// Anybody between the two can cut such a body where he likes (RFC 9112, section 9.8), so it ends with
+    /// Such a body can be cut on the way without notice (RFC 9112, section 9.8), so it ends with
     /// `.connectionLost` otherwise. A body whose length is told, or that comes in chunks or over HTTP/2, ends by itself.
     ///
     /// libcurl tells it with OpenSSL, LibreSSL, BoringSSL and GnuTLS. It cannot be told over URLSession on Linux, nor with

@@ -53,7 +53,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         completionHandler(.allow)
     }
 
-    /// Ends a task whose answer cannot be used; what it still brings is nobody's.
+    /// Ends a task whose answer cannot be used; what it still brings is dropped.
     private func end(_ task: URLSessionTask, with defect: RequestError) {
         let entry = entries.withLock { $0.removeValue(forKey: task.taskIdentifier) }
         // corelibs waits in `cancel()` for the queue that this runs on.
@@ -165,7 +165,7 @@ extension SessionDelegate.Entry {
 
     /// What the loader's error means; nil when the answer is complete all the same.
     fileprivate func meaning(of error: any Error, _ url: URL?) -> RequestError? {
-        // What the loader says of it is that somebody stopped it.
+        // The loader only says that the task was cancelled.
         if let failure = body?.failure { return failure }
         let code = (error as? URLError)?.code ?? .unknown
         if code == .cancelled, isChallenged, hasHead { return nil }

@@ -8,7 +8,7 @@ import Foundation
 /// Moves the bytes of one attempt, as its operation tells it.
 ///
 /// A `URLSessionTask` is one. A transport of the library's own may have a smaller one, whose `URLSessionTask` is made when
-/// somebody asks the operation for it: on Linux making one costs a dispatch queue and a dozen allocations.
+/// the operation is asked for it: on Linux making one costs a dispatch queue and a dozen allocations.
 protocol TransferTask: AnyObject, Sendable {
     func resume()
     func suspend()

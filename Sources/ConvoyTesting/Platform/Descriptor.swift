@@ -3,7 +3,7 @@ import Foundation
 /// A file descriptor that one thread owns and others may borrow.
 ///
 /// A borrowed descriptor stays open until the borrower is done, so a late `shutdown(2)` or `write(2)` can never hit
-/// a number that the system has given to somebody else. No system call is made under the lock.
+/// a number that the system has given away again. No system call is made under the lock.
 final class Descriptor: Sendable {
     private struct Uses: Sendable {
         var count = 0

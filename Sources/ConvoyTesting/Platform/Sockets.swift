@@ -93,7 +93,7 @@ extension Descriptor {
         return true
     }
 
-    /// Ends one half or the whole conversation, and wakes whoever is blocked on the socket.
+    /// Ends one half or the whole conversation, and wakes the threads blocked on the socket.
     func shutDown(reading: Bool, writing: Bool) {
         let how = reading ? (writing ? Int32(SHUT_RDWR) : Int32(SHUT_RD)) : Int32(SHUT_WR)
         use { _ = shutdown($0, how) }
@@ -112,7 +112,7 @@ extension Descriptor {
         _ = setsockopt(number, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
     }
 
-    /// Whether bytes have arrived that nobody has read; closing then would send RST.
+    /// Whether unread bytes have arrived; closing then would send RST.
     var hasUnreadInput: Bool {
         var byte: UInt8 = 0
         return recv(number, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0

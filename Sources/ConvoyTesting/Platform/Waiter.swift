@@ -1,7 +1,7 @@
 /// One bounded wait of a test for something the server does: resolved once, the first wins.
 final class Waiter<Value: Sendable>: Sendable {
     private enum Phase: Sendable {
-        /// Nobody waits yet. Next: waiting, resolved.
+        /// Not waited for yet. Next: waiting, resolved.
         case idle
         /// A task is suspended. Next: resolved.
         case waiting(CheckedContinuation<Result<Value, TestServerError>, Never>)

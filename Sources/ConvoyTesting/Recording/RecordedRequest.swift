@@ -94,7 +94,7 @@ public struct RecordedRequest: Sendable {
 public enum RequestRecording: Sendable, Hashable {
     /// Every request, until it is taken.
     case all
-    /// The newest ones up to a number; older ones that nobody took are forgotten.
+    /// The newest ones up to a number; older ones that were not taken are forgotten.
     case last(Int)
     /// None; counts still go on. For benchmarks.
     case none

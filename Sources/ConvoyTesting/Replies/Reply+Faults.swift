@@ -16,7 +16,7 @@ extension Reply {
 
     /// Sends nothing until the gate is open.
     ///
-    /// - Parameter gate: by default one that nobody can open: the reply stalls until the client or the server gives up.
+    /// - Parameter gate: by default one that cannot be opened: the reply stalls until the client or the server gives up.
     public func stalling(until gate: Gate = Gate()) -> Reply {
         performing(.wait(gate), at: .responseStart)
     }
@@ -25,7 +25,7 @@ extension Reply {
     ///
     /// - Parameters:
     ///   - byteCount: bytes after the head that are sent before, chunk framing counted.
-    ///   - gate: by default one that nobody can open.
+    ///   - gate: by default one that cannot be opened.
     public func stalling(afterBodyBytes byteCount: Int64, until gate: Gate = Gate()) -> Reply {
         performing(.wait(gate), at: .responseBody(afterBytes: byteCount))
     }

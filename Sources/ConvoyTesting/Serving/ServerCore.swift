@@ -23,7 +23,7 @@ final class ServerCore: Sendable {
         self.options = options
     }
 
-    /// Changes the state, then wakes those who waited for it.
+    /// Changes the state, then wakes those that waited for it.
     func change<Value>(_ body: (inout ServerState) -> Value) -> Value {
         let (value, ready) = state.withLock { state in
             let value = body(&state)
@@ -137,7 +137,7 @@ struct ServerState: Sendable {
         return ready.values.map(\.waiter)
     }
 
-    /// Keeps a request, or returns who is waiting for it.
+    /// Keeps a request, or returns the waiter for it.
     mutating func keep(_ request: RecordedRequest, _ recording: RequestRecording) -> Waiter<RecordedRequest>? {
         if recording == .none { return nil }
         if let taker = takers.popFirst() { return taker }

@@ -62,7 +62,7 @@ public struct ResponseChunks: AsyncSequence, Sendable {
         return try result.get()
     }
 
-    /// Cancels the request when nobody can read it any more.
+    /// Cancels the request when its last iterator is gone.
     fileprivate final class Reader: Sendable {
         let operation: RequestOperation<Void>
 

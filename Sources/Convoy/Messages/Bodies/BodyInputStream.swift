@@ -110,7 +110,7 @@ final class LoaderBody: Sendable {
     extension LoaderBody {
         /// A fresh stream of the bytes, to be opened by the loader; nil when there is none to be had.
         ///
-        /// One end of a pair: the loader takes no stream of another class. Has never run: nobody here has an Apple platform.
+        /// One end of a pair: the loader takes no stream of another class. Never run: no Apple platform was at hand.
         func makeStream() -> InputStream? {
             var ends: (input: InputStream?, output: OutputStream?)
             Stream.getBoundStreams(withBufferSize: 64 << 10, inputStream: &ends.input, outputStream: &ends.output)
@@ -166,7 +166,7 @@ final class LoaderBody: Sendable {
             }
         }
 
-        /// Writes what has been read; false at the end of the body, or when there is nobody for it.
+        /// Writes what has been read; false at the end of the body, or when the loader has closed its half.
         private func take(_ result: Result<Data?, RequestError>) -> Bool {
             switch result {
             case .success(let chunk?) where write(chunk): return true

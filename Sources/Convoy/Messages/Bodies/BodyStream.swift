@@ -53,7 +53,7 @@ public final class BodyStream: Sendable {
         }
     }
 
-    /// The chunks of a sequence, asked for with the priority of who builds the request.
+    /// The chunks of a sequence, asked for with the priority of the task that builds the request.
     static func sequence<Chunks: AsyncSequence & Sendable>(
         _ chunks: Chunks, byteCount: Int64?, canRepeat: Bool
     ) -> BodyStream where Chunks.Element == Data {

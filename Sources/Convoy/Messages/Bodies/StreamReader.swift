@@ -66,7 +66,7 @@ final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader wher
             do {
                 // Not again after the end, whatever the iterator would do then.
                 while !isAtEnd {
-                    // Asked in a cancelled task too: only so does a stream tell its source that nobody reads on.
+                    // Asked in a cancelled task too: only so does a stream tell its source that reading has ended.
                     guard let chunk = try await iterator.next() else {
                         isAtEnd = true
                         break

@@ -4,12 +4,12 @@ import Synchronization
 
 /// Lets at most so many bytes a second come: a transfer that charges more waits for its turn.
 ///
-/// First come, first served: each charge is paid after those before it, so that all who want more get as much as the others.
+/// First come, first served: each charge is paid after those before it, so that all that want more get equal shares.
 ///
 /// ## Concurrency
-/// One lock, a leaf. Who waits is called with no lock held.
+/// One lock, a leaf. Waiters are called with no lock held.
 ///
-/// - Complexity: O(log *n*) amortised for *n* who wait, every member.
+/// - Complexity: O(log *n*) amortised for *n* waiters, every member.
 final class RateLimit: Sendable {
     private struct Turn: Comparable {
         let position: Int64
@@ -28,7 +28,7 @@ final class RateLimit: Sendable {
         /// Nil for no limit.
         var bucket: TokenBucket?
         var waiting: [ObjectIdentifier: Waiting] = [:]
-        /// Who waits, in order; and some who do not any more.
+        /// The waiters in order, and entries of some that have left.
         var turns = Heap<Turn>()
         var alarm = AlarmSlot()
     }
@@ -60,7 +60,7 @@ final class RateLimit: Sendable {
 
     /// Bytes a second; nil for no limit, and setting less than 1 means none too.
     ///
-    /// A change takes effect at once, for those who wait as well.
+    /// A change takes effect at once, for those that wait as well.
     var bytesPerSecond: Int64? {
         get { state.withLock { $0.bucket?.rate } }
         set {

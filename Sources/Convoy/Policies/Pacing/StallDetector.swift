@@ -3,7 +3,7 @@
 /// Watches how fast bytes come, and tells when that is too slow.
 ///
 /// ## Concurrency
-/// One lock, a leaf. Who is told is called with no lock held, on the clock's queue.
+/// One lock, a leaf. The handler is called with no lock held, on the clock's queue.
 final class StallDetector: Sendable {
     private struct State {
         var window: SpeedWindow

@@ -59,7 +59,7 @@ enum Gzip {
             return Data(bytesNoCopy: output, count: count, deallocator: .free)
         }
     #else
-        /// Has never run: nobody here has an Apple platform.
+        /// Never run: there was no Apple platform to run it on.
         static func compress(_ data: Data) throws(Failure) -> Data {
             // Empty bytes are refused by the system: a last block with nothing in it.
             var deflated = Data([0x03, 0x00])

@@ -12,7 +12,7 @@ extension EncodingError {
         .refusal("it is nested too deep, or in itself", at: codingPath)
     }
 
-    /// What a type or a rule of somebody's has thrown, with its place; an error that has one already as it is.
+    /// What a type or a rule of the caller's has thrown, with its place; an error that has one already as it is.
     static func failure(_ error: any Error, at codingPath: [any CodingKey]) -> EncodingError {
         error as? EncodingError ?? .refusal("\(error)", at: codingPath, underlying: error)
     }

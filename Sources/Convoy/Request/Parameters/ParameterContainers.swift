@@ -41,7 +41,7 @@ struct KeyedParameters<Key: CodingKey>: KeyedEncodingContainerProtocol {
         return encoder.nested(node, key)
     }
 
-    // Left to themselves these leave nil out before anybody could ask what becomes of it.
+    // Left to themselves these leave nil out before the rule for nil is asked.
     private func encodeOptional(_ value: (some Encodable)?, _ key: Key) throws {
         if let value { try encode(value, forKey: key) } else { try encodeNil(forKey: key) }
     }

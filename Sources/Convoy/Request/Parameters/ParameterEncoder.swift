@@ -29,7 +29,7 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
     /// At the top, nil is no parameters at all, whatever becomes of it elsewhere.
     func encodeNil() throws { try node.set(codingPath.isEmpty ? nil : encoding.nilEncoding.text, at: codingPath) }
 
-    /// Encodes any value, a number or a type of somebody's: every container ends here.
+    /// Encodes any value, a number or a type of the caller's: every container ends here.
     func encode(_ value: some Encodable) throws {
         guard depth <= Self.maxDepth else { throw EncodingError.tooDeep(at: codingPath) }
         if try encodePlain(value) { return }

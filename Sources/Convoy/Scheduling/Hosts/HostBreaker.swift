@@ -52,7 +52,7 @@ struct HostBreaker {
 
     /// Asks whether a request may go now.
     ///
-    /// Who gets `probe` must tell how it ended, or that it was cancelled; otherwise the others wait for a
+    /// The caller that gets `probe` must tell how it ended, or that it was cancelled; otherwise the others wait for a
     /// minute, then the next may try.
     ///
     /// - Complexity: O(1).

@@ -160,7 +160,7 @@ extension Download {
             part.close()
             self.part = nil
         }
-        // What was found and not touched is somebody else's.
+        // A part that was found and not touched belongs to another download.
         if !hasBegunBody && part.wasThere || !part.hasItsName { return }
         if isSegmented, segments.byteCount == 0 { record = nil }
         if record != nil, part.byteCount > 0, (try? saveRecord(synchronized: false)) != nil { return }

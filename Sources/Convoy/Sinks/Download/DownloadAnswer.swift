@@ -106,9 +106,9 @@ enum DownloadAnswer: Hashable, Sendable {
         guard point.validator?.matches(head) != false else {
             return lie("the server sent a range of another version, or of one that it does not name")
         }
-        // A range may be shorter than what was asked for (section 15.3.7): without a length nobody sees where the file ends.
+        // A range may be shorter than what was asked for (section 15.3.7): without a length the end of the file is unknown.
         guard let total = content.totalBytes ?? point.totalBytes else {
-            return lie("the server sent a range of a whole whose length nobody knows")
+            return lie("the server sent a range of a whole of unknown length")
         }
         return .body(from: point.byteCount, totalBytes: total)
     }

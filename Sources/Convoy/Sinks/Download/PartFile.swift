@@ -36,7 +36,7 @@ final class PartFile {
 
     /// Opens the part or makes it, and locks it.
     ///
-    /// What is not a regular file of our own with one name (a link that somebody planted) is taken away, not written to.
+    /// What is not a regular file of our own with one name (a planted link) is taken away, not written to.
     ///
     /// - Parameter isFilledInPlace: whether it is written to in several places; otherwise it grows from its end.
     /// - Throws: `.destinationInUse` when another download has it.
@@ -203,7 +203,7 @@ final class PartFile {
         return status
     }
 
-    /// Whether what lies under the part's name is this part; somebody may have removed it, and another begun a new one.
+    /// Whether what lies under the part's name is this part; it may have been removed, and a new one begun.
     var hasItsName: Bool {
         var (opened, named) = (stat(), stat())
         return fstat(descriptor, &opened) == 0 && lstat(path, &named) == 0 && opened.st_ino == named.st_ino

@@ -55,7 +55,7 @@
         mutating func take() -> Data {
             defer { (bytes, count, capacity) = (nil, 0, 0) }
             guard let bytes else { return Data() }
-            // A buffer that is mostly empty is not kept by whoever is behind.
+            // A buffer that is mostly empty is not kept by a reader that is behind.
             if count * 2 < capacity {
                 defer { Self.free(bytes, capacity) }
                 return Data(bytes: bytes, count: count)

@@ -5,7 +5,7 @@
 
     /// Why a body could not be decoded.
     enum ContentDecodingError: Error, Equatable, CustomStringConvertible {
-        /// A coding that nobody asked for, or whose library is not there.
+        /// A coding that was not asked for, or whose library is not there.
         case unsupportedCoding(String)
         /// Not of this coding at all, or damaged: a check value, or a length, is wrong.
         case corrupt(coding: String, reason: String)

@@ -51,7 +51,7 @@
             if startsThread { startThread() }
         }
 
-        /// Whether this process was forked off the one whose thread does the work: here nobody would.
+        /// Whether this process was forked off the one whose thread does the work: this one has no such thread.
         var isOfAnotherProcess: Bool {
             let count = forkCount.load(ordering: .relaxed)
             return count != -1 && count != convoy_fork_count()
@@ -62,7 +62,7 @@
 
         func countTask(_ change: Int) { tasks.add(change, ordering: .relaxed) }
 
-        /// Nobody will ask for more: the thread ends after the last transfer.
+        /// No more requests will come: the thread ends after the last transfer.
         func close() {
             let wakeup = inbox.withLock { inbox in
                 inbox.isClosing = true

@@ -27,7 +27,7 @@
         /// libcurl has sent again with it by itself, which some versions count over all its requests.
         var isWorn = false
         private var isVerbose = false
-        /// How the connection of this transfer ends; nil where nobody asks.
+        /// How the connection of this transfer ends; nil where it does not matter.
         var connectionEnd: ConnectionEnd?
 
         /// Makes a handle.
@@ -98,7 +98,7 @@
                     remoteAddress: address, remotePort: remotePort, localPort: localPort)
                 return CurlHandle.transfer(of: context)?.mayBeSent(on: connection) == true ? 0 : 1
             }
-            // libcurl before 7.80: nobody could look at a kept connection, or keep it from sending a POST twice.
+            // libcurl before 7.80: no hook could look at a kept connection, or keep it from sending a POST twice.
             asksBeforeSending = code == 0
             convoy_set_open_callback(easy) { context, _, address in
                 guard let address else { return -1 }
@@ -162,7 +162,7 @@
             convoy_set_long(easy, CurlOption.bufferSize, 60 << 10)
             convoy_set_long(easy, CurlOption.uploadBufferSize, 256 << 10)
             convoy_set_long(easy, CurlOption.suppressConnectHeaders, 1)
-            // The path as the request tells it, which somebody may have signed.
+            // The path as the request tells it: it may be part of a signature.
             convoy_set_long(easy, CurlOption.pathAsIs, 1)
             // Decoded by us: libcurl takes a coding that is cut short for a complete one.
             convoy_set_long(easy, CurlOption.contentDecoding, 0)

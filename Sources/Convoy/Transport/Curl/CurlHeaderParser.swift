@@ -116,7 +116,7 @@
             defer { (statusLine, fields) = (nil, HeaderFields()) }
             lastStatusCode = line.code
             guard line.code != 101 else {
-                throw Defect(reason: "the server switches protocols, which nobody asked for")
+                throw Defect(reason: "the server switches protocols, which was not asked for")
             }
             var head = ResponseHead(statusCode: line.code, headerFields: fields)
             if head.isInformational { return head }

@@ -199,7 +199,7 @@
         private func checkTimes() {
             guard let due = nextTimeCheck, due <= now else { return }
             var next: ContinuousClock.Instant?
-            // A copy: who has waited too long leaves the list.
+            // A copy: a transfer that has waited too long leaves the list.
             for transfer in active {
                 guard let time = transfer.checkTime(now) else { continue }
                 next = next.map { min($0, time) } ?? time

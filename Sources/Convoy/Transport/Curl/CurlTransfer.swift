@@ -91,7 +91,7 @@
         /// The source has nothing more.
         var hasSentAll = false
         var timesSent = 0
-        /// The request was not sent, because bytes that nobody had asked for were waiting on its connection.
+        /// The request was not sent, because unrequested bytes were waiting on its connection.
         var isOnBadConnection = false
         /// Whether others may share its connection.
         let isShareable: Bool

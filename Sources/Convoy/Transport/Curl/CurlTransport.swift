@@ -123,7 +123,7 @@
         /// As many transfers of plain HTTP as one thread takes before another shares the work.
         private static let share = 4
 
-        /// Who sends a request.
+        /// The caller of a request.
         ///
         /// Over TLS a connection may carry many requests at once, so one engine serves a host. Without, a connection
         /// carries one: the first engine that has little to do takes it, and finds the connection of the last one.
@@ -177,7 +177,7 @@
                 guard ["http", "https"].contains(url.scheme?.lowercased()), url.host != nil else {
                     return "proxy: \(url.redactedString) is not http or https and a host"
                 }
-                // libcurl's own default for a proxy is 1080, which nobody expects.
+                // libcurl's own default for a proxy is 1080, which is unexpected.
                 guard let port = url.port, (1...65_535).contains(port) else {
                     return "proxy: \(url.redactedString) has no valid port"
                 }

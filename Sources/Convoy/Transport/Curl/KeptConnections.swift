@@ -1,4 +1,4 @@
-// What a server says when nobody has asked.
+// Bytes that arrive on an idle connection.
 #if canImport(CLibcurl)
     import Foundation
 
