@@ -24,7 +24,7 @@ import Foundation
 /// use the server. A server that is let go shuts itself down.
 ///
 /// ## Topics
-/// - ``enqueue(_:)``
+/// - ``enqueue(_:)-(Reply)``
 /// - ``route(_:at:_:)``
 /// - ``respond(at:_:)``
 /// - ``takeRequest(within:)``

@@ -81,8 +81,11 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
 
     /// Adds a field line behind those already there; earlier values of the name stay.
     ///
-    /// - Parameter isSecret: whether the value is never shown and never follows a redirect to another origin, whatever the
-    ///   field is called.
+    /// - Parameters:
+    ///   - name: compared without case, sent as it is.
+    ///   - value: sent as it is.
+    ///   - isSecret: whether the value is never shown and never follows a redirect to another origin, whatever the field is
+    ///     called.
     public mutating func add(_ name: String, _ value: String, isSecret: Bool = false) {
         fields.append(Field(name: name, value: value, isMarkedSecret: isSecret))
     }

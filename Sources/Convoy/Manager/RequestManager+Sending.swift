@@ -12,7 +12,7 @@ extension RequestManager {
     /// One that was enqueued or started before is left alone. After ``shutDown()`` each ends with `.managerShutDown`.
     ///
     /// One that has finished is not sent again: its outcome stays, and the error says so. Monitors are told, too:
-    /// ``EventMonitor/operation(_:wasRefused:)``. ``RequestOperation/copy()-(RequestOperation<Output>)`` makes another of its
+    /// ``EventMonitor/operation(_:wasRefused:)``. ``RequestOperation/copy()`` makes another of its
     /// request.
     ///
     /// - Returns: an error with the code `.invalidRequest` for each that has finished, in their order; else nothing.

@@ -6,8 +6,10 @@ extension RequestManager {
     ///
     /// See ``ResponseLines``.
     ///
-    /// - Parameter maxLineBytes: how long a line may be without its end; 1 MiB by default. A longer one ends the request
-    ///   with `.bodyTooLarge`.
+    /// - Parameters:
+    ///   - request: what is sent when the first line is asked for.
+    ///   - maxLineBytes: how long a line may be without its end; 1 MiB by default. A longer one ends the request with
+    ///     `.bodyTooLarge`.
     public func lines(of request: Request<Data>, maxLineBytes: Int64 = 1 << 20) -> ResponseLines {
         ResponseLines(chunks(of: request), maxLineBytes: maxLineBytes)
     }

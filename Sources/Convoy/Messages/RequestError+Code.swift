@@ -89,7 +89,7 @@ extension RequestError {
         ///
         /// Retry: when there is room.
         public static let diskFull = Code(rawValue: "diskFull")
-        /// The file exists, and is not to be replaced: ``Request/saved(to:verifying:existing:)``.
+        /// The file exists, and is not to be replaced: ``Request/saved(to:verifying:existing:permissions:)``.
         ///
         /// The caller, see ``ExistingFile``. Retry: no.
         public static let destinationExists = Code(rawValue: "destinationExists")

@@ -26,7 +26,7 @@ public struct NotificationMonitor: EventMonitor, @unchecked Sendable {
     /// Makes a monitor that posts to a notification center.
     public init(center: NotificationCenter = .default) { self.center = center }
 
-    /// The key of the ``RequestError`` in the `userInfo` of ``Foundation/Notification/Name/requestOperationDidFinish``; after
+    /// The key of the ``RequestError`` in the `userInfo` of `Notification.Name.requestOperationDidFinish`; after
     /// a success there is none.
     public static let errorKey = "ConvoyRequestError"
 

@@ -82,7 +82,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// The moments so far.
     public var timings: Timings { state.withLock { $0.timings } }
 
-    /// A new, unsent operation of the same request: ``RequestOperation/copy()-(RequestOperation<Output>)``; a group is itself.
+    /// A new, unsent operation of the same request: ``RequestOperation/copy()``; a group is itself.
     public func copy() -> AnyRequestOperation { self }
 
     /// The same for `NSObject`.

@@ -17,9 +17,10 @@ import Foundation
 ///
 /// ## Topics
 /// - ``result``
-/// - ``onFinish(on:_:)``
+/// - ``onFinish(on:_:)-(Delivery?,_)``
+/// - ``onFinish(on:_:)-(MainDelivery,_)``
 /// - ``response()``
-/// - ``copy()-(RequestOperation<Output>)``
+/// - ``copy()``
 /// - ``startAndWait(in:timeout:)``
 public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unchecked Sendable {
     // @unchecked: it adds no state to its superclass.
@@ -69,7 +70,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
 
     /// Waits for the outcome; it does not start the operation.
     ///
-    /// It takes its turn among the handlers of ``onFinish(on:_:)``: those that were added before and asked for no other place
+    /// It takes its turn among the handlers of ``onFinish(on:_:)-(Delivery?,_)``: those that were added before and asked for no other place
     /// have returned. Those with a place of their own (that of ``RequestManager/Configuration/callbacks`` too) have been sent
     /// there, and are not waited for. Cancelling the task cancels the operation.
     ///

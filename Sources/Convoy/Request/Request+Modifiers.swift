@@ -22,7 +22,10 @@ extension Request {
 
     /// Adds a header field behind those already there, so that a name can have several values.
     ///
-    /// - Parameter isSecret: whether the value is one, as with ``secretHeader(_:_:)``.
+    /// - Parameters:
+    ///   - name: compared without case, sent as it is.
+    ///   - value: sent as it is.
+    ///   - isSecret: whether the value is a secret, as with ``secretHeader(_:_:)``.
     public func addingHeader(_ name: String, _ value: String, isSecret: Bool = false) -> Self {
         changed { $0.headerFields.add(name, value, isSecret: isSecret) }
     }

@@ -8,7 +8,7 @@ import Foundation
 extension Request where Output: Decodable {
     /// Describes what a `URLRequest` does: its method, URL, header fields, body and timeout.
     ///
-    /// The output is made as by ``init(method:url:)``. A body is its `httpBody`, else its `httpBodyStream`, which can be read
+    /// The output is made as by `init(method:url:)`. A body is its `httpBody`, else its `httpBodyStream`, which can be read
     /// once: such a request is sent once, and not again for a redirect or a retry. A `timeoutInterval` other than
     /// Foundation's 60 seconds is the ``idleTimeout(_:)``. What is about a loader of Foundation's (cache policy, cookies,
     /// kinds of network) is left out. A request without a URL is refused, see ``defect``.

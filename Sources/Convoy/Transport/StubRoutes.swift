@@ -75,7 +75,7 @@ final class StubRoutes: Sendable {
 }
 
 extension StubTransport {
-    /// Makes a transport that answers by ``route(_:host:_:replies:)``, and keeps ``calls``.
+    /// Makes a transport that answers by ``route(_:host:_:replies:)-(_,_,_,StubReply...)``, and keeps ``calls``.
     ///
     /// - Parameters:
     ///   - clock: what delays are measured by: give it the manager's, a virtual one for example.
@@ -108,24 +108,32 @@ extension StubTransport {
         routes?.add(StubPattern(method: method, host: host, path: path), Self.sequence(replies))
     }
 
-    /// Answers requests of one method with the replies of an array, as ``route(_:host:_:replies:)``.
+    /// Answers requests of one method with the replies of an array, as
+    /// ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
     public func route(_ method: HTTPMethod, host: String? = nil, _ path: String, replies: [StubReply]) {
         routes?.add(StubPattern(method: method, host: host, path: path), Self.sequence(replies))
     }
 
-    /// Answers requests of every method with replies, as ``route(_:host:_:replies:)``.
+    /// Answers requests of every method with replies, as
+    /// ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
     public func route(host: String? = nil, _ path: String, replies: StubReply...) {
         routes?.add(StubPattern(method: nil, host: host, path: path), Self.sequence(replies))
     }
 
-    /// Answers requests of every method with the replies of an array, as ``route(_:host:_:replies:)``.
+    /// Answers requests of every method with the replies of an array, as
+    /// ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
     public func route(host: String? = nil, _ path: String, replies: [StubReply]) {
         routes?.add(StubPattern(method: nil, host: host, path: path), Self.sequence(replies))
     }
 
-    /// Answers requests of one method with what a function makes of each, as ``route(_:host:_:replies:)``.
+    /// Answers requests of one method with what a function makes of each, as
+    /// ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
     ///
-    /// - Parameter makeReply: called on the thread that begins the attempt; it must not wait.
+    /// - Parameters:
+    ///   - method: compared as it is.
+    ///   - host: its name, without the port, compared without case; nil, the default, for every one.
+    ///   - path: a pattern, as for the other routes.
+    ///   - makeReply: called on the thread that begins the attempt; it must not wait.
     public func route(
         _ method: HTTPMethod, host: String? = nil, _ path: String,
         _ makeReply: @escaping @Sendable (PreparedRequest) -> StubReply
@@ -133,9 +141,13 @@ extension StubTransport {
         routes?.add(StubPattern(method: method, host: host, path: path), makeReply)
     }
 
-    /// Answers requests of every method with what a function makes of each, as ``route(_:host:_:replies:)``.
+    /// Answers requests of every method with what a function makes of each, as
+    /// ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
     ///
-    /// - Parameter makeReply: called on the thread that begins the attempt; it must not wait.
+    /// - Parameters:
+    ///   - host: its name, without the port, compared without case; nil, the default, for every one.
+    ///   - path: a pattern, as for the other routes.
+    ///   - makeReply: called on the thread that begins the attempt; it must not wait.
     public func route(
         host: String? = nil, _ path: String, _ makeReply: @escaping @Sendable (PreparedRequest) -> StubReply
     ) {

@@ -29,7 +29,7 @@ import Foundation
 ///
 /// ## Topics
 /// - ``init(clock:pausesInPlace:)``
-/// - ``route(_:host:_:replies:)``
+/// - ``route(_:host:_:replies:)-(_,_,_,StubReply...)``
 /// - ``calls``
 /// - ``init(pausesInPlace:handler:)``
 public final class StubTransport: Transport {

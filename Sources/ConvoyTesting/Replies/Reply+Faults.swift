@@ -2,7 +2,7 @@ extension Reply {
     /// Adds a step at a moment of the exchange; every other fault is a short form of this.
     ///
     /// A moment past the end of the reply counts as its end. The moments of the request reach only replies that are
-    /// chosen before the body is read: those of ``TestServer/enqueue(_:)`` and of handlers that run at
+    /// chosen before the body is read: those of ``TestServer/enqueue(_:)-(Reply)`` and of handlers that run at
     /// ``TestServer/HandlerMoment/head``. A close or a reset there ends the exchange without a response.
     ///
     /// - Parameters:

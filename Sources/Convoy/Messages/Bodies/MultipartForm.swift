@@ -51,6 +51,8 @@ public struct MultipartForm: Sendable, Hashable {
     /// Adds bytes in memory.
     ///
     /// - Parameters:
+    ///   - data: the bytes.
+    ///   - name: the name of the field.
     ///   - fileName: makes it a file for the server.
     ///   - contentType: by the file name if nil; without a file name, none.
     public mutating func append(_ data: Data, name: String, fileName: String? = nil, contentType: String? = nil) {
@@ -60,6 +62,8 @@ public struct MultipartForm: Sendable, Hashable {
     /// Adds a file, read while it is sent.
     ///
     /// - Parameters:
+    ///   - file: looked at when the request is sent.
+    ///   - name: the name of the field.
     ///   - fileName: its own if nil.
     ///   - contentType: by the file name if nil, `application/octet-stream` for names that tell nothing.
     public mutating func append(file: URL, name: String, fileName: String? = nil, contentType: String? = nil) {
@@ -70,6 +74,9 @@ public struct MultipartForm: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - byteCount: the length, exactly: fewer or more bytes end the request with `.bodyUnreadable`.
+    ///   - name: the name of the field.
+    ///   - fileName: makes it a file for the server.
+    ///   - contentType: by the file name if nil; without a file name, none.
     ///   - canRepeat: whether `stream` gives the same bytes each time it is called.
     ///   - stream: as in ``Request/body(byteCount:canRepeat:contentType:stream:)``.
     public mutating func append(

@@ -72,6 +72,7 @@ extension Request {
     ///   - canRepeat: whether `stream` gives the same bytes each time it is called, so that the body can follow a redirect
     ///     or be sent again. A body that cannot is sent once, whatever comes of it: where it would be needed a second time
     ///     the request ends with `.bodyNotReplayable`, and a retry does not take place.
+    ///   - contentType: the value of `Content-Type`; nil leaves the field alone.
     ///   - stream: makes an unopened stream, for each attempt; nil when there is none.
     ///     Called on a queue of the request's own, where the stream is read; over URLSession on Linux that is the
     ///     loader's one queue, so that a stream that waits holds up every other transfer there.
@@ -94,10 +95,12 @@ extension Request {
     /// URLSession on Linux cannot wait for bytes: there the request is refused with `.invalidRequest`.
     ///
     /// - Parameters:
+    ///   - chunks: asked for an iterator once for each attempt.
     ///   - byteCount: the length; nil when it is not known, which sends the body in chunks (RFC 9112, section 7.1). With 0
     ///     nothing is asked of the sequence.
     ///   - canRepeat: whether another iterator gives the same bytes, so that the body can follow a redirect or be sent
     ///     again; what becomes of one that cannot, see ``body(byteCount:canRepeat:contentType:stream:)``.
+    ///   - contentType: the value of `Content-Type`; nil leaves the field alone.
     public func body<Chunks: AsyncSequence & Sendable>(
         _ chunks: Chunks, byteCount: Int64? = nil, canRepeat: Bool = false,
         contentType: String? = "application/octet-stream"
@@ -111,8 +114,10 @@ extension Request {
     /// go out at once, and the faster one.
     ///
     /// - Parameters:
+    ///   - bytes: asked for an iterator once for each attempt.
     ///   - byteCount: the length, or nil.
     ///   - canRepeat: whether another iterator gives the same bytes.
+    ///   - contentType: the value of `Content-Type`; nil leaves the field alone.
     public func body<Bytes: AsyncSequence & Sendable>(
         _ bytes: Bytes, byteCount: Int64? = nil, canRepeat: Bool = false,
         contentType: String? = "application/octet-stream"

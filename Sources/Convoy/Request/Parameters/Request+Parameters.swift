@@ -23,7 +23,9 @@ extension Request {
 
     /// Adds parameters to the query, behind what is there already: a literal, nested as one likes.
     ///
-    /// - Parameter parameters: a dictionary; anything else makes the request invalid.
+    /// - Parameters:
+    ///   - parameters: a dictionary; anything else makes the request invalid.
+    ///   - encoding: how; that of Alamofire by default.
     public func query(_ parameters: ParameterValue, encoding: ParameterEncoding = .default) -> Self {
         addingQuery { try encoding.encode(parameters) }
     }
@@ -61,7 +63,9 @@ extension Request {
 
     /// Sets parameters as a form's body, in place of any other body: a literal, nested as one likes.
     ///
-    /// - Parameter parameters: a dictionary; anything else makes the request invalid.
+    /// - Parameters:
+    ///   - parameters: a dictionary; anything else makes the request invalid.
+    ///   - encoding: how; that of Alamofire by default.
     public func form(_ parameters: ParameterValue, encoding: ParameterEncoding = .default) -> Self {
         settingForm { try encoding.encode(parameters) }
     }
