@@ -67,7 +67,9 @@ extension URLRequest {
     /// What the manager would add (its defaults, cookies, interceptors) is not there. A body in memory becomes `httpBody`,
     /// any other a stream that can be read once.
     ///
-    /// - Parameter baseURL: what a relative URL is resolved against, as ``RequestManager/Configuration/baseURL``.
+    /// - Parameters:
+    ///   - request: checked as it is when it is sent.
+    ///   - baseURL: what a relative URL is resolved against, as ``RequestManager/Configuration/baseURL``.
     /// - Throws: `.invalidRequest` for one that cannot be sent, `.bodyUnreadable` for a file that cannot be read.
     public init<Output>(_ request: Request<Output>, relativeTo baseURL: URL? = nil) throws(RequestError) {
         self.init(try PreparedRequest(request.core, baseURL: baseURL))
