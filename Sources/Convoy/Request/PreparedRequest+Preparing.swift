@@ -43,7 +43,7 @@ extension PreparedRequest {
 
     /// Checks a request that has no manager.
     init(_ core: RequestCore, baseURL: URL?) throws(RequestError) {
-        try self.init(core, baseURL.map { RequestDefaults(baseURL: $0) } ?? .standard)
+        try self.init(core.encoded(by: nil), baseURL.map { RequestDefaults(baseURL: $0) } ?? .standard)
     }
 }
 

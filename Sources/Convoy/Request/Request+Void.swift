@@ -29,12 +29,6 @@ extension Request where Output == Void {
         Self(method: .post, url: url).json(json)
     }
 
-    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
-    @_disfavoredOverload
-    public static func post(_ url: some RequestURL, json: some Encodable) -> Self {
-        Self(method: .post, url: url).json(json)
-    }
-
     /// A PUT request whose answer's body is dropped; give it a body with ``body(_:contentType:)-(Data,_)``.
     @_disfavoredOverload
     public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
@@ -45,21 +39,9 @@ extension Request where Output == Void {
         Self(method: .put, url: url).json(json)
     }
 
-    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
-    @_disfavoredOverload
-    public static func put(_ url: some RequestURL, json: some Encodable) -> Self {
-        Self(method: .put, url: url).json(json)
-    }
-
     /// A PATCH request with a JSON body, whose answer's body is dropped.
     @_disfavoredOverload
     public static func patch(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
-        Self(method: .patch, url: url).json(json)
-    }
-
-    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
-    @_disfavoredOverload
-    public static func patch(_ url: some RequestURL, json: some Encodable) -> Self {
         Self(method: .patch, url: url).json(json)
     }
 }
@@ -83,11 +65,6 @@ extension Request where Output == Data {
         Self(method: .post, url: url).json(json)
     }
 
-    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
-    public static func post(_ url: some RequestURL, json: some Encodable) -> Self {
-        Self(method: .post, url: url).json(json)
-    }
-
     /// A PUT request for the raw body of its answer; give it a body with ``body(_:contentType:)-(Data,_)``.
     public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
 
@@ -96,18 +73,8 @@ extension Request where Output == Data {
         Self(method: .put, url: url).json(json)
     }
 
-    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
-    public static func put(_ url: some RequestURL, json: some Encodable) -> Self {
-        Self(method: .put, url: url).json(json)
-    }
-
     /// A PATCH request with a JSON body, for the raw body of its answer.
     public static func patch(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
-        Self(method: .patch, url: url).json(json)
-    }
-
-    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
-    public static func patch(_ url: some RequestURL, json: some Encodable) -> Self {
         Self(method: .patch, url: url).json(json)
     }
 }

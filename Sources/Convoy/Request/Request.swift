@@ -15,7 +15,7 @@ import Foundation
 /// ```
 ///
 /// A request that cannot be sent (CR, LF or NUL in a header field, a method that is no token, a URL without http or
-/// https and a host, a body that cannot be encoded) says so at once in ``defect``. Nothing of it is ever sent: its
+/// https and a host, parameters that cannot be encoded) says so at once in ``defect``. Nothing of it is ever sent: its
 /// operation finishes with `.invalidRequest` and that reason.
 ///
 /// ## Concurrency
@@ -68,7 +68,8 @@ public struct Request<Output: Sendable>: Sendable {
 
     /// Why this request can never be sent, or nil.
     ///
-    /// A relative URL is no defect: a manager may have a base for it.
+    /// A relative URL is no defect: a manager may have a base for it. Nor is JSON that has not been encoded yet: a manager may
+    /// have an encoder for it.
     ///
     /// - Complexity: O(*n*) for *n* bytes of header fields.
     public var defect: String? { core.findDefect() }
@@ -81,14 +82,8 @@ public struct Request<Output: Sendable>: Sendable {
     public var headerFields: HeaderFields { core.headerFields }
     /// The body, if there is one in memory.
     ///
-    /// JSON as a plain encoder makes it, where a manager's may make it anew.
-    public var body: Data? {
-        switch core.body {
-        case .data(let data): data
-        case .json(let json): json.data
-        default: nil
-        }
-    }
+    /// JSON that waits for the encoder of a manager is encoded by a plain one for each look; nil when that cannot encode it.
+    public var body: Data? { if case .data(let data)? = core.encoded(by: nil).body { data } else { nil } }
     /// The tags, by which a manager can find the request.
     public var tags: Set<String> { core.tags }
     /// The priority it is queued with.

@@ -48,14 +48,15 @@ extension RequestCore {
 }
 
 extension RequestCore {
-    /// The same with its JSON body encoded for good.
+    /// The same with its JSON body encoded; nil for a plain encoder.
     ///
     /// User code runs: on the calling thread, and never under a lock.
     func encoded(by encoder: JSONEncoder?) -> RequestCore {
-        guard case .json(let json)? = body else { return self }
+        guard case .json(let encode)? = body else { return self }
         var core = self
+        core.body = nil
         do {
-            core.body = .data(try json.encoded(by: encoder))
+            core.body = .data(try encode(encoder))
         } catch {
             core.defect = core.defect ?? Self.defect("the JSON body", error)
         }

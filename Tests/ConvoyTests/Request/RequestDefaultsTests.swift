@@ -155,6 +155,48 @@ import Testing
         #expect(try await sent(4).body == .data(Gzip.compress(Data(Self.json.utf8))))
     }
 
+    /// No plain encoder tries first.
+    @Test func aValueThatOnlyTheManagersEncoderCanEncodeIsSent() async throws {
+        let encoder = JSONEncoder()
+        encoder.nonConformingFloatEncodingStrategy = .convertToString(
+            positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+        let manager = manager { $0.encoder = encoder }
+        let request = Request<Data>.post("http://stub/a", json: ["a": [1, Double.nan]])
+        #expect(request.defect == nil && request.body == nil)
+        try await manager.send(request)
+        #expect(body(try await sent()) == #"{"a":[1,"nan"]}"#)
+        try await manager.send(Request<Data>.post("http://stub/a").json(["a": [.double(.nan)]]))
+        #expect(body(try await sent(2)) == #"{"a":["nan"]}"#)
+        let error = await #expect(throws: RequestError.self) { try await server.manager().send(request) }
+        #expect(error?.code == .invalidRequest)
+        #expect(error?.message.hasPrefix("nothing was sent: the JSON body could not be encoded: a[1]: ") == true)
+        #expect(throws: RequestError.self) { try request.cURLCommand() }
+    }
+
+    private struct Counted: Encodable, Sendable {
+        let encodings: EventLog<Void>
+
+        func encode(to encoder: any Encoder) throws {
+            encodings.record(())
+            var container = encoder.singleValueContainer()
+            try container.encode(1)
+        }
+    }
+
+    @Test(arguments: [true, false]) func aValueIsEncodedOnceForEachOperation(hasEncoder: Bool) async throws {
+        let manager = manager { if hasEncoder { $0.encoder = Self.encoder } }
+        let value = Counted(encodings: EventLog())
+        let request = Request<Data>.post("http://stub/a", json: value)
+        #expect(value.encodings.count == 0)
+        let operation = manager.operation(request)
+        #expect(value.encodings.count == 1)
+        let copy = operation.copy()
+        manager.enqueue(operation, copy)
+        _ = (try await operation.response(), try await copy.response())
+        #expect(try await body(sent(2)) == "1")
+        #expect(value.encodings.count == 1)
+    }
+
     private final class Changing: Encodable { var firstName = "A" }
 
     @Test func aValueThatIsNotSendableIsEncodedAtOnceOrRefused() async throws {

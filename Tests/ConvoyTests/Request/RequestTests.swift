@@ -28,7 +28,10 @@ import Testing
         (.get("http://stub/").header("A", "b\r\nC: d"), "CR, LF or NUL"),
         (.get("http://stub/").header("A b", "c"), "is not a token"),
         (Request(method: "A B", url: "http://stub/"), "is not a token"),
-        (.post("http://stub/", json: Item(number: .infinity)), "the JSON body could not be encoded: number: "),
+        (
+            .post("http://stub/").json(Item(number: .infinity), encoder: JSONEncoder()),
+            "the JSON body could not be encoded: number: "
+        ),
         (.get("http://stub/").maxBodyBytes(-1), "limit is negative"),
         (.get("http://stub/").idleTimeout(.zero), "idle timeout"),
         (.get("http://stub/").idleTimeout(.seconds(-1)), "idle timeout"),

@@ -57,13 +57,13 @@ extension Int64 {
 }
 
 /// The body as the caller gave it; files are looked at when the request is ready to run.
-enum GivenBody: Sendable, Hashable {
+enum GivenBody: Sendable {
     case data(Data)
     case file(URL)
     case stream(BodyStream)
     case multipart(MultipartForm)
-    /// JSON that is encoded for good when an operation is made, by its manager's encoder.
-    case json(EncodedJSON)
+    /// JSON that is encoded when an operation is made, by its manager's encoder; nil for a plain one.
+    case json(@Sendable (JSONEncoder?) throws -> Data)
 
     /// Whether preparing it looks at files.
     var usesDisk: Bool {
@@ -77,7 +77,7 @@ enum GivenBody: Sendable, Hashable {
     /// The body as it will be sent, or why it cannot be.
     func prepared() -> Result<RequestBody, RequestError> {
         switch self {
-        case .json(let json): .success(.data(json.data))
+        case .json: .failure(RequestError(.invalidRequest, "its JSON body has not been encoded"))
         case .data(let data): .success(.data(data))
         case .file(let file): Self.look(at: file).map { .file(file, byteCount: $0) }
         case .stream(let stream): .success(.stream(stream))

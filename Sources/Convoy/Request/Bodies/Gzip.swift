@@ -6,7 +6,8 @@ import Foundation
 #endif
 
 extension Request {
-    /// Compresses the body with gzip, now, on the calling thread, and says so in `Content-Encoding`.
+    /// Compresses the body with gzip, and says so in `Content-Encoding`: now, on the calling thread, unless it is JSON that is
+    /// still to be encoded, ``json(_:)``.
     ///
     /// Goes behind the function that sets the body: one set later is sent as it is, under a field that is then wrong. The
     /// server has to expect it; there is no asking first. A request without a body, or with one that is not in memory (a
@@ -20,9 +21,8 @@ extension Request {
                 switch core.body {
                 case .data(let body):
                     core.body = .data(try Gzip.compress(body))
-                case .json(let json):
-                    let compressed = try Gzip.compress(json.data)
-                    core.body = .json(EncodedJSON(compressed) { try Gzip.compress(json.encoded(by: $0)) })
+                case .json(let encode):
+                    core.body = .json { try Gzip.compress(encode($0)) }
                 case .file, .stream, .multipart:
                     throw Gzip.Failure(reason: "only a body in memory can be compressed with gzipped()")
                 case nil:
@@ -40,8 +40,9 @@ extension Request {
 
 /// One gzip member with bytes in it.
 enum Gzip {
-    struct Failure: Error {
+    struct Failure: Error, CustomStringConvertible {
         let reason: String
+        var description: String { reason }
     }
 
     #if canImport(CLibcurl)

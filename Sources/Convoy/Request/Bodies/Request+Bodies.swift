@@ -25,26 +25,32 @@ extension Request {
 
     /// Sets a JSON body and its content type.
     ///
-    /// A value that cannot be encoded makes the request invalid, with the key path and the reason.
-    ///
-    /// - Parameter value: what to encode, now, on the calling thread; and once more by the encoder of the manager
-    ///   (``RequestManager/Configuration/encoder``), if it has one, on the thread that makes an operation of the request.
-    ///   Both have to be able to.
+    /// - Parameter value: what to encode, on the thread that makes an operation of the request and once for each operation,
+    ///   by the encoder of its manager (``RequestManager/Configuration/encoder``), else by a plain `JSONEncoder`. When it
+    ///   cannot be encoded the operation ends with `.invalidRequest`, which names the key path and the reason.
     public func json(_ value: some Encodable & Sendable) -> Self {
-        settingJSON(nil, { try $0.encode(value) }, anew: { try $0.encode(value) })
+        changed { $0.setJSON(.json { try ($0 ?? JSONEncoder()).encode(value) }) }
     }
 
     /// Sets a JSON body and its content type, made by an encoder of yours.
+    ///
+    /// A value that cannot be encoded makes the request invalid, with the key path and the reason.
     ///
     /// - Parameters:
     ///   - value: what to encode, now, on the calling thread.
     ///   - encoder: the encoder. Nil, the default, is for what is not `Sendable`, or not `Encodable` outside the main actor: a
     ///     plain `JSONEncoder`, which cannot be replaced later. A manager with an encoder of its own refuses such a request.
     public func json(_ value: some Encodable, encoder: JSONEncoder? = nil) -> Self {
+        let request = settingJSON { try (encoder ?? JSONEncoder()).encode(value) }
+        guard encoder == nil, case .data(let data)? = request.core.body else { return request }
         let name = String(describing: type(of: value))
-        return settingJSON(encoder, { try $0.encode(value) }) { _ in
-            throw EncodingError.refusal(
-                "\(name) is not Sendable, so the manager's encoder cannot have it; name one: json(_:encoder:)", at: [])
+        return request.changed {
+            $0.body = .json { encoder in
+                guard encoder != nil else { return data }
+                throw EncodingError.refusal(
+                    "\(name) is not Sendable, so the manager's encoder cannot have it; name one: json(_:encoder:)",
+                    at: [])
+            }
         }
     }
 
@@ -146,6 +152,11 @@ extension Request {
 }
 
 extension RequestCore {
+    mutating func setJSON(_ body: GivenBody) {
+        self.body = body
+        headerFields["Content-Type"] = "application/json"
+    }
+
     /// Has the request send a stream.
     mutating func take(_ stream: BodyStream) {
         // The bytes of an empty one would not be asked for, and so not be missed.

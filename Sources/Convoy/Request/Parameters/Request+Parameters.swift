@@ -86,10 +86,12 @@ extension Request {
     /// Sets a JSON body and its content type: a literal, nested as one likes.
     ///
     /// - Parameters:
-    ///   - value: what to encode, now, on the calling thread.
-    ///   - encoder: the encoder; by default that of the manager, else a plain `JSONEncoder`.
+    ///   - value: what to encode.
+    ///   - encoder: encodes it now, on the calling thread; without one it is encoded as any `Sendable` value,
+    ///     ``json(_:)``.
     public func json(_ value: ParameterValue, encoder: JSONEncoder? = nil) -> Self {
-        settingJSON(encoder, { try $0.encode(value) }, anew: { try $0.encode(value) })
+        guard let encoder else { return changed { $0.setJSON(.json { try ($0 ?? JSONEncoder()).encode(value) }) } }
+        return settingJSON { try encoder.encode(value) }
     }
 
     /// Sets a JSON body and its content type: values of several types.
@@ -98,7 +100,7 @@ extension Request {
     ///   - values: encoded now, on the calling thread.
     ///   - encoder: the encoder; a plain `JSONEncoder` by default, whatever the manager's is.
     public func json(_ values: [String: any Encodable], encoder: JSONEncoder = JSONEncoder()) -> Self {
-        settingJSON(encoder, { try $0.encode(MixedParameters(values: values)) })
+        settingJSON { try encoder.encode(MixedParameters(values: values)) }
     }
 
     /// Sets a JSON body and its content type: variables, nested as one likes.
@@ -107,7 +109,7 @@ extension Request {
     /// plain one by default, whatever the manager's is.
     @_disfavoredOverload
     public func json(_ values: [String: Any], encoder: JSONEncoder = JSONEncoder()) -> Self {
-        settingJSON(encoder, { try $0.encode(UncheckedParameter(value: values)) })
+        settingJSON { try encoder.encode(UncheckedParameter(value: values)) }
     }
 
     private func addingQuery(_ encode: () throws -> String) -> Self {
@@ -126,20 +128,9 @@ extension Request {
         }
     }
 
-    /// - Parameters:
-    ///   - encoder: the caller's choice; nil for the manager's, or a plain one.
-    ///   - encodeAnew: what the manager's encoder does.
-    func settingJSON(
-        _ encoder: JSONEncoder?, _ encode: (JSONEncoder) throws -> Data,
-        anew encodeAnew: (@Sendable (JSONEncoder) throws -> Data)? = nil
-    ) -> Self {
-        encoded("the JSON body") {
-            try encode(encoder ?? JSONEncoder())
-        } _: { core, data in
-            core.body = encoder == nil ? encodeAnew.map { .json(EncodedJSON(data, encode: $0)) } : nil
-            core.body = core.body ?? .data(data)
-            core.headerFields["Content-Type"] = "application/json"
-        }
+    /// Sets a JSON body that is encoded here and now.
+    func settingJSON(_ encode: () throws -> Data) -> Self {
+        encoded("the JSON body", encode) { $0.setJSON(.data($1)) }
     }
 
     /// The request with something encoded, or with the reason why it cannot be.

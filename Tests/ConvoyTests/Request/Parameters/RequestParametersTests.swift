@@ -172,10 +172,13 @@ import Testing
             "the query parameters could not be encoded: a: it is empty"
         ),
         (
-            .post("http://stub/").json(["user": ["scores": [1, .double(.nan)]]]),
+            .post("http://stub/").json(["user": ["scores": [1, .double(.nan)]]], encoder: JSONEncoder()),
             "the JSON body could not be encoded: user.scores[1]: "
         ),
-        (.post("http://stub/", json: Score(points: [.infinity])), "the JSON body could not be encoded: points[0]: "),
+        (
+            .post("http://stub/", json: ["a": Score(points: [.infinity])] as [String: any Encodable]),
+            "the JSON body could not be encoded: a.points[0]: "
+        ),
         // The first reason stays.
         (
             .post("http://stub/").form(1).json(Score(points: [.infinity])).form(["a": 1]),
