@@ -21,7 +21,8 @@ import Foundation
 ///
 /// Left alone are requests whose caller has set `Authorization`, those a redirect has led to another origin, and those to
 /// servers that are not among the authenticator's origins, where it was given some: without them every server that a
-/// manager with this authenticator talks to gets the token, over http for everybody to read, whatever its base URL is.
+/// manager with this authenticator talks to gets the token, over http for everybody to read, whatever its base URL is; but
+/// mirrors of a download at other origins, which have to be named.
 ///
 /// The refresh uses another manager, as above: its own request would wait for itself. One through the same manager has to be
 /// ``Request/withoutInterceptors()``. A refresh token that changes with each answer belongs to an actor of yours, whose
@@ -112,11 +113,7 @@ public final class BearerAuthenticator: RequestInterceptor {
     }
 
     private func isMeant(_ request: PreparedRequest, _ attempt: AttemptContext) -> Bool {
-        guard !attempt.hasLeftOrigin, !attempt.originalRequest.headerFields.contains("Authorization") else {
-            return false
-        }
-        guard let origins else { return true }
-        return (try? request.url.origin.get()).map(origins.contains) ?? false
+        attempt.credentialOrigin(of: request, origins) != nil
     }
 
     /// The token, or the one that comes of the refresh that is under way or is begun here.

@@ -39,7 +39,8 @@ public final class PasswordAuthenticator: RequestInterceptor {
     ///   - password: the password.
     ///   - schemes: how the password may be sent; by default Digest or Basic, as asked.
     ///   - origins: URLs of the servers that may have the password: scheme, host and port count, the path does not. Nil,
-    ///     the default, is the origin of each request as it was given.
+    ///     the default, is the origin of each request as it was given; a mirror of a download at another origin has to be
+    ///     named.
     /// - Throws: `.invalidRequest` for a colon in the user name when Basic is allowed, control characters in either, and
     ///   an origin that is no http or https URL.
     public convenience init(
@@ -133,11 +134,9 @@ public final class PasswordAuthenticator: RequestInterceptor {
 
     /// The origin a request goes to, where the password may go too.
     private func meantOrigin(_ request: PreparedRequest, _ attempt: AttemptContext) -> String? {
-        guard !attempt.hasLeftOrigin, !attempt.originalRequest.headerFields.contains("Authorization"),
-            case .success(let origin) = request.url.origin,
-            // Another interceptor may have changed the URL.
-            case .success(origin) = attempt.originalRequest.url.origin,
-            origins?.contains(origin) ?? true
+        // Another interceptor may have changed the URL.
+        guard let origin = attempt.credentialOrigin(of: request, origins),
+            case .success(origin) = attempt.originalRequest.url.origin
         else { return nil }
         return origin
     }
@@ -151,6 +150,16 @@ extension PasswordAuthenticator: CustomStringConvertible, CustomReflectable {
 }
 
 extension AttemptContext {
+    /// The origin that a request goes to; nil where credentials may not go.
+    ///
+    /// - Parameter origins: those that may have them; nil for every one but a mirror's.
+    func credentialOrigin(of request: PreparedRequest, _ origins: Set<String>?) -> String? {
+        guard !hasLeftOrigin, !originalRequest.headerFields.contains("Authorization"),
+            case .success(let origin) = request.url.origin, origins?.contains(origin) ?? !isMirror
+        else { return nil }
+        return origin
+    }
+
     /// How often the request has been answered 401 where it goes now: before a redirect it was another one, whose
     /// credentials were good.
     fileprivate var refusals: Int {

@@ -12,6 +12,7 @@ extension SegmentedDownload {
             // Secrets go to no other origin.
             if (try? server.origin.get()) != (try? prepared.get().hostKey) {
                 core.dropSecrets(defaults)
+                core.policies.isMirror = true
             }
         }
         // It is for the whole.

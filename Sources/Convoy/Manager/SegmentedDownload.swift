@@ -241,7 +241,8 @@ extension RequestManager {
     ///   - request: a GET.
     ///   - file: a file URL; its directory must exist.
     ///   - segments: about how many ranges at once, 1 to 64; none is smaller than 1 MiB.
-    ///   - mirrors: other URLs of the same file; they need a digest.
+    ///   - mirrors: other URLs of the same file; they need a digest. Those at other origins are sent no secret header fields,
+    ///     and credentials only of an authenticator whose `origins` name them.
     ///   - digest: what the file must hash to.
     ///   - existing: what happens when the file exists.
     /// - Returns: the download, begun.

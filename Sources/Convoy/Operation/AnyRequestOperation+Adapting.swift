@@ -82,7 +82,7 @@ extension AnyRequestOperation {
             let attempt = AttemptContext(
                 number: number, originalRequest: original,
                 hasLeftOrigin: followUp.hasLeftOrigin || core.policyBox?.policies.hasLeftOrigin == true,
-                earlierAttempts: followUp.records)
+                isMirror: core.policyBox?.policies.isMirror == true, earlierAttempts: followUp.records)
             return (attempt, request)
         }
         guard let (attempt, request) = given else { return }

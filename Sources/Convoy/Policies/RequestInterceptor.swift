@@ -65,6 +65,9 @@ public struct AttemptContext: Sendable {
     public let originalRequest: PreparedRequest
     /// Whether a redirect has led to another origin, now or earlier: credentials are out of place from then on.
     public let hasLeftOrigin: Bool
+    /// Whether the request goes to a mirror at another origin than that of its download: only credentials that were meant for
+    /// the mirror by name are in place there.
+    public var isMirror = false
     /// What became of the attempts before.
     public let earlierAttempts: [AttemptRecord]
 }

@@ -34,6 +34,8 @@ struct RequestPolicies: Sendable {
     var decodesFile = false
     /// It goes to another origin than credentials were meant for: a page that another one has named.
     var hasLeftOrigin = false
+    /// It goes to a mirror at another origin than that of its download.
+    var isMirror = false
     var keepsUnknownCodings = false
     var qualityOfService: QualityOfService?
     /// What the caller keeps with it.

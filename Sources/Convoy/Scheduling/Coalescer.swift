@@ -26,7 +26,7 @@ final class CoalescingKey: Sendable {
         bodyLimit = policies.bodyLimit
         usesManagerInterceptors = policies.usesManagerInterceptors
         exclusion = policies.exclusion
-        hasLeftOrigin = policies.hasLeftOrigin
+        hasLeftOrigin = policies.hasLeftOrigin || policies.isMirror
     }
 }
 

@@ -214,6 +214,33 @@ import Testing
         }
     }
 
+    /// A mirror at another origin gets credentials only where its origin is named for them.
+    @Test(arguments: [true, false], [true, false])
+    func aMirrorGetsNoCredentialsUnlessItsOriginIsNamed(isNamed: Bool, isBearer: Bool) async throws {
+        let server = StubServer { exchange in
+            guard exchange.request.url.host() == "b", !exchange.request.headerFields.contains("Authorization") else {
+                return FileVersion(Self.content).answer(exchange)
+            }
+            exchange.answer(401, headerFields: ["WWW-Authenticate": "Basic realm=r"])
+        }
+        let mirror = try #require(URL(string: "http://b/file"))
+        let interceptor: any RequestInterceptor =
+            switch (isBearer, isNamed) {
+            case (true, true): try BearerAuthenticator(token: "t", origins: [mirror]) { _ in "t" }
+            case (true, false): BearerAuthenticator(token: "t") { _ in "t" }
+            case (false, _):
+                try PasswordAuthenticator(user: "u", password: "p", origins: isNamed ? [mirror] : nil)
+            }
+        let manager = server.manager { $0.interceptors = [interceptor] }
+        _ = try await manager.downloadInSegments(
+            .stub("file", host: "a"), to: target, segments: 2, mirrors: [mirror], verifying: Self.digest
+        ).file()
+        let toMirror = server.exchanges.events.filter { $0.request.url.host() == "b" }
+        #expect(!toMirror.isEmpty)
+        #expect(toMirror.contains { $0.request.headerFields.contains("Authorization") } == isNamed)
+        try expectTarget()
+    }
+
     /// What mirrors have sent is of nobody knows which version.
     @Test func bytesOfMirrorsAreContinuedWithADigestOnly() async throws {
         let mirror = try #require(URL(string: "http://b/file"))
