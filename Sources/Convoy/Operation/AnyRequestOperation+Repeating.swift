@@ -29,14 +29,15 @@ extension AnyRequestOperation {
     }
 
     /// What the policies say.
-    ///
-    /// - Parameter hasNetwork: whether it is known that there is one.
-    private func followUp(_ ending: AttemptEnding, hasNetwork: Bool = false) {
+    private func followUp(_ ending: AttemptEnding) {
         if ending.hasHead, let head = ending.head, redirectPolicy.leads(head, of: ending.request) {
             return redirect(ending, head)
         }
         if let error = ending.error, error.lacksDescriptors, awaitsDescriptor(ending) { return }
-        if !hasNetwork, ending.error?.code == .connectionFailed, looksForNetwork(after: ending) { return }
+        if ending.lacksNetwork, let base = state.withLock({ $0.nextRequest }), ending.attempt.canBeRepeated(with: base)
+        {
+            return again(ending, .awaitedConnectivity, base)
+        }
         if ending.canStartOver, let base = state.withLock({ $0.nextRequest }),
             state.withLock({ $0.makeFollowUp().startOver() })
         {
@@ -154,23 +155,6 @@ extension AnyRequestOperation {
                 self.queueAgain(at: ending.ended + delay, reason)
             case .redirect, .retry, .intercepted, .startOver, .suspended, .awaitedConnectivity, .outcome:
                 self.queueAgain()
-            }
-        }
-    }
-
-    /// An attempt found no connection, so that nothing was sent: if there is no network, another attempt waits for one.
-    ///
-    /// False where requests do not wait for a network; true when it is being looked for, and what follows is decided then.
-    private func looksForNetwork(after ending: AttemptEnding) -> Bool {
-        let (base, scheduler) = state.withLock { ($0.nextRequest, $0.scheduler) }
-        guard let base, let scheduler, ending.attempt.canBeRepeated(with: base) else { return false }
-        return scheduler.lookForNetwork(to: ending.request.hostKey) { isConnected in
-            self.onLane {
-                if isConnected {
-                    self.followUp(ending, hasNetwork: true)
-                } else {
-                    self.again(ending, .awaitedConnectivity, base)
-                }
             }
         }
     }

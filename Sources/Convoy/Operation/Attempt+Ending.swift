@@ -49,15 +49,24 @@ extension Attempt {
         }
     }
 
-    /// On the operation's lane: what follows may be user code, notifies and makes tasks.
     private func decide(_ received: Receiving, _ error: RequestError?, isAnswer: Bool) {
-        learn(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error)
+        guard error?.code == .connectionFailed, let scheduler = operation.state.withLock({ $0.scheduler }),
+            scheduler.lookForNetwork(
+                to: request.hostKey, { self.decide(received, error, isAnswer: isAnswer, lacksNetwork: !$0) })
+        else { return decide(received, error, isAnswer: isAnswer, lacksNetwork: false) }
+    }
+
+    /// On the operation's lane: what follows may be user code, notifies and makes tasks.
+    private func decide(_ received: Receiving, _ error: RequestError?, isAnswer: Bool, lacksNetwork: Bool) {
+        // Without a network it says nothing about its host.
+        if !lacksNetwork { learn(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error) }
         // What does not fit the bytes that were there, by its head or by its digest: the whole may be asked for.
         let isMisfit = received.answer?.canStartOver == true || error?.code == .integrityFailed
         let ending = AttemptEnding(
             attempt: self, head: received.head, error: error?.with(operation.request?.summary),
             metrics: received.metrics, ended: operation.context.clock.now, isAnswer: isAnswer,
-            taskHasEnded: received.taskHasEnded, canStartOver: resumePoint != nil && isMisfit)
+            taskHasEnded: received.taskHasEnded, canStartOver: resumePoint != nil && isMisfit,
+            lacksNetwork: lacksNetwork)
         operation.onLane { self.operation.attemptEnded(ending) }
     }
 

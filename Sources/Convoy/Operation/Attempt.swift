@@ -14,6 +14,8 @@ struct AttemptEnding: Sendable {
     let taskHasEnded: Bool
     /// Whether it was to continue a download, and does not; the whole may be asked for.
     let canStartOver: Bool
+    /// Whether it found no connection because there is no network, and requests wait for one.
+    let lacksNetwork: Bool
 
     /// As it was sent.
     var request: PreparedRequest { attempt.request }

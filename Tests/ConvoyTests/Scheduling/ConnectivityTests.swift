@@ -105,6 +105,26 @@ import Testing
         #expect(server.exchanges.count == 2)
     }
 
+    /// The host has done nothing.
+    @Test func anAttemptWithoutANetworkSaysNothingAboutItsHost() async throws {
+        let cable = Cable(isConnected: true)
+        let server = StubServer { exchange in
+            guard cable.looks.count == 0 else { return exchange.answer(200) }
+            cable.set(false, isTold: false)
+            exchange.finish(RequestError(.connectionFailed, "unreachable"))
+        }
+        let manager = manager(server, cable, clock: VirtualClock()) {
+            $0.breaker = BreakerPolicy(failuresInARow: 1, openTime: .seconds(60))
+        }
+        let operation = manager.enqueue(.stub("a"))
+        await turns(within: .seconds(60)) { manager.why(operation) == "waits for a network connection" }
+        cable.set(true)
+        await turns(within: .seconds(5)) { server.exchanges.count == 2 }
+        #expect(server.exchanges.count == 2, "\(manager.why(operation))")
+        operation.cancel()
+        await manager.drain()
+    }
+
     @Test(arguments: [true, false])
     func overANetworkThatIsThereItFails(waits: Bool) async {
         let cable = Cable(isConnected: true)
