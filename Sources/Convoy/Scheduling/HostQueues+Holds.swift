@@ -43,16 +43,19 @@ extension HostQueues {
 
     mutating func takeToken(_ ticket: Ticket, at host: Host, _ now: ContinuousClock.Instant) {
         guard pacer != nil || limits.rate != nil else { return }
-        ticket.hasToken = true
-        pacer?.take(now: now)
-        host.takeToken(now: now)
+        // It is compared: to the nanosecond for all.
+        let taken = CompactInstant(now)
+        ticket.token = taken
+        pacer?.take(now: taken.instant)
+        host.takeToken(now: taken.instant)
     }
 
     mutating func leaveToken(_ ticket: Ticket, at host: Host, isUnsent: Bool) {
-        ticket.hasToken = false
+        guard let takenAt = ticket.token?.instant else { return }
+        ticket.token = nil
         guard isUnsent else { return }
-        pacer?.giveBack()
-        host.giveTokenBack()
+        pacer?.giveBack(takenAt: takenAt)
+        host.giveTokenBack(takenAt: takenAt)
     }
 
     /// Whether there is a network: without one, hosts elsewhere are put on hold when it is their turn.
@@ -66,8 +69,13 @@ extension HostQueues {
         }
     }
 
-    /// Until when a host is held; nil when it is not, or that is not known.
-    func hold(of host: String) -> ContinuousClock.Instant? { hosts[host]?.hold }
+    /// What keeps the requests to a host back until after a deadline, for people; nil when nothing is known to.
+    func holdWords(
+        of host: String, past deadline: ContinuousClock.Instant, now: ContinuousClock.Instant
+    ) -> String? {
+        if let words = hosts[host]?.holdWords(past: deadline, now: now) { return words }
+        return pacer?.words(past: deadline, now: now).map { "its manager sends \($0)" }
+    }
 
     /// What the requests of a host wait for while it is on hold, or all are, for people; nil when none is.
     func holdWords(of host: String, now: ContinuousClock.Instant) -> String? {

@@ -202,7 +202,7 @@ struct HostQueues {
     mutating func giveBack(_ ticket: Ticket, for status: Ticket.Status = .ended, isUnsent: Bool = false) {
         guard ticket.status == .dispatched, let host = ticket.queue else { return }
         (ticket.status, ticket.queue) = (status, nil)
-        if ticket.hasToken { leaveToken(ticket, at: host, isUnsent: isUnsent || !ticket.hasBegun) }
+        leaveToken(ticket, at: host, isUnsent: isUnsent || !ticket.hasBegun)
         running -= 1
         host.running -= 1
         if !ticket.hasBegun {

@@ -38,9 +38,8 @@ extension Scheduler {
     }
 
     /// Ends what could only be sent after its deadline.
-    func drop(_ operation: AnyRequestOperation, _ hold: SchedulerState.Hold) {
-        operation.conclude(
-            .deadlineExceeded, "not sent: \(hold.host) is on hold until after its deadline\(hold.reason)")
+    func drop(_ operation: AnyRequestOperation, _ hold: String) {
+        operation.conclude(.deadlineExceeded, "not sent: \(hold)")
     }
 
     /// The first barrier, which is to run now.

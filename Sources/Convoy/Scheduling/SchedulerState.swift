@@ -66,13 +66,6 @@ struct SchedulerState {
         let earlier: [AnyRequestOperation]
     }
 
-    /// A host that nothing is sent to before the deadline of an operation.
-    struct Hold: Sendable {
-        let host: String
-        /// What is known of it, for people.
-        let reason: String
-    }
-
     /// An operation as it comes.
     struct Arrival {
         /// The host of a request that may be sent as soon as there is a slot; nil for one that is to be prepared.
@@ -229,10 +222,9 @@ struct SchedulerState {
         return nil
     }
 
-    /// The hold that lets a ticket's request go only after its deadline; nil for none.
-    func hold(of ticket: Ticket, past deadline: ContinuousClock.Instant?, _ now: ContinuousClock.Instant) -> Hold? {
-        guard let deadline, let hold = queues.hold(of: ticket.host), hold >= deadline else { return nil }
-        return Hold(host: ticket.host, reason: queues.words(of: ticket.host, now: now).map { "; \($0)" } ?? "")
+    /// What lets a ticket's request go only after its deadline, for people; nil for nothing.
+    func hold(of ticket: Ticket, past deadline: ContinuousClock.Instant?, _ now: ContinuousClock.Instant) -> String? {
+        deadline.flatMap { queues.holdWords(of: ticket.host, past: $0, now: now) }
     }
 
     // MARK: Steps of several events

@@ -56,10 +56,10 @@ final class Ticket {
     var queue: Host?
     /// Sequence number of the last time it was queued; an entry of a queue with another number is stale and skipped.
     var queueNumber: UInt64 = 0
-    /// How many slots it has had.
-    var slotCount: UInt32 = 0
     /// Its index among the tickets of its scheduler; negative before it has one.
     var index = -1
+    /// When a token of the rates was taken with its slot; see ``RequestRate``.
+    var token: CompactInstant?
     /// Has been started.
     ///
     /// Until then those that have begun may use its slot: it may be in the operation queue, waiting for them to end.
@@ -72,16 +72,16 @@ final class Ticket {
     var asksInterceptors = false
     /// Counts among those that are with their interceptors; see ``InterceptorLimiter``.
     var hasPermit = false
-    /// A token of the rates was taken with its slot; see ``RequestRate``.
-    var hasToken = false
-    /// The name that no other that runs may have.
-    var exclusion: Exclusion?
     /// A barrier that was added before it was enqueued has not run.
     var isBarred = false
     /// Whether it is the transfer of several others, and belongs to no caller.
     let isShared: Bool
     /// How often it was tried again for a descriptor because of the time alone.
     var trials: UInt8 = 0
+    /// How many slots it has had.
+    var slotCount: UInt32 = 0
+    /// The name that no other that runs may have.
+    var exclusion: Exclusion?
     /// How often descriptors had been given back when it got its slot.
     var releasesSeen: UInt64 = 0
     /// What its host's breaker let it out with, until the end of its attempt has been told.

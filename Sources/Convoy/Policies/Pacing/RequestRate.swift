@@ -4,7 +4,9 @@
 ///
 /// A token bucket: one request every ``period`` / ``requests``, and after a pause up to ``burst`` at once. Each attempt
 /// counts, redirects and retries too. Requests over the limit wait in their queue, so that priorities and their order are
-/// kept; those to other hosts go on.
+/// kept; those to other hosts go on. One whose deadline comes before the next token ends at once, with `.deadlineExceeded`
+/// and a message that names the rate, as a retry does that could only come too late: though a request that is cancelled
+/// before it is sent may give its token back.
 ///
 /// ```swift
 /// var configuration = RequestManager.Configuration()
@@ -55,6 +57,8 @@ struct RequestPacer {
     /// How far ahead of the clock tokens may be taken.
     private let credit: Duration
     private var paidAt: ContinuousClock.Instant?
+    /// When a token was last taken while all were there.
+    private var wasFull: ContinuousClock.Instant?
 
     init(_ rate: RequestRate) {
         self.rate = rate
@@ -67,9 +71,22 @@ struct RequestPacer {
         paidAt.flatMap { $0 - credit > now ? $0 - credit : nil }
     }
 
+    /// That there is no token before a deadline, for people; nil when there is one.
+    func words(past deadline: ContinuousClock.Instant, now: ContinuousClock.Instant) -> String? {
+        guard let due = due(after: now), due >= deadline else { return nil }
+        return "\(rate.words) at most, the next after its deadline, in \(now.duration(to: due).words)"
+    }
+
     /// Takes a token, whether there is one or not: what comes later waits for it.
-    mutating func take(now: ContinuousClock.Instant) { paidAt = max(paidAt ?? now, now) + interval }
+    mutating func take(now: ContinuousClock.Instant) {
+        if paidAt.map({ $0 <= now }) ?? true { wasFull = now }
+        paidAt = max(paidAt ?? now, now) + interval
+    }
 
     /// Gives a token back with which nothing was sent.
-    mutating func giveBack() { paidAt = paidAt.map { $0 - interval } }
+    ///
+    /// Without effect when all tokens have been there since it was taken: time has brought another in its place.
+    mutating func giveBack(takenAt: ContinuousClock.Instant) {
+        if let paidAt, let wasFull, takenAt >= wasFull { self.paidAt = paidAt - interval }
+    }
 }

@@ -130,8 +130,12 @@ final class Host {
         (returning ? running - unstarted : running) < currentLimit && holds.isEmpty
     }
 
-    /// Until when it is to be left alone, as far as that is known; nil when it is not.
-    var hold: ContinuousClock.Instant? { holds.last?.until }
+    /// What keeps its requests back until after a deadline, for people; nil when nothing is known to.
+    func holdWords(past deadline: ContinuousClock.Instant, now: ContinuousClock.Instant) -> String? {
+        if let words = pacer?.words(past: deadline, now: now) { return "\(name) is sent \(words)" }
+        guard let last = holds.last, last.until >= deadline else { return nil }
+        return "\(name) is on hold until after its deadline" + (words(now: now).map { "; \($0)" } ?? "")
+    }
 
     /// Whether one that was let out may still go there; the one that tries a broken host does not wait for itself.
     func mayBegin(_ ticket: Ticket) -> Bool {
@@ -209,8 +213,8 @@ final class Host {
     func takeToken(now: ContinuousClock.Instant) { pacer?.take(now: now) }
 
     /// It was not sent.
-    func giveTokenBack() {
-        pacer?.giveBack()
+    func giveTokenBack(takenAt: ContinuousClock.Instant) {
+        pacer?.giveBack(takenAt: takenAt)
         holds.end(.rate)
     }
 

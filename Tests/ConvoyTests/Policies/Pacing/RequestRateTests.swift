@@ -35,7 +35,7 @@ import Testing
         var pacer = RequestPacer(.perSecond(1))
         pacer.take(now: start)
         #expect(pacer.due(after: start) == start + .seconds(1))
-        pacer.giveBack()
+        pacer.giveBack(takenAt: start)
         #expect(pacer.due(after: start) == nil)
     }
 
@@ -121,6 +121,50 @@ import Testing
         }
         #expect(elapsed == [.seconds(1), .seconds(2), .seconds(3)])
         #expect(server.paths == ["/fails", "/fails", "/a", "/b"])
+    }
+
+    /// As for a retry that could only come too late.
+    @Test(arguments: [true, false])
+    func aDeadlineBeforeTheNextTokenEndsARequestAtOnceAndNamesTheRate(isOfAHost: Bool) async throws {
+        let (server, clock) = (StubServer(), VirtualClock())
+        let rate = RequestRate(1, per: .seconds(60))
+        let manager = server.manager(clock: clock) {
+            if isOfAHost { $0.requestRatePerHost = rate } else { $0.requestRate = rate }
+        }
+        try await manager.send(.stub("first"))
+        let late = manager.enqueue(Request.stub("late").deadline(.seconds(59)))
+        await turns(within: .seconds(5)) { late.result != nil }
+        #expect(late.error?.code == .deadlineExceeded)
+        let words = "1 requests in \(Duration.seconds(60).words) at most"
+        #expect(
+            late.error?.message.contains("\(isOfAHost ? "http://stub:80 is sent" : "its manager sends") \(words)")
+                == true)
+        let timely = manager.enqueue(Request.stub("timely").deadline(.seconds(61)))
+        await clock.armed.wait(count: 2)
+        clock.advance(by: .seconds(60))
+        _ = try await timely.response()
+        #expect(server.paths == ["/first", "/timely"])
+        manager.cancelAll()
+        await manager.drain()
+    }
+
+    /// Time has brought others in their place.
+    @Test func tokensThatAreGivenBackLateAddNothingToTheBurst() async throws {
+        let (server, clock, queue) = (StubServer(), VirtualClock(), OperationQueue())
+        queue.isSuspended = true
+        let manager = server.manager(queue: queue, clock: clock) { $0.requestRate = RequestRate(1, burst: 5) }
+        let early = (0..<5).map { manager.enqueue(.stub("early \($0)")) }
+        clock.advance(by: .seconds(3_600))
+        let sent = (0..<5).map { manager.enqueue(.stub("sent \($0)")) }
+        for operation in early { operation.cancel() }
+        let last = manager.enqueue(.stub("last"))
+        queue.isSuspended = false
+        for operation in sent { _ = try await operation.response() }
+        await turns(within: .seconds(60)) { early.allSatisfy(\.isFinished) }
+        #expect(manager.why(last).contains("1 requests in") && server.exchanges.count == 5)
+        clock.advance(by: .seconds(1))
+        _ = try await last.response()
+        await manager.drain()
     }
 
     /// One that is ended before it was sent has used nothing up.
