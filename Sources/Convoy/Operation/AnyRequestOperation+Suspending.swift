@@ -17,24 +17,35 @@ extension AnyRequestOperation {
     /// Suspending twice, or after the end, has no effect.
     ///
     /// - Thread: any.
-    public final func suspend() { setSuspended(true) }
+    public final func suspend() { setSuspended(true, by: .owner) }
 
     /// Undoes ``suspend()``.
     ///
-    /// Without effect on an operation that is not suspended; it does not start one.
+    /// Without effect on an operation that is not suspended; it does not start one. A member of a group that is suspended goes
+    /// on with its group.
     ///
     /// - Thread: any.
-    public final func resume() { setSuspended(false) }
+    public final func resume() { setSuspended(false, by: .owner) }
 
-    /// Whether ``suspend()`` was called and ``resume()`` was not.
+    /// Whether ``suspend()`` was called and ``resume()`` was not, for it or for a group that it is a member of.
     public final var isSuspended: Bool { state.withLock { $0.machine.isSuspended } }
 
     var suspension: Versioned<OperationStateMachine.Suspension> { state.withLock { $0.machine.suspension } }
 
-    private func setSuspended(_ isSuspended: Bool) {
+    /// Notes a wish; the operation is suspended while there is one.
+    final func setSuspended(_ isSuspended: Bool, by suspender: Suspenders) {
         let now = context.clock.now
         let pausesInPlace = traits.pausesInPlace && state.withLock { $0.followUp?.download }?.keepsPart != true
-        let (effects, ended, scheduler, suspension) = state.withLock { state in
+        typealias Change = (
+            OperationStateMachine.Effects, Transfer?, (any OperationScheduler)?,
+            Versioned<OperationStateMachine.Suspension>
+        )
+        let (effects, ended, scheduler, suspension) = state.withLock { state -> Change in
+            if isSuspended { state.suspenders.insert(suspender) } else { state.suspenders.remove(suspender) }
+            // What another still wishes is not undone.
+            guard isSuspended || state.suspenders.isEmpty else {
+                return (.dropped, nil, state.scheduler, state.machine.suspension)
+            }
             let effects = state.machine.handle(isSuspended ? .suspend(pausesInPlace: pausesInPlace) : .resume)
             let ended = effects.endsAttempt ? state.takeSuspendedTransfer(now) : nil
             return (effects, ended, state.scheduler, state.machine.suspension)
@@ -109,6 +120,15 @@ extension AnyRequestOperation {
             self.leaveSlot()
         }
     }
+}
+
+/// Whose wish it is that an operation is suspended.
+struct Suspenders: OptionSet, Sendable {
+    let rawValue: UInt8
+
+    static let owner = Suspenders(rawValue: 1)
+    /// The group that it is a member of.
+    static let group = Suspenders(rawValue: 2)
 }
 
 extension OperationState {

@@ -45,6 +45,8 @@ struct OperationState {
     var readinessChanges: UInt32 = 0
     /// Whether it was cancelled before it had finished; where Foundation's own flag is not used.
     var isCancelled = false
+    /// Whose wishes it is to be suspended.
+    var suspenders: Suspenders = []
 
     /// Observers of events, progress and state; nil while there is none.
     var observers: ObserverRegistry?

@@ -28,7 +28,7 @@ import Foundation
 /// | it is cancelled | the task of its function and all members are cancelled; it ends as `.cancelled` when they have ended |
 /// | it is cancelled before it starts, a dependency fails | the function is never called, and it ends at once |
 /// | the manager, or its queue, is suspended | it is not started; members of one that runs wait |
-/// | it is suspended | likewise: its members are suspended, also those that are added; all are resumed with it, also those that were suspended by themselves; the requests of a batch go on |
+/// | it is suspended | likewise: its members are suspended, also those that are added; they are resumed with it, unless they were suspended by themselves too; the requests of a batch go on |
 /// | something is added after its end | that fails with `.invalidRequest`, unsent |
 ///
 /// Its priority when it is enqueued decides when it starts, not when its members do. `cancelAllOperations()` of a queue of yours
@@ -43,6 +43,7 @@ import Foundation
 /// - ``value``
 /// - ``result``
 /// - ``onFinish(on:_:)-(Delivery?,_)``
+/// - ``copy()``
 public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unchecked Sendable {
     // @unchecked: it adds to its superclass a lock of its own and a constant.
 
@@ -52,17 +53,22 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
     private let members: Locked<GroupState>
     private let scheduler: Scheduler
 
-    init(
+    convenience init(
         named name: String, _ scheduler: Scheduler,
         _ work: @escaping @Sendable (OperationGroup) async throws -> Output
     ) {
-        self.scheduler = scheduler
-        members = Locked(
-            GroupState { group in
+        self.init(
+            named: name, scheduler,
+            erased: { group in
                 do { return GroupValue(try await work(group)) } catch {
                     return AnyOutcome(error: Self.failure(error).with(RequestSummary(text: group.operation.label)))
                 }
             })
+    }
+
+    private init(named name: String?, _ scheduler: Scheduler, erased work: @escaping GroupState.Work) {
+        self.scheduler = scheduler
+        members = Locked(GroupState(work))
         super.init(requestPlan: .none, context: scheduler.context)
         self.name = name
         whenSettled { [members] _ in withExtendedLifetime(members.withLock { $0.end() }) {} }
@@ -104,6 +110,24 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
     /// - Throws: the operation's error.
     public var value: Output {
         get async throws(RequestError) { try Self.typed(await outcome()).get() }
+    }
+
+    /// A new group with the same function and name, which has not run, for the same manager.
+    ///
+    /// Members, handlers, observers and dependencies are not copied. The end of a group lets go of its function: the copy of
+    /// one that has finished ends with `.invalidRequest` and says so.
+    ///
+    /// - Thread: any.
+    public override func copy() -> GroupOperation<Output> {
+        let work: GroupState.Work =
+            members.withLock { $0.work } ?? { @Sendable group in
+                let message = """
+                    nothing was sent: it is a copy of an operation that had finished, and the end lets go of a group's \
+                    function: copy it before
+                    """
+                return AnyOutcome(error: RequestError(.invalidRequest, message, request: group.operation.label))
+            }
+        return GroupOperation(named: name, scheduler, erased: work)
     }
 
     static func typed(_ outcome: AnyOutcome) -> Result {

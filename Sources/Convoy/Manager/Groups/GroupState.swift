@@ -10,7 +10,7 @@ struct GroupState {
 
     enum Phase {
         /// Its function has not been called. Next: running, ended.
-        case pending(Work)
+        case pending
         /// Its function runs. Next: returned.
         case running
         /// Its function has returned; members may have to end, and may still add others. Next: ended.
@@ -19,7 +19,9 @@ struct GroupState {
         case ended
     }
 
-    private var phase: Phase
+    private var phase = Phase.pending
+    /// The function, until the end: for copies.
+    private(set) var work: Work?
     /// The members whose last callback has not returned.
     private(set) var members: [ObjectIdentifier: AnyRequestOperation] = [:]
     /// Calls the function, while that runs.
@@ -29,7 +31,7 @@ struct GroupState {
     /// The first reason to fail, which stops all that is left.
     private var failure: AnyOutcome?
 
-    init(_ work: @escaping Work) { phase = .pending(work) }
+    init(_ work: @escaping Work) { self.work = work }
 
     /// What is to be done after an event.
     struct Effects: Sendable {
@@ -56,7 +58,7 @@ struct GroupState {
 
     /// The operation has been started; the result is the function to be called, nil for a group that was stopped before.
     mutating func begin() -> Work? {
-        guard case .pending(let work) = phase, failure == nil else { return nil }
+        guard case .pending = phase, failure == nil else { return nil }
         phase = .running
         return work
     }
@@ -107,9 +109,8 @@ struct GroupState {
 
     /// The operation has ended; the result is what is to be let go of, outside the lock.
     mutating func end() -> Work? {
-        defer { phase = .ended }
-        if case .pending(let work) = phase { return work }
-        return nil
+        defer { (phase, work) = (.ended, nil) }
+        return work
     }
 
     private mutating func ending(_ effects: Effects?) -> Effects {

@@ -101,9 +101,11 @@ public struct OperationGroup: Sendable {
         case .joined(let isStopped):
             if isStopped { member.cancel() }
             if operation.isSuspended {
-                member.suspend()
+                member.setSuspended(true, by: .group)
                 // The group may have been resumed meanwhile.
-                operation.context.taskControl.async { if !operation.isSuspended { member.resume() } }
+                operation.context.taskControl.async {
+                    if !operation.isSuspended { member.setSuspended(false, by: .group) }
+                }
             }
             member.whenSettled { [unowned member] outcome in
                 let error = policy == .fail ? outcome.error : nil
@@ -128,7 +130,7 @@ public struct OperationGroup: Sendable {
         operation.context.taskControl.async {
             let members = state.withLock { Array($0.members.values) }
             let isSuspended = operation.isSuspended
-            for member in members { if isSuspended { member.suspend() } else { member.resume() } }
+            for member in members { member.setSuspended(isSuspended, by: .group) }
         }
     }
 

@@ -234,6 +234,55 @@ import Testing
         #expect(try await group.value === member)
     }
 
+    /// A member runs when neither its caller nor its group has suspended it.
+    @Test func theWishesOfAGroupAndOfItsMembersCallersAreKeptApart() async throws {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let members = (0..<4).map { manager.operation(.stub("\($0)")) }
+        let group = manager.operation(named: "sync") { $0.enqueue(contentsOf: members) }
+        manager.enqueue(group)
+        await server.exchanges.wait(count: 4)
+        members[0].suspend()
+        group.suspend()
+        await manager.tasksAreAdjusted()
+        #expect(members.map(\.isSuspended) == [true, true, true, true])
+        members[1].suspend()
+        members[2].resume()
+        #expect(members.map(\.isSuspended) == [true, true, true, true])
+        group.resume()
+        await manager.tasksAreAdjusted()
+        #expect(members.map(\.isSuspended) == [true, true, false, false])
+        for member in members { member.resume() }
+        #expect(members.map(\.isSuspended) == [false, false, false, false])
+        for exchange in server.exchanges.events { exchange.answer(200) }
+        try await group.value
+    }
+
+    @Test func aCopyOfAGroupIsAnotherThatHasNotRun() async throws {
+        let manager = StubServer().manager()
+        let calls = EventLog<Void>()
+        let group = manager.operation(named: "sync") { group in
+            calls.record(())
+            return try await group.send(Request<Data>.stub("a")).statusCode
+        }
+        let copy = try #require((group as AnyRequestOperation).copy() as? GroupOperation<Int>)
+        #expect(copy !== group && copy.name == "sync")
+        manager.enqueue(group)
+        #expect(try await group.value == 200)
+        await manager.drain()
+        #expect(calls.count == 1 && copy.result == nil)
+        manager.enqueue(copy)
+        #expect(try await copy.value == 200)
+        await manager.drain()
+        // The end lets go of the function.
+        let late = (group as AnyRequestOperation).copy()
+        #expect(late !== group)
+        manager.enqueue(late)
+        await manager.drain()
+        #expect(late.error?.code == .invalidRequest && calls.count == 2)
+        #expect(late.error?.message.contains("copy of an operation that had finished") == true)
+    }
+
     @Test func aMemberThatWaitsForItsGroupIsACycle() async throws {
         let server = StubServer { if $0.request.url.path != "/open" { $0.answer(200) } }
         let manager = server.manager()

@@ -89,7 +89,7 @@ import Testing
             // Of an operation that was never started, or has ended.
             guard !run.hasEnded, run.starts == 0 || !run.outcomes.isEmpty else { return false }
             run.hasEnded = true
-            #expect((run.state.end() != nil) == (run.starts == 0))
+            #expect(run.state.end() != nil && run.state.work == nil)
         }
         return true
     }
