@@ -34,8 +34,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         quality = Atomic((requestPlan.core?.policyBox?.policies.qualityOfService ?? .default).rawValue)
         super.init()
         if let name = requestPlan.core?.name { self.name = name }
-        // Explicitly, also when it is normal: corelibs files an operation without a priority of its own by its quality of
-        // service and later ignores a raised priority.
+        // Also when it is normal: corelibs files one without a priority by its quality of service, and then lets none raise it.
         let priority = requestPlan.core?.priority ?? .normal
         if !isUnseen || priority != .normal { super.queuePriority = priority }
     }
@@ -82,7 +81,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// The moments so far.
     public var timings: Timings { state.withLock { $0.timings } }
 
-    /// A new, unsent operation of the same request: ``RequestOperation/copy()``; a group is itself.
+    /// A new, unsent operation of the same request, ``RequestOperation/copy()``, or ``GroupOperation/copy()``.
     public func copy() -> AnyRequestOperation { self }
 
     /// The same for `NSObject`.
@@ -205,8 +204,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         guard beginning.isTaken else { return beginning.starts ? start() : () }
         add(self)
         let (handover, wasUnready) = state.withLock { ($0.machine.handle(.handoverEnded), $0.wasUnready) }
-        // Elsewhere: this may be a transport's thread.
-        if handover.starts { context.taskControl.async { self.start() } }
+        // Here where that takes no time, before the next is handed over. Else elsewhere: this may be a transport's thread.
+        let hasBegun = handover.starts && context.transport.isReentrant && startInPassing()
+        if handover.starts, !hasBegun { context.taskControl.async { self.start() } }
         // A queue that asked while the answer was no may note that answer after it was told of the change.
         if wasUnready { tellReadiness() }
     }

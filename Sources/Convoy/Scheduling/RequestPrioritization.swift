@@ -3,6 +3,9 @@
 /// The order of requests that have the same priority; ``RequestManager/Configuration/prioritization``.
 public enum RequestPrioritization: Sendable, Hashable {
     /// First in, first out; the default.
+    ///
+    /// That is the order in which requests get their slots. Which of two is sent first that have one at the same time is not
+    /// said: an operation queue starts them on threads of its own.
     case fifo
     /// Last in, first out: the newest request goes first, as for the images of a list that is being scrolled.
     ///

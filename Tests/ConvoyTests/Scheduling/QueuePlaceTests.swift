@@ -12,6 +12,23 @@ import Testing
         return queue
     }
 
+    /// Starts an operation before `addOperation` returns, as another thread of a queue may.
+    private final class EagerQueue: OperationQueue, @unchecked Sendable {
+        override func addOperation(_ operation: Operation) { operation.start() }
+    }
+
+    /// Not when the queue for tasks comes to it: the next may have been sent by then.
+    @Test func whatItsQueueStartsWhileItIsAddedIsSentInItsTurn() async throws {
+        let server = StubServer()
+        let manager = server.manager(queue: EagerQueue())
+        let gate = DispatchSemaphore(value: 0)
+        manager.scheduler.context.taskControl.async { _ = gate.wait(timeout: .now() + 60) }
+        let operation = manager.enqueue(.stub("a"))
+        #expect(server.paths == ["/a"])
+        gate.signal()
+        _ = try await operation.response()
+    }
+
     /// Answers the first request of each path with 503, the others with 200.
     private static func flaky() -> StubServer {
         let seen = Locked(Set<String>())
