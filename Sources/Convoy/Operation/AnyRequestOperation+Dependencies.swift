@@ -7,7 +7,8 @@ extension AnyRequestOperation {
 
     /// Adds a dependency with a policy for its failure.
     ///
-    /// Adding it twice has no effect, nor has adding one when this operation has started. A dependency that would close a
+    /// Added twice it counts once, and of two policies the stricter counts: ``DependencyPolicy/fail``. Adding one when this
+    /// operation has started has no effect. A dependency that would close a
     /// cycle is not added: this operation ends with `.dependencyCycle`, whose message names the cycle: it would
     /// wait for ever.
     ///

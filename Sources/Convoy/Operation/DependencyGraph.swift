@@ -10,7 +10,7 @@ final class DependencyNode {
         weak var operation: AnyRequestOperation?
         /// Which it is, without holding it for a moment: that might be the last reference, let go of under the lock.
         let identity: ObjectIdentifier
-        let policy: DependencyPolicy
+        var policy: DependencyPolicy
         /// Whether it is a group that waits for one of its members, and is told of its end by other means.
         let isGroup: Bool
 
@@ -41,6 +41,12 @@ final class DependencyNode {
         unfinished += 1
     }
 
+    /// Has a dependent fail with this one, which it depends on already; the last are looked at first.
+    fileprivate func tighten(_ dependent: AnyRequestOperation) {
+        let index = dependents.lastIndex { $0.identity == ObjectIdentifier(dependent) && !$0.isGroup }
+        if let index { dependents[index].policy = .fail }
+    }
+
     /// One dependency fewer to wait for; true for the last.
     fileprivate func loseUnfinished() -> Bool {
         unfinished -= 1
@@ -64,18 +70,6 @@ enum DependencyGraph {
     /// reports races.
     private static let locked = Locked(0)
 
-    /// What came of asking for an edge.
-    enum Connection {
-        /// The dependent waits.
-        case waiting
-        /// The dependency has finished already, or was there before: nothing to wait for.
-        case met
-        /// The dependency has failed, and the policy is to fail with it.
-        case failed(RequestError)
-        /// The edge would close a cycle, whose members these are; it was not made.
-        case cycle([Operation])
-    }
-
     /// Makes an edge between two request operations.
     ///
     /// - Complexity: O(1) when either has no other edges in the direction of the other; else O(*r*), where *r* is the
@@ -92,7 +86,11 @@ enum DependencyGraph {
         return locked.withLock { edges in
             if policy == .fail, let error = dependency.releasedFailure { return .failed(error) }
             if dependency.isReleased { return .met }
-            if operation.isReleased || operation.node?.contains(dependency) == true { return .met }
+            if operation.isReleased { return .met }
+            if operation.node?.contains(dependency) == true {
+                if policy == .fail { dependency.node?.tighten(operation) }
+                return .met
+            }
             if let cycle = cycle(closedBy: operation, dependingOn: dependency, &met) { return .cycle(cycle) }
             edges += 1
             makeNode(operation).insert(dependency)

@@ -1,4 +1,5 @@
 // What becomes of an operation when one that it depends on fails.
+import Foundation
 
 /// What a dependent does when a dependency fails or is cancelled.
 public enum DependencyPolicy: Sendable {
@@ -9,6 +10,18 @@ public enum DependencyPolicy: Sendable {
 }
 
 extension DependencyGraph {
+    /// What came of asking for an edge.
+    enum Connection {
+        /// The dependent waits.
+        case waiting
+        /// The dependency has finished already, or was there before: nothing to wait for.
+        case met
+        /// The dependency has failed, and the policy is to fail with it.
+        case failed(RequestError)
+        /// The edge would close a cycle, whose members these are; it was not made.
+        case cycle([Operation])
+    }
+
     /// Why the dependents of an operation fail with it: put into words once for all of them.
     struct FailureReason {
         /// What has failed, and how.

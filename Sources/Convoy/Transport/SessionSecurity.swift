@@ -143,6 +143,7 @@
             let made = URLSessionTransport(try SessionSecurity(options))
             return others.withLock { others in
                 if let transport = others[options]?.transport { return transport }
+                others = others.filter { $0.value.transport != nil }
                 others[options] = WeakTransport(transport: made)
                 return made
             }

@@ -40,6 +40,7 @@ final class StubRoutes: Sendable {
     }
 
     private let clock: any RequestClock
+    private let queue = DispatchQueue(label: "convoy.stub", target: .global())
     private let state = Locked(State())
 
     init(clock: any RequestClock) { self.clock = clock }
@@ -69,7 +70,7 @@ final class StubRoutes: Sendable {
             // What a client does may take its time, and every alarm of the process waits for that queue. On a clock that a
             // test moves it happens before the next alarm, so that the order of both is that of their moments.
             guard isSystemClock else { return reply.tell(exchange) }
-            DispatchQueue.global().async { reply.tell(exchange) }
+            self.queue.async { reply.tell(exchange) }
         }
     }
 }

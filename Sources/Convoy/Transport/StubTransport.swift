@@ -24,8 +24,8 @@ import Foundation
 /// ## Concurrency
 /// The function is called when the task is resumed for the first time, on that thread: a queue's, for an operation in a
 /// queue. The exchange may be kept and used later, from any thread; what it is told is passed on at once, one call after
-/// the other, so the thread that tells is the transport's thread. A reply of a route that comes later
-/// comes on a thread of the system's, or by a virtual clock on the one that moves it.
+/// the other, so the thread that tells is the transport's thread. Replies of routes that come later
+/// come one after the other on a queue of the stub's, or by a virtual clock on the thread that moves it.
 ///
 /// ## Topics
 /// - ``init(clock:pausesInPlace:)``

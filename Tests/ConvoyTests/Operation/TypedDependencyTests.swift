@@ -37,6 +37,31 @@ import Testing
         #expect(link.error?.code == .dependencyFailed && !server.paths.contains("/never"))
     }
 
+    /// Of two policies for one dependency the stricter counts, whichever comes first.
+    @Test(arguments: [true, false]) func theStricterOfTwoPoliciesCounts(isStricterFirst: Bool) async {
+        let manager = server.manager()
+        let bad = text(manager, "bad")
+        let entered = EventLog<Void>()
+        let link =
+            isStricterFirst
+            ? manager.operation(after: bad, bad.optional) { _, _ in
+                entered.record(())
+                return Request<String>.get("http://stub/never")
+            }
+            : manager.operation(after: bad.optional, bad) { _, _ in
+                entered.record(())
+                return Request<String>.get("http://stub/never")
+            }
+        let other = text(manager, "other")
+        other.addDependency(bad, onFailure: isStricterFirst ? .fail : .ignore)
+        other.addDependency(bad, onFailure: isStricterFirst ? .ignore : .fail)
+        #expect(other.dependencies.count == 1)
+        manager.enqueue(bad, link, other)
+        await manager.drain()
+        #expect(link.error?.code == .dependencyFailed && other.error?.code == .dependencyFailed)
+        #expect(entered.count == 0 && server.paths == ["/bad"])
+    }
+
     @Test func optionalAndResultLetALinkGoOn() async throws {
         let manager = server.manager()
         let (a, bad, gone) = (text(manager, "a"), text(manager, "bad"), text(manager, "gone"))

@@ -53,6 +53,16 @@ import Testing
         #expect(await isTold.wait() == [true])
     }
 
+    @Test func repliesThatComeLaterComeInTheOrderOfTheirMoments() async throws {
+        let told = EventLog<Int>()
+        stub.route("/a", replies: .status(200).after(.milliseconds(1)))
+        let request = try PreparedRequest(Request<Data>.get("http://stub/a").core, baseURL: nil)
+        for index in 0..<300 {
+            try stub.makeTask(for: request, client: WaitingClient { told.record(index) }).resume()
+        }
+        #expect(await told.wait(count: 300) == Array(0..<300))
+    }
+
     private final class WaitingClient: TransportClient {
         private let onHead: @Sendable () -> Void
 
