@@ -1,0 +1,77 @@
+// The code of the page "How it works": transports, clocks, monitors and states of a program's own.
+import Convoy
+import ConvoyTesting
+import Foundation
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite struct InsidePageTests {
+    struct Counter: EventMonitor {
+        func operation(
+            _ operation: AnyRequestOperation, did event: RequestEvent
+        ) {
+            guard case .finished(let error) = event else { return }
+            print(operation.tags, error?.code.rawValue ?? "success")
+        }
+    }
+
+    /// Sends through another transport, and tells of each task.
+    final class Logging: Transport {
+        private let next: any Transport
+        init(_ next: any Transport) { self.next = next }
+        var pausesInPlace: Bool { next.pausesInPlace }
+        var isReentrant: Bool { next.isReentrant }
+
+        func makeTask(
+            for request: PreparedRequest, client: any TransportClient
+        ) throws(RequestError) -> URLSessionTask {
+            print(request.cURLCommand())
+            return try next.makeTask(for: request, client: client)
+        }
+    }
+
+    /// A clock that is a minute ahead.
+    final class EarlyClock: RequestClock {
+        private let system = SystemClock.shared
+        var now: ContinuousClock.Instant { system.now }
+        var date: Date { system.date.addingTimeInterval(60) }
+
+        func wake(
+            at instant: ContinuousClock.Instant,
+            _ work: @escaping @Sendable () -> Void
+        ) -> Alarm {
+            system.wake(at: instant, work)
+        }
+    }
+
+    @Test func partsOfYourOwn() async throws {
+        let stub = StubTransport()
+        stub.route("/**", replies: .json("[]"))
+        var configuration = RequestManager.Configuration()
+        configuration.transport = .custom(Logging(URLSessionTransport.shared))
+        configuration.monitors = [Counter(), NotificationMonitor()]
+        configuration.clock = EarlyClock()
+        configuration.transport = .custom(Logging(stub))
+        let manager = RequestManager(configuration: configuration)
+        let url = "http://example.com/a"
+        let operation = manager.operation(Request<[Int]>.get(url))
+        let observation: StateObservation = operation.observeState(
+            \.isFinished, options: StateObservingOptions.new
+        ) { _, change in
+            let now: StateChange = change
+            print("finished:", now.newValue ?? false)
+        }
+        let events: Broadcast<RequestEvent> = operation.events
+        manager.enqueue(operation)
+        for await event in events { print(event) }
+        observation.invalidate()
+        #expect(try await operation.response().value.isEmpty)
+        operation.onFinish(on: .main) { _ in print("on the main actor") }
+        operation.onFinish(on: .queue(.global())) { _ in print("on that queue") }
+        operation.onFinish(on: .inPlace) { _ in print("at once; may not wait") }
+        await manager.drain()
+    }
+}
