@@ -19,6 +19,8 @@ let package = Package(
             linkerSettings: [.linkedLibrary(":libcurl.so.4", .when(platforms: [.linux]))]),
         .target(name: "ConvoyTesting", dependencies: ["Convoy"]),
         .executableTarget(name: "ConvoyCommand", dependencies: ["Convoy", "ConvoyTesting"]),
+        // The program of the README, as it stands there.
+        .executableTarget(name: "ReadmeProgram", dependencies: ["Convoy"], path: "Tests/ReadmeProgram"),
         .target(name: "TestTurns", path: "Tests/TestTurns"),
         .testTarget(name: "ConvoyTests", dependencies: ["Convoy", "ConvoyTesting", "TestTurns"]),
         // By public API only, in a module of the main actor's, as new programs are.

@@ -7,7 +7,6 @@ import Testing
 @Suite struct ReadmeTests {
     struct Token: Codable, Sendable { var token: String }
     struct User: Codable, Sendable, Equatable { var id: String }
-    struct Order: Codable, Sendable, Equatable { var number: Int }
 
     private func makeServer() throws -> TestServer {
         let server = try TestServer()
@@ -15,66 +14,89 @@ import Testing
         server.route("/me") { request in
             request.value(of: "Authorization") == "Bearer secret" ? .json(#"{"id": "ada"}"#) : .status(401)
         }
-        server.route("/orders") { request in request.query == "user=ada" ? .json(#"[{"number": 1}]"#) : .status(404) }
         server.respond { .status(200, body: $0.path) }
         return server
     }
 
-    /// Every statement of the README is in one of the tests below, apart from how it is laid out.
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    private static func text(_ path: String) throws -> String {
+        try String(contentsOf: root.appending(path: path), encoding: .utf8)
+    }
+
+    /// The blocks of Swift: the first is the program, the others are parts of one.
+    private static func blocks() throws -> [Substring] {
+        try text("README.md").split(separator: "```swift\n").dropFirst().map { $0.split(separator: "```")[0] }
+    }
+
+    /// The target of that name is built with the tests: it compiles as it is pasted.
+    @Test func theProgramIsATarget() throws {
+        #expect(try Self.blocks().first.map(String.init) == Self.text("Tests/ReadmeProgram/main.swift"))
+    }
+
+    /// Every other statement of the README is in one of the tests below, apart from how it is laid out.
     @Test func theREADMEHasNoOtherCode() throws {
-        let file = URL(fileURLWithPath: #filePath)
-        let root = file.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        let text = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
-        let tests = try String(contentsOf: file, encoding: .utf8).filter { !$0.isWhitespace }
-        let blocks = text.split(separator: "```swift\n").dropFirst().map { $0.split(separator: "```")[0] }
-        #expect(blocks.count == 6)
-        for line in blocks.joined(separator: "\n").split(separator: "\n") where !line.isEmpty {
+        let tests = try String(contentsOf: URL(fileURLWithPath: #filePath), encoding: .utf8)
+            .filter { !$0.isWhitespace }
+        let blocks = try Self.blocks()
+        #expect(blocks.count == 4)
+        for line in blocks.dropFirst().joined(separator: "\n").split(separator: "\n") {
             let code = (line.split(separator: "  //").first ?? "").filter { !$0.isWhitespace }
             #expect(tests.contains(code), "\(line)")
         }
     }
 
-    @Test func theExampleAndTheChain() async throws {
+    /// Every path that a link names is there.
+    @Test func itsLinksLeadSomewhere() throws {
+        let links = try Self.text("README.md").split(separator: "](").dropFirst().compactMap {
+            $0.split(separator: ")").first?.split(separator: "#").first.map(String.init)
+        }
+        #expect(links.count > 10)
+        for link in links {
+            let isThere = FileManager.default.fileExists(atPath: Self.root.appending(path: link).path)
+            #expect(isThere, "\(link)")
+        }
+    }
+
+    @Test func theREADMEIsShort() throws {
+        #expect(try Self.text("README.md").split(separator: "\n", omittingEmptySubsequences: false).count <= 121)
+    }
+
+    @Test func theChain() async throws {
         let server = try makeServer()
         defer { server.shutDown() }
-        let (loginURL, meURL, ordersURL) = (server.url("/login"), server.url("/me"), server.url("/orders"))
-        let credentials = ["name": "ada"]
-        let shown = EventLog<User?>()
+        let (loginURL, meURL) = (server.url("/login"), server.url("/me"))
+        let (credentials, gate) = (["name": "ada"], Gate())
+        server.enqueue(.json(#"{"token": "secret"}"#).stalling(until: gate))
+        let (shown, printed) = (EventLog<User?>(), EventLog<String>())
         let show: @Sendable (RequestOperation<User>.Result) -> Void = { shown.record(try? $0.get().value) }
+        let print: (String) -> Void = {
+            printed.record($0)
+            gate.open()
+        }
+        let manager = RequestManager()
 
-        let manager = RequestManager(configuration: .init(maxConcurrentOperationCount: 16, maxConcurrentPerHost: 6))
-        let token = try await manager.send(Request<Token>.post(loginURL, json: credentials)).value
-        #expect(token.token == "secret")
         let login = manager.operation(Request<Token>.post(loginURL, json: credentials))
         let me = manager.operation(after: login) { Request<User>.get(meURL).bearer($0.value.token) }
         me.onFinish(on: .main) { result in show(result) }
-        let list = manager.operation(after: me) { Request<[Order]>.get(ordersURL).query("user", $0.value.id) }
-        // Before they run, so that what is printed is always the same.
-        #expect(manager.why(list) == "waits for: the link after POST \(loginURL) (not enqueued)")
         manager.enqueue(login, me)
-        try await me.response()
-        manager.enqueue(list)
-        print(manager.why(list))
-        #expect(try await list.response().value == [Order(number: 1)])
+        try await gate.reached()
+        print(manager.why(me))
+        let user = try await me.response().value
+        #expect(user == User(id: "ada"))
+        #expect(printed.events == ["waits for: POST \(loginURL) (executing)"])
         #expect(await shown.wait() == [User(id: "ada")])
     }
 
     @Test func theBatch() async throws {
-        let server = try makeServer()
-        defer { server.shutDown() }
-        let manager = RequestManager()
-        let urls = (0..<20).map { server.url("/\($0)") }
-        let (drawn, printed) = (EventLog<Double>(), EventLog<String>())
-        let draw: (Double) -> Void = { drawn.record($0) }
-        let print: (Batch<Data>.Result) -> Void = { result in
-            printed.record((try? result.get().value).map { String(decoding: $0, as: UTF8.self) } ?? "")
-        }
+        let stub = StubTransport()
+        stub.route("/tiles/*") { .status($0.url.lastPathComponent == "7" ? 404 : 200) }
+        let manager = RequestManager(configuration: .init(transport: .custom(stub)))
 
-        let batch = manager.batch(urls.map { Request<Data>.get($0) })
-        for await progress in batch.progress { draw(progress.fractionCompleted) }
-        for result in await batch.results { print(result) }
-        #expect(printed.events == (0..<20).map { "/\($0)" })
-        #expect(drawn.events.last == 1)
+        let tiles = manager.batch(count: 10_000) { Request<Data>.get("https://example.com/tiles/\($0)") }
+        let failed = await tiles.results.filter { (try? $0.get()) == nil }.count
+        #expect(failed == 1)
     }
 
     @Test func theDownload() async throws {
@@ -105,6 +127,8 @@ import Testing
         #expect(try await server.takeRequest().value(of: "Range") == "bytes=50000-")
         #expect(try Data(contentsOf: file) == Reply.pattern(range: 0..<100_000))
     }
+
+    // What the pages tell of, together and over a real server.
 
     @Test func theBadDay() async throws {
         let server = try makeServer()
