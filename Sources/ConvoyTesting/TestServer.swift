@@ -9,7 +9,9 @@ import Foundation
 /// let server = try TestServer()
 /// server.enqueue(.status(200, body: "first"))
 /// server.enqueue(.status(200, body: "second").resetting(afterBytes: 30))
-/// server.route("/file") { _ in .resource(generatedByteCount: 10_000_000, etag: "\"v1\"") }
+/// server.route("/file") { _ in
+///     .resource(generatedByteCount: 10_000_000, etag: "\"v1\"")
+/// }
 /// // send requests to server.url("/a")
 /// let request = try await server.takeRequest()
 /// server.shutDown()

@@ -7,7 +7,9 @@ import Foundation
 /// let clock = VirtualClock()
 /// let stub = StubTransport(clock: clock)
 /// stub.route(.get, "/a", replies: .status(503), .status(503), .json("[]"))
-/// let manager = RequestManager(configuration: .init(retries: .standard, transport: .custom(stub), clock: clock))
+/// let manager = RequestManager(
+///     configuration: .init(
+///         retries: .standard, transport: .custom(stub), clock: clock))
 /// let operation = manager.enqueue(Request<Data>.get("http://example.com/a"))
 /// for _ in 1...2 { try await clock.advanceToNextAlarm() }
 /// try await operation.response()

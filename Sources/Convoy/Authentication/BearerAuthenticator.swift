@@ -9,11 +9,12 @@ import Foundation
 /// request, or the next 401, tries again.
 ///
 /// ```swift
-/// let tokens = RequestManager()                           // another than the one the authenticator is for
+/// let tokens = RequestManager()  // another than the authenticator is for
 /// var configuration = RequestManager.Configuration()
 /// configuration.interceptors = [
 ///     try BearerAuthenticator(origins: [apiURL]) { reason in
-///         try await tokens.send(Request<Token>.post(tokenURL, json: credentials)).value.accessToken
+///         let request = Request<Token>.post(tokenURL, json: credentials)
+///         return try await tokens.send(request).value.accessToken
 ///     }
 /// ]
 /// let manager = RequestManager(configuration: configuration)

@@ -9,7 +9,8 @@ import Foundation
 /// credentials along, without being asked.
 ///
 /// ```swift
-/// let authenticator = try PasswordAuthenticator(user: "Mufasa", password: password, schemes: .digest)
+/// let authenticator = try PasswordAuthenticator(
+///     user: "Mufasa", password: password, schemes: .digest)
 /// ```
 ///
 /// Left alone are requests whose caller has set `Authorization`, and those a redirect has led to another origin than that

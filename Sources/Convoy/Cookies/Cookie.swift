@@ -4,9 +4,10 @@ import Foundation
 /// A cookie: a name and a value, the hosts and paths it is for, and how long it lives.
 ///
 /// ```swift
-/// let cookie = Cookie(name: "sid", value: "31d4", domain: "example.com", isSecure: true)
+/// let cookie = Cookie(
+///     name: "sid", value: "31d4", domain: "example.com", isSecure: true)
 /// jar.set(cookie)
-/// print(cookie)               // sid=<redacted>; Host=example.com; Path=/; Secure
+/// print(cookie)  // sid=<redacted>; Host=example.com; Path=/; Secure
 /// ```
 ///
 /// Nothing is checked here; ``CookieJar/set(_:)`` refuses a cookie that breaks a rule. Descriptions and reflections

@@ -5,8 +5,9 @@ import Foundation
 ///
 /// ```swift
 /// let jar = CookieJar()
-/// jar.store(["Set-Cookie": "sid=31d4; Path=/; Secure; HttpOnly"], from: loginURL)
-/// jar.cookieField(for: accountURL)        // "sid=31d4", if both are https and of one host
+/// let fields: HeaderFields = ["Set-Cookie": "sid=31d4; Path=/; Secure"]
+/// jar.store(fields, from: loginURL)
+/// jar.cookieField(for: accountURL)  // "sid=31d4" for https and that host
 /// ```
 ///
 /// The rules are those of RFC 6265bis, which browsers follow: a host sets cookies for itself and the domains above it,

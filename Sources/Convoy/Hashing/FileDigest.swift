@@ -4,9 +4,11 @@ import Foundation
 /// The digest that a file has when every byte of it is right.
 ///
 /// ```swift
-/// let digest = FileDigest.sha256("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
-/// digest == FileDigest("sha-256=BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD")  // true
-/// FileDigest.sha256("ba78").defect  // "a SHA-256 digest has 64 hexadecimal digits, and 4 were given"
+/// let text = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+/// let digest = FileDigest.sha256(text)
+/// digest == FileDigest("sha-256=" + text.uppercased())  // true
+/// FileDigest.sha256("ba78").defect
+/// // "a SHA-256 digest has 64 hexadecimal digits, and 4 were given"
 /// ```
 ///
 /// A digest with a defect is the digest of no file. Digests are equal when function and bytes are; how they were written

@@ -254,7 +254,9 @@ extension Batch: TypedDependency {
     ///
     /// ```swift
     /// let tiles = manager.batch(urls.map { Request<Data>.get($0) })
-    /// let report = manager.operation(after: tiles) { results in Request<Void>.post(reportURL, json: count(results)) }
+    /// let report = manager.operation(after: tiles) { results in
+    ///     Request<Void>.post(reportURL, json: count(results))
+    /// }
     /// let done = BlockOperation { print("done") }
     /// done.addDependency(tiles.operation(named: "tiles"))
     /// ```

@@ -4,7 +4,8 @@ import Foundation
 /// Requests in one call with one callback, for code that wants no more than that.
 ///
 /// ```swift
-/// Net.get("https://example.com/users", ["page": page, "tags": ["a", "b"]]) { data, response, error in
+/// let query: ParameterValue = ["page": 2, "tags": ["a", "b"]]
+/// Net.get("https://example.com/users", query) { data, response, error in
 ///     if let error { return show(error.message) }
 ///     show(data)
 /// }

@@ -25,7 +25,9 @@ extension RequestManager {
     /// with it, a function that is `Sendable` holds nothing of theirs.
     ///
     /// ```swift
-    /// let batch = manager.batch(count: 1_000_000) { index in Request<Data>.get("https://example.com/tiles/\(index)") }
+    /// let batch = manager.batch(count: 1_000_000) { index in
+    ///     Request<Data>.get("https://example.com/tiles/\(index)")
+    /// }
     /// ```
     ///
     /// - Parameters:

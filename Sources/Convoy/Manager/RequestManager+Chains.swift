@@ -8,8 +8,11 @@ extension RequestManager {
     /// that follow it.
     ///
     /// ```swift
-    /// let login = manager.operation(Request<Token>.post(loginURL, json: credentials))
-    /// let me = manager.operation(after: login) { Request<User>.get(meURL).bearer($0.value.token) }
+    /// let login = manager.operation(
+    ///     Request<Token>.post(loginURL, json: credentials))
+    /// let me = manager.operation(after: login) {
+    ///     Request<User>.get(meURL).bearer($0.value.token)
+    /// }
     /// manager.enqueue(login, me)
     /// ```
     ///
@@ -49,8 +52,11 @@ extension RequestManager {
     /// Makes an operation whose request is built from the values of several of any types, when all have succeeded.
     ///
     /// ```swift
-    /// let order = manager.operation(after: me, cart, coupon.optional) { me, cart, coupon in
-    ///     Request<Order>.post(ordersURL, json: Draft(me.value, cart.value, coupon?.value))
+    /// let order = manager.operation(
+    ///     after: me, cart, coupon.optional
+    /// ) { me, cart, coupon in
+    ///     let draft = Draft(me.value, cart.value, coupon?.value)
+    ///     return Request<Order>.post(ordersURL, json: draft)
     /// }
     /// ```
     ///

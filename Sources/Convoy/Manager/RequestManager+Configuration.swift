@@ -6,9 +6,11 @@ extension RequestManager {
     ///
     /// ```swift
     /// let manager = RequestManager(configuration: .init(
-    ///     baseURL: URL(string: "https://example.com/v1"), headerFields: ["Accept-Language": "en"],
+    ///     baseURL: URL(string: "https://example.com/v1"),
+    ///     headerFields: ["Accept-Language": "en"],
     ///     decoder: snakeCase, idleTimeout: .seconds(20), retries: .standard))
-    /// let user = try await manager.send(Request<User>.get("users/1"))       // https://example.com/v1/users/1
+    /// // https://example.com/v1/users/1
+    /// let user = try await manager.send(Request<User>.get("users/1"))
     /// ```
     ///
     /// A value: a manager keeps it as it was when it was made. A request that sets one of the defaults itself has its own.

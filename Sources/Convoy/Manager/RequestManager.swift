@@ -4,8 +4,11 @@ import Foundation
 /// Sends requests as operations on an `OperationQueue`, with dependencies, limits, priorities and cancellation.
 ///
 /// ```swift
-/// let manager = RequestManager(configuration: .init(maxConcurrentOperationCount: 16, maxConcurrentPerHost: 6))
-/// let user = try await manager.send(Request<User>.get("https://example.com/users/1")).value
+/// let manager = RequestManager(
+///     configuration: .init(
+///         maxConcurrentOperationCount: 16, maxConcurrentPerHost: 6))
+/// let request = Request<User>.get("https://example.com/users/1")
+/// let user = try await manager.send(request).value
 /// ```
 ///
 /// Letting go of a manager stops nothing: what is queued goes on to its end and its callbacks come. Only when the manager

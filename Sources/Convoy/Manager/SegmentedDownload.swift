@@ -10,7 +10,8 @@ import Foundation
 /// cannot be asked for ranges of one version, or a file under 2 MiB, is downloaded in one piece.
 ///
 /// ```swift
-/// let download = manager.downloadInSegments(.get(image), to: file, segments: 8)
+/// let download = manager.downloadInSegments(
+///     .get(image), to: file, segments: 8)
 /// print(try await download.file())
 /// ```
 ///

@@ -10,7 +10,7 @@ import Foundation
 ///     let user = try await manager.send(Request<User>.get(url)).value
 /// } catch {
 ///     switch error.code {
-///     case .unacceptableStatus: print(error.response?.statusCode ?? 0, error.message)
+///     case .unacceptableStatus: print(error.response?.statusCode ?? 0)
 ///     default: print(error)
 ///     }
 /// }

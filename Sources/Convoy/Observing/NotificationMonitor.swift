@@ -6,10 +6,11 @@ import Foundation
 /// As AFNetworking did, and only where a manager has been given one: others pay nothing.
 ///
 /// ```swift
-/// let manager = RequestManager(configuration: .init(monitors: [NotificationMonitor()]))
+/// let manager = RequestManager(
+///     configuration: .init(monitors: [NotificationMonitor()]))
 /// let observer = NotificationCenter.default.addObserver(
 ///     forName: .requestOperationDidFinish, object: nil, queue: .main
-/// ) { print($0.object ?? "", $0.userInfo?[NotificationMonitor.errorKey] ?? "success") }
+/// ) { print($0.userInfo?[NotificationMonitor.errorKey] ?? "success") }
 /// ```
 ///
 /// ## Concurrency

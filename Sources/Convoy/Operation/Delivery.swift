@@ -32,9 +32,9 @@ enum CallbackPlace: Sendable {
 /// requests, unless they ask for it: ``inPlace``.
 ///
 /// ```swift
-/// operation.onFinish(on: .main) { result in show(result) }              // on the main actor: `MainDelivery`
+/// operation.onFinish(on: .main) { show($0) }  // `MainDelivery`
 /// operation.onFinish(on: .queue(queue)) { result in print(result) }
-/// operation.onFinish(on: .runLoop(loop, modes: [.default])) { result in print(result) }
+/// operation.onFinish(on: .runLoop(loop, modes: [.default])) { print($0) }
 /// ```
 ///
 /// On the main run loop what belongs to the main actor is used by `MainActor.assumeIsolated`: the compiler cannot know that
@@ -60,7 +60,7 @@ public struct Delivery: Sendable {
     ///
     /// ```swift
     /// let manager = RequestManager(configuration: .init(callbacks: .inPlace))
-    /// manager.enqueue(.get(url)) { (result: RequestOperation<Data>.Result) in continuation.yield(result) }
+    /// manager.enqueue(Request<Data>.get(url)) { continuation.yield($0) }
     /// ```
     public static var inPlace: Delivery { Delivery(runsOn: nil) }
 

@@ -8,7 +8,9 @@ import Foundation
 ///
 /// ```swift
 /// operation.onFinish(on: .main) { result in label.text = "\(result)" }
-/// operation.onProgress(on: .main, every: .milliseconds(100)) { bar.progress = $0.download.fractionCompleted ?? 0 }
+/// operation.onProgress(on: .main, every: .milliseconds(100)) {
+///     bar.progress = $0.download.fractionCompleted ?? 0
+/// }
 /// ```
 ///
 /// Without a run loop, `dispatchMain()` or an asynchronous `main` that lets it run, the main queue never calls.

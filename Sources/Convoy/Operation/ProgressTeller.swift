@@ -96,7 +96,9 @@ extension AnyRequestOperation {
     /// has been sent there and may still be waiting.
     ///
     /// ```swift
-    /// operation.onProgress(every: .milliseconds(250)) { print($0.download.bytesPerSecond ?? 0) }
+    /// operation.onProgress(every: .milliseconds(250)) {
+    ///     print($0.download.bytesPerSecond ?? 0)
+    /// }
     /// ```
     ///
     /// - Parameters:

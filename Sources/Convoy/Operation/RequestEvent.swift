@@ -33,7 +33,9 @@ protocol BodyKeepingMonitor: EventMonitor {
 ///
 /// ```swift
 /// struct Log: EventMonitor {
-///     func operation(_ operation: AnyRequestOperation, did event: RequestEvent) { print(operation, event) }
+///     func operation(
+///         _ operation: AnyRequestOperation, did event: RequestEvent
+///     ) { print(operation, event) }
 /// }
 /// ```
 ///

@@ -6,7 +6,8 @@ import Foundation
 /// A manager makes and schedules it. One made by hand can be started, or added to any `OperationQueue`.
 ///
 /// ```swift
-/// let operation = RequestOperation(Request<User>.get("https://example.com/users/1"))
+/// let request = Request<User>.get("https://example.com/users/1")
+/// let operation = RequestOperation(request)
 /// operation.onFinish { result in print(result) }
 /// OperationQueue().addOperation(operation)
 /// ```
@@ -88,7 +89,8 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///
     /// ```swift
     /// operation.onFinish { [weak operation] result in
-    ///     if case .failure(let error) = result, error.code == .connectionFailed, let operation { later.append(operation.copy()) }
+    ///     guard let operation, case .failure(let error) = result else { return }
+    ///     if error.code == .connectionFailed { later.append(operation.copy()) }
     /// }
     /// ```
     ///

@@ -35,7 +35,9 @@ extension AnyRequestOperation {
     /// Observes `\.isExecuting`, `\.isFinished`, `\.isCancelled` or `\.isReady`, on every platform: by KVO where there is KVO.
     ///
     /// ```swift
-    /// let observation = operation.observeState(\.isFinished, options: .new) { _, change in print(change.newValue ?? false) }
+    /// let observation = operation.observeState(
+    ///     \.isFinished, options: .new
+    /// ) { _, change in print(change.newValue ?? false) }
     /// ```
     ///
     /// - Parameters:

@@ -7,8 +7,12 @@ import Foundation
 /// ``asResult`` let it go on without:
 ///
 /// ```swift
-/// let page = manager.operation(after: user, avatar.optional, settings.asResult) { user, avatar, settings in
-///     Request<Page>.post(pageURL, json: makePage(user.value, avatar?.value, try? settings.get().value))
+/// let page = manager.operation(
+///     after: user, avatar.optional, settings.asResult
+/// ) { user, avatar, settings in
+///     let settings = try? settings.get().value
+///     let page = makePage(user.value, avatar?.value, settings)
+///     return Request<Page>.post(pageURL, json: page)
 /// }
 /// ```
 ///

@@ -9,7 +9,9 @@ import Foundation
 ///
 /// ```swift
 /// struct Signing: RequestInterceptor {
-///     func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
+///     func adapt(
+///         _ request: PreparedRequest, for attempt: AttemptContext
+///     ) async throws -> PreparedRequest {
 ///         var request = request
 ///         request.headerFields["X-Signature"] = try await sign(request.url)
 ///         return request

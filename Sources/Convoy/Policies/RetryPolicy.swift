@@ -13,7 +13,8 @@ import Foundation
 /// var policy = RetryPolicy.standard
 /// policy.maxRetries = 5
 /// policy.statusCodes.remove(500)
-/// let request = Request<Data>.get("https://example.com/report").retries(policy)
+/// let report = Request<Data>.get("https://example.com/report")
+/// let request = report.retries(policy)
 /// ```
 ///
 /// A host whose name has no address is asked for once more only.

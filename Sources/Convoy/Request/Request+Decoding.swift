@@ -10,7 +10,8 @@ extension Request where Output: Decodable {
     /// ```swift
     /// let decoder = JSONDecoder()
     /// decoder.keyDecodingStrategy = .convertFromSnakeCase
-    /// let request = Request<User>.get("https://example.com/users/1").decoding(with: decoder)
+    /// let request = Request<User>.get("https://example.com/users/1")
+    ///     .decoding(with: decoder)
     /// ```
     ///
     /// - Parameter decoder: used as it is; do not change it afterwards.
@@ -46,7 +47,8 @@ extension Request {
     ///
     /// ```swift
     /// struct Problem: Error, Decodable { var title: String }
-    /// let request = Request<User>.get("https://example.com/users/1").failing(with: Problem.self)
+    /// let request = Request<User>.get("https://example.com/users/1")
+    ///     .failing(with: Problem.self)
     /// do {
     ///     show(try await manager.send(request).value)
     /// } catch {

@@ -94,7 +94,8 @@ extension Request {
     /// between two attempts and while it is suspended, once it has begun. One that is started by hand waits for no name.
     ///
     /// ```swift
-    /// manager.enqueue(Request<Cart>.post(cartURL, json: item).mutuallyExclusive("cart"))
+    /// let request = Request<Cart>.post(cartURL, json: item)
+    /// manager.enqueue(request.mutuallyExclusive("cart"))
     /// ```
     public func mutuallyExclusive(_ name: String) -> Self { changed { $0.policies.exclusion = name } }
 

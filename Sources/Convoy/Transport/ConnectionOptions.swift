@@ -5,9 +5,11 @@ import Foundation
 ///
 /// ```swift
 /// var options = ConnectionOptions()
-/// options.trust = .certificates(in: URL(fileURLWithPath: "/etc/company/ca.pem"))
+/// let authorities = URL(fileURLWithPath: "/etc/company/ca.pem")
+/// options.trust = .certificates(in: authorities)
 /// options.connectTimeout = .seconds(3)
-/// let manager = RequestManager(configuration: .init(transport: try .connecting(with: options)))
+/// let manager = RequestManager(
+///     configuration: .init(transport: try .connecting(with: options)))
 /// ```
 ///
 /// What a transport cannot do is refused when it is asked for, never ignored: URLSession on Linux honours none of these, and

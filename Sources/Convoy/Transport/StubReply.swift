@@ -7,7 +7,10 @@ import Foundation
 /// ``StubExchange/sent(totalBytes:)``.
 ///
 /// ```swift
-/// stub.route(.get, "/users/*", replies: .failure(.connectionLost), .status(503).after(.seconds(2)), .json(#"{"id": 1}"#))
+/// stub.route(
+///     .get, "/users/*",
+///     replies: .failure(.connectionLost),
+///     .status(503).after(.seconds(2)), .json(#"{"id": 1}"#))
 /// ```
 public struct StubReply: Sendable {
     private enum Outcome: Sendable {

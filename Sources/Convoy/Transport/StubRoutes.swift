@@ -93,9 +93,12 @@ extension StubTransport {
     ///
     /// ```swift
     /// let stub = StubTransport()
-    /// stub.route(.post, host: "example.com", "/login", replies: .status(503), .json(#"{"token": "t"}"#))
+    /// stub.route(
+    ///     .post, host: "example.com", "/login",
+    ///     replies: .status(503), .json(#"{"token": "t"}"#))
     /// stub.route(.get, "/users/*", replies: .json("[]"))
-    /// let manager = RequestManager(configuration: .init(transport: .custom(stub)))
+    /// let manager = RequestManager(
+    ///     configuration: .init(transport: .custom(stub)))
     /// ```
     ///
     /// - Parameters:

@@ -10,7 +10,8 @@ import Foundation
 /// ```swift
 /// let stub = StubTransport()
 /// stub.route(.get, "/users/*", replies: .status(503), .json(#"{"id": 1}"#))
-/// let manager = RequestManager(configuration: .init(transport: .custom(stub)))
+/// let manager = RequestManager(
+///     configuration: .init(transport: .custom(stub)))
 /// // …
 /// #expect(stub.calls.map(\.url.path) == ["/users/1", "/users/1"])
 /// ```
@@ -18,7 +19,9 @@ import Foundation
 /// With a function every byte is in the hands of the test:
 ///
 /// ```swift
-/// let stub = StubTransport { exchange in exchange.answer(200, body: Data("[]".utf8)) }
+/// let stub = StubTransport { exchange in
+///     exchange.answer(200, body: Data("[]".utf8))
+/// }
 /// ```
 ///
 /// ## Concurrency

@@ -6,8 +6,10 @@ extension StubTransport {
     /// `HARRecorder` has written.
     ///
     /// ```swift
-    /// let stub = try StubTransport(replaying: URL(fileURLWithPath: "Tests/requests.har"))
-    /// let manager = RequestManager(configuration: .init(transport: .custom(stub)))
+    /// let archive = URL(fileURLWithPath: "Tests/requests.har")
+    /// let stub = try StubTransport(replaying: archive)
+    /// let manager = RequestManager(
+    ///     configuration: .init(transport: .custom(stub)))
     /// ```
     ///
     /// An entry answers requests with its method and its URL, of which user name, password and fragment do not count. Several

@@ -5,9 +5,11 @@ import Foundation
 /// A reply is a value. Make one from a factory, change it with modifiers, hand it out as often as you like:
 ///
 /// ```swift
-/// let plain = Reply.status(200, headerFields: [("ETag", "\"1\"")], body: "hello")
+/// let fields = [("ETag", "\"1\"")]
+/// let plain = Reply.status(200, headerFields: fields, body: "hello")
 /// let cut = plain.disconnecting(afterBytes: 20)
-/// let slow = Reply.generated(byteCount: 1_000_000).dripping(bytesPerSecond: 50_000)
+/// let slow = Reply.generated(byteCount: 1_000_000)
+///     .dripping(bytesPerSecond: 50_000)
 /// let anything = Reply(steps: [.write(Data("HTTP/1.1 200".utf8)), .reset])
 /// ```
 ///

@@ -8,11 +8,13 @@ import Foundation
 ///
 /// ```swift
 /// let sync = manager.operation(named: "sync") { group in
-///     let list = try await group.send(Request<[String]>.get("https://example.com/files")).value
-///     for name in list { group.enqueue(Request<Data>.get("https://example.com/files/\(name)")) }
+///     let list = try await group.send(Request<[String]>.get("files")).value
+///     for name in list { group.enqueue(Request<Data>.get("files/\(name)")) }
 ///     return list.count
 /// }
-/// let report = manager.operation(after: sync) { count in Request<Void>.post(reportURL, json: ["files": count]) }
+/// let report = manager.operation(after: sync) { count in
+///     Request<Void>.post(reportURL, json: ["files": count])
+/// }
 /// manager.enqueue(sync, report)
 /// ```
 ///

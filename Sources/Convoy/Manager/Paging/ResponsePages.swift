@@ -8,10 +8,13 @@ import Foundation
 ///
 /// ```swift
 /// let first = Request<[Item]>.get("https://example.com/items")
-/// for try await page in manager.pages(first) { show(page.value) }                 // Link: <...>; rel="next"
+/// // Link: <...>; rel="next"
+/// for try await page in manager.pages(first) { show(page.value) }
 ///
 /// let search = Request<Page>.get("https://example.com/search")
-/// let pages = manager.pages(search) { page in page.value.cursor.map { search.query("cursor", $0) } }
+/// let pages = manager.pages(search) { page in
+///     page.value.cursor.map { search.query("cursor", $0) }
+/// }
 /// for try await page in pages { show(page.value.items) }
 /// ```
 ///

@@ -9,7 +9,9 @@ import Foundation
 /// task, cancels the request.
 ///
 /// ```swift
-/// for try await chunk in manager.chunks(of: .get(url)) { hasher.update(data: chunk) }
+/// for try await chunk in manager.chunks(of: .get(url)) {
+///     hasher.update(data: chunk)
+/// }
 /// ```
 public struct ResponseChunks: AsyncSequence, Sendable {
     /// The elements.

@@ -12,7 +12,9 @@ import Foundation
 /// request.
 ///
 /// ```swift
-/// for try await line in manager.lines(of: .get("https://example.com/log")) { print(line) }
+/// for try await line in manager.lines(of: .get("https://example.com/log")) {
+///     print(line)
+/// }
 /// ```
 ///
 /// ## Concurrency

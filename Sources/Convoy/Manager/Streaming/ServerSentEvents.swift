@@ -13,7 +13,8 @@ import Foundation
 /// event. Leaving the loop early, or cancelling its task, cancels the request.
 ///
 /// ```swift
-/// for try await event in manager.events(of: .get("https://example.com/news"), reconnecting: .standard) {
+/// let news = Request<Data>.get("https://example.com/news")
+/// for try await event in manager.events(of: news, reconnecting: .standard) {
 ///     print(event.type, event.data)
 /// }
 /// ```

@@ -10,7 +10,8 @@ import Foundation
 /// var form = MultipartForm()
 /// form.append("Ann", name: "user")
 /// form.append(file: photo, name: "photo")
-/// let response = try await manager.send(Request<Data>.post(url).multipart(form))
+/// let request = Request<Data>.post(url).multipart(form)
+/// let response = try await manager.send(request)
 /// ```
 ///
 /// Names and file names are sent in UTF-8 with `"` as `%22`. One with CR, LF or NUL makes the request invalid, and so does

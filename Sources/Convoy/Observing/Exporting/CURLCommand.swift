@@ -15,7 +15,7 @@ extension PreparedRequest {
     ///
     /// ```swift
     /// print(operation.request?.cURLCommand() ?? "")
-    /// // curl -H 'Authorization: <redacted>' -H 'User-Agent: Convoy' … 'https://example.com/users/1'
+    /// // curl -H 'Authorization: <redacted>' … 'https://example.com/users/1'
     /// ```
     ///
     /// - Parameter revealingSecrets: whether the values of secret fields (``HeaderFields/Field/isSecret``) and user name and

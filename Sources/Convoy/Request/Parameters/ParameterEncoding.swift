@@ -7,9 +7,12 @@ import Foundation
 /// Alamofire loses something: here elements are not sorted, keys that are numbers stay keys, and a URL is one text.
 ///
 /// ```swift
-/// let search: ParameterValue = ["user": ["name": "Ann", "tags": ["b", "a"]], "page": 2]
+/// let search: ParameterValue = [
+///     "user": ["name": "Ann", "tags": ["b", "a"]], "page": 2,
+/// ]
 /// try ParameterEncoding.default.encode(search)
-/// // page=2&user%5Bname%5D=Ann&user%5Btags%5D%5B%5D=b&user%5Btags%5D%5B%5D=a      (%5B is "[", %5D is "]")
+/// // (%5B is "[", %5D is "]")
+/// // page=2&user%5Bname%5D=Ann&user%5Btags%5D%5B%5D=b&user%5Btags%5D%5B%5D=a
 /// try ParameterEncoding(arrayEncoding: .noBrackets).encode(search)
 /// // page=2&user%5Bname%5D=Ann&user%5Btags%5D=b&user%5Btags%5D=a
 /// ```

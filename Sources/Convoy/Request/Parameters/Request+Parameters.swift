@@ -5,10 +5,12 @@ extension Request {
     /// Adds parameters to the query, behind what is there already; they are encoded now, on the calling thread.
     ///
     /// ```swift
-    /// Request<[User]>.get(url).query(["name": name, "page": page])            // [String: any Encodable]
-    /// Request<[User]>.get(url).query(["user": ["tags": ["a", "b"]]])          // a literal, nested
-    /// Request<[User]>.get(url).query(["user": ["name": name, "tags": tags]])  // [String: Any]
-    /// Request<[User]>.get(url).query(filter, encoding: .init(nilEncoding: .null))
+    /// // [String: any Encodable]; a literal, nested; [String: Any]; a type
+    /// Request<[User]>.get(url).query(["name": name, "page": page])
+    /// Request<[User]>.get(url).query(["user": ["tags": ["a", "b"]]])
+    /// Request<[User]>.get(url).query(["user": ["name": name, "tags": tags]])
+    /// Request<[User]>.get(url)
+    ///     .query(filter, encoding: .init(nilEncoding: .null))
     /// ```
     ///
     /// Parameters that cannot be encoded make the request invalid, with the key path and the reason. What has no pairs,

@@ -12,7 +12,9 @@
     /// certificates, proxies: see ``ConnectionOptions``.
     ///
     /// ```swift
-    /// let manager = RequestManager(configuration: .init(transport: .custom(try CurlTransport(options))))
+    /// let transport = try CurlTransport(options)
+    /// let manager = RequestManager(
+    ///     configuration: .init(transport: .custom(transport)))
     /// ```
     ///
     /// Bodies coded with gzip, deflate, br or zstd are decoded, as far as the system has the libraries; a coding that is cut
