@@ -137,7 +137,11 @@ extension AnyRequestOperation {
         while ending == nil {
             if let outcome = delivery.outcome {
                 for handler in handlers {
-                    if handler.place.isHere { handler.run(outcome) } else { run(handler, with: outcome) }
+                    switch handler.place {
+                    case .here, .inTurn: handler.run(outcome)
+                    case .inPlace: CallbackInPlace.run { handler.run(outcome) }
+                    case .lane, .elsewhere: run(handler, with: outcome)
+                    }
                 }
             }
             (handlers, ending) = state.withLock { state in
@@ -182,6 +186,7 @@ extension AnyRequestOperation {
     func run(at place: CallbackPlace, _ work: @escaping @Sendable () -> Void) {
         switch place {
         case .here, .inTurn: work()
+        case .inPlace: CallbackInPlace.run(work)
         case .lane: onLane(work)
         case .elsewhere(let delivery): delivery.run(work, qualityOfService)
         }

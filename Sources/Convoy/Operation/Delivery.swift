@@ -7,12 +7,21 @@ enum CallbackPlace: Sendable {
     case here
     /// On the operation's lane.
     case lane
-    /// After all earlier handlers on the operation's lane; if none is left, at once on the finishing thread.
+    /// After all earlier handlers on the operation's lane; if none is left, at once on the finishing thread: for the library's
+    /// own handlers.
     case inTurn
+    /// The same for the caller's, but never inside another one of them: then on the lane.
+    case inPlace
     /// Where the caller asked for.
     case elsewhere(Delivery)
 
-    var isHere: Bool { if case .here = self { true } else { false } }
+    /// Whether a handler that has taken its turn runs on the finishing thread.
+    var isHere: Bool {
+        switch self {
+        case .here, .inTurn, .inPlace: true
+        case .lane, .elsewhere: false
+        }
+    }
     var isLane: Bool { if case .lane = self { true } else { false } }
 
     init(_ delivery: Delivery?) {
@@ -20,7 +29,7 @@ enum CallbackPlace: Sendable {
             self = .lane
             return
         }
-        self = delivery.isInPlace ? .inTurn : .elsewhere(delivery)
+        self = delivery.isInPlace ? .inPlace : .elsewhere(delivery)
     }
 }
 
@@ -56,7 +65,9 @@ public struct Delivery: Sendable {
     /// that thread; **one that waits for another operation may wait for ever**.
     ///
     /// Callbacks of one operation keep their order: behind one that was added before and runs on the operation's lane, this
-    /// one runs there too. What has to be decoded, and a chain's link, is still decoded and built on the lane.
+    /// one runs there too. So does one that comes due inside another callback in place, of an operation that this one cancels
+    /// or has refused for example: callbacks in place do not nest, however many follow one another. What has to be decoded,
+    /// and a chain's link, is still decoded and built on the lane.
     ///
     /// ```swift
     /// let manager = RequestManager(configuration: .init(callbacks: .inPlace))
@@ -98,6 +109,28 @@ public struct Delivery: Sendable {
     /// Runs something there.
     func run(_ work: @escaping @Sendable () -> Void, _ quality: QualityOfService) {
         if let runsOn { runsOn(work, quality) } else { work() }
+    }
+}
+
+/// Whether this thread is inside a callback in place.
+///
+/// Callbacks that end other operations, which call back in place too, would overflow the stack after some hundreds.
+enum CallbackInPlace {
+    // A thread's own word costs a few nanoseconds; its dictionary a hundred.
+    private static let key: pthread_key_t = {
+        var key = pthread_key_t()
+        pthread_key_create(&key, nil)
+        return key
+    }()
+
+    static var isRunning: Bool { pthread_getspecific(key) != nil }
+
+    /// Runs a callback.
+    static func run(_ callback: () -> Void) {
+        let outer = pthread_getspecific(key)
+        pthread_setspecific(key, UnsafeRawPointer(bitPattern: 1))
+        callback()
+        pthread_setspecific(key, outer)
     }
 }
 

@@ -132,10 +132,15 @@ extension OperationState {
         return ending
     }
 
-    /// A handler that is sent off now: one that only takes its turn needs the lane for others before it alone.
+    /// A handler that is sent off now: one that only takes its turn needs the lane for others before it alone, and a caller's
+    /// inside another one's callback.
     mutating func takeTurn(_ handler: FinishHandler) -> FinishHandler {
         var handler = handler
-        if case .inTurn = handler.place { handler.place = laneHandlers > 0 ? .lane : .here }
+        switch handler.place {
+        case .inTurn where laneHandlers > 0, .inPlace where laneHandlers > 0 || CallbackInPlace.isRunning:
+            handler.place = .lane
+        case .here, .lane, .inTurn, .inPlace, .elsewhere: break
+        }
         if handler.place.isLane { laneHandlers += 1 }
         return handler
     }

@@ -267,4 +267,28 @@ import Testing
         await batch.finished()
         #expect(failed.events.count == count)
     }
+
+    /// Each is refused as it is enqueued, and its callback enqueues the next.
+    @Test func inPlaceCallbacksThatEnqueueWhatIsRefusedNeedNoStack() async {
+        let (manager, count, ended) = (StubServer().manager(callbacks: .inPlace), 20_000, EventLog<Int>())
+        @Sendable func send(_ number: Int) {
+            guard number < count else { return ended.record(number) }
+            manager.enqueue(Request<Data>.get("nothing://\(number)")) { _ in send(number + 1) }
+        }
+        send(0)
+        #expect(await ended.wait() == [count])
+        await manager.drain()
+    }
+
+    @Test func inPlaceCallbacksThatCancelTheNextNeedNoStack() async {
+        let (manager, ended) = (StubServer().manager(callbacks: .inPlace), EventLog<RequestError.Code?>())
+        manager.isSuspended = true
+        let operations = (0..<20_000).map { manager.operation(Request<Data>.stub("\($0)")) }
+        for (one, next) in zip(operations, operations.dropFirst()) { one.onFinish { _ in next.cancel() } }
+        operations.last?.onFinish { ended.record($0.code) }
+        manager.enqueue(contentsOf: operations)
+        operations.first?.cancel()
+        #expect(await ended.wait() == [.cancelled])
+        await manager.drain()
+    }
 }
