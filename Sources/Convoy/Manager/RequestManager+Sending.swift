@@ -52,12 +52,14 @@ extension RequestManager {
 
     /// Sends a request and waits for its response.
     ///
-    /// Cancelling the task cancels the operation.
+    /// Cancelling the task cancels the operation; in a task that has been cancelled nothing is sent.
     ///
     /// - Throws: why it failed.
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
         let operation = RequestOperation(request, of: scheduler.context, isUnseen: true)
+        // Before it can be sent: a transport may answer at once, and a loop would never see that it is to end.
+        if Task.isCancelled { operation.cancel() }
         scheduler.enqueue(operation)
         return try await operation.response()
     }

@@ -56,7 +56,8 @@ final class Scheduler: OperationScheduler {
         // What happens to the operation from here on is noted in its ticket, before the state has that.
         let reference = TicketReference(Ticket(operation, isShared: isShared))
         let now = context.clock.now
-        let defaults = context.defaults
+        // Its own manager's, which may be another: they may be secrets.
+        let defaults = operation.context.defaults
         let isPlain = operation.traits.isPlain
         guard
             let arrival = operation.state.withLock({ state -> OperationState.Arrival? in

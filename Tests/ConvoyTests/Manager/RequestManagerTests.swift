@@ -308,4 +308,28 @@ import Testing
         #expect(Set(log.events) == ["why", "b"])
         await manager.drain()
     }
+
+    /// A transport that answers at once would let a loop of sends go on for ever.
+    @Test func aTaskThatWasCancelledSendsNothing() async {
+        let server = StubServer()
+        let manager = server.manager()
+        let code = await Task { () -> RequestError.Code? in
+            withUnsafeCurrentTask { $0?.cancel() }
+            do throws(RequestError) { try await manager.send(Request<Data>.stub("a")) } catch { return error.code }
+            return nil
+        }.value
+        #expect(code == .cancelled && server.exchanges.count == 0)
+        await manager.drain()
+    }
+
+    @Test func anOperationOfAnotherManagerKeepsItsOwnDefaults() async throws {
+        let server = StubServer()
+        let own = server.manager { $0.baseURL = URL(string: "http://own/") }
+        let other = server.manager { $0.headerFields = ["Authorization": "of the other", "X-Other": "yes"] }
+        let operation = own.operation(Request<Data>.get("a"))
+        other.enqueue(operation)
+        try await operation.response()
+        let sent = try #require(server.exchanges.events.first?.request)
+        #expect(sent.url.absoluteString == "http://own/a" && sent.headerFields.isEmpty)
+    }
 }

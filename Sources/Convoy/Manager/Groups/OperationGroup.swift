@@ -72,6 +72,7 @@ public struct OperationGroup: Sendable {
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
         let operation = RequestOperation(request, of: scheduler.context, isUnseen: true)
+        if Task.isCancelled { operation.cancel() }
         add(operation, onFailure: .ignore)
         return try await operation.response()
     }
