@@ -104,8 +104,12 @@ extension HTTPURLResponse {
 
     private convenience init?(_ head: ResponseHead, _ url: URL) {
         var fields: [String: String] = [:]
+        // As each was spelled first: a server may send thousands.
+        var names: [String: String] = [:]
         for field in head.headerFields {
-            let name = fields.keys.first { $0.equalsIgnoringCase(field.name) } ?? field.name
+            let key = field.name.lowercased()
+            let name = names[key] ?? field.name
+            names[key] = name
             fields[name] = fields[name].map { $0 + ", " + field.value } ?? field.value
         }
         self.init(url: url, statusCode: head.statusCode, httpVersion: "HTTP/1.1", headerFields: fields)

@@ -132,6 +132,14 @@ import Testing
         #expect(HTTPURLResponse(response.head) == nil)
     }
 
+    /// As many as a transport lets through; each was compared with all before it once, which took seconds.
+    @Test func thousandsOfFieldsAreNoBurden() throws {
+        let fields = HeaderFields((0..<5_000).map { ("X-Field-\($0)", "1") } + [("x-fIELD-7", "2")])
+        let head = ResponseHead(statusCode: 200, headerFields: fields, url: URL(string: "http://stub/"))
+        let given = try #require(HTTPURLResponse(head))
+        #expect(given.allHeaderFields.count == 5_000 && given.value(forHTTPHeaderField: "X-Field-7") == "1, 2")
+    }
+
     // MARK: Errors
 
     @Test func everyCodeHasANumberOfItsOwn() throws {

@@ -36,6 +36,8 @@
         }
 
         private static func isAddress(_ text: String) -> Bool {
+            // What stands behind a NUL, C does not see.
+            guard !text.utf8.contains(0) else { return false }
             var (four, six) = (in_addr(), in6_addr())
             let bare = text.hasPrefix("[") && text.hasSuffix("]") ? String(text.dropFirst().dropLast()) : text
             return inet_pton(AF_INET, text, &four) == 1 || inet_pton(AF_INET6, bare, &six) == 1

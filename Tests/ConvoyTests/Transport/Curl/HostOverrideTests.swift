@@ -43,7 +43,7 @@
             .init("a:80", addresses: ["127.0.0.1"]), .init("a", port: 0, addresses: ["127.0.0.1"]),
             .init("a", port: 65_536, addresses: ["127.0.0.1"]), .init("a", addresses: []),
             .init("a", addresses: ["127.0.0.1", "b.example"]), .init("a", addresses: ["1.2.3"]),
-            .init("a", addresses: ["127.0.0.1,10.0.0.1"]),
+            .init("a", addresses: ["127.0.0.1,10.0.0.1"]), .init("a", addresses: ["127.0.0.1\0"]),
         ])
         func whatIsNoNameAndNoAddressIsRefused(override: ConnectionOptions.HostOverride) throws {
             let error = try #require(throws: RequestError.self) { try transport(override) }
