@@ -75,4 +75,15 @@ import Testing
         try? await clock.alarmsSet(count: 1, within: .zero)
         #expect(log.entries.isEmpty)
     }
+
+    @Test func aBoundMayBeAsLongAsADurationIs() async {
+        let clock = VirtualClock()
+        let waiting = Task { try await clock.advanceToNextAlarm(within: .seconds(Int64.max)) }
+        _ = clock.wake(at: clock.now) {}
+        _ = await waiting.result
+        let cancelled = Task { try await clock.advanceToNextAlarm(within: .seconds(Int64.max)) }
+        await Task.yield()
+        cancelled.cancel()
+        await #expect(throws: TestServerError.self) { try await cancelled.value }
+    }
 }

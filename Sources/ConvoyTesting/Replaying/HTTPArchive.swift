@@ -42,11 +42,11 @@ struct HTTPArchive: Decodable {
         let text: String?
         let encoding: String?
 
-        /// Empty where none was recorded.
-        var body: Data {
+        /// Empty where none was recorded; nil where it is not what its encoding says.
+        var body: Data? {
             guard let text else { return Data() }
-            return encoding == "base64"
-                ? Data(base64Encoded: text, options: .ignoreUnknownCharacters) ?? Data() : Data(text.utf8)
+            guard encoding?.lowercased() == "base64" else { return Data(text.utf8) }
+            return Data(base64Encoded: String(text.filter { !$0.isWhitespace }))
         }
     }
 
@@ -63,8 +63,12 @@ extension HTTPArchive.Entry {
     /// The answer, or the failure.
     var reply: StubReply {
         // Of other recorders there is no failure in an entry without an answer but its status.
-        if let failure = response.failure ?? (response.status < 100 ? "connectionLost" : nil) {
-            return .failure(RequestError(.init(rawValue: failure), "the archive has this failure"))
+        if let failure = response.failure ?? (response.status < 100 ? "" : nil) {
+            // Browsers have words of their own there: `net::ERR_CONNECTION_REFUSED`.
+            let isCode = !failure.isEmpty && failure.allSatisfy { $0.isASCII && $0.isLetter }
+            let words = failure.isEmpty ? "" : ": \(failure)"
+            let code: RequestError.Code = isCode ? .init(rawValue: failure) : .connectionLost
+            return .failure(RequestError(code, "the archive has this failure\(words)"))
         }
         // An empty body would pass for the answer: of a refusal or a redirect it can, of a success it cannot.
         if (200..<300).contains(response.status), response.content.text == nil, let size = response.content.size,
@@ -76,6 +80,10 @@ extension HTTPArchive.Entry {
                     "the archive has left out the \(size) bytes of this answer; record with a larger bodyLimitBytes, or add a route"
                 ))
         }
+        guard let body = response.content.body else {
+            return .failure(
+                RequestError(.transportFailed, "the body of this answer is not the base64 that its entry says"))
+        }
         var fields = HeaderFields()
         for field in response.headers {
             // Of HTTP/2, as browsers record it.
@@ -84,6 +92,6 @@ extension HTTPArchive.Entry {
             else { continue }
             fields.add(field.name, field.value)
         }
-        return .status(response.status, headerFields: fields, body: response.content.body)
+        return .status(response.status, headerFields: fields, body: body)
     }
 }

@@ -146,4 +146,19 @@ import Testing
         #expect(throws: CocoaError.self) { try StubTransport(replaying: URL(fileURLWithPath: "/nowhere/a.har")) }
         _ = try StubTransport(replaying: archive())
     }
+
+    @Test func failuresOfBrowsersAreLostConnections() async throws {
+        let (manager, _) = try replaying(
+            archive(
+                entry("http://h/a", #"{"status": 0, "headers": [], "content": {}, "_error": "net::ERR_FAILED"}"#),
+                entry("http://h/b", #"{"status": 200, "headers": [], "content": {"text": "!", "encoding": "base64"}}"#)
+            ))
+        let error = await #expect(throws: RequestError.self) { try await manager.send(Request<Data>.get("http://h/a")) }
+        #expect(error?.code == .connectionLost && error?.message.contains("net::ERR_FAILED") == true)
+        // What cannot be decoded is no empty answer.
+        let broken = await #expect(throws: RequestError.self) {
+            try await manager.send(Request<Data>.get("http://h/b"))
+        }
+        #expect(broken?.code == .transportFailed && broken?.message.contains("base64") == true)
+    }
 }
