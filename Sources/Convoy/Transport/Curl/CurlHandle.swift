@@ -180,11 +180,7 @@
             try check("connectTimeout", convoy_set_long(easy, CurlOption.connectTimeoutMilliseconds, timeout))
             let age = Int(clamping: Int64(options.idleConnectionTime.seconds.rounded(.up)))
             convoy_set_long(easy, CurlOption.maxAgeOfConnection, min(age, 1 << 30))
-            if let trustFile {
-                try check("trust", convoy_set_string(easy, CurlOption.caInfo, trustFile))
-                // The system's directory of certificates is not meant.
-                try check("trust", convoy_set_string(easy, CurlOption.caPath, nil))
-            }
+            try setUpTrust(options.trust, trustFile)
             if !options.pinnedPublicKeys.isEmpty {
                 let pins = options.pinnedPublicKeys.sorted().map { "sha256//" + $0 }.joined(separator: ";")
                 try check("pinnedPublicKeys", convoy_set_string(easy, CurlOption.pinnedPublicKey, pins))
@@ -227,12 +223,10 @@
             }
             // A proxy reached by TLS is trusted as servers are; a libcurl without such proxies reaches none.
             let isSecure = convoy_set_long(easy, CurlOption.proxySSLVersion, tlsVersion) == 0
-            guard isSecure, let trustFile else { return }
-            try check("trust", convoy_set_string(easy, CurlOption.proxyCAInfo, trustFile))
-            try check("trust", convoy_set_string(easy, CurlOption.proxyCAPath, nil))
+            if isSecure { try setUpProxyTrust(options.trust, trustFile) }
         }
 
-        private func check(_ name: String, _ code: CURLcode) throws(RequestError) {
+        func check(_ name: String, _ code: CURLcode) throws(RequestError) {
             guard code != 0 else { return }
             throw RequestError(
                 .transportFailed, "this libcurl cannot do what \(name) asks: \(CurlLibrary.message(of: code))")

@@ -87,6 +87,10 @@
         static let keyPassword: Int32 = 10_026
         static let headerData: Int32 = 10_029
         static let sslVersion: Int32 = 32
+        static let sslVerifyPeer: Int32 = 64
+        static let sslVerifyHost: Int32 = 81
+        static let proxySSLVerifyPeer: Int32 = 248
+        static let proxySSLVerifyHost: Int32 = 249
         static let customRequest: Int32 = 10_036
         static let noBody: Int32 = 44
         static let upload: Int32 = 46

@@ -60,6 +60,16 @@ import Testing
             #expect(response.value == Data("hello".utf8))
         }
 
+        @Test(arguments: [BadServer.unknownAuthority, .expired, .otherName, .selfSigned])
+        func withoutVerificationEveryCertificateIsGood(_ server: BadServer) async throws {
+            let server = try await server.start()
+            defer { server.shutDown() }
+            var options = ConnectionOptions()
+            options.trust = .unverified
+            let response = try await Sending(.get(server.url()), over: CurlTransport(options)).response()
+            #expect(response.value == Data("hello".utf8))
+        }
+
         @Test(arguments: BadServer.allCases)
         func badServerIsTLSFailed(_ bad: BadServer) async throws {
             let server = try await bad.start()
