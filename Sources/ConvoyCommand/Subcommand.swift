@@ -5,6 +5,7 @@ enum Subcommand: String, CaseIterable, Sendable {
     case fetch
     case demo
     case completions
+    case help
 
     /// What stands behind the options.
     enum Operands: Equatable, Sendable {
@@ -19,13 +20,14 @@ enum Subcommand: String, CaseIterable, Sendable {
         case .fetch: "download, many at a time"
         case .demo: "show a batch, a chain and a continued download"
         case .completions: "print a completion script for a shell"
+        case .help: "explain a command or a topic"
         }
     }
 
     var options: [Option] {
         switch self {
         case .fetch: FetchOptions.table
-        case .demo, .completions: [.help]
+        case .demo, .completions, .help: [.help]
         }
     }
 
@@ -34,6 +36,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         case .fetch: .urls
         case .demo: .none
         case .completions: .choice(Shell.allCases.map(\.rawValue))
+        case .help: .choice(HelpTopic.allCases.map(\.rawValue))
         }
     }
 
@@ -42,6 +45,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         case .fetch: HelpText.fetch
         case .demo: HelpText.demo
         case .completions: HelpText.completions
+        case .help: HelpText.help
         }
     }
 

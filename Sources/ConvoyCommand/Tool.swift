@@ -76,20 +76,30 @@ enum Tool {
     }
 
     private static func parse(_ arguments: [String]) throws(UsageError) -> Request {
-        guard let first = arguments.first else { throw UsageError("there is no command") }
+        guard let first = arguments.first else {
+            throw UsageError("there is no command and no URL; write convoy URL, to download it")
+        }
         if let command = Subcommand(rawValue: first) { return try parse(command, Array(arguments.dropFirst())) }
         switch first {
-        case "--help", "-h", "help": return .text(HelpText.tool)
-        case "--version": return .text("convoy \(version)")
+        case "--help", "-h": return .text(HelpText.tool)
+        case "--version", "-V": return .text("convoy \(version)")
+        // What is no command is to be fetched.
+        case _ where first.hasPrefix("-") || first.contains(where: { "./:".contains($0) }) || first == "localhost":
+            return try parse(.fetch, arguments)
         default:
-            let what = first.hasPrefix("-") ? "option" : "command"
-            throw UsageError("there is no \(what) \(first.debugDescription)")
+            let near = Subcommand.allCases.map(\.rawValue).nearest(to: first).map { "; did you mean \($0)?" } ?? ""
+            throw UsageError("there is no command \(first.debugDescription)\(near)")
         }
     }
 
     private static func parse(_ command: Subcommand, _ arguments: [String]) throws(UsageError) -> Request {
         switch command {
-        case .fetch: return try FetchOptions(parsing: arguments).map(Request.fetch) ?? .text(command.help)
+        case .fetch:
+            let options = try FetchOptions(parsing: arguments, environment: ProcessInfo.processInfo.environment)
+            return options.map(Request.fetch) ?? .text(command.help)
+        case .help:
+            guard let operands = try command.operands(parsing: arguments) else { return .text(command.help) }
+            return .text(try HelpTopic.text(for: operands))
         case .demo:
             guard let operands = try command.operands(parsing: arguments) else { return .text(command.help) }
             if let operand = operands.first {

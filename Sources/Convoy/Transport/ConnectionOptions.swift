@@ -33,9 +33,9 @@ public struct ConnectionOptions: Sendable, Hashable {
         case system
         /// Those in a file of PEM certificates, and no others.
         case certificates(in: URL)
-        /// Everybody's: neither the certificate nor the name in it is looked at, of servers and of proxies.
+        /// Every certificate: neither it nor the name in it is checked, of servers and of proxies.
         ///
-        /// For a test server, and nothing else: whoever is in between can read and change everything.
+        /// For test servers only: what lies between client and server can read and change everything.
         /// ``ConnectionOptions/pinnedPublicKeys`` are checked all the same. For libcurl only.
         case unverified
     }

@@ -31,11 +31,6 @@ enum Shell: String, CaseIterable, Sendable {
     }
 }
 
-extension Option {
-    /// How it may be written: the long name first.
-    var spellings: [String] { ["--\(name)"] + (short.map { ["-\($0)"] } ?? []) }
-}
-
 extension Subcommand {
     /// What stands in place of a command.
     static let toolOptions = [

@@ -42,8 +42,7 @@ enum ZshCompletions {
 
     /// One for each spelling; `+` and `=` say that a value may follow at once.
     private static func specifications(_ option: Option) -> [String] {
-        let isRepeatable = option == .header
-        let exclusion = isRepeatable ? "*" : "(\(option.spellings.joined(separator: " ")))"
+        let exclusion = option.isRepeatable ? "*" : "(\(option.spellings.joined(separator: " ")))"
         return option.spellings.map { spelling in
             let joint = option.takesValue ? (spelling.hasPrefix("--") ? "=" : "+") : ""
             return "\(exclusion)\(spelling)\(joint)[\(option.summary)]\(value(option.value))".shellQuoted

@@ -10,23 +10,18 @@ struct FetchCommand {
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         if !options.discards { try Self.check(directory: options.directory) }
         let list = try options.input.map { input throws(UsageError) in try LineReader.open(input) }
-        let console = Console(allowsLive: !options.isQuiet && !options.isJSON)
+        let console = Console(allowsLive: !options.isQuiet && !options.isJSON && !options.ownsOutput)
         interruption.watchStops(of: console)
         console.onOutputClosed { interruption.interrupt(.outputClosed) }
+        let setup = try FetchSetup(options, console: console) { interruption.interrupt(.outputClosed) }
         let report: any FetchReport =
             options.isJSON
             ? JSONReport(console: console, directory: options.discards ? nil : options.directory)
-            : LineReport(console: console, isQuiet: options.isQuiet, discards: options.discards)
-        let run = FetchRun(options: options, list: list, report: report, interruption: interruption)
-        let status: ExitStatus
-        if options.discards {
-            status = await run.run { request, _ in request.ignoringBody() }
-        } else if options.segments > 1 {
-            status = await run.runInSegments()
-        } else {
-            status = await run.run { [options] request, item in options.saving(request, item) }
-        }
-        return console.status(after: status)
+            : LineReport(
+                console: console, isQuiet: options.isQuiet || options.ownsOutput, discards: options.discards)
+        let run = FetchRun(options: options, setup: setup, list: list, report: report, interruption: interruption)
+        let status = await run.run()
+        return console.status(after: setup.finish(status))
     }
 
     /// Whether files can be made in the directory, as far as that can be known before.
@@ -43,7 +38,20 @@ struct FetchCommand {
         if problem == 0, access(directory, W_OK | X_OK) != 0 { problem = errno }
         guard problem != 0 else { return }
         let reason = String(cString: strerror(problem))
-        throw UsageError("the output directory \(directory) cannot be used: \(reason)", command: "fetch")
+        let advice = problem == ENOENT ? "; make it first: mkdir -p \(directory)" : ""
+        throw UsageError("the output directory \(directory) cannot be used: \(reason)\(advice)", command: "fetch")
+    }
+}
+
+extension FetchRun {
+    /// Runs all items, each into its place.
+    fileprivate func run() async -> ExitStatus {
+        switch options.destination {
+        case .files where options.usesSegments: await runInSegments()
+        case .files: await run { [options] request, item in options.saving(request, item) }
+        case .nowhere, .head: await run { request, _ in request.ignoringBody() }
+        case .standardOutput: await run { [setup] request, _ in setup.printing(request) }
+        }
     }
 }
 

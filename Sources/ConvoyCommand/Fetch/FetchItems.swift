@@ -13,6 +13,8 @@ struct FetchItem: Sendable, Equatable {
     var isNamed = false
     /// What the file must hash to.
     var digest: FileDigest?
+    /// What the list wants to be sent for it.
+    var headerFields = HeaderFields()
 }
 
 /// Gives items from the command line and then from the list.
@@ -31,25 +33,61 @@ final class FetchItems: Sendable {
         var code: String { line == nil ? "unreadableList" : "invalidRequest" }
     }
 
+    private enum Step {
+        case give(ListParser.Outcome)
+        case read
+    }
+
     private struct State {
         var urls: ArraySlice<URL>
-        /// Of the first URL.
+        /// Of the first URL, and what its file is called whatever the URL says.
         var digest: FileDigest?
+        var outputName: String?
         var names = FileNameRegister()
         var count = 0
         var isStopped = false
+        var parser: ListParser
+        /// What has been read and not given yet.
+        var ready: [ListParser.Outcome] = []
+        /// Whether there was anything in the list.
+        var hasFound = false
+        /// Whether the list has been read to its end.
+        var hasEnded = false
+
+        mutating func note(_ outcomes: [ListParser.Outcome]) {
+            ready += outcomes
+            hasFound = hasFound || !outcomes.isEmpty
+        }
+
+        /// What comes next; nil at the end.
+        ///
+        /// - Parameter hasLine: whether reading waits for no other program.
+        mutating func nextStep(hasLine: Bool) -> Step? {
+            if isStopped { return nil }
+            // Options may follow in the next line; of a pipe it is not waited for.
+            if ready.isEmpty, parser.isOpen, !hasLine { note(parser.close()) }
+            if !ready.isEmpty { return .give(ready.removeFirst()) }
+            return hasEnded ? nil : .read
+        }
     }
 
     private let state: Locked<State>
     private let list: LineReader?
     private let naming: FileNaming
     private let onDefect: @Sendable (Defect) -> Void
+    private let onEmpty: @Sendable (String) -> Void
 
+    /// - Parameters:
+    ///   - base: where the names in the list are.
+    ///   - onEmpty: called with the name of a list in which nothing was.
     init(
-        urls: [URL], digest: FileDigest? = nil, list: LineReader?, naming: FileNaming,
+        urls: [URL], digest: FileDigest? = nil, outputName: String? = nil, list: LineReader?, base: URL? = nil,
+        naming: FileNaming, onEmpty: @escaping @Sendable (String) -> Void = { _ in },
         onDefect: @escaping @Sendable (Defect) -> Void
     ) {
-        state = Locked(State(urls: urls[...], digest: digest))
+        state = Locked(
+            State(urls: urls[...], digest: digest, outputName: outputName, parser: ListParser(base: base)))
+        self.onEmpty = onEmpty
         self.list = list
         self.naming = naming
         self.onDefect = onDefect
@@ -59,26 +97,40 @@ final class FetchItems: Sendable {
     ///
     /// Tells of broken lines on the way.
     func next() async -> FetchItem? {
-        let (url, digest, isStopped) = state.withLock { state in
-            defer { state.digest = nil }
-            return (state.isStopped ? nil : state.urls.popFirst(), state.digest, state.isStopped)
+        let (url, digest, outputName, isStopped) = state.withLock { state in
+            defer { (state.digest, state.outputName) = (nil, nil) }
+            return (state.isStopped ? nil : state.urls.popFirst(), state.digest, state.outputName, state.isStopped)
         }
         if isStopped { return nil }
-        if let url { return makeItem(url, name: nil, digest: digest) }
+        if let url { return makeItem(url, name: nil, literal: outputName, digest: digest) }
         guard let list else { return nil }
-        while let read = await list.next() {
-            switch read {
-            case .failed(let reason):
-                onDefect(Defect(list: list.name, line: nil, reason: "it cannot be read further: \(reason)"))
-            case .line(let line):
-                switch line.content.parsed {
-                case .blank: continue
-                case .broken(let reason): onDefect(Defect(list: list.name, line: line.number, reason: reason))
-                case .request(let url, let name, let digest): return makeItem(url, name: name, digest: digest)
-                }
+        while true {
+            let hasLine = list.hasLine
+            guard let step = state.withLock({ $0.nextStep(hasLine: hasLine) }) else { return nil }
+            switch step {
+            case .give(.entry(let entry)):
+                return makeItem(entry.url, name: entry.name, digest: entry.digest, entry.headerFields)
+            case .give(.broken(let line, let reason)):
+                onDefect(Defect(list: list.name, line: line, reason: reason))
+            case .read: await read(list)
             }
         }
-        return nil
+    }
+
+    private func read(_ list: LineReader) async {
+        switch await list.next() {
+        case .line(let line)?: state.withLock { $0.note($0.parser.parse(line)) }
+        case .failed(let reason)?:
+            onDefect(Defect(list: list.name, line: nil, reason: "it cannot be read further: \(reason)"))
+            state.withLock { $0.hasFound = true }
+        case nil:
+            let isEmpty = state.withLock { state in
+                state.note(state.parser.finish())
+                state.hasEnded = true
+                return !state.hasFound && !state.isStopped
+            }
+            if isEmpty { onEmpty(list.name) }
+        }
     }
 
     /// Gives no more items.
@@ -87,15 +139,19 @@ final class FetchItems: Sendable {
         list?.stop()
     }
 
-    private func makeItem(_ url: URL, name: String?, digest: FileDigest?) -> FetchItem {
-        let given = naming == .none ? nil : name.map { FileName.safe($0) }
+    /// - Parameter literal: a name of the user's own, taken as it is.
+    private func makeItem(
+        _ url: URL, name: String?, literal: String? = nil, digest: FileDigest?, _ fields: HeaderFields = HeaderFields()
+    ) -> FetchItem {
+        let given = naming == .none ? nil : literal ?? name.map { FileName.safe($0) }
         let proposed = given ?? FileName.proposed(by: url)
         let isClaimed = naming == .byURL || given != nil
         return state.withLock { state in
             let fileName = isClaimed ? state.names.claim(proposed) : proposed
             defer { state.count += 1 }
             return FetchItem(
-                index: state.count, url: url, fileName: fileName, isNamed: given != nil, digest: digest)
+                index: state.count, url: url, fileName: fileName, isNamed: given != nil, digest: digest,
+                headerFields: fields)
         }
     }
 }
@@ -106,15 +162,6 @@ enum FileNaming: Sendable {
     case none
     case byURL
     case byServer
-}
-
-extension NumberedLine.Content {
-    fileprivate var parsed: InputLine {
-        switch self {
-        case .text(let text): InputLine(text)
-        case .broken(let reason): .broken(reason: reason)
-        }
-    }
 }
 
 /// The items as requests, for a batch to pull.

@@ -8,10 +8,13 @@ extension RequestManager.Configuration {
 }
 
 extension Request {
-    /// `--min-speed`: each transfer.
+    /// `--deadline`, `--max-time`, `--max-size` and `--min-speed`: each request.
     func limited(by options: FetchOptions) -> Self {
-        guard let speed = options.minimumSpeed else { return self }
-        return minimumSpeed(bytesPerSecond: speed, over: FetchOptions.minimumSpeedWindow)
+        var request = deadline(options.deadline)
+        if let time = options.maxTime { request = request.attemptTimeout(time) }
+        if let bytes = options.maxBytes { request = request.maxBodyBytes(bytes) }
+        guard let speed = options.minimumSpeed else { return request }
+        return request.minimumSpeed(bytesPerSecond: speed, over: FetchOptions.minimumSpeedWindow)
     }
 }
 

@@ -59,7 +59,8 @@ extension FetchRun {
         let interruption = interruption
         let reporter = makeReporter()
         let items = FetchItems(
-            urls: options.urls, digest: options.digest, list: list, naming: .byURL, onDefect: reporter.isDefective)
+            urls: options.urls, digest: options.digest, outputName: options.outputName, list: list,
+            base: options.base, naming: .byURL, onEmpty: setup.tellEmpty, onDefect: reporter.isDefective)
         let manager = makeManager(monitor: reporter)
         let downloads = Downloads()
         let start = ContinuousClock.now
@@ -78,23 +79,43 @@ extension FetchRun {
             while let item = await items.next() {
                 if count == options.jobs { await group.next() } else { count += 1 }
                 reporter.opened(item)
-                group.addTask { [options] in
-                    let request = Request<Data>.get(item.url).tagged(String(item.index))
-                        .carrying(options.headerFields).deadline(options.deadline).limited(by: options)
-                    let download = manager.downloadInSegments(
-                        request, to: options.file(of: item), segments: options.segments, verifying: item.digest,
-                        existing: options.existing(for: item))
-                    downloads.begin(item, download)
-                    let result: Result<Response<URL>, RequestError>
-                    do throws(RequestError) { result = .success(try await download.response()) } catch {
-                        result = .failure(error)
-                    }
+                setup.records.opened(item)
+                group.addTask {
+                    let result = await fetch(item, manager, downloads)
                     downloads.end(item.index, hasFailed: (try? result.get()) == nil)
                     reporter.finished(item.index, result, isStopping: interruption.reason != nil)
+                    setup.records.finished(item.index, result)
                 }
             }
         }
         ticker?.stop()
+        if !setup.monitors.isEmpty { await manager.drain() }
         return reporter.ended(after: .now - start, reason: interruption.reason)
+    }
+
+    /// Downloads the file of an item, from a mirror where its own server has none.
+    private func fetch(
+        _ item: FetchItem, _ manager: RequestManager, _ downloads: Downloads
+    ) async -> Result<Response<URL>, RequestError> {
+        var request = setup.request(for: item, options)
+        var mirrors = options.mirrors[...]
+        while true {
+            let download = manager.downloadInSegments(
+                request, to: options.file(of: item), segments: options.segments, mirrors: Array(mirrors),
+                verifying: item.digest, existing: options.existing(for: item))
+            downloads.begin(item, download)
+            do throws(RequestError) { return .success(try await download.response()) } catch {
+                guard Self.isOfServer(error.code), let mirror = mirrors.popFirst() else { return .failure(error) }
+                request = setup.request(toMirror: mirror, of: item, options)
+            }
+        }
+    }
+
+    /// Whether another server may have what this one could not give.
+    private static func isOfServer(_ code: RequestError.Code) -> Bool {
+        [
+            .unacceptableStatus, .connectionFailed, .connectionLost, .timedOut, .tlsFailed, .badResponse,
+            .tooManyRedirects, .redirectRefused,
+        ].contains(code)
     }
 }

@@ -7,6 +7,7 @@ import Foundation
 /// Memory stays flat: the batch pulls items as it has room, and keeps no result.
 struct FetchRun {
     let options: FetchOptions
+    let setup: FetchSetup
     let list: LineReader?
     let report: any FetchReport
     let interruption: Interruption
@@ -21,19 +22,22 @@ struct FetchRun {
         let reporter = makeReporter()
         let naming: FileNaming = options.discards ? .none : options.takesProposedNames ? .byServer : .byURL
         let items = FetchItems(
-            urls: options.urls, digest: options.digest, list: list, naming: naming, onDefect: reporter.isDefective)
+            urls: options.urls, digest: options.digest, outputName: options.outputName, list: list,
+            base: options.base, naming: naming, onEmpty: setup.tellEmpty, onDefect: reporter.isDefective)
         let manager = makeManager(monitor: reporter)
         let start = ContinuousClock.now
         let options = options
-        let (headerFields, deadline) = (options.headerFields, options.deadline)
-        let places = deadline.map { _ in FetchPlaces(count: options.jobs) }
+        let setup = setup
+        let records = setup.records
+        let places = options.deadline.map { _ in FetchPlaces(count: options.jobs) }
         let requests = FetchRequests(items: items, places: places) { item in
             reporter.opened(item)
-            let request = Request<Data>.get(item.url).tagged(String(item.index)).carrying(headerFields)
-            return complete(request.deadline(deadline).limited(by: options), item)
+            records.opened(item)
+            return complete(setup.request(for: item, options), item)
         }
         let batch = manager.batch(pulling: requests, keepsResults: false) { index, result in
             reporter.finished(index, result, isStopping: interruption.reason != nil)
+            records.finished(index, result)
             places?.give()
         }
         interruption.onStop {
@@ -47,6 +51,7 @@ struct FetchRun {
         }
         await batch.finished()
         ticker?.stop()
+        if !setup.monitors.isEmpty { await manager.drain() }
         return reporter.ended(after: .now - start, reason: interruption.reason)
     }
 
@@ -70,12 +75,14 @@ struct FetchRun {
         var configuration = RequestManager.Configuration(
             maxConcurrentOperationCount: min(options.jobs * options.segments, options.mostRequests),
             maxConcurrentPerHost: min(options.perHost * options.segments, FetchOptions.jobsRange.upperBound),
-            transport: options.transport)
+            transport: setup.transport)
         configuration.retries = RetryPolicy(maxRetries: options.retries)
         // The number of jobs is the limit: files are few, and whoever fetches them wants them all.
         configuration.retryBudget = .unlimited
         configuration.limit(by: options)
-        if report.wantsSteps { configuration.monitors = [monitor] }
+        configuration.cookies = setup.cookies
+        configuration.interceptors = setup.interceptors
+        configuration.monitors = setup.monitors + (report.wantsSteps ? [monitor] : [])
         return RequestManager(configuration: configuration)
     }
 }

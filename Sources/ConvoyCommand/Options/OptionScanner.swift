@@ -15,44 +15,10 @@ struct UsageError: Error, Equatable {
     var hint: String { "Try 'convoy \(command.map { $0 + " " } ?? "")--help'." }
 }
 
-/// One option that a command knows: what parses it, and what completes it in a shell.
-struct Option: Hashable, Sendable {
-    /// What stands behind an option; each with the word that the help has for it.
-    enum Value: Hashable, Sendable {
-        case none
-        case text(String)
-        case file(String)
-        case directory(String)
-        case choice(String, among: [String])
-
-        /// The word; nil where there is no value.
-        var word: String? {
-            switch self {
-            case .none: nil
-            case .text(let word), .file(let word), .directory(let word), .choice(let word, _): word
-            }
-        }
-    }
-
-    let name: String
-    let short: Character?
-    let value: Value
-    /// A few words for a list of candidates, without quotes and brackets.
-    let summary: String
-
-    init(_ name: String, short: Character? = nil, value: Value = .none, summary: String) {
-        (self.name, self.short, self.value, self.summary) = (name, short, value, summary)
-    }
-
-    var takesValue: Bool { value != .none }
-
-    static let help = Option("help", short: "h", summary: "print the help of the command")
-}
-
 /// A command line taken apart.
 struct ScannedArguments {
-    fileprivate(set) var given: [(option: Option, value: String)] = []
-    fileprivate(set) var operands: [String] = []
+    var given: [(option: Option, value: String)] = []
+    var operands: [String] = []
 
     func has(_ option: Option) -> Bool { given.contains { $0.option == option } }
     func values(of option: Option) -> [String] { given.filter { $0.option == option }.map(\.value) }
@@ -66,6 +32,8 @@ struct ScannedArguments {
 struct OptionScanner {
     let options: [Option]
     let command: String
+    /// What to write in place of other programs' options, by their spelling.
+    var habits: [String: String] = [:]
 
     func scan(_ arguments: [String]) throws(UsageError) -> ScannedArguments {
         var scanned = ScannedArguments()
@@ -90,8 +58,8 @@ struct OptionScanner {
     ) throws(UsageError) {
         let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = parts[0]
-        guard let option = options.first(where: { $0.name == name }) else {
-            throw UsageError("there is no option --\(name)", command: command)
+        guard let option = options.first(where: { $0.name == name || $0.aliases.contains(String(name)) }) else {
+            throw unknown("--\(name)")
         }
         if option.takesValue {
             let value = parts.count == 2 ? String(parts[1]) : rest.popFirst()
@@ -107,9 +75,7 @@ struct OptionScanner {
     ) throws(UsageError) {
         var letters = argument
         while let letter = letters.popFirst() {
-            guard let option = options.first(where: { $0.short == letter }) else {
-                throw UsageError("there is no option -\(letter)", command: command)
-            }
+            guard let option = options.first(where: { $0.short == letter }) else { throw unknown("-\(letter)") }
             guard option.takesValue else {
                 scanned.given.append((option, ""))
                 continue
@@ -118,6 +84,16 @@ struct OptionScanner {
             scanned.given.append((option, try checked(value, of: "-\(letter)")))
             return
         }
+    }
+
+    private func unknown(_ spelling: String) -> UsageError {
+        var message = "there is no option \(spelling)"
+        if let habit = habits[spelling] {
+            message += ": \(habit)"
+        } else if spelling.hasPrefix("--"), let name = options.map(\.name).nearest(to: spelling.dropFirst(2)) {
+            message += "; did you mean --\(name)?"
+        }
+        return UsageError(message, command: command)
     }
 
     private func checked(_ value: String?, of name: String) throws(UsageError) -> String {

@@ -71,7 +71,8 @@ import Testing
     @Test(
         .enabled(if: isInstalled("bash"), "bash is not installed"),
         arguments: [
-            (["convoy", ""], ["fetch", "demo", "completions", "--help", "--version"]), (["convoy", "f"], ["fetch"]),
+            (["convoy", ""], ["fetch", "demo", "completions", "help", "--help", "--version"]),
+            (["convoy", "f"], ["fetch"]),
             (["convoy", "fetch", "--se"], ["--segments"]),
             (["convoy", "fetch", "--existing", ""], ["overwrite", "fail", "rename", "skip", "updateIfChanged"]),
             (["convoy", "fetch", "--existing", "=", "s"], ["skip"]),
@@ -88,8 +89,8 @@ import Testing
         try Data().write(to: directory.url.appending(path: "some list"))
         _ = try directory.makeDirectory("some directory")
         #expect(Set(try await bashCandidates(["convoy", "fetch", "-i", "some"])) == ["some list", "some directory"])
-        #expect(try await bashCandidates(["convoy", "fetch", "--output-dir", "some"]) == ["some directory"])
-        #expect(try await bashCandidates(["convoy", "fetch", "-o", "=", "some"]) == ["some directory"])
+        #expect(try await bashCandidates(["convoy", "fetch", "--directory-prefix", "some"]) == ["some directory"])
+        #expect(try await bashCandidates(["convoy", "fetch", "-P", "=", "some"]) == ["some directory"])
     }
 
     @Test(
@@ -97,7 +98,8 @@ import Testing
         arguments: [
             ("convoy fetch --existing ", ["fail", "overwrite", "rename", "skip", "updateIfChanged"]),
             ("convoy fetch --transport=c", ["--transport=curl"]), ("convoy co", ["completions"]),
-            ("convoy completions ", ["bash", "fish", "zsh"]), ("convoy fetch -o ", ["directory/"]),
+            ("convoy completions ", ["bash", "fish", "zsh"]), ("convoy fetch -P ", ["directory/"]),
+            ("convoy help li", ["lists"]),
         ])
     func fishOffersWhatFits(line: String, candidates: [String]) async throws {
         _ = try directory.makeDirectory("directory")

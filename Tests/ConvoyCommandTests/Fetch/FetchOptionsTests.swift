@@ -166,11 +166,12 @@ import Testing
         #expect(try !#require(message(["--header=Authorization: secret\n", "http://a/"])).contains("secret"))
     }
 
-    @Test func aURLWithoutItsSchemeIsQuotedAndSaysSo() {
-        #expect(
-            message(["http://a/", "127.0.0.1:8765/x"])
-                == #"URL 2 "127.0.0.1:8765/x": it does not begin with http:// or https://"#)
-        #expect(message(["me:secret@host:1/x"]) == "URL 1: it does not begin with http:// or https://")
+    @Test func aURLWithoutItsSchemeGetsOneAndAWordIsQuoted() throws {
+        let options = try #require(try FetchOptions(parsing: ["127.0.0.1:8765/x", "example.com/y"]))
+        #expect(options.urls.map(\.absoluteString) == ["http://127.0.0.1:8765/x", "https://example.com/y"])
+        let advice = "it is not an absolute URL: write https:// and the host before it"
+        #expect(message(["http://a/", "nonsense"]) == #"URL 2 "nonsense": \#(advice)"#)
+        #expect(message(["me:secret@nohost"]) == "URL 1: \(advice)")
     }
 
     @Test func aRefusedURLIsShownWithoutItsPassword() throws {

@@ -41,8 +41,8 @@ final class ConvoyProcess {
     }
 
     /// Starts another program, to be compared with.
-    convenience init(program: String, _ arguments: [String]) throws {
-        try self.init(URL(filePath: program), arguments)
+    convenience init(program: String, _ arguments: [String], output: Any? = nil) throws {
+        try self.init(URL(filePath: program), arguments, output: output)
     }
 
     /// Starts a shell with a script in which `$0` is the command.

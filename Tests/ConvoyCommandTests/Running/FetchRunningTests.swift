@@ -100,9 +100,17 @@ import Testing
     }
 
     @Test func aMissingDirectoryRunsNothing() async throws {
-        let ending = try await convoy("fetch", "-o", target.path + "/none", server.url("/1").absoluteString)
-        #expect(ending.status == 2)
-        #expect(ending.errors.contains("cannot be used"))
+        let url = server.url("/1").absoluteString
+        for arguments in [
+            ["-P", target.path + "/none"], ["-o", target.path + "/none/"], ["-o", target.path + "/none/a"],
+        ] {
+            let ending = try await ConvoyProcess(["fetch"] + arguments + [url]).ended()
+            #expect(ending.status == 2)
+            #expect(ending.errors.contains("cannot be used"))
+        }
+        let several = try await convoy("fetch", "-o", target.path + "/none", url, url)
+        #expect(several.status == 2)
+        #expect(several.errors.contains("mkdir -p"))
         #expect(server.requestCount == 0)
     }
 

@@ -30,10 +30,14 @@ final class LineReader: Sendable {
     private let descriptor: Int32
     private let state = Locked(State())
     private let queue = DispatchQueue(label: "convoy.input")
+    /// Whether it is read without waiting for another program.
+    private let isFile: Bool
 
     private init(descriptor: Int32, name: String) {
         self.descriptor = descriptor
         self.name = name
+        var status = stat()
+        isFile = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     }
 
     deinit { if descriptor != STDIN_FILENO { close(descriptor) } }
@@ -61,6 +65,9 @@ final class LineReader: Sendable {
     }
 
     private static func reason(_ code: Int32) -> String { String(cString: strerror(code)) }
+
+    /// Whether a line, or the end, comes without waiting for another program.
+    var hasLine: Bool { isFile || state.withLock { !$0.ready.isEmpty || $0.hasEnded } }
 
     /// The next line; nil at the end and after ``stop()``.
     func next() async -> Read? {

@@ -1,0 +1,203 @@
+// What a run has beside its options.
+import Convoy
+import Foundation
+
+/// Transport, credentials, cookies and records of a run, made before the first request.
+struct FetchSetup: Sendable {
+    let transport: TransportChoice
+    let cookies: CookieJar?
+    let interceptors: [any RequestInterceptor]
+    let monitors: [any EventMonitor]
+    let records: FetchRecords
+    private let netrc: Netrc?
+    private let credentials: CredentialOptions
+    private let recorder: HARRecorder?
+    private let options: FetchOptions
+    private let console: Console
+    private let output: StandardOutputStream.State
+
+    /// - Parameter onOutputClosed: called when standard output has been closed.
+    /// - Throws: what makes the run impossible.
+    init(
+        _ options: FetchOptions, console: Console, onOutputClosed: @escaping @Sendable () -> Void
+    ) throws(UsageError) {
+        (self.options, self.console, credentials) = (options, console, options.credentials)
+        transport = try options.chosenTransport()
+        cookies = try options.credentials.makeJar()
+        netrc = try options.credentials.readNetrc()
+        recorder = options.archive.map { _ in HARRecorder(requestLimit: 100_000) }
+        output = StandardOutputStream.State(onClosed: onOutputClosed)
+        records = FetchRecords(options, output)
+        var interceptors: [any RequestInterceptor] = []
+        if let authenticator = try options.credentials.authenticator(for: nil) { interceptors.append(authenticator) }
+        if let cookies, let given = options.credentials.cookies {
+            interceptors.append(GivenCookies(text: given, jar: cookies))
+        }
+        self.interceptors = interceptors
+        var monitors: [any EventMonitor] = []
+        if let recorder { monitors.append(recorder) }
+        if options.isVerbose { monitors.append(VerboseLog(options.connection.proxy, console: console)) }
+        self.monitors = monitors
+        if options.connection.trust == .unverified {
+            console.printError(
+                "convoy: WARNING: --insecure: certificates are not checked; anyone in between can read and change everything"
+            )
+        }
+    }
+
+    /// Says that nothing was in a list.
+    func tellEmpty(_ list: String) {
+        if !options.isJSON { console.printError("convoy: the list \(list) is empty: there is no URL in it") }
+    }
+
+    /// The request for an item, with its body in memory.
+    func request(for item: FetchItem, _ options: FetchOptions) -> Request<Data> {
+        var request = Request<Data>(options.sending, for: item.url).carrying(item.headerFields)
+            .tagged(String(item.index)).limited(by: options)
+        if cookies == nil, let text = credentials.cookies { request = request.header("Cookie", text) }
+        // A user in the URL, or on the command line, is meant in place of one in a file.
+        if let netrc, credentials.user == nil, item.url.user() == nil, let login = netrc.login(for: item.url.host()) {
+            let other = (user: login.user, password: login.password, url: item.url)
+            // Control characters, which cannot be sent: the server says that the password is missing.
+            if let authenticator = try? credentials.authenticator(for: other) {
+                request = request.intercepted(by: authenticator)
+            }
+        }
+        let version = { options.directory + "/" + PartName(item.fileName).version }
+        if let newer = options.sending.newer, let field = newer.fieldValue(version: version()) {
+            request = request.header("If-Modified-Since", field)
+                .acceptableStatusCodes(.codes(Set(200...299).union([304])))
+        }
+        return request
+    }
+
+    /// The request for another place of an item's file, without anything that may be a key.
+    func request(toMirror url: URL, of item: FetchItem, _ options: FetchOptions) -> Request<Data> {
+        let fields = HeaderFields((options.headerFields.filter { !$0.isSecret }).map { ($0.name, $0.value) })
+        return Request<Data>.get(url).carrying(fields).tagged(String(item.index)).limited(by: options)
+            .withoutInterceptors()
+    }
+
+    /// The request with its body written to standard output.
+    func printing(_ request: Request<Data>) -> Request<Data?> {
+        request.written { [output] in StandardOutputStream.make(output) }
+    }
+
+    /// Writes what is written at the end.
+    ///
+    /// - Returns: how the run ended, with this counted.
+    func finish(_ status: ExitStatus) -> ExitStatus {
+        var problems = records.finish()
+        if let path = options.credentials.cookieJar, let cookies {
+            problems += Self.write(CookieFile.text(of: cookies.cookies), to: path, mode: 0o600)
+        }
+        if let path = options.archive, let recorder {
+            problems += Self.write(String(decoding: recorder.har(), as: UTF8.self), to: path)
+        }
+        for problem in problems { console.printError("convoy: \(problem)") }
+        return problems.isEmpty || status != .success ? status : .failure
+    }
+
+    /// Replaces a file as a whole.
+    ///
+    /// - Returns: what went wrong; empty when nothing did.
+    static func write(_ text: String, to path: String, mode: mode_t = 0o666) -> [String] {
+        func problem() -> [String] { ["\(path) cannot be written: \(String(cString: strerror(errno)))"] }
+        var status = stat()
+        // A pipe or a device stays what it is.
+        let isThere = stat(path, &status) == 0
+        let isSpecial = isThere && status.st_mode & S_IFMT != S_IFREG
+        let target = isSpecial ? path : "\(path).\(getpid()).tmp"
+        let flags = isSpecial ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC
+        let descriptor = open(target, flags, mode)
+        guard descriptor >= 0 else { return problem() }
+        let code = StandardStreams.write(text, to: descriptor)
+        let isClosed = close(descriptor) == 0
+        if code == 0, isClosed, isSpecial || rename(target, path) == 0 { return [] }
+        if code != 0 { errno = code }
+        defer { if !isSpecial { unlink(target) } }
+        return problem()
+    }
+}
+
+/// Cookies of the user's own, beside those of the jar.
+private struct GivenCookies: RequestInterceptor {
+    let text: String
+    let jar: CookieJar
+
+    func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
+        guard !attempt.hasLeftOrigin, !request.headerFields.contains("Cookie") else { return request }
+        var request = request
+        request.headerFields["Cookie"] = [jar.cookieField(for: request.url), text].compactMap(\.self).joined(
+            separator: "; ")
+        return request
+    }
+}
+
+extension CredentialOptions {
+    /// The jar, with the cookies of files in it; nil where none is asked for.
+    fileprivate func makeJar() throws(UsageError) -> CookieJar? {
+        guard cookieJar != nil || !cookieFiles.isEmpty else { return nil }
+        let jar = CookieJar()
+        // The file of the jar need not be there the first time.
+        for path in cookieFiles where path != cookieJar || access(path, F_OK) == 0 {
+            let text = String(decoding: try content(of: path, for: "--cookie"), as: UTF8.self)
+            for cookie in CookieFile.cookies(in: text) { jar.set(cookie) }
+        }
+        return jar
+    }
+
+    fileprivate func readNetrc() throws(UsageError) -> Netrc? {
+        switch netrc {
+        case nil: return nil
+        case .file(let path):
+            return Netrc(String(decoding: try content(of: path, for: "--netrc-file"), as: UTF8.self))
+        case .home:
+            let home = ProcessInfo.processInfo.environment["HOME"] ?? NSHomeDirectory()
+            return Netrc(String(decoding: try content(of: home + "/.netrc", for: "--netrc"), as: UTF8.self))
+        }
+    }
+
+    private func content(of path: String, for option: String) throws(UsageError) -> Data {
+        do { return try OptionValues.content(of: path) } catch {
+            throw FetchOptions.error("\(option) \(error.message)")
+        }
+    }
+}
+
+extension FetchOptions {
+    /// The transport with the options of connections.
+    fileprivate func chosenTransport() throws(UsageError) -> TransportChoice {
+        var options = connection
+        if let key = credentials.key {
+            guard let certificate = options.clientCertificate else {
+                throw Self.error("--key is the key of a certificate: give that with --cert")
+            }
+            guard certificate.format == .pem else {
+                throw Self.error("--key and an archive exclude each other: a .p12 file holds its key")
+            }
+            options.clientCertificate?.privateKeyFile = URL(filePath: key, directoryHint: .notDirectory)
+        }
+        if case .urlSession = transport, options.trust == environmentTrust { options.trust = .system }
+        guard options != ConnectionOptions() else { return transport }
+        do {
+            if case .urlSession = transport { return try .urlSession(with: options) }
+            return try .connecting(with: options)
+        } catch { throw Self.error(Self.inWordsOfOptions(error.message)) }
+    }
+
+    /// The library names its properties.
+    private static func inWordsOfOptions(_ message: String) -> String {
+        let names = [
+            "connectTimeout": "--connect-timeout", "trust": "--cacert or --insecure", "clientCertificate": "--cert",
+            "minimumTLSVersion": "--tls-min", "proxy": "--proxy", "hostOverrides": "--resolve",
+            "httpVersion": "--http1",
+        ]
+        if let name = names.first(where: { message.hasPrefix($0.key + ":") }) {
+            return name.value + message.dropFirst(name.key.count)
+        }
+        guard message.contains("cannot honour") else { return message }
+        return names.reduce(message) { text, name in text.replacing(" \(name.key)", with: " \(name.value)") }
+            .replacing("use another transport", with: "leave --transport urlsession out")
+    }
+}

@@ -1,0 +1,105 @@
+// Lines of other programs' lists.
+import Convoy
+import Foundation
+
+/// `HEX  NAME`, `HEX *NAME` or `SHA256 (NAME) = HEX`: sha256sum(1) and BSD's sha256(1).
+struct DigestLine: Equatable {
+    let name: String
+    /// Nil for a digest that is not known here.
+    let digest: FileDigest?
+
+    init?(_ line: String) {
+        if let match = line.wholeMatch(of: #/(SHA\d*|MD5|SHA-\d+)\s?\((.+)\) = ([0-9A-Fa-f]+)/#) {
+            name = String(match.2)
+            digest = Self.digest(String(match.3))
+            return
+        }
+        let digits = line.prefix { $0.isHexDigit && $0.isASCII }
+        let rest = line.dropFirst(digits.count)
+        guard [32, 40, 56, 64, 96, 128].contains(digits.count), rest.hasPrefix("  ") || rest.hasPrefix(" *") else {
+            return nil
+        }
+        name = String(rest.dropFirst(2))
+        digest = Self.digest(String(digits))
+        if name.isEmpty { return nil }
+    }
+
+    private static func digest(_ digits: String) -> FileDigest? {
+        switch digits.count {
+        case 64: .sha256(digits)
+        case 128: .sha512(digits)
+        default: nil
+        }
+    }
+}
+
+/// An object in a line.
+struct JSONLine: Decodable {
+    let url: String
+    let name: String?
+    let sha256: String?
+    let sha512: String?
+    let headers: [String: String]?
+
+    static func outcome(_ text: String, _ number: Int) -> ListParser.Outcome {
+        guard let line = try? JSONDecoder().decode(JSONLine.self, from: Data(text.utf8)) else {
+            return .broken(
+                line: number, reason: #"it is not an object like {"url": "https://example.com/a", "name": "a.bin"}"#)
+        }
+        switch InputLine(url: line.url) {
+        case .blank: return .broken(line: number, reason: "its URL is empty")
+        case .broken(let reason): return .broken(line: number, reason: reason)
+        case .request(let url, _, _):
+            var entry = ListEntry(url: url, name: line.name.flatMap { $0.isEmpty ? nil : $0 })
+            entry.digest = line.sha256.map(FileDigest.sha256) ?? line.sha512.map(FileDigest.sha512)
+            if let defect = entry.digest?.defect { return .broken(line: number, reason: defect) }
+            var sending = SendingOptions()
+            for (name, value) in (line.headers ?? [:]).sorted(by: { $0.key < $1.key }) {
+                do { try sending.addHeaderField("\(name): \(value)") } catch {
+                    return .broken(line: number, reason: "a header field of it cannot be sent")
+                }
+            }
+            entry.headerFields = sending.headerFields
+            return .entry(entry)
+        }
+    }
+}
+
+/// `name=value` behind a URL, as aria2's input files have it.
+struct Aria2Option {
+    private let name: String
+    private let value: String
+
+    init(_ line: String) {
+        let parts = line.trimmingCharacters(in: .whitespaces).split(
+            separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        name = String(parts.first ?? "")
+        value = parts.count == 2 ? String(parts[1]) : ""
+    }
+
+    /// Does what it says; what only makes a transfer faster or slower has no effect.
+    ///
+    /// - Returns: why the entry cannot be fetched as it was meant.
+    func apply(to entry: inout ListEntry) -> String? {
+        var sending = SendingOptions()
+        switch name {
+        case "out": entry.name = value
+        case "checksum":
+            guard let digest = FileDigest(value) else {
+                return "its checksum is none of sha-256=HEX and sha-512=HEX"
+            }
+            entry.digest = digest
+        case "header", "referer", "user-agent":
+            let field = name == "header" ? value : "\(name == "referer" ? "Referer" : "User-Agent"): \(value)"
+            do { try sending.addHeaderField(field) } catch { return "a header field of it cannot be sent" }
+            for field in sending.headerFields {
+                entry.headerFields.add(field.name, field.value, isSecret: field.isMarkedSecret)
+            }
+        case "dir": return "aria2's dir= is not understood here: give the directory of all with -P DIR"
+        case "http-user", "http-passwd", "all-proxy", "http-proxy", "https-proxy", "load-cookies":
+            return "aria2's \(name)= is not understood here: give it for all, see convoy help fetch"
+        default: return name.isEmpty || value.isEmpty ? "it is neither a URL nor an option of aria2's" : nil
+        }
+        return nil
+    }
+}

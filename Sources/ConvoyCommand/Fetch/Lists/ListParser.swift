@@ -1,0 +1,141 @@
+// From the lines of a list to what they ask for, whichever program the list was written for.
+import Convoy
+import Foundation
+
+/// What a list asks for.
+struct ListEntry: Equatable, Sendable {
+    var url: URL
+    var name: String?
+    var digest: FileDigest?
+    var headerFields = HeaderFields()
+}
+
+/// Takes a list apart, line by line; its format is told by its first line.
+///
+/// A value. It keeps what is not complete: the entry of aria2's format that options may follow, and the text of a Metalink.
+struct ListParser {
+    enum Format: Equatable, Sendable {
+        case urls
+        case jsonLines
+        case digests
+        case metalink
+    }
+
+    /// What came of a line.
+    enum Outcome: Equatable, Sendable {
+        case entry(ListEntry)
+        case broken(line: Int?, reason: String)
+    }
+
+    /// The most that is read of a Metalink, which has to be read whole.
+    private static let limitBytes = 16 << 20
+
+    private let base: URL?
+    private(set) var format: Format?
+    /// The entry of the last line, which options may follow; nil after a broken one.
+    private var open: (entry: ListEntry, defect: Outcome?)?
+    private var isAfterBroken = false
+    private var document: [UInt8] = []
+    private var hasEnded = false
+
+    init(base: URL? = nil) { self.base = base }
+
+    /// Whether an entry waits for the next line.
+    var isOpen: Bool { open != nil }
+
+    /// What a line completes: the entry before it, for example.
+    mutating func parse(_ line: NumberedLine) -> [Outcome] {
+        guard !hasEnded else { return [] }
+        switch line.content {
+        case .broken(let reason):
+            isAfterBroken = true
+            return close() + [.broken(line: line.number, reason: reason)]
+        case .text(let text): return parse(text, line.number)
+        }
+    }
+
+    /// What is complete at the end, or where no line follows at once.
+    mutating func close() -> [Outcome] {
+        defer { open = nil }
+        return open.map { [$0.defect ?? .entry($0.entry)] } ?? []
+    }
+
+    /// What is complete at the end of the list.
+    mutating func finish() -> [Outcome] {
+        guard format == .metalink, !hasEnded else { return close() }
+        hasEnded = true
+        return Metalink.entries(in: String(decoding: document, as: UTF8.self))
+    }
+
+    private mutating func parse(_ text: String, _ number: Int) -> [Outcome] {
+        let visible = text.trimmed
+        let isBlank = visible.isEmpty || visible.hasPrefix("#")
+        if format == nil, !isBlank { format = Self.format(of: visible) }
+        switch format {
+        case nil: return []
+        case .metalink:
+            document.append(contentsOf: text.utf8)
+            document.append(0x0A)
+            guard document.count > Self.limitBytes else { return [] }
+            hasEnded = true
+            return [.broken(line: nil, reason: "it is a Metalink of more than 16 MiB")]
+        case _ where isBlank: return close()
+        case .jsonLines: return [JSONLine.outcome(visible, number)]
+        case .digests: return digestLine(visible, number)
+        case .urls: return urlLine(text, number)
+        }
+    }
+
+    private static func format(of line: String) -> Format {
+        if line.hasPrefix("{") { return .jsonLines }
+        if line.hasPrefix("<") { return .metalink }
+        return DigestLine(line) == nil ? .urls : .digests
+    }
+
+    private mutating func digestLine(_ text: String, _ number: Int) -> [Outcome] {
+        guard let line = DigestLine(text) else {
+            return [.broken(line: number, reason: "it is not a digest and a name, as the lines before it")]
+        }
+        guard let base else {
+            hasEnded = true
+            return [
+                .broken(
+                    line: nil,
+                    reason: "it is a list of digests, and has no URLs: say where the files are with --base URL")
+            ]
+        }
+        guard let digest = line.digest else {
+            return [.broken(line: number, reason: "its digest is none of SHA-256 or SHA-512")]
+        }
+        let name = line.name.split(separator: "/").last.map(String.init)
+        return [.entry(ListEntry(url: base.appending(path: line.name), name: name, digest: digest))]
+    }
+
+    /// Whether a line that begins with a blank is a URL all the same, and no option with one behind it.
+    private static func isURL(_ text: String) -> Bool {
+        guard let mark = text.range(of: "://") else { return false }
+        return !text[..<mark.lowerBound].contains("=")
+    }
+
+    private mutating func urlLine(_ text: String, _ number: Int) -> [Outcome] {
+        if text.first == " " || text.first == "\t", !Self.isURL(text), open != nil || isAfterBroken {
+            guard var before = open else { return [] }
+            let problem = Aria2Option(text).apply(to: &before.entry)
+            if before.defect == nil, let problem { before.defect = .broken(line: number, reason: problem) }
+            open = before
+            return []
+        }
+        let closed = close()
+        let line = InputLine(text, base: base)
+        isAfterBroken = false
+        switch line {
+        case .blank: return closed
+        case .broken(let reason):
+            isAfterBroken = true
+            return closed + [.broken(line: number, reason: reason)]
+        case .request(let url, let name, let digest):
+            open = (ListEntry(url: url, name: name, digest: digest), nil)
+            return closed
+        }
+    }
+}

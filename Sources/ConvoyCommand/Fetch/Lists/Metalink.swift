@@ -1,0 +1,161 @@
+// Metalink 4: RFC 5854.
+import Convoy
+import Foundation
+
+/// Files, their URLs and digests in XML.
+enum Metalink {
+    private struct File {
+        var name = ""
+        var urls: [(text: String, priority: Int)] = []
+        var digests: [String: String] = [:]
+
+        var outcome: ListParser.Outcome {
+            let shown = "the file \(name.prefix(80).debugDescription)"
+            let sorted = urls.enumerated().sorted {
+                ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset)
+            }
+            let usable = sorted.lazy.compactMap { place -> URL? in
+                if case .request(let url, _, _) = InputLine(url: place.element.text) { url } else { nil }
+            }
+            guard let url = usable.first else {
+                return .broken(line: nil, reason: "\(shown) has no URL of http or https")
+            }
+            let digest = digests["sha-256"].map(FileDigest.sha256) ?? digests["sha-512"].map(FileDigest.sha512)
+            if let defect = digest?.defect { return .broken(line: nil, reason: "\(shown): \(defect)") }
+            return .entry(ListEntry(url: url, name: name.isEmpty ? nil : name, digest: digest))
+        }
+    }
+
+    static func entries(in text: String) -> [ListParser.Outcome] {
+        var scanner = XMLScanner(text)
+        var (files, open, content) = ([File](), [(name: String, attributes: [String: String])](), "")
+        var isMetalink = false
+        while let piece = scanner.next() {
+            switch piece {
+            case .text(let text): content += text
+            case .start(let name, let attributes):
+                if open.isEmpty { isMetalink = name == "metalink" }
+                open.append((name, attributes))
+                content = ""
+                if name == "file" { files.append(File(name: attributes["name"] ?? "")) }
+            case .end(let name):
+                guard let element = open.popLast(), element.name == name else { return [broken] }
+                let text = content.trimmingCharacters(in: .whitespacesAndNewlines)
+                content = ""
+                guard var file = files.popLast() else { continue }
+                // Digests of pieces stand one level further in.
+                let isOfFile = open.last?.name == "file"
+                if isOfFile, name == "url" {
+                    file.urls.append((text, element.attributes["priority"].flatMap { Int($0) } ?? 999_999))
+                } else if isOfFile, name == "hash" {
+                    file.digests[element.attributes["type"]?.lowercased() ?? ""] = text
+                }
+                files.append(file)
+            case .broken: return [broken]
+            }
+        }
+        guard open.isEmpty, isMetalink else { return [broken] }
+        return files.map(\.outcome)
+    }
+
+    private static let broken = ListParser.Outcome.broken(
+        line: nil, reason: "it begins like XML, and is no Metalink 4 that can be read (RFC 5854)")
+}
+
+/// The little of XML that such files have: elements, attributes, text; what is declared beside is passed over.
+private struct XMLScanner {
+    enum Piece {
+        case start(String, [String: String])
+        case end(String)
+        case text(String)
+        case broken
+    }
+
+    private var rest: Substring
+    /// The end of an element that is empty.
+    private var pending: Piece?
+
+    init(_ text: String) { rest = Substring(text) }
+
+    mutating func next() -> Piece? {
+        if let pending {
+            self.pending = nil
+            return pending
+        }
+        guard !rest.isEmpty else { return nil }
+        guard rest.first == "<" else {
+            let text = rest.prefix { $0 != "<" }
+            rest = rest[text.endIndex...]
+            return .text(Self.decoded(text))
+        }
+        if rest.hasPrefix("<!--") { return skip(past: "-->") }
+        if rest.hasPrefix("<?") { return skip(past: "?>") }
+        if rest.hasPrefix("<![CDATA[") {
+            guard let end = rest.range(of: "]]>") else { return fail() }
+            defer { rest = rest[end.upperBound...] }
+            return .text(String(rest[rest.index(rest.startIndex, offsetBy: 9)..<end.lowerBound]))
+        }
+        // Entities of a file's own could stand for anything, also for very much.
+        if rest.hasPrefix("<!") { return fail() }
+        return tag()
+    }
+
+    private mutating func tag() -> Piece {
+        guard let end = endOfTag else { return fail() }
+        var inside = rest[rest.index(after: rest.startIndex)..<end]
+        rest = rest[rest.index(after: end)...]
+        if inside.first == "/" {
+            return .end(Self.localName(inside.dropFirst().trimmingCharacters(in: .whitespacesAndNewlines)))
+        }
+        let isEmpty = inside.last == "/"
+        if isEmpty { inside.removeLast() }
+        let name = Self.localName(inside.prefix { !$0.isWhitespace })
+        guard !name.isEmpty else { return fail() }
+        if isEmpty { pending = .end(name) }
+        return .start(name, Self.attributes(inside.drop { !$0.isWhitespace }))
+    }
+
+    /// The first `>` that is in no value.
+    private var endOfTag: Substring.Index? {
+        var quote: Character?
+        for index in rest.indices {
+            switch (rest[index], quote) {
+            case (let character, let open?): if character == open { quote = nil }
+            case ("\"", nil), ("'", nil): quote = rest[index]
+            case (">", nil): return index
+            default: break
+            }
+        }
+        return nil
+    }
+
+    private static func attributes(_ text: Substring) -> [String: String] {
+        var attributes: [String: String] = [:]
+        for match in text.matches(of: #/([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/#) {
+            attributes[localName(match.1)] = decoded(match.2 ?? match.3 ?? "")
+        }
+        return attributes
+    }
+
+    /// Without the prefix of a namespace.
+    private static func localName(_ name: some StringProtocol) -> String {
+        String(name).split(separator: Character(":")).last.map { String($0) } ?? ""
+    }
+
+    private static func decoded(_ text: Substring) -> String {
+        guard text.contains("&") else { return String(text) }
+        return [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")]
+            .reduce(String(text)) { $0.replacing($1.0, with: $1.1) }
+    }
+
+    private mutating func skip(past end: String) -> Piece? {
+        guard let place = rest.range(of: end) else { return fail() }
+        rest = rest[place.upperBound...]
+        return next()
+    }
+
+    private mutating func fail() -> Piece {
+        rest = ""
+        return .broken
+    }
+}

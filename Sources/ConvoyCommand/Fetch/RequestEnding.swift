@@ -1,0 +1,86 @@
+// What came of one request, for those who print it.
+import Convoy
+import Foundation
+
+/// What a response or an error tells.
+struct RequestEnding: Sendable {
+    let item: FetchItem
+    let head: ResponseHead?
+    let attempts: [AttemptRecord]
+    let bytes: Int64
+    let sentBytes: Int64
+    let error: RequestError?
+    let fileName: String
+
+    init<Value>(_ item: FetchItem, _ result: Result<Response<Value>, RequestError>) {
+        self.item = item
+        switch result {
+        case .success(let response):
+            (head, attempts, error) = (response.head, response.attempts, nil)
+            (bytes, sentBytes) = (response.transfer.download.completedBytes, response.transfer.upload.completedBytes)
+            fileName = (response.value as? URL)?.lastPathComponent ?? item.fileName
+        case .failure(let error):
+            (head, attempts, self.error) = (error.response, error.attempts, error)
+            let transfer = error.attempts.last?.transfer
+            (bytes, sentBytes) = (transfer?.download.completedBytes ?? 0, transfer?.upload.completedBytes ?? 0)
+            fileName = item.fileName
+        }
+    }
+
+    private var metrics: TransferMetrics? { attempts.last?.metrics }
+    private var url: URL { attempts.last?.url ?? item.url }
+
+    /// As curl writes it; times are those of the last attempt.
+    func value(of variable: WriteOut.Variable) -> String {
+        switch variable {
+        case .contentType: return head?.headerFields["Content-Type"] ?? ""
+        case .errorMessage: return error?.message ?? ""
+        case .exitCode: return error == nil ? "0" : "1"
+        case .fileName: return fileName
+        case .httpCode, .responseCode:
+            let digits = String(head?.statusCode ?? 0)
+            return String(repeating: "0", count: max(0, 3 - digits.count)) + digits
+        case .httpVersion: return metrics?.httpVersion ?? "0"
+        case .method: return (attempts.last?.method ?? .get).rawValue
+        case .connectCount: return String(attempts.count { $0.metrics?.isReusedConnection == false })
+        case .redirectCount: return String(attempts.count { if case .redirect = $0.next { true } else { false } })
+        case .retryCount: return String(attempts.count { if case .retry = $0.next { true } else { false } })
+        case .redirectURL:
+            guard let location = head?.headerFields["Location"] else { return "" }
+            return URL(string: location, relativeTo: url)?.absoluteURL.withoutCredentials ?? ""
+        case .remoteAddress: return metrics?.remoteAddress ?? ""
+        case .remotePort: return String(metrics?.remotePort ?? 0)
+        case .scheme: return url.scheme ?? ""
+        case .downloadBytes: return String(bytes)
+        case .headerBytes: return String(metrics?.receivedHeaderBytes ?? 0)
+        case .requestBytes: return String(metrics?.sentHeaderBytes ?? 0)
+        case .uploadBytes: return String(sentBytes)
+        case .downloadSpeed:
+            let seconds = metrics?.total.inSeconds ?? 0
+            return seconds > 0 ? String(Int64(Double(bytes) / seconds)) : "0"
+        case .nameLookupTime: return Self.text(metrics?.nameLookup)
+        case .connectTime: return Self.text(metrics?.connect)
+        case .secureConnectTime: return Self.text(metrics?.secureConnect)
+        case .firstByteTime: return Self.text(metrics?.firstByte)
+        case .totalTime: return Self.text(metrics?.total)
+        case .url: return item.url.withoutCredentials
+        case .effectiveURL: return url.withoutCredentials
+        case .urlNumber: return String(item.index)
+        }
+    }
+
+    /// Status line and header fields of the answer, as `--head` prints them; nil without one.
+    var headText: String? {
+        head.map { head in
+            let version = metrics.map(\.httpVersion) ?? "1.1"
+            let fields = head.headerFields.map { "\($0.name): \($0.value)\n" }.joined()
+            return "HTTP/\(version) \(head.statusCode)\n\(fields)\n"
+        }
+    }
+
+    private static func text(_ duration: Duration?) -> String {
+        let microseconds = Int64(((duration?.inSeconds ?? 0) * 1e6).rounded())
+        let fraction = String(microseconds % 1_000_000)
+        return "\(microseconds / 1_000_000)." + String(repeating: "0", count: 6 - fraction.count) + fraction
+    }
+}

@@ -1,0 +1,44 @@
+// Cookies in a file, as Netscape's browser wrote them and curl and wget still do.
+import Convoy
+import Foundation
+
+/// The format of cookie files: seven columns with tabs between.
+enum CookieFile {
+    private static let heading = """
+        # Netscape HTTP Cookie File
+        # Written by convoy. Keep it as you would keep a password.
+
+        """
+    private static let prefix = "#HttpOnly_"
+
+    /// The cookies in a text; lines that are none are passed over.
+    static func cookies(in text: String) -> [Cookie] { text.split(whereSeparator: \.isNewline).compactMap(cookie) }
+
+    private static func cookie(_ line: Substring) -> Cookie? {
+        let isHTTPOnly = line.hasPrefix(prefix)
+        let line = isHTTPOnly ? line.dropFirst(prefix.count) : line
+        guard !line.hasPrefix("#") else { return nil }
+        let columns = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+        guard columns.count >= 6, let seconds = Double(columns[4]) else { return nil }
+        let domain = columns[0].hasPrefix(".") ? String(columns[0].dropFirst()) : columns[0]
+        return Cookie(
+            name: columns[5], value: columns.count > 6 ? columns[6] : "", domain: domain,
+            isHostOnly: columns[1].uppercased() != "TRUE", path: columns[2],
+            expires: seconds > 0 ? Date(timeIntervalSince1970: seconds) : nil,
+            isSecure: columns[3].uppercased() == "TRUE", isHTTPOnly: isHTTPOnly)
+    }
+
+    /// The text for cookies.
+    static func text(of cookies: [Cookie]) -> String {
+        heading + cookies.map { line($0) + "\n" }.joined()
+    }
+
+    private static func line(_ cookie: Cookie) -> String {
+        let columns = [
+            (cookie.isHTTPOnly ? prefix : "") + (cookie.isHostOnly ? "" : ".") + cookie.domain,
+            cookie.isHostOnly ? "FALSE" : "TRUE", cookie.path, cookie.isSecure ? "TRUE" : "FALSE",
+            String(Int64(max(0, cookie.expires?.timeIntervalSince1970 ?? 0))), cookie.name, cookie.value,
+        ]
+        return columns.joined(separator: "\t")
+    }
+}

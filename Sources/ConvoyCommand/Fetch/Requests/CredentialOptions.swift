@@ -1,0 +1,94 @@
+// Who the user is, and which cookies go along.
+import Convoy
+import Foundation
+
+/// User, password and cookies of a run.
+struct CredentialOptions: Sendable {
+    enum NetrcPlace: Sendable, Equatable {
+        case home
+        case file(String)
+    }
+
+    private(set) var user: (name: String, password: String)?
+    /// Whether the password is sent only where it is asked for.
+    var answersChallenges = false
+    var netrc: NetrcPlace?
+    /// As a `Cookie` field has them.
+    private(set) var cookies: String?
+    private(set) var cookieFiles: [String] = []
+    var cookieJar: String?
+    /// The path of the private key.
+    var key: String?
+
+    /// Never tells the value.
+    mutating func setUser(_ value: String) throws(UsageError) {
+        var text = value
+        if value == "-" {
+            guard let line = readLine() else { throw UsageError("- reads standard input, which is empty") }
+            text = line
+        }
+        guard let colon = text.firstIndex(of: ":") else {
+            throw UsageError(
+                "takes NAME:PASSWORD, and got no colon; to keep a password from other users write -u - and give both on "
+                    + "standard input, or use --netrc")
+        }
+        user = (String(text[..<colon]), String(text[text.index(after: colon)...]))
+        _ = try authenticator(for: nil)
+    }
+
+    mutating func addCookies(_ value: String) throws(UsageError) {
+        guard value.contains("=") else {
+            cookieFiles.append(value)
+            return
+        }
+        if let defect = Request<Data>.get("http://localhost/").header("Cookie", value).defect {
+            throw UsageError(": \(defect)")
+        }
+        cookies = cookies.map { $0 + "; " + value } ?? value
+    }
+
+    /// What answers for `--user`; nil without one.
+    ///
+    /// - Parameter others: what stands in its place, with the URL it is for.
+    func authenticator(
+        for others: (user: String, password: String, url: URL)?
+    ) throws(UsageError) -> PasswordAuthenticator? {
+        guard let login = user ?? others.map({ (name: $0.user, password: $0.password) }) else { return nil }
+        let schemes: PasswordAuthenticator.Schemes = answersChallenges ? [.basic, .digest] : .preemptiveBasic
+        do {
+            return try PasswordAuthenticator(
+                user: login.name, password: login.password, schemes: schemes, origins: others.map { [$0.url] })
+        } catch {
+            throw UsageError(": \(error.message.replacing("no authenticator was made: ", with: ""))")
+        }
+    }
+}
+
+extension FetchOptions {
+    /// Reads `FILE` or `FILE:PASSWORD`.
+    mutating func setCertificate(_ value: String) throws(UsageError) {
+        var (path, password) = (value, String?.none)
+        if access(value, F_OK) != 0, let colon = value.lastIndex(of: ":") {
+            path = String(value[..<colon])
+            password = String(value[value.index(after: colon)...])
+        }
+        let file = URL(filePath: try OptionValues.readableFile(path), directoryHint: .notDirectory)
+        let isArchive = ["p12", "pfx"].contains(file.pathExtension.lowercased())
+        connection.clientCertificate =
+            isArchive
+            ? ConnectionOptions.ClientCertificate(archive: file, password: password)
+            : ConnectionOptions.ClientCertificate(certificateFile: file, privateKeyFile: file, password: password)
+    }
+
+    /// Trusts what `CURL_CA_BUNDLE` or `SSL_CERT_FILE` names.
+    mutating func trustCertificates(of environment: [String: String]) throws(UsageError) {
+        for name in ["CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
+            guard let path = environment[name], !path.isEmpty else { continue }
+            do {
+                connection.trust = .certificates(in: URL(filePath: try OptionValues.readableFile(path)))
+                environmentTrust = connection.trust
+                return
+            } catch { throw Self.error("the variable \(name) of the environment: \(error.message)") }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+// One part of a form, as `-F` writes it.
+import Convoy
+import Foundation
+
+/// `NAME=TEXT`, `NAME=@FILE` or `NAME=<FILE`, with `;type=TYPE` and `;filename=NAME` behind.
+struct FormPart: Equatable {
+    enum Source: Equatable {
+        case text(String)
+        /// Sent as a file.
+        case file(String)
+        /// A file's content as text; of standard input for a dash.
+        case content(of: String)
+    }
+
+    let name: String
+    let source: Source
+    private(set) var contentType: String?
+    private(set) var fileName: String?
+
+    init(_ text: String) throws(UsageError) {
+        guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
+            throw UsageError("takes NAME=VALUE or NAME=@FILE, and got no name and equals sign")
+        }
+        name = String(text[..<equals])
+        let pieces = Self.pieces(of: text[text.index(after: equals)...])
+        var value = pieces.first ?? ""
+        for piece in pieces.dropFirst() {
+            let word = piece.trimmingCharacters(in: .whitespaces)
+            if word.hasPrefix("type=") {
+                contentType = Self.unquoted(word.dropFirst(5))
+            } else if word.hasPrefix("filename=") {
+                fileName = Self.unquoted(word.dropFirst(9))
+            } else {
+                // A semicolon of the text's own.
+                value += ";" + piece
+            }
+        }
+        switch value.first {
+        case "@": source = .file(Self.unquoted(value.dropFirst()))
+        case "<": source = .content(of: Self.unquoted(value.dropFirst()))
+        default: source = .text(Self.unquoted(value))
+        }
+    }
+
+    /// Adds it to a form; a file is read when it is sent.
+    func add(to form: inout MultipartForm) throws(UsageError) {
+        switch source {
+        case .text(let text): form.append(Data(text.utf8), name: name, fileName: fileName, contentType: contentType)
+        case .file("-"): throw UsageError("sends a file by its name; @- has none, and <- sends its content")
+        case .file(let path):
+            let file = URL(filePath: try OptionValues.readableFile(path), directoryHint: .notDirectory)
+            form.append(file: file, name: name, fileName: fileName, contentType: contentType)
+        case .content(let path):
+            form.append(
+                try OptionValues.content(of: path), name: name, fileName: fileName, contentType: contentType)
+        }
+    }
+
+    /// Cut at semicolons that are not quoted.
+    private static func pieces(of text: Substring) -> [String] {
+        var (pieces, isQuoted) = ([""], false)
+        for character in text {
+            if character == "\"" { isQuoted.toggle() }
+            if character == ";", !isQuoted { pieces.append("") } else { pieces[pieces.count - 1].append(character) }
+        }
+        return pieces
+    }
+
+    private static func unquoted(_ text: some StringProtocol) -> String {
+        let isQuoted = text.count > 1 && text.hasPrefix("\"") && text.hasSuffix("\"")
+        return String(isQuoted ? String(text.dropFirst().dropLast()) : String(text))
+    }
+}

@@ -1,0 +1,93 @@
+// Passwords of hosts: ~/.netrc.
+import Foundation
+
+/// User names and passwords by host, as ftp(1) has them.
+struct Netrc: Sendable, Equatable {
+    struct Login: Sendable, Equatable {
+        var user = ""
+        var password = ""
+    }
+
+    private var logins: [String: Login] = [:]
+    private var other: Login?
+
+    /// Reads a file; what it cannot understand it passes over, as others do.
+    init(_ text: String) {
+        var words = Self.words(of: text)[...]
+        var (host, login): (String?, Login?) = (nil, nil)
+        func note(_ netrc: inout Netrc) {
+            guard let login else { return }
+            // The first of several counts.
+            if let host { if netrc.logins[host] == nil { netrc.logins[host] = login } } else { netrc.other = login }
+        }
+        while let word = words.popFirst() {
+            switch word {
+            case "machine":
+                note(&self)
+                (host, login) = (words.popFirst()?.lowercased(), Login())
+            case "default":
+                note(&self)
+                (host, login) = (nil, Login())
+            case "login": login?.user = words.popFirst() ?? ""
+            case "password": login?.password = words.popFirst() ?? ""
+            case "account": words = words.dropFirst()
+            default: break
+            }
+        }
+        note(&self)
+    }
+
+    /// What is to be sent to a host; nil for nothing.
+    func login(for host: String?) -> Login? {
+        let login = host.flatMap { logins[$0.lowercased()] } ?? other
+        return login.flatMap { $0.user.isEmpty ? nil : $0 }
+    }
+
+    /// Words between white space; quoted ones may hold some.
+    ///
+    /// Comments and macros are left out.
+    private static func words(of text: String) -> [String] {
+        var words: [String] = []
+        var isMacro = false
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            let line = line.trimmingCharacters(in: .whitespaces)
+            if isMacro {
+                // Up to an empty line.
+                isMacro = !line.isEmpty
+                continue
+            }
+            guard !line.hasPrefix("#") else { continue }
+            if line.hasPrefix("macdef") {
+                isMacro = true
+                continue
+            }
+            words += quotedWords(of: line)
+        }
+        return words
+    }
+
+    private static func quotedWords(of line: String) -> [String] {
+        var (words, word): ([String], String?) = ([], nil)
+        var (isQuoted, isEscaped) = (false, false)
+        for character in line {
+            switch character {
+            case _ where isEscaped:
+                word = (word ?? "") + String(character)
+                isEscaped = false
+            case "\\" where isQuoted: isEscaped = true
+            case "\"" where isQuoted || word == nil:
+                isQuoted.toggle()
+                word = word ?? ""
+            case " ", "\t", "\r":
+                if isQuoted {
+                    word?.append(character)
+                } else if let end = word {
+                    words.append(end)
+                    word = nil
+                }
+            default: word = (word ?? "") + String(character)
+            }
+        }
+        return words + [word].compactMap(\.self)
+    }
+}

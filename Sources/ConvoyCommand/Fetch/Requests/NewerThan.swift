@@ -1,0 +1,64 @@
+// What `--newer` compares with.
+import Convoy
+import Foundation
+
+/// A moment, or the file that was fetched before.
+enum NewerThan: Sendable, Equatable {
+    case date(Date)
+    case file(String)
+
+    /// Reads a date as HTTP, ISO 8601 and date(1) write it; anything else is a file, which need not be there yet.
+    init(_ text: String) throws(UsageError) {
+        if access(text, F_OK) == 0 {
+            self = .file(text)
+        } else if let date = Self.date(text) {
+            self = .date(date)
+        } else if text.contains(where: { $0.isNumber }), text.contains(where: { " :,".contains($0) }) {
+            throw OptionValues.refusal(text, "a file, or a date such as 2026-01-31 or 'Sat, 31 Jan 2026 12:00:00 GMT'")
+        } else {
+            self = .file(text)
+        }
+    }
+
+    /// The value of `If-Modified-Since` for a file that is to be replaced; nil where the library knows a better one, or
+    /// nothing is there to compare with.
+    ///
+    /// - Parameter version: what is kept beside the file, by which the library asks.
+    func fieldValue(version: String) -> String? {
+        switch self {
+        case .date(let date): return Self.fieldValue(date)
+        case .file(let path):
+            var status = stat()
+            guard access(version, F_OK) != 0, stat(path, &status) == 0 else { return nil }
+            #if canImport(Darwin)
+                let seconds = status.st_mtimespec.tv_sec
+            #else
+                let seconds = status.st_mtim.tv_sec
+            #endif
+            return Self.fieldValue(Date(timeIntervalSince1970: Double(seconds)))
+        }
+    }
+
+    private static let formats = [
+        "EEE, dd MMM yyyy HH:mm:ss zzz", "yyyy-MM-dd'T'HH:mm:ssZZZZZ", "yyyy-MM-dd HH:mm:ss ZZZZZ",
+        "yyyy-MM-dd'T'HH:mm:ss", "yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd HH:mm", "yyyy-MM-dd", "yyyyMMdd", "dd MMM yyyy",
+        "EEE MMM d HH:mm:ss zzz yyyy",
+    ]
+
+    private static func date(_ text: String) -> Date? {
+        formats.lazy.compactMap { formatter($0).date(from: text) }.first
+    }
+
+    private static func fieldValue(_ date: Date) -> String {
+        formatter("EEE, dd MMM yyyy HH:mm:ss 'GMT'").string(from: date)
+    }
+
+    private static func formatter(_ format: String) -> DateFormatter {
+        let formatter = DateFormatter()
+        formatter.locale = Locale(identifier: "en_US_POSIX")
+        formatter.timeZone = TimeZone(secondsFromGMT: 0)
+        formatter.isLenient = false
+        formatter.dateFormat = format
+        return formatter
+    }
+}

@@ -1,0 +1,156 @@
+// What the requests of a run send.
+import Convoy
+import Foundation
+
+/// Method, body and header fields of every request of a run.
+struct SendingOptions: Sendable {
+    /// What is sent behind the header fields.
+    enum Body: Sendable {
+        case fields(Data)
+        case json(Data)
+        case form(MultipartForm)
+    }
+
+    /// What was asked for; see ``sentMethod``.
+    var method: HTTPMethod?
+    var isHead = false
+    private(set) var body: Body?
+    /// Whether the body came on standard input.
+    private(set) var readsStandardInput = false
+    /// As a `Range` field has it, without its unit.
+    var range: String?
+    var newer: NewerThan?
+    /// Marked as secret where they must not go to another origin and the library cannot know.
+    private(set) var headerFields = HeaderFields()
+
+    /// The method that is sent.
+    var sentMethod: HTTPMethod { method ?? (isHead ? .head : body == nil ? .get : .post) }
+
+    /// What a redirect takes along to another origin, except for `Host`, which stays and is no secret.
+    ///
+    /// All others may be keys: X-Api-Key, Private-Token and their like have nothing in common.
+    private static let openFields: Set = [
+        "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "host", "pragma", "range",
+        "user-agent",
+    ]
+
+    static func method(_ text: String) throws(UsageError) -> HTTPMethod {
+        let method = HTTPMethod(text)
+        guard Request<Data>(method: method, url: "http://localhost/").defect == nil else {
+            throw OptionValues.refusal(text, "a method, such as PUT or DELETE")
+        }
+        return method
+    }
+
+    /// A range of bytes, or several.
+    static func range(_ text: String) throws(UsageError) -> String {
+        let parts = text.split(separator: ",", omittingEmptySubsequences: false)
+        let areRanges = parts.allSatisfy { part in
+            let ends = part.split(separator: "-", omittingEmptySubsequences: false)
+            let areNumbers = ends.allSatisfy { $0.isEmpty || Int64($0) != nil }
+            guard ends.count == 2, areNumbers, !(ends[0].isEmpty && ends[1].isEmpty) else { return false }
+            guard let first = Int64(ends[0]), let last = Int64(ends[1]) else { return true }
+            return first <= last
+        }
+        guard areRanges else { throw OptionValues.refusal(text, "a range of bytes, such as 0-499, 500- or -500") }
+        return text
+    }
+
+    /// Never tells the value: it may be a secret.
+    mutating func addHeaderField(_ text: String) throws(UsageError) {
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2 else { throw UsageError("takes 'Name: value', and got no colon") }
+        try add(parts[0].trimmingCharacters(in: .whitespaces), String(parts[1]))
+    }
+
+    /// Sets a field by an option of its own.
+    mutating func setField(_ name: String, _ value: String) throws(UsageError) {
+        headerFields[name] = nil
+        try add(name, value)
+    }
+
+    private mutating func add(_ name: String, _ text: String) throws(UsageError) {
+        // Line ends are not trimmed away: they make the request invalid, and that is told.
+        let value = text.trimmingCharacters(in: .whitespaces)
+        if let defect = Request<Data>.get("http://localhost/").header(name, value).defect {
+            throw UsageError(": \(defect)")
+        }
+        let isSecretByName = HeaderFields.Field(name: name, value: value).isSecret
+        headerFields.add(name, value, isSecret: !isSecretByName && !Self.openFields.contains(name.lowercased()))
+    }
+
+    // MARK: Bodies
+
+    /// Adds fields of a form, which an ampersand joins with those before.
+    ///
+    /// - Parameters:
+    ///   - mayNameFile: whether an at sign names a file.
+    ///   - keepsLines: whether the line ends of a file stay.
+    mutating func addData(
+        _ text: String, mayNameFile: Bool = true, keepsLines: Bool = true
+    ) throws(UsageError) {
+        var data = Data(text.utf8)
+        if mayNameFile, text.hasPrefix("@") {
+            data = try content(of: String(text.dropFirst()))
+            if !keepsLines { data.removeAll { [0x0A, 0x0D, 0].contains($0) } }
+        }
+        switch body {
+        case nil: body = .fields(data)
+        case .fields(let before): body = .fields(before + Data("&".utf8) + data)
+        case .json, .form: throw Self.otherBody
+        }
+    }
+
+    mutating func setJSON(_ text: String) throws(UsageError) {
+        let data = text.hasPrefix("@") ? try content(of: String(text.dropFirst())) : Data(text.utf8)
+        do { _ = try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed) } catch {
+            throw UsageError("takes JSON, such as '{\"name\": \"value\"}', and what it was given is none")
+        }
+        guard body == nil else { throw Self.otherBody }
+        body = .json(data)
+    }
+
+    mutating func addFormPart(_ text: String) throws(UsageError) {
+        var form: MultipartForm
+        switch body {
+        case nil: form = MultipartForm()
+        case .form(let before): form = before
+        case .fields, .json: throw Self.otherBody
+        }
+        let part = try FormPart(text)
+        if part.source == .content(of: "-") { readsStandardInput = true }
+        try part.add(to: &form)
+        body = .form(form)
+    }
+
+    private mutating func content(of path: String) throws(UsageError) -> Data {
+        if path == "-" { readsStandardInput = true }
+        return try OptionValues.content(of: path)
+    }
+
+    private static let otherBody = UsageError(
+        "gives a second body; a request has one of --data, --json-body and --form")
+}
+
+extension Request where Output == Data {
+    /// A request of a run, for one of its URLs.
+    init(_ sending: SendingOptions, for url: URL) {
+        self.init(method: sending.sentMethod, url: url)
+        let fields = sending.headerFields
+        switch sending.body {
+        case nil: break
+        case .fields(let data):
+            self = body(data, contentType: nil).defaulting("application/x-www-form-urlencoded", fields)
+        case .json(let data):
+            self = body(data, contentType: nil).defaulting("application/json", fields)
+            if !fields.contains("Accept") { self = header("Accept", "application/json") }
+        case .form(let form): self = multipart(form)
+        }
+        if let range = sending.range { self = header("Range", "bytes=\(range)") }
+        self = carrying(fields)
+    }
+
+    private func defaulting(_ contentType: String, _ fields: HeaderFields) -> Self {
+        fields.contains("Content-Type") ? self : header("Content-Type", contentType)
+    }
+}

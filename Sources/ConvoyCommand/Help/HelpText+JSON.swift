@@ -1,0 +1,39 @@
+// Topic: what --json prints.
+
+extension HelpText {
+    static let json = """
+        --json prints one object a line on standard output, and nothing else anywhere.
+        Every object has "event", and what is said here unless it is marked with ?.
+        "index" counts the URLs of the run from 0, "url" is the URL that was given,
+        without its password; of one URL, events come in order.
+          started    index, url
+          progress   index, bytes, resumed_bytes?, expected_bytes?: of the file, those
+                     from before included, and to be received if known; twice a second
+          redirect   index, url, status, location: where it leads, without a password
+          retry      index, url, attempt, code, status?, delay_seconds: attempt 1, 2...
+                     failed; the wait before the next
+          finished   index, url, status, bytes, resumed_bytes?, seconds, attempts,
+                     file?: the bytes of the file, and how many of them an earlier run
+                     had left; seconds since started; no file with --discard
+          skipped    index, url, file: it is there; nothing was sent, and it was not
+                     started, or with updateIfChanged the server has the same version
+          failed     index, url, code, message, attempts, status?, seconds?,
+                     kept_bytes?: status is that of the answer, if there was one; when
+                     nothing was sent, attempts is 0, and there are no seconds; what is
+                     kept in part
+          failed     list, code, message, line?: a broken line, or with code
+                     unreadableList a list that cannot be read further
+          summary    bytes, resumed_bytes, seconds, succeeded, skipped, failed,
+                     failures, cancelled, kept_files, kept_bytes, exit_status: once, at
+                     the end; bytes were received, resumed_bytes were there before,
+                     both of files that succeeded; failures counts by code
+
+        "attempts" and "attempt" count a URL's first attempt and its retries, not its
+        redirects, and are not told with --segments. The code is a word:
+        unacceptableStatus, connectionFailed, connectionLost, timedOut,
+        deadlineExceeded, tlsFailed, proxyFailed, badResponse, bodyTooLarge,
+        tooManyRedirects, redirectRefused, integrityFailed, destinationExists,
+        destinationInUse, destinationUnwritable, diskFull, invalidRequest, cancelled;
+        there may be others.
+        """
+}

@@ -1,0 +1,141 @@
+// The help of the command and of its subcommands; topics of their own are in HelpTopic.
+
+/// What `--help` prints.
+enum HelpText {
+    static let tool = """
+        convoy \(Tool.version): downloads, many at a time
+
+        Examples:
+          convoy https://example.com/a.zip https://example.com/b.zip
+          convoy -P downloads -j 16 -i urls.txt
+          convoy -o - -d name=value https://example.com/form
+          convoy demo
+
+        Usage:
+        \(commands)
+          convoy --version        print the version
+
+        Exit status:
+        \(exitStatuses)
+        """
+
+    private static var commands: String {
+        [
+            ("convoy [fetch] [options] URL...", Subcommand.fetch.summary + "; continue what was interrupted"),
+            ("convoy demo", Subcommand.demo.summary), ("convoy completions SHELL", Subcommand.completions.summary),
+            ("convoy help WORD", "explain one of: " + HelpTopic.allCases.map(\.rawValue).joined(separator: ", ")),
+        ].map { TextLayout.entry("  " + $0, $1, column: 26) }.joined(separator: "\n")
+    }
+
+    static let exitStatuses = """
+          0    everything succeeded, or was skipped
+          1    something failed, or could not be written
+          2    usage error, or limits too low for one request; nothing was run
+          129, 130, 143   stopped by SIGHUP, SIGINT (Ctrl-C), SIGTERM
+          141  standard output was closed
+        """
+
+    static let fetch = """
+        Usage: convoy [fetch] [options] URL...
+               convoy [fetch] [options] -i FILE
+
+        Downloads every URL into a file. A file appears under its name only when it is
+        complete; what was cut off is kept, and the same command continues it.
+
+        Examples:
+          convoy https://example.com/a.zip https://example.com/b.zip
+          convoy -P downloads -j 16 -i urls.txt
+          convoy -P downloads -i urls.txt --existing skip    again, for what is missing
+          convoy -o - -H 'Accept: text/plain' https://example.com/page
+
+        \(FetchOptions.table.helpByGroup)
+
+        Options and URLs may be mixed; "--" ends the options. A URL without a scheme is
+        http for this machine, https else. Short options are those of curl.
+
+        Environment:
+        \(environment)
+
+        See also: convoy help lists, names, retries, json, signals
+        """
+
+    private static var environment: String {
+        variables.map { TextLayout.entry("  " + $0, $1) }.joined(separator: "\n")
+    }
+
+    /// What the environment may say, with what that means.
+    static let variables = [
+        ("http_proxy", "the proxy for http URLs, http://HOST:PORT"),
+        ("https_proxy, all_proxy", "that for https URLs, and for both; in capitals too"),
+        ("no_proxy", "hosts without a proxy, with commas between"),
+        ("CURL_CA_BUNDLE", "certificates that are trusted (PEM), in place of the system's"),
+        ("SSL_CERT_FILE", "the same, where CURL_CA_BUNDLE says nothing"),
+        ("NO_COLOR", "no colours, if it is set"),
+    ]
+
+    static let demo = """
+        Usage: convoy demo
+
+        Starts an HTTP server on the loopback address and shows three things against
+        it, live on a terminal and as plain lines elsewhere. It ends by itself after
+        some seconds and leaves nothing behind.
+          batch     60 files of many sizes, at most 6 at once, some slow, one that
+                    fails; results in input order
+          chain     log in, read the user with the token, read the user's list; and a
+                    chain whose first link fails
+          download  cancelled at 40 %; then the rest is asked for, and every byte
+                    verified
+        Each ends with one line that says what was measured; nothing is scripted to
+        succeed.
+
+        Options:
+          -h, --help  print this
+
+        Exit status:
+          0    all three did what they should
+          1    one did not; its line says what was wrong
+          2    usage error
+          129, 130, 143   stopped by SIGHUP, SIGINT (Ctrl-C), SIGTERM
+          141  standard output was closed
+
+        Example:
+          convoy demo && echo works here
+        """
+
+    static let completions = """
+        Usage: convoy completions bash|zsh|fish
+
+        Prints a script that completes commands, options and their values in a shell:
+        files behind --input, directories behind --directory-prefix, the words that
+        --existing and --transport take.
+
+        Options:
+          -h, --help  print this
+
+        For this session:
+          bash    source <(convoy completions bash)
+          zsh     source <(convoy completions zsh)       after compinit
+          fish    convoy completions fish | source
+
+        For good:
+          bash    convoy completions bash \\
+                    > ~/.local/share/bash-completion/completions/convoy
+          zsh     convoy completions zsh > DIR/_convoy   DIR is one of $fpath
+          fish    convoy completions fish > ~/.config/fish/completions/convoy.fish
+
+        Exit status:
+          0    the script was printed
+          2    usage error
+          141  standard output was closed
+        """
+
+    static let help = """
+        Usage: convoy help WORD
+
+        Explains a command or a topic:
+        \(HelpTopic.allCases.map { TextLayout.entry("  " + $0.rawValue, $0.summary, column: 15) }.joined(separator: "\n"))
+
+        Options:
+          -h, --help  print this
+        """
+}

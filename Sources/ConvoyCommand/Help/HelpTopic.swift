@@ -1,0 +1,53 @@
+// `convoy help`: what is explained.
+
+/// A command or a topic that has a text.
+enum HelpTopic: String, CaseIterable, Sendable {
+    case fetch
+    case demo
+    case completions
+    case lists
+    case names
+    case retries
+    case json
+    case signals
+    case man
+
+    var summary: String {
+        switch self {
+        case .fetch: "downloads, and all their options"
+        case .demo: "a batch, a chain and a continued download"
+        case .completions: "scripts that complete this command in a shell"
+        case .lists: "what lists of URLs may look like"
+        case .names: "how files are named, and what happens when they exist"
+        case .retries: "what is sent again, and where redirects lead"
+        case .json: "the events of --json"
+        case .signals: "what stops a run, and what is left then"
+        case .man: "the manual page, for man(1): convoy help man > convoy.1"
+        }
+    }
+
+    var text: String {
+        switch self {
+        case .fetch: HelpText.fetch
+        case .demo: HelpText.demo
+        case .completions: HelpText.completions
+        case .lists: HelpText.lists
+        case .names: HelpText.names
+        case .retries: HelpText.retries
+        case .json: HelpText.json
+        case .signals: HelpText.signals
+        case .man: ManPage.text
+        }
+    }
+
+    /// The text that operands ask for: that of the command where there are none.
+    static func text(for operands: [String]) throws(UsageError) -> String {
+        guard let word = operands.first else { return HelpText.tool }
+        if operands.count == 1, let topic = HelpTopic(rawValue: word) { return topic.text }
+        let words = allCases.map(\.rawValue)
+        let near =
+            words.nearest(to: word).map { "; did you mean \($0)?" } ?? ": there is for \(words.joined(separator: ", "))"
+        throw UsageError(
+            "there is no help for \(operands.joined(separator: " ").debugDescription)\(near)", command: "help")
+    }
+}

@@ -1,0 +1,72 @@
+// The manual page, from the tables that the help is made from.
+
+/// Writes `convoy(1)` in the macros of man(7).
+enum ManPage {
+    /// When its words were last changed.
+    private static let date = "2026-11-22"
+
+    static var text: String {
+        var lines = [
+            ".TH CONVOY 1 \"\(date)\" \"convoy \(Tool.version)\" \"User Commands\"", ".SH NAME",
+            "convoy \\- download many files at a time, and continue what was interrupted", ".SH SYNOPSIS",
+            ".B convoy", "[\\fBfetch\\fR] [\\fIoptions\\fR] \\fIURL\\fR...", ".br", ".B convoy",
+            "[\\fBfetch\\fR] [\\fIoptions\\fR] \\fB\\-i\\fR \\fIFILE\\fR",
+        ]
+        for command in Subcommand.allCases where command != .fetch {
+            lines += [".br", ".B convoy \(command.rawValue)"]
+            if case .choice(let words) = command.operands { lines.append(escaped(words.joined(separator: "|"))) }
+        }
+        lines += [
+            ".SH DESCRIPTION",
+            "Downloads every URL into a file. A file appears under its name only when it is complete; what was cut off "
+                + "is kept, and the same command continues it.",
+            ".SH OPTIONS", "Short options are those of",
+            ".BR curl (1).",
+        ].map { $0.hasPrefix(".") ? $0 : escaped($0) }
+        for group in Option.Group.allCases {
+            let members = FetchOptions.table.filter { $0.group == group }
+            if !members.isEmpty { lines += [".SS \(escaped(group.rawValue))"] + members.flatMap(entry) }
+        }
+        lines += [".SH ENVIRONMENT"] + HelpText.variables.flatMap { [".TP", ".B \(escaped($0))", escaped($1)] }
+        let topics: [(String, String)] = [
+            ("LISTS OF URLS", HelpText.lists), ("NAMES OF FILES", HelpText.names),
+            ("RETRIES AND REDIRECTS", HelpText.retries), ("EVENTS", HelpText.json),
+            ("SIGNALS AND EXIT STATUS", HelpText.signals),
+        ]
+        for (title, text) in topics { lines += [".SH \(title)"] + paragraphs(text) }
+        lines += [".SH SEE ALSO", ".BR curl (1),", ".BR wget (1),", ".BR aria2c (1)"]
+        return lines.joined(separator: "\n")
+    }
+
+    private static func entry(_ option: Option) -> [String] {
+        let spellings = option.spellings.reversed().map { "\\fB\(escaped($0))\\fR" }.joined(separator: ", ")
+        let value = option.value.word.map { " \\fI\(escaped($0))\\fR" } ?? ""
+        return [".TP", spellings + value, escaped(option.detail ?? option.summary)]
+    }
+
+    /// Paragraphs are filled; what is indented stands as it is.
+    private static func paragraphs(_ text: String) -> [String] {
+        var (lines, isPlain, isFirst) = ([String](), true, true)
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            let isIndented = line.hasPrefix("  ")
+            if isIndented, isPlain { lines.append(".nf") }
+            if !isIndented, !isPlain { lines.append(".fi") }
+            isPlain = !isIndented
+            if line.isEmpty {
+                if !isFirst, lines.last != ".PP" { lines.append(".PP") }
+            } else {
+                lines.append(escaped(String(line)))
+            }
+            isFirst = false
+        }
+        if !isPlain { lines.append(".fi") }
+        return lines
+    }
+
+    /// Text whose characters mean nothing to the formatter.
+    private static func escaped(_ text: String) -> String {
+        var text = text.replacing("\\", with: "\\e").replacing("-", with: "\\-")
+        if let first = text.first, ".'".contains(first) { text = "\\&" + text }
+        return text
+    }
+}

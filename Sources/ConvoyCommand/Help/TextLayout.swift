@@ -1,0 +1,50 @@
+// Text for terminals of 80 columns.
+
+/// Lays text out.
+enum TextLayout {
+    static let width = 79
+    /// Where what an option does stands.
+    static let column = 25
+
+    /// Words in lines of a width.
+    static func lines(_ text: String, width: Int) -> [String] {
+        var lines: [String] = []
+        for word in text.split(separator: " ") {
+            if let last = lines.last, last.count + 1 + word.count <= width {
+                lines[lines.count - 1] = last + " " + word
+            } else {
+                lines.append(String(word))
+            }
+        }
+        return lines
+    }
+
+    /// A term, and behind it in a column of its own what it means.
+    static func entry(_ term: String, _ text: String, column: Int = TextLayout.column) -> String {
+        let blanks = String(repeating: " ", count: column)
+        let body = lines(text, width: width - column)
+        guard let first = body.first else { return term }
+        var rows = [term, blanks + first]
+        if term.count < column - 1 { rows = [String((term + blanks).prefix(column)) + first] }
+        rows += body.dropFirst().map { blanks + $0 }
+        return rows.joined(separator: "\n")
+    }
+}
+
+extension Option {
+    /// Its lines in a help.
+    var helpEntry: String {
+        let names = (short.map { "-\($0), " } ?? "    ") + "--\(name)" + (value.word.map { " \($0)" } ?? "")
+        return TextLayout.entry("  " + names, detail ?? summary)
+    }
+}
+
+extension [Option] {
+    /// The options under the headings of their groups.
+    var helpByGroup: String {
+        Option.Group.allCases.compactMap { group in
+            let members = filter { $0.group == group }
+            return members.isEmpty ? nil : ([group.rawValue + ":"] + members.map(\.helpEntry)).joined(separator: "\n")
+        }.joined(separator: "\n\n")
+    }
+}

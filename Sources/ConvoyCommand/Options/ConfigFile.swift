@@ -1,0 +1,108 @@
+// Options in a file.
+import Foundation
+
+/// Reads options as curl's configuration files have them: `name value`, `name = value`, `--name value`, `url = URL`.
+enum ConfigFile {
+    private static let limitBytes: Int64 = 1 << 20
+
+    /// What the files say that were asked for; of none the user's own, if there is one.
+    static func read(
+        _ scanned: ScannedArguments, _ environment: [String: String], _ scanner: OptionScanner
+    ) throws(UsageError) -> ScannedArguments {
+        var all = ScannedArguments()
+        var paths = scanned.values(of: .config)
+        if paths.isEmpty, !scanned.has(.noConfig), let own = ownPath(environment), access(own, F_OK) == 0 {
+            paths = [own]
+        }
+        for path in paths {
+            let text: String
+            do { text = try Self.text(of: path) } catch {
+                throw UsageError("--config \(error.message)", command: scanner.command)
+            }
+            let file = try scan(text, path, scanner)
+            all.given += file.given
+            all.operands += file.operands
+        }
+        return all
+    }
+
+    /// `convoy/config` in the directory of configurations.
+    static func ownPath(_ environment: [String: String]) -> String? {
+        if let directory = environment["XDG_CONFIG_HOME"], directory.hasPrefix("/") {
+            return directory + "/convoy/config"
+        }
+        guard let home = environment["HOME"], home.hasPrefix("/") else { return nil }
+        return home + "/.config/convoy/config"
+    }
+
+    private static func text(of path: String) throws(UsageError) -> String {
+        if path != "-" {
+            _ = try OptionValues.readableFile(path)
+            var status = stat()
+            guard stat(path, &status) == 0, status.st_size <= limitBytes else {
+                throw UsageError("cannot read \(path): it has more than a mebibyte")
+            }
+        }
+        guard let text = String(data: try OptionValues.content(of: path), encoding: .utf8) else {
+            throw UsageError("cannot read \(path): it is not UTF-8")
+        }
+        return text
+    }
+
+    /// Takes a text apart.
+    static func scan(
+        _ text: String, _ path: String, _ scanner: OptionScanner
+    ) throws(UsageError) -> ScannedArguments {
+        var all = ScannedArguments()
+        let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        for (index, line) in lines.enumerated() {
+            let line = line.trimmingCharacters(in: .whitespaces)
+            guard !line.isEmpty, !line.hasPrefix("#") else { continue }
+            let name = line.prefix { !" \t=:".contains($0) }
+            var rest = line.dropFirst(name.count).drop { " \t".contains($0) }
+            if let mark = rest.first, "=:".contains(mark) { rest = rest.dropFirst().drop { " \t".contains($0) } }
+            let value = unquoted(rest)
+            let word = name.drop { $0 == "-" }
+            if word == "url" {
+                all.operands.append(value)
+                continue
+            }
+            let spelling = name.hasPrefix("-") && !name.hasPrefix("--") ? String(name) : "--\(word)"
+            let scanned: ScannedArguments
+            do { scanned = try scanner.scan(value.isEmpty ? [spelling] : [spelling, value]) } catch {
+                throw UsageError("line \(index + 1) of \(path): \(error.message)", command: scanner.command)
+            }
+            guard scanned.operands.isEmpty else {
+                throw UsageError(
+                    "line \(index + 1) of \(path): the option --\(word) takes no value", command: scanner.command)
+            }
+            if let option = scanned.given.first?.option, [Option.config, .noConfig, .help].contains(option) {
+                throw UsageError(
+                    "line \(index + 1) of \(path): --\(option.name) stands on a command line only",
+                    command: scanner.command)
+            }
+            all.given += scanned.given
+        }
+        return all
+    }
+
+    /// The value without its quotes, in which a backslash takes the next character as it is.
+    private static func unquoted(_ text: some StringProtocol) -> String {
+        guard text.hasPrefix("\"") else { return String(text) }
+        let escapes: [Character: Character] = ["n": "\n", "t": "\t", "r": "\r"]
+        var (value, isEscaped) = ("", false)
+        for character in text.dropFirst() {
+            if isEscaped {
+                value.append(escapes[character] ?? character)
+                isEscaped = false
+            } else if character == "\\" {
+                isEscaped = true
+            } else if character == "\"" {
+                break
+            } else {
+                value.append(character)
+            }
+        }
+        return value
+    }
+}

@@ -1,0 +1,151 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyCommand
+
+/// Lists of other programs.
+@Suite struct ListParserTests {
+    private let digits = String(repeating: "0f", count: 32)
+
+    private func outcomes(_ text: String, base: String? = nil) -> [ListParser.Outcome] {
+        var parser = ListParser(base: base.flatMap(URL.init))
+        var all: [ListParser.Outcome] = []
+        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            all += parser.parse(NumberedLine(number: index + 1, content: .text(String(line))))
+        }
+        return all + parser.finish()
+    }
+
+    private func entry(_ url: String, _ name: String? = nil, _ digest: FileDigest? = nil) throws -> ListParser.Outcome {
+        .entry(ListEntry(url: try #require(URL(string: url)), name: name, digest: digest))
+    }
+
+    @Test func linesOfURLsHaveNamesAndDigests() throws {
+        let text = "# list\nhttps://a.example/b\tname\nexample.com/c\n\nhttps://a.example/d\t\tsha256:\(digits)"
+        #expect(
+            outcomes(text) == [
+                try entry("https://a.example/b", "name"), try entry("https://example.com/c"),
+                try entry("https://a.example/d", nil, .sha256(digits)),
+            ])
+    }
+
+    @Test func aBlankBeforeTheNameIsToldWithWhatToDo() {
+        guard case .broken(1, let reason)? = outcomes("https://a.example/b name.txt").first else {
+            Issue.record("the line is not broken")
+            return
+        }
+        #expect(reason.contains("put a tab"))
+        #expect(reason.contains("%20"))
+    }
+
+    @Test func aria2sOptionsBelongToTheURLBefore() throws {
+        let text = """
+            https://a.example/b\thttps://m.example/b
+              out=other.bin
+              checksum=sha-256=\(digits)
+              split=4
+            https://a.example/c
+              header=X-Key: v
+            """
+        var second = ListEntry(url: try #require(URL(string: "https://a.example/c")))
+        second.headerFields.add("X-Key", "v", isSecret: true)
+        #expect(
+            outcomes(text) == [try entry("https://a.example/b", "other.bin", .sha256(digits)), .entry(second)])
+        for option in ["dir=/x", "checksum=md5=00", "nonsense", "header=no colon"] {
+            guard case .broken(2, _)? = outcomes("https://a.example/b\n \(option)").first else {
+                Issue.record("\(option) is understood")
+                continue
+            }
+        }
+    }
+
+    @Test(arguments: ["%@  dir/a b.iso", "%@ *dir/a b.iso", "SHA256 (dir/a b.iso) = %@"])
+    func digestsNeedABase(line: String) throws {
+        let line = line.replacing("%@", with: digits)
+        #expect(
+            outcomes(line + "\n", base: "https://a.example/x")
+                == [try entry("https://a.example/x/dir/a%20b.iso", "a b.iso", .sha256(digits))])
+        guard case .broken(nil, let reason)? = outcomes(line + "\n" + line).first else {
+            Issue.record("no base is missed")
+            return
+        }
+        #expect(reason.contains("--base URL"))
+        #expect(outcomes(line + "\n" + line).count == 1)
+    }
+
+    @Test func otherDigestsAreBrokenLines() {
+        let text = "\(digits)  a\n\(String(repeating: "0", count: 40))  b\nrubbish"
+        let kinds = outcomes(text, base: "https://a.example/").map { if case .entry = $0 { true } else { false } }
+        #expect(kinds == [true, false, false])
+    }
+
+    @Test func objectsAreLines() throws {
+        let text = """
+            {"url": "https://a.example/b", "name": "n", "sha256": "\(digits)"}
+            {"url": "https://a.example/c"}
+            {"name": "n"}
+            {"url": "https://a.example/d", "sha512": "00"}
+            """
+        let all = outcomes(text)
+        #expect(
+            all.prefix(2) == [try entry("https://a.example/b", "n", .sha256(digits)), try entry("https://a.example/c")])
+        let lines = all.dropFirst(2).map { outcome -> Int? in
+            if case .broken(let line, _) = outcome { line } else { nil }
+        }
+        #expect(lines == [3, 4])
+    }
+
+    @Test func metalinksAreRead() throws {
+        let text = """
+            <?xml version="1.0" encoding="UTF-8"?>
+            <!-- a > b -->
+            <metalink xmlns="urn:ietf:params:xml:ns:metalink">
+              <file name="a &amp; b.iso">
+                <size>14471447</size>
+                <hash type="sha-256">\(digits)</hash>
+                <pieces length="10" type="sha-256"><hash>00</hash></pieces>
+                <url location="de" priority="2">https://b.example/a</url>
+                <url priority='1'><![CDATA[https://c.example/a?x=1&y=2]]></url>
+                <url>ftp://d.example/a</url>
+              </file>
+              <file name="c"><url>ftp://d.example/c</url></file>
+            </metalink>
+            """
+        let all = outcomes(text)
+        #expect(all.first == (try entry("https://c.example/a?x=1&y=2", "a & b.iso", .sha256(digits))))
+        guard all.count == 2, case .broken(nil, let reason) = all[1] else {
+            Issue.record("\(all)")
+            return
+        }
+        #expect(reason.contains("no URL of http or https"))
+    }
+
+    @Test(arguments: [
+        "<metalink>", "<html></html>", "<metalink><file></metalink>", "<metalink",
+        "<!DOCTYPE x [<!ENTITY a \"b\">]><metalink/>",
+        "<metalink></metalink", "< ></ >",
+    ])
+    func whatIsNoMetalinkIsSaid(text: String) {
+        guard case .broken(nil, let reason)? = outcomes(text).first else {
+            Issue.record("\(text) is one")
+            return
+        }
+        #expect(reason.contains("Metalink"))
+    }
+
+    @Test func anEmptyListIsSaid() async throws {
+        let directory = try TestDirectory()
+        let list = directory.url.appending(path: "list")
+        for (text, isEmpty) in [("", true), ("# only this\n\n", true), ("http://a/b", false), ("broken", false)] {
+            try Data(text.utf8).write(to: list)
+            let told = Locked(0)
+            let items = FetchItems(
+                urls: [], list: try LineReader.open(.file(list.path)), naming: .byURL,
+                onEmpty: { _ in told.withLock { $0 += 1 } }, onDefect: { _ in })
+            while await items.next() != nil {}
+            #expect(await items.next() == nil)
+            #expect(told.withLock { $0 } == (isEmpty ? 1 : 0), "\(text)")
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import Foundation
+import Testing
+
+@testable import ConvoyCommand
+
+/// Typical mistakes: each message says what is wrong and what to write, in the words of the command.
+@Suite struct MistakesTests {
+    private static let url = "http://127.0.0.1/a"
+
+    private static let cases: [(arguments: [String], words: [String])] = [
+        ([], ["there is no URL"]),
+        ([""], ["URL 1 is empty", "variable of the shell"]),
+        (["-"], ["-i -"]),
+        (["nonsense"], ["not an absolute URL", "https://"]),
+        (["ftp://example.com/a"], ["http"]),
+        (["http://"], ["URL 1"]),
+        (["http://a b/"], ["URL 1"]),
+        (["--otput", "x", url], ["there is no option --otput", "did you mean --output?"]),
+        (["--heder", "A: b", url], ["did you mean --header?"]),
+        (["--sha265", "x", url], ["did you mean --sha256?"]),
+        (["--jobs", url], ["--jobs takes a number from 1 to 256"]),
+        (["--jobs", "1000", url], ["1 to 256", "1000"]),
+        (["-c", url], ["continued without being asked", "--cookie-jar"]),
+        (["-x4", url], ["--segments 4"]),
+        (["-x", "socks5://127.0.0.1:1080", url], ["http:// or https://", "SOCKS"]),
+        (["-x", "proxy.example.com", url], ["port", "3128"]),
+        (["-s8", url], ["--segments 8"]),
+        (["-O", "name", url], ["-o NAME"]),
+        (["-L", url], ["followed without being asked", "leave it out"]),
+        (["-fsSL", url], ["leave it out"]),
+        (["-q", url], ["--quiet", "--no-config"]),
+        (["-N", url], ["--existing updateIfChanged"]),
+        (["-nc", url], ["-c"]),
+        (["-t", "3", url], ["--retries 2"]),
+        (["--location", url], ["leave it out"]),
+        (["--continue", url], ["leave it out"]),
+        (["--tlsv1.3", url], ["--tls-min 1.3"]),
+        (["--no-check-certificate", url], ["--insecure"]),
+        (["--post-data", "a", url], ["-d TEXT"]),
+        (["--split=4", url], ["--segments"]),
+        (["-o"], ["-o needs a value"]),
+        (["--output="], ["--output needs a value"]),
+        (["--quiet=yes", url], ["--quiet takes no value"]),
+        (["-o", "-", url, url], ["one body", "more URLs"]),
+        (["-o", "-", "--json", url], ["both want standard output"]),
+        (["-u", "name", url], ["NAME:PASSWORD", "--netrc"]),
+        (["-H", "Accept text/plain", url], ["'Name: value'", "no colon"]),
+        (["-X", "GET IT", url], ["a method, such as PUT"]),
+        (["-d", "a", "-F", "b=c", url], ["second body"]),
+        (["-d", "@/nowhere/file", url], ["--data cannot read /nowhere/file", "No such file"]),
+        (["-F", "noequals", url], ["NAME=VALUE"]),
+        (["--json-body", "{'a': 1}", url], ["takes JSON"]),
+        (["-I", "-d", "a", url], ["--head asks for no body"]),
+        (["-r", "5", url], ["0-499"]),
+        (["-r", "9-5", url], ["a range of bytes"]),
+        (["-z", "31.1.2026 12:00", url], ["a file, or a date such as"]),
+        (["--deadline", "5s", url], ["a number of seconds above 0"]),
+        (["--max-size", "big", url], ["a number of bytes above 0"]),
+        (["--resolve", "example.com:127.0.0.1", url], ["HOST:PORT:ADDRESS"]),
+        (["--tls-min", "1.1", url], ["1.2, 1.3"]),
+        (["--existing", "overwite", url], ["did you mean overwrite?"]),
+        (["--cacert", "/nowhere.pem", url], ["--cacert cannot read /nowhere.pem"]),
+        (["-E", "/nowhere.pem", url], ["--cert cannot read"]),
+        (["-w", "%{http_cod}", url], ["did you mean %{http_code}?"]),
+        (["-w", "%{http_code", url], ["closing"]),
+        (["--sha256", "12", url], ["64 hexadecimal digits"]),
+        (["--mirror", "http://127.0.0.1/b", url], ["--sha256"]),
+        (["--segments", "2", "-d", "a", url], ["leave out --data"]),
+        (["--base", "http://127.0.0.1/", url], ["give the list with -i"]),
+        (["--quiet", "--json", url], ["exclude each other"]),
+        (["-K", "/nowhere/config", url], ["--config cannot read /nowhere/config"]),
+    ]
+
+    @Test(arguments: cases.indices) func aMistakeIsExplained(index: Int) throws {
+        let (arguments, words) = Self.cases[index]
+        let error = #expect(throws: UsageError.self) { _ = try FetchOptions(parsing: arguments) }
+        let message = try #require(error?.message)
+        for words in words { #expect(message.contains(words), "\(arguments): \(message)") }
+        // Names of types, properties and methods.
+        for pattern in [#"[a-z]\.[a-z]+[A-Z]"#, #"\([a-z_]*:\)"#, #"Policy|ConnectionOptions|hostOverrides|nil"#] {
+            #expect(try message.firstMatch(of: Regex(pattern)) == nil, "\(message)")
+        }
+    }
+
+    @Test func aFileInPlaceOfAURLIsNoticed() throws {
+        let directory = try TestDirectory()
+        let path = directory.url.path + "/list.txt"
+        try Data().write(to: URL(filePath: path))
+        let error = #expect(throws: UsageError.self) { _ = try FetchOptions(parsing: [path]) }
+        #expect(error?.message.contains("write -i \(path)") == true)
+    }
+
+    @Test func passwordsAreNotRepeated() {
+        for arguments in [
+            ["-u", "me:se\u{7}cret", Self.url], ["-x", "socks5://me:secret@host:1", Self.url],
+            ["-b", "a=secret\n", Self.url],
+            ["me:secret@nohost"],
+        ] {
+            let error = #expect(throws: UsageError.self) { _ = try FetchOptions(parsing: arguments) }
+            #expect(error?.message.contains("cret") == false)
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyCommand
+
+/// What is read from the files that options name.
+@Suite struct OptionFilesTests {
+    @Test(
+        arguments: [
+            ("otput", "output"), ("help", "help"), ("sha265", "sha256"), ("hepl", "help"), ("write", "write-out"),
+            ("xyzzy", nil), ("q", nil),
+        ] as [(String, String?)])
+    func theNearestNameIsFound(typed: String, name: String?) {
+        #expect(["output", "help", "sha256", "write-out", "request"].nearest(to: typed) == name)
+    }
+
+    @Test func netrcHasHostsADefaultAndQuotes() {
+        let netrc = Netrc(
+            """
+            # comment
+            machine a.example login me password "with \\"blank s"
+            macdef init
+            machine not.this login no
+
+            machine B.example
+              login you account x
+              password p#w
+            default login anonymous password mail
+            """)
+        #expect(netrc.login(for: "a.example") == Netrc.Login(user: "me", password: "with \"blank s"))
+        #expect(netrc.login(for: "b.EXAMPLE") == Netrc.Login(user: "you", password: "p#w"))
+        #expect(netrc.login(for: "not.this")?.user == "anonymous")
+        #expect(Netrc("machine a login b password c").login(for: "other") == nil)
+        #expect(Netrc("machine").login(for: "a") == nil)
+    }
+
+    @Test func cookieFilesAreReadAsTheyAreWritten() {
+        let cookies = [
+            Cookie(name: "a", value: "b=c", domain: "example.com", isHostOnly: false, isSecure: true, isHTTPOnly: true),
+            Cookie(
+                name: "n", value: "", domain: "host", path: "/x", expires: Date(timeIntervalSince1970: 2_000_000_000)),
+        ]
+        #expect(CookieFile.cookies(in: CookieFile.text(of: cookies)) == cookies)
+        #expect(CookieFile.cookies(in: "# no\nnone\n\t\t\t\t\t\n") == [])
+    }
+
+    @Test func configurationLinesHaveSeveralForms() throws {
+        let scanner = OptionScanner(options: FetchOptions.table, command: "fetch")
+        let text = "jobs 4\n--retries=2\n  header : \"A: \\\"b\\\"\"\n-P dir\nurl = https://example.com\nquiet\n#x\n"
+        let scanned = try ConfigFile.scan(text, "file", scanner)
+        #expect(scanned.given.map(\.option.name) == ["jobs", "retries", "header", "directory-prefix", "quiet"])
+        #expect(scanned.given.map(\.value) == ["4", "2", "A: \"b\"", "dir", ""])
+        #expect(scanned.operands == ["https://example.com"])
+        for (line, words) in [
+            ("jbs 4", "line 1 of file: there is no option --jbs; did you mean --jobs?"),
+            ("quiet yes", "takes no value"),
+            ("config other", "on a command line only"), ("jobs", "needs a value"),
+        ] {
+            let error = #expect(throws: UsageError.self) { try ConfigFile.scan(line, "file", scanner) }
+            #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
+        }
+    }
+
+    @Test(arguments: [
+        ("localhost", "http://localhost"), ("localhost:80/a", "http://localhost:80/a"),
+        ("127.0.0.1:8765/x", "http://127.0.0.1:8765/x"), ("[::1]:80/", "http://[::1]:80/"),
+        ("example.com/a.zip", "https://example.com/a.zip"), ("host:8080", "https://host:8080"),
+        ("me:pw@example.com", "https://me:pw@example.com"), ("a/b", "a/b"), ("../x", "../x"), ("word", "word"),
+        ("ftp:x", "ftp:x"), ("http://a", "http://a"), ("a.b c", "a.b c"),
+        ("127.example.com", "https://127.example.com"),
+    ])
+    func aSchemeIsAddedToWhatBeginsWithAHost(text: String, url: String) {
+        #expect(text.withScheme == url)
+    }
+
+    @Test func partsOfFormsHaveTypesAndNames() throws {
+        let part = try FormPart("f=@\"a;b.txt\";type=text/x;filename=\"c\"")
+        #expect(part.source == .file("a;b.txt"))
+        #expect(part.contentType == "text/x")
+        #expect(part.fileName == "c")
+        #expect(try FormPart("a=b;c").source == .text("b;c"))
+        #expect(try FormPart("a=").source == .text(""))
+        #expect(try FormPart("a=<file").source == .content(of: "file"))
+    }
+
+    @Test func helpFitsIntoEightyColumns() {
+        let texts =
+            Subcommand.allCases.map(\.help) + HelpTopic.allCases.filter { $0 != .man }.map(\.text) + [HelpText.tool]
+        for line in texts.joined(separator: "\n").split(separator: "\n") { #expect(line.count < 80, "\(line)") }
+    }
+
+    @Test func everyGroupAndOptionIsOnTheManualPage() {
+        let page = ManPage.text
+        for option in FetchOptions.table {
+            #expect(page.contains("\\-\\-" + option.name.replacing("-", with: "\\-")))
+        }
+        #expect(!page.split(separator: "\n").contains { $0.hasPrefix("'") })
+    }
+
+    @Test func aHabitIsNoOptionOfOurs() {
+        let names = Set(FetchOptions.table.flatMap { $0.spellings + $0.aliases.map { "--\($0)" } })
+        #expect(names.isDisjoint(with: FetchOptions.habits.keys))
+    }
+}

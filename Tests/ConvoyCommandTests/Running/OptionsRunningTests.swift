@@ -1,0 +1,320 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// Options that curl has too: what the server receives is what it receives from curl.
+@Suite struct OptionsRunningTests {
+    private static let curl = ["/usr/bin/curl", "/usr/local/bin/curl", "/opt/homebrew/bin/curl"]
+        .first { FileManager.default.isExecutableFile(atPath: $0) }
+
+    /// What a server got to see, without what differs from run to run.
+    private struct Seen: Equatable, CustomStringConvertible {
+        var method: String
+        var target: String
+        var fields: [String: String] = [:]
+        var body: String
+
+        init(_ request: RecordedRequest, port: Int, names: [String]) {
+            (method, target, body) = (request.method, request.target, request.bodyText)
+            for name in names { fields[name] = request.value(of: name)?.replacing(":\(port)", with: ":PORT") }
+            target = target.replacing(":\(port)", with: ":PORT")
+            guard let type = fields["Content-Type"], let mark = type.range(of: "boundary=") else { return }
+            let boundary = String(type[mark.upperBound...])
+            fields["Content-Type"] = type.replacing(boundary, with: "BOUNDARY")
+            body = body.replacing(boundary, with: "BOUNDARY")
+        }
+
+        var description: String { "\(method) \(target) \(fields.sorted { $0.key < $1.key }) \(body.debugDescription)" }
+    }
+
+    private static let names = [
+        "Accept", "Authorization", "Content-Type", "Cookie", "Host", "If-Modified-Since", "Range", "Referer", "X-Key",
+    ]
+
+    private let directory: TestDirectory
+    private let server: TestServer
+
+    init() throws {
+        directory = try TestDirectory()
+        server = try TestServer()
+        server.respond { request in
+            request.path == "/moved"
+                ? .redirect(to: "/page")
+                : .resource(Data("0123456789".utf8), etag: "\"v1\"", headerFields: [("X-A", "b")])
+        }
+        let files = [
+            "body.txt": "one\r\ntwo\n", "netrc": "machine 127.0.0.1\nlogin me\npassword from-file\n",
+            "cookies.txt": "# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\tsid\t31d4\n",
+            "data.json": "{\"a\": [1, 2]}",
+        ]
+        for (name, text) in files { try Data(text.utf8).write(to: directory.url.appending(path: name)) }
+    }
+
+    private func seen(_ program: String?, _ arguments: [String], _ path: String) async throws -> Seen {
+        let child =
+            if let program {
+                try ConvoyProcess(program: program, ["-q", "-s", "-o", "/dev/null"] + arguments + [url(path)])
+            } else {
+                try ConvoyProcess(["fetch", "--no-config", "-P", directory.url.path] + arguments + [url(path)])
+            }
+        let ending = try await child.ended()
+        #expect(ending.status == 0, "\(ending.errors)")
+        let request = try await server.takeRequest()
+        return Seen(request, port: server.port, names: Self.names)
+    }
+
+    private func url(_ path: String) -> String { server.url(path).absoluteString }
+
+    /// The options with files by their paths here.
+    private func placed(_ options: [String]) -> [String] {
+        options.map { $0.replacing("DIR/", with: directory.url.path + "/").replacing("PORT", with: "\(server.port)") }
+    }
+
+    private static let cases: [(ours: [String], curls: [String]?)] = [
+        (["-X", "DELETE"], nil), (["--request", "PUT", "-d", "a=b"], nil), (["-d", "a=b", "--data", "c d=e"], nil),
+        (["-d", "@DIR/body.txt"], nil), (["--data-binary", "@DIR/body.txt"], nil), (["--data-raw", "@here"], nil),
+        (["-d", "a", "-H", "Content-Type: text/plain"], nil),
+        (["--json-body", #"{"a": 1}"#], ["--json", #"{"a": 1}"#]),
+        (["--json-body", "@DIR/data.json"], ["--json", "@DIR/data.json"]),
+        (["-F", "name=a value"], nil), (["-F", "f=@DIR/body.txt;type=text/x-own;filename=other.txt"], nil),
+        (["-F", "t=<DIR/body.txt", "-F", "u=v;type=text/own"], nil),
+        (["-u", "me:secret:with colon"], nil), (["--netrc-file", "DIR/netrc"], nil),
+        (["--netrc-file", "DIR/netrc", "-u", "you:own"], nil),
+        (["-b", "a=b; c=d"], nil), (["-b", "DIR/cookies.txt"], nil),
+        (["-A", "agent/1.0"], nil), (["-e", "http://example.com/page"], nil), (["-H", "X-Key: value"], nil),
+        (["-H", "Accept: text/plain"], nil), (["-r", "0-4"], nil), (["-r", "-3"], nil), (["--range", "7-"], nil),
+        (["-z", "31 Jan 2026"], nil), (["-z", "Sat, 31 Jan 2026 12:00:00 GMT"], nil),
+        (["-x", "http://127.0.0.1:PORT"], nil), (["-x", "127.0.0.1:PORT"], nil), (["--http1"], ["--http1.1"]),
+        (["--connect-timeout", "9"], nil), (["-m", "60"], nil), (["--max-size", "1M"], ["--max-filesize", "1M"]),
+        (["--resolve", "127.0.0.1:PORT:127.0.0.1"], nil), (["-k"], nil), (["--tls-min", "1.3"], ["--tlsv1.3"]),
+    ]
+
+    @Test(.enabled(if: curl != nil, "curl is not installed"), arguments: cases.indices)
+    func theServerReceivesWhatCurlSends(index: Int) async throws {
+        let (ours, curls) = Self.cases[index]
+        var own = try await seen(nil, placed(ours), "/page?q=1")
+        var other = try await seen(Self.curl, placed(curls ?? ours), "/page?q=1")
+        // Whatever says that anything is welcome.
+        for fields in [\Seen.fields] where own[keyPath: fields]["Accept"] == nil {
+            other[keyPath: fields]["Accept"] = nil
+        }
+        if own.fields["Accept"] == "*/*" { own.fields["Accept"] = nil }
+        if other.fields["Accept"] == "*/*" { other.fields["Accept"] = nil }
+        #expect(own == other, "\(ours)")
+    }
+
+    @Test func compressedBodiesAreAskedForAndStoredDecompressed() async throws {
+        let ending = try await convoy("--no-config", "--compressed", "-P", directory.url.path, url("/page"))
+        #expect(ending.status == 0)
+        #expect(try await server.takeRequest().value(of: "Accept-Encoding")?.contains("gzip") == true)
+    }
+
+    @Test(
+        .enabled(if: curl != nil, "curl is not installed"),
+        arguments: [
+            "%{http_code} %{size_download} %{content_type}|%{num_redirects}\\n", "100%% %{method} %header{x-a}",
+            "%{url_effective} %{response_code} %{remote_ip} %{http_version} %{exitcode}",
+        ])
+    func formatsAreThoseOfCurl(format: String) async throws {
+        let ours = try await convoy("--no-config", "-P", directory.url.path, "-w", format, url("/moved"))
+        let others = try await ConvoyProcess(
+            program: try #require(Self.curl), ["-q", "-sL", "-o", "/dev/null", "-w", format, url("/moved")]
+        ).ended()
+        #expect(ours.status == 0)
+        #expect(ours.output == others.output)
+    }
+
+    @Test func aBodyGoesToStandardOutputAndNothingElse() async throws {
+        let ending = try await convoy("--no-config", "-o", "-", url("/page"))
+        #expect(ending.status == 0)
+        #expect(ending.output == "0123456789")
+        #expect(ending.errors == "")
+    }
+
+    @Test func aBodyThatBeginsAgainIsNotPrintedTwice() async throws {
+        let whole = Data(repeating: 0x61, count: 300_000)
+        server.enqueue(.status(200, body: whole).disconnecting(afterBytes: 200_000))
+        server.enqueue(.status(200, body: whole))
+        let ending = try await convoy("--no-config", "-o", "-", "--retries=1", url("/page"))
+        #expect(ending.status == 1)
+        #expect(ending.output.utf8.count < 300_000)
+        #expect(ending.errors.contains("cannot be taken back"))
+    }
+
+    @Test func theHeadIsPrinted() async throws {
+        let ending = try await convoy("--no-config", "-I", url("/page"))
+        #expect(ending.status == 0)
+        #expect(ending.output.hasPrefix("HTTP/1.1 200\n"))
+        #expect(ending.output.contains("\nX-A: b\n"))
+        #expect(try await server.takeRequest().method == "HEAD")
+    }
+
+    @Test func theNameOfTheOnlyFileIsTakenAsItIs() async throws {
+        let path = directory.url.path + "/.name of it"
+        #expect(try await convoy("--no-config", "-o", path, url("/page")).status == 0)
+        #expect(try String(contentsOfFile: path, encoding: .utf8) == "0123456789")
+        let inside = try await convoy("--no-config", "-P", directory.url.path, "-o", "second", url("/page"))
+        #expect(inside.status == 0)
+        #expect(try directory.names().contains("second"))
+    }
+
+    @Test func cookiesAreKeptFromOneRunToTheNext() async throws {
+        let jar = directory.url.path + "/jar"
+        server.enqueue(.status(200, headerFields: [("Set-Cookie", "sid=31d4; Path=/; Max-Age=1000")], body: "a"))
+        let arguments = ["--no-config", "-P", directory.url.path, "-b", jar, "--cookie-jar", jar]
+        #expect(try await ConvoyProcess(arguments + [url("/a")]).ended().status == 0)
+        _ = try await server.takeRequest()
+        #expect(try await ConvoyProcess(arguments + ["-b", "own=1", url("/b")]).ended().status == 0)
+        #expect(try await server.takeRequest().value(of: "Cookie") == "sid=31d4; own=1")
+        let text = try String(contentsOfFile: jar, encoding: .utf8)
+        #expect(text.contains("\tFALSE\t/\tFALSE\t"))
+        if let curl = Self.curl {
+            _ = try await ConvoyProcess(program: curl, ["-q", "-s", "-b", jar, url("/c")]).ended()
+            #expect(try await server.takeRequest().value(of: "Cookie") == "sid=31d4")
+        }
+    }
+
+    @Test func anUnchangedFileIsLeft() async throws {
+        let file = directory.url.path + "/file"
+        let date = "Sat, 31 Jan 2026 12:00:00 GMT"
+        server.respond { request in
+            request.value(of: "If-None-Match") == "\"v1\"" || request.value(of: "If-Modified-Since") == date
+                ? .status(304)
+                : .status(200, headerFields: [("ETag", "\"v1\""), ("Last-Modified", date)], body: "body")
+        }
+        let arguments = ["--no-config", "-z", file, "-o", file, url("/file")]
+        let first = try await ConvoyProcess(arguments).ended()
+        #expect(first.output.hasPrefix("saved file"))
+        let modified = try FileManager.default.attributesOfItem(atPath: file)[.modificationDate] as? Date
+        #expect(modified?.timeIntervalSince1970 == 1_769_860_800)
+        let second = try await ConvoyProcess(arguments).ended()
+        #expect(second.status == 0)
+        #expect(second.output.hasPrefix("skipped file"))
+        // Without what was noted beside it the time of the file is asked by.
+        try FileManager.default.removeItem(atPath: directory.url.path + "/.file.convoy-version")
+        let third = try await ConvoyProcess(arguments).ended()
+        #expect(third.status == 0)
+        #expect(third.output.hasPrefix("skipped file"), "\(third.output)")
+    }
+
+    @Test func passwordsAreSentAsTheServerAsks() async throws {
+        server.enqueue(
+            .status(401, headerFields: [("WWW-Authenticate", "Digest realm=\"r\", nonce=\"n\", qop=\"auth\"")]))
+        server.enqueue(.status(200, body: "in"))
+        let ending = try await convoy("--no-config", "-o", "-", "--anyauth", "-u", "me:secret", url("/a"))
+        #expect(ending.output == "in")
+        #expect(try await server.takeRequest().value(of: "Authorization") == nil)
+        #expect(try await server.takeRequest().value(of: "Authorization")?.hasPrefix("Digest username=\"me\"") == true)
+    }
+
+    @Test func tooLargeABodyAndTooLongATimeFail() async throws {
+        let large = try await convoy("--no-config", "--max-size", "5", "-P", directory.url.path, url("/page"))
+        #expect(large.status == 1)
+        #expect(large.errors.contains("bodyTooLarge") || large.errors.contains("5 bytes"))
+        server.enqueue(.status(200, body: "x").stalling())
+        let late = try await convoy("--no-config", "-m", "0.3", "--retries=0", "-P", directory.url.path, url("/page"))
+        #expect(late.status == 1)
+    }
+
+    @Test func whatFailedIsAListForTheNextRun() async throws {
+        let failed = directory.url.path + "/failed"
+        server.enqueue(.status(404))
+        let first = try await convoy(
+            "--no-config", "-P", directory.url.path, "-o", "own name", "--save-failed", failed, url("/a"))
+        #expect(first.status == 1)
+        #expect(try String(contentsOfFile: failed, encoding: .utf8) == "\(url("/a"))\town name\n")
+        let second = try await convoy("--no-config", "-P", directory.url.path, "-i", failed, "--save-failed", failed)
+        #expect(second.status == 0)
+        #expect(try directory.names().contains("own name"))
+        #expect(try String(contentsOfFile: failed, encoding: .utf8) == "")
+        let third = try await convoy("--no-config", "-P", directory.url.path, "-i", failed)
+        #expect(third.errors.contains("is empty"))
+    }
+
+    @Test func anArchiveHoldsTheRequests() async throws {
+        let archive = directory.url.path + "/run.har"
+        _ = try await convoy("--no-config", "-P", directory.url.path, "--har", archive, "-u", "me:secret", url("/a"))
+        let text = try String(contentsOfFile: archive, encoding: .utf8)
+        #expect(text.contains(url("/a")))
+        #expect(!text.contains("bWU6c2VjcmV0"))
+    }
+
+    @Test func verboseTellsRequestAndAnswerWithoutPasswords() async throws {
+        let ending = try await convoy("--no-config", "-v", "-P", directory.url.path, "-u", "me:secret", url("/moved"))
+        for words in [
+            "> GET \(url("/moved"))", "> Authorization: ***", "< 302", "redirected to \(url("/page"))", "< X-A: b",
+            "127.0.0.1 port \(server.port)",
+        ] { #expect(ending.errors.contains(words), "\(words) in \(ending.errors)") }
+        #expect(!ending.errors.contains("bWU6c2VjcmV0"))
+    }
+
+    @Test func optionsInAFileComeBeforeThoseOfTheLine() async throws {
+        let config = directory.url.path + "/config"
+        let text = "# mine\nuser-agent = \"from \\\"file\\\"\"\n-H X-Key: file\nurl \(url("/one"))\nquiet\n"
+        try Data(text.utf8).write(to: URL(filePath: config))
+        let ending = try await convoy("-K", config, "-P", directory.url.path, "-A", "line")
+        #expect(ending.status == 0)
+        #expect(ending.output == "")
+        let request = try await server.takeRequest()
+        #expect(request.target == "/one")
+        #expect(request.value(of: "User-Agent") == "line")
+        #expect(request.value(of: "X-Key") == "file")
+    }
+
+    @Test func theFileOfTheUsersOwnIsReadUnlessItIsLeftOut() async throws {
+        let home = try directory.makeDirectory("convoy")
+        try Data("user-agent mine\n".utf8).write(to: home.appending(path: "config"))
+        let script = "XDG_CONFIG_HOME=$1; export XDG_CONFIG_HOME; shift; exec \"$0\" \"$@\""
+        for (arguments, agent) in [([String](), "mine"), (["--no-config", "-A", "none"], "none")] {
+            let child = try ConvoyProcess(
+                shell: script, [directory.url.path, "-P", directory.url.path] + arguments + [url("/a")])
+            #expect(try await child.ended().status == 0)
+            #expect(try await server.takeRequest().value(of: "User-Agent") == agent)
+        }
+    }
+
+    @Test func aMirrorTakesOver() async throws {
+        server.respond { request in
+            request.path == "/gone" ? .status(404) : .resource(generatedByteCount: 3_000_000, etag: "\"v1\"")
+        }
+        let digest = try await ConvoyProcess(
+            shell: "curl -q -s \"$1\" | sha256sum | cut -d' ' -f1", [url("/there")]
+        ).ended().output.trimmingCharacters(in: .whitespacesAndNewlines)
+        let ending = try await convoy(
+            "--no-config", "-P", directory.url.path, "--sha256", digest, "--mirror", url("/there"), "--segments=2",
+            url("/gone"))
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(try directory.names().contains("gone"))
+    }
+
+    @Test func aMirrorGetsNoPassword() async throws {
+        let mirror = try TestServer()
+        mirror.respond { _ in .resource(generatedByteCount: 10, etag: "\"v1\"") }
+        server.respond { _ in .status(503) }
+        let digest = try await ConvoyProcess(
+            shell: "curl -q -s \"$1\" | sha256sum | cut -d' ' -f1", [mirror.url("/a").absoluteString]
+        ).ended().output.trimmingCharacters(in: .whitespacesAndNewlines)
+        _ = try await mirror.takeRequest()
+        let ending = try await convoy(
+            "--no-config", "-P", directory.url.path, "--retries=0", "--sha256", digest, "-u", "me:secret", "-b", "a=b",
+            "-H", "X-Key: secret", "--mirror", mirror.url("/a").absoluteString, url("/a"))
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(try await server.takeRequest().value(of: "Authorization") != nil)
+        for _ in 1..<mirror.requestCount {
+            let request = try await mirror.takeRequest()
+            for name in ["Authorization", "Cookie", "X-Key"] { #expect(request.value(of: name) == nil) }
+        }
+    }
+
+    @Test func theProxyIsNamedInErrors() async throws {
+        let gone = try TestServer()
+        let port = gone.port
+        gone.shutDown()
+        let ending = try await convoy(
+            "--no-config", "-x", "127.0.0.1:\(port)", "--retries=0", "-P", directory.url.path, url("/a"))
+        #expect(ending.status == 1)
+        #expect(ending.errors.contains("proxy"))
+        #expect(ending.errors.contains("127.0.0.1"))
+        #expect(ending.errors.contains("\(port)"))
+    }
+}
