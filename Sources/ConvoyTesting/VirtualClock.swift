@@ -20,7 +20,7 @@ import Foundation
 /// `RequestManager.Configuration.jitter` the waits of retries are exact too.
 ///
 /// ## Concurrency
-/// Use it from any thread. Alarms ring on the thread that moves the clock, one after the other and with no lock held, each at
+/// Use it from any thread. Timers fire on the thread that moves the clock, one after the other and with no lock held, each at
 /// its moment.
 ///
 /// ## Topics
@@ -30,26 +30,26 @@ import Foundation
 public final class VirtualClock: RequestClock {
     private struct Entry: Sendable {
         let instant: ContinuousClock.Instant
-        let alarm: Alarm
+        let timer: ClockTimer
     }
 
     private struct State {
         var now: ContinuousClock.Instant
         var date: Date
         /// In the order of their moments, and of setting.
-        var alarms: [Entry] = []
+        var timers: [Entry] = []
         var setCount = 0
-        /// Told of each alarm that is set.
+        /// Told of each timer that is set.
         var waiters: [Waiter<Void>] = []
 
-        /// Inserts an alarm behind those of its moment.
+        /// Inserts a timer behind those of its moment.
         mutating func insert(_ entry: Entry) {
-            var (low, high) = (0, alarms.count)
+            var (low, high) = (0, timers.count)
             while low < high {
                 let middle = (low + high) / 2
-                if alarms[middle].instant > entry.instant { high = middle } else { low = middle + 1 }
+                if timers[middle].instant > entry.instant { high = middle } else { low = middle + 1 }
             }
-            alarms.insert(entry, at: low)
+            timers.insert(entry, at: low)
         }
     }
 
@@ -72,27 +72,27 @@ public final class VirtualClock: RequestClock {
     /// The time that has passed since the clock was made, or since its moments began.
     public var elapsed: Duration { beginning.duration(to: now) }
 
-    /// How many alarms have been set so far, those included that have rung or were cancelled.
+    /// How many timers have been set so far, those included that have fired or were cancelled.
     public var alarmCount: Int { state.withLock { $0.setCount } }
 
-    /// Sets an alarm; one whose moment has passed rings when the clock is moved next, by no time at all for example.
+    /// Sets a timer; one whose moment has passed fires when the clock is moved next, by no time at all for example.
     ///
-    /// Nothing rings unless the clock is moved, so that a test says when.
+    /// Nothing fires unless the clock is moved, so that a test says when.
     ///
-    /// - Complexity: O(*n*) for *n* alarms that are due later, O(log *n*) where there are none.
-    public func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> Alarm {
-        let alarm = Alarm(work)
+    /// - Complexity: O(*n*) for *n* timers that are due later, O(log *n*) where there are none.
+    public func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> ClockTimer {
+        let timer = ClockTimer(work)
         let waiters = state.withLock { state in
-            state.insert(Entry(instant: instant, alarm: alarm))
+            state.insert(Entry(instant: instant, timer: timer))
             state.setCount += 1
             defer { state.waiters = [] }
             return state.waiters
         }
         for waiter in waiters { waiter.resolve(.success(())) }
-        return alarm
+        return timer
     }
 
-    /// Moves on, and rings every alarm that becomes due, in order, those included that are set meanwhile.
+    /// Moves on, and fires every timer that becomes due, in order, those included that are set meanwhile.
     ///
     /// - Parameter duration: how far; a negative one counts as none.
     public func advance(by duration: Duration) {
@@ -101,29 +101,29 @@ public final class VirtualClock: RequestClock {
         move(to: end)
     }
 
-    /// Waits until an alarm is set, moves on to it and rings it; of several that are set, the next.
+    /// Waits until a timer is set, moves on to it and fires it; of several that are set, the next.
     ///
     /// - Parameters:
     ///   - limit: how far away it may be; nil, the default, for any. Says which is meant where deadlines are set too, which
-    ///     are alarms as well: `dueWithin: .seconds(10)` is a retry's, and not that of a deadline in half a minute.
+    ///     are timers as well: `dueWithin: .seconds(10)` is a retry's, and not that of a deadline in half a minute.
     ///   - bound: the longest wait in real time, 10 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
     public func advanceToNextAlarm(
         dueWithin limit: Duration? = nil, within bound: Duration = .seconds(10)
     ) async throws(TestServerError) {
-        try await wait(for: "an alarm to be set", within: bound) {
+        try await wait(for: "a timer to be set", within: bound) {
             self.ringNext(notAfter: limit.map { self.now + $0 })
         }
     }
 
-    /// Waits until so many alarms have been set in all, as ``alarmCount`` counts.
+    /// Waits until so many timers have been set in all, as ``alarmCount`` counts.
     ///
     /// - Parameters:
-    ///   - count: those included that have rung or were cancelled.
+    ///   - count: those included that have fired or were cancelled.
     ///   - bound: the longest wait in real time, 10 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
     public func alarmsSet(count: Int, within bound: Duration = .seconds(10)) async throws(TestServerError) {
-        try await wait(for: "\(count) alarm(s) to be set", within: bound) { self.alarmCount >= count }
+        try await wait(for: "\(count) timer(s) to be set", within: bound) { self.alarmCount >= count }
     }
 
     /// The calendar is set forward or back, as by its owner; the moments stay.
@@ -142,12 +142,12 @@ public final class VirtualClock: RequestClock {
         }
     }
 
-    /// Moves on to the next alarm that has not been cancelled and rings it; false when there is none.
+    /// Moves on to the next timer that has not been cancelled and fires it; false when there is none.
     package func ringNext(notAfter end: ContinuousClock.Instant? = nil) -> Bool {
         while let entry = takeNext(notAfter: end) {
-            guard !entry.alarm.isOver else { continue }
+            guard !entry.timer.isOver else { continue }
             move(to: entry.instant)
-            entry.alarm.ring()
+            entry.timer.fire()
             return true
         }
         return false
@@ -155,8 +155,8 @@ public final class VirtualClock: RequestClock {
 
     private func takeNext(notAfter end: ContinuousClock.Instant?) -> Entry? {
         state.withLock { state in
-            guard let next = state.alarms.first, end.map({ next.instant <= $0 }) ?? true else { return nil }
-            return state.alarms.removeFirst()
+            guard let next = state.timers.first, end.map({ next.instant <= $0 }) ?? true else { return nil }
+            return state.timers.removeFirst()
         }
     }
 

@@ -208,7 +208,7 @@ extension ExecutionContext {
             transport: configuration.transport, defaults: configuration.defaults, callbacks: configuration.callbacks,
             monitors: configuration.monitors, redirects: configuration.redirects, retries: configuration.retries,
             interceptors: configuration.interceptors, cookies: configuration.cookies, clock: configuration.clock,
-            maxBytesPerSecond: configuration.maxBytesPerSecond, samplesHosts: configuration.limits.learn,
+            maxBytesPerSecond: configuration.maxBytesPerSecond, samplesHosts: configuration.limits.isSampled,
             unit: configuration.jitter)
     }
 }

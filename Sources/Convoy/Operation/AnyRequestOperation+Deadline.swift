@@ -24,12 +24,12 @@ extension AnyRequestOperation {
             return true
         }
         guard isFirst else { return }
-        let alarm = context.clock.wake(at: deadline) { [weak self] in
+        let timer = context.clock.wake(at: deadline) { [weak self] in
             guard let self else { return }
             // Not behind user code of its own that may take its time.
             context.taskControl.async { self.deadlineHasPassed() }
         }
-        keep(.deadline) { alarm.cancel() }
+        keep(.deadline) { timer.cancel() }
     }
 
     /// The moment at which everything has to be over; nil for as long as it takes.

@@ -188,7 +188,7 @@ extension AnyRequestOperation {
         }
         let wait: @Sendable () -> Void = {
             self.onLane {
-                guard let scheduler else { return self.goOn() }
+                guard let scheduler else { return self.resumeAttempt() }
                 scheduler.awaitDescriptor(self, host: host)
             }
         }
@@ -202,9 +202,9 @@ extension AnyRequestOperation {
             return state.scheduler
         }
         scheduler?.yieldSlot(self)
-        // Strongly: there may be no other reference to an operation that waits; it lets go of its alarm when it ends.
-        let alarm = context.clock.wake(at: due) { self.queueAgain() }
-        keep(.wait) { alarm.cancel() }
+        // Strongly: there may be no other reference to an operation that waits; it lets go of its timer when it ends.
+        let timer = context.clock.wake(at: due) { self.queueAgain() }
+        keep(.wait) { timer.cancel() }
         // It may have fired already, and said so.
         state.withLock { state in
             if case nil = state.followUp?.wait { state.followUp?.wait = .time(due, asked: reason) }
@@ -220,7 +220,7 @@ extension AnyRequestOperation {
         }
         // On the lane: what starts here may be many, and this may be the clock's queue.
         onLane {
-            guard let scheduler else { return self.goOn() }
+            guard let scheduler else { return self.resumeAttempt() }
             scheduler.requeue(self, host: host)
         }
     }
@@ -228,7 +228,7 @@ extension AnyRequestOperation {
     /// It has a slot, or needs none: the attempt that waited, or was suspended, goes on; without effect when none was.
     ///
     /// - Parameter event: which slot it has; by default it needs none.
-    func goOn(after event: OperationStateMachine.Event = .slotGiven(nil)) {
+    func resumeAttempt(after event: OperationStateMachine.Event = .slotGiven(nil)) {
         let (effects, usesDisk) = state.withLock { ($0.machine.handle(event), $0.usesDisk) }
         if effects.adjusts { adjustTask() }
         guard let attempt = effects.launches else { return }

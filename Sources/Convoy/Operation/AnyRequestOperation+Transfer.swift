@@ -89,14 +89,15 @@ extension AnyRequestOperation {
     ///
     /// - Thread: the operation's lane when there are interceptors; the one that resumes an operation that was suspended.
     func launch(_ number: Int) {
-        let given: (core: RequestCore, adapted: PreparedRequest?, carried: SharedAnswer?)? = state.withLock { state in
+        let given: (core: RequestCore, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?)? = state.withLock {
+            state in
             guard state.launches(number, traits, isClaim: false), let core = state.requestPlan?.core else {
                 return nil
             }
-            return (core, state.followUp?.adapted, state.followUp?.carried)
+            return (core, state.followUp?.adapted, state.followUp?.sharedAnswer)
         }
         guard let given else { return leaveSlot() }
-        if let carried = given.carried { return takeCarried(carried, attempt: number) }
+        if let sharedAnswer = given.sharedAnswer { return takeSharedAnswer(sharedAnswer, attempt: number) }
         guard asksInterceptors else { return send(number) }
         if let adapted = given.adapted, isCurrent(adapted, interceptors(of: given.core)) {
             send(number)
@@ -168,7 +169,7 @@ extension AnyRequestOperation {
         let task: any TransferTask
         do throws(RequestError) {
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }
-            if let defect = attempt.pace.defect(pausesInPlace: traits.pausesInPlace) { throw defect }
+            if let defect = attempt.rateControl.defect(pausesInPlace: traits.pausesInPlace) { throw defect }
             if let direct = context.directTransport {
                 task = try direct.makeTransfer(for: request, client: attempt)
             } else {

@@ -33,7 +33,7 @@ extension Attempt {
                 self.decide(received, error, isAnswer: true)
             }
         } else if isTaken {
-            learn(statusCode: head.statusCode, nil)
+            sample(statusCode: head.statusCode, nil)
             handOver(sink, head, received.metrics)
         } else {
             sink.verify { problem in
@@ -42,7 +42,7 @@ extension Attempt {
                 } else if self.operation.asksInterceptors {
                     self.decide(received, nil, isAnswer: true)
                 } else {
-                    self.learn(statusCode: head.statusCode, nil)
+                    self.sample(statusCode: head.statusCode, nil)
                     self.complete(sink, head, received.metrics)
                 }
             }
@@ -59,7 +59,7 @@ extension Attempt {
     /// On the operation's lane: what follows may be user code, notifies and makes tasks.
     private func decide(_ received: Receiving, _ error: RequestError?, isAnswer: Bool, lacksNetwork: Bool) {
         // Without a network it says nothing about its host.
-        if !lacksNetwork { learn(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error) }
+        if !lacksNetwork { sample(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error) }
         // What does not fit the bytes that were there, by its head or by its digest: the whole may be asked for.
         let isMisfit = received.answer?.canStartOver == true || error?.code == .integrityFailed
         let ending = AttemptEnding(
@@ -73,15 +73,15 @@ extension Attempt {
     /// The operation's deadline ends it: a host that has not answered by then is one that does not.
     func learnThatNothingCame() {
         guard receiving.withLock({ $0.accepts && $0.head == nil }) else { return }
-        learn(statusCode: nil, RequestError(.deadlineExceeded, "no answer in time"))
+        sample(statusCode: nil, RequestError(.deadlineExceeded, "no answer in time"))
     }
 
-    private func learn(statusCode: Int?, _ failure: RequestError?) {
+    private func sample(statusCode: Int?, _ failure: RequestError?) {
         // A shortage of our own says nothing about the host.
         guard operation.context.samplesHosts, failure?.lacksDescriptors != true,
             let scheduler = operation.state.withLock({ $0.scheduler })
         else { return }
-        scheduler.learn(from: operation, started: started, statusCode: statusCode, failure: failure)
+        scheduler.sample(from: operation, started: started, statusCode: statusCode, failure: failure)
     }
 
     /// It was decided that an acceptable answer is the answer.

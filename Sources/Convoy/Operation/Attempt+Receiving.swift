@@ -57,7 +57,7 @@ extension Attempt {
         switch answer {
         case .body, .isWhole, .isUnchanged: return (answer, nil)
         case .refused: return (answer, refusal)
-        case .lie(let reason, _):
+        case .mismatch(let reason, _):
             return (
                 answer, refusal ?? RequestError(.badResponse, reason, response: head, underlying: UnexpectedRange())
             )
@@ -119,7 +119,7 @@ extension Attempt {
             return false
         }
         if taken.sink.counts { operation.attempt(number) { $0.download.completedBytes += Int64(data.count) } }
-        let isPaid = pay(for: data.count)
+        let isPaid = acquire(data.count)
         if taken.isTooMuch { end(nil, taskHasEnded: false) }
         return !taken.isTooMuch && isPaid && !taken.sink.isHeld
     }
@@ -175,7 +175,7 @@ extension DownloadAnswer {
         switch self {
         case .body(_, let totalBytes): totalBytes
         case .isWhole(let byteCount): byteCount
-        case .isUnchanged, .lie, .refused: nil
+        case .isUnchanged, .mismatch, .refused: nil
         }
     }
 }

@@ -71,14 +71,14 @@ final class Attempt: TransportClient {
     let resumePoint: ResumePoint?
     let receiving = Locked(Receiving())
     /// How fast it may receive, and has to.
-    let pace: Pace
+    let rateControl: RateControl
 
     init(
         number: Int, operation: AnyRequestOperation, core: RequestCore, request: PreparedRequest,
         download: (any DownloadTarget)? = nil, continuing resumePoint: ResumePoint? = nil
     ) {
         (self.download, self.resumePoint) = (download, resumePoint)
-        pace = Pace(operation, core)
+        rateControl = RateControl(operation, core)
         self.number = number
         self.operation = operation
         self.core = core
@@ -123,7 +123,7 @@ final class Attempt: TransportClient {
     var defaults: RequestDefaults { operation.context.defaults }
 
     /// Whether so much waits to be written, read or paid for that no more should come.
-    var isHeld: Bool { receiving.withLock { $0.sink }?.isHeld ?? false || isPaying }
+    var isHeld: Bool { receiving.withLock { $0.sink }?.isHeld ?? false || isThrottled }
 
     /// The sink or the check of the head failed: ends the transfer.
     func fail(_ error: RequestError) {

@@ -14,9 +14,9 @@ final class FollowUpState {
     /// How often that was outdated when it was to be sent.
     var outdatedCount = 0
     /// An answer that a shared transfer has brought.
-    var carried: SharedAnswer? { didSet { if carried != nil { isCarried = true } } }
+    var sharedAnswer: SharedAnswer? { didSet { if sharedAnswer != nil { isShared = true } } }
     /// Whether a shared transfer has brought the answer; known for good.
-    private(set) var isCarried = false
+    private(set) var isShared = false
     /// Whether a redirect has led to another origin, now or earlier.
     var hasLeftOrigin = false
     /// How many retries the policy and the interceptors have had.
@@ -54,7 +54,7 @@ final class FollowUpState {
     }
 
     /// For the response: those of the operation that brought the answer.
-    var earlierAttempts: [AttemptRecord] { carried?.response.attempts ?? records }
+    var earlierAttempts: [AttemptRecord] { sharedAnswer?.response.attempts ?? records }
 
     enum Caller { case deadline, wait, interceptors }
 
@@ -74,11 +74,11 @@ final class FollowUpState {
 
     /// What an operation that has finished needs no more; to be let go of outside the lock.
     func takeRequests() -> Requests {
-        defer { (request, adapted, carried) = (nil, nil, nil) }
-        return (request, adapted, carried)
+        defer { (request, adapted, sharedAnswer) = (nil, nil, nil) }
+        return (request, adapted, sharedAnswer)
     }
 
-    typealias Requests = (PreparedRequest?, adapted: PreparedRequest?, carried: SharedAnswer?)
+    typealias Requests = (PreparedRequest?, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?)
 }
 
 extension AnyRequestOperation {

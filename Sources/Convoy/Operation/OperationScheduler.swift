@@ -38,7 +38,7 @@ protocol OperationScheduler: AnyObject, Sendable {
     /// A host wants to be left alone until a moment.
     func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason)
     /// Learns from the end of an attempt what its host takes.
-    func learn(
+    func sample(
         from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?)
     /// Whether one more retry is within the budget.
     func takeFromRetryBudget() -> Bool

@@ -77,7 +77,8 @@ struct OperationState {
 
     var beginning: Beginning {
         Beginning(
-            scheduler: scheduler, ticket: ticket, suspension: machine.suspension, hasAnswer: followUp?.carried != nil,
+            scheduler: scheduler, ticket: ticket, suspension: machine.suspension,
+            hasAnswer: followUp?.sharedAnswer != nil,
             isToBeBuilt: prepared == nil && requestPlan?.build != nil, isToBePrepared: prepared == nil)
     }
 

@@ -4,13 +4,13 @@ import Foundation
 /// Tells one handler how far an operation is: one call at a time, no count twice, and none sooner than asked for.
 final class ProgressTeller: Sendable {
     private struct State {
-        /// A call is on its way, or an alarm is set for it.
+        /// A call is on its way, or a timer is set for it.
         var isWaiting = false
         /// What was told last.
         var told = TransferProgress()
         /// Before which nothing is told.
         var due: ContinuousClock.Instant?
-        var alarm: Alarm?
+        var timer: ClockTimer?
         var (uploadRate, downloadRate) = (RateMeter(), RateMeter())
     }
 
@@ -41,10 +41,10 @@ final class ProgressTeller: Sendable {
         }
         guard isFirst else { return }
         guard let due else { return call(operation) }
-        let alarm = clock.wake(at: due) { [weak self, weak operation] in
+        let timer = clock.wake(at: due) { [weak self, weak operation] in
             if let self, let operation { call(operation) }
         }
-        state.withLock { $0.alarm = alarm }
+        state.withLock { $0.timer = timer }
     }
 
     /// What tells the last counts of a success, however soon that is after those before.
@@ -52,18 +52,18 @@ final class ProgressTeller: Sendable {
         FinishHandler(place: place) { _ in self.tell(progress) }
     }
 
-    /// Nothing follows: an alarm is not waited for.
+    /// Nothing follows: a timer is not waited for.
     func stop() {
-        let alarm = state.withLock { state in
-            defer { state.alarm = nil }
-            return state.alarm
+        let timer = state.withLock { state in
+            defer { state.timer = nil }
+            return state.timer
         }
-        alarm?.cancel()
+        timer?.cancel()
     }
 
     private func call(_ operation: AnyRequestOperation) {
         operation.run(at: place) { [weak operation] in
-            self.state.withLock { ($0.isWaiting, $0.alarm) = (false, nil) }
+            self.state.withLock { ($0.isWaiting, $0.timer) = (false, nil) }
             if let progress = operation?.progress(at: self.place) { self.tell(progress) }
         }
     }

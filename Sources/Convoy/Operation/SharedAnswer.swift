@@ -69,7 +69,7 @@ final class SharedAnswer: Sendable {
 
 extension AnyRequestOperation {
     /// An answer that another operation has fetched, as the answer to this attempt.
-    func takeCarried(_ shared: SharedAnswer, attempt number: Int) {
+    func takeSharedAnswer(_ shared: SharedAnswer, attempt number: Int) {
         let response = shared.response
         guard
             let completion = attempt(

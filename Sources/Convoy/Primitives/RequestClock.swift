@@ -13,12 +13,12 @@ public protocol RequestClock: AnyObject, Sendable {
     var now: ContinuousClock.Instant { get }
     /// The calendar's date, for header fields that name one.
     var date: Date { get }
-    /// Makes an alarm with the work, and rings it at a moment, or soon when that has passed; never from within this call.
+    /// Makes a timer with the work, and fires it at a moment, or soon when that has passed; never from within this call.
     ///
     /// A clock that stands still until a test moves it may have what is due wait for the next move.
     ///
-    /// The work is brief and may run on any thread, one alarm after the other.
+    /// The work is brief and may run on any thread, one timer after the other.
     ///
-    /// - Returns: the alarm, which the caller may cancel.
-    func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> Alarm
+    /// - Returns: the timer, which the caller may cancel.
+    func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> ClockTimer
 }

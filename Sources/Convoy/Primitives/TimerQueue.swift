@@ -5,7 +5,7 @@ struct TimerQueue {
     private struct Entry: Comparable {
         let instant: ContinuousClock.Instant
         let number: UInt64
-        let alarm: Alarm
+        let timer: ClockTimer
 
         static func < (left: Entry, right: Entry) -> Bool {
             left.instant != right.instant ? left.instant < right.instant : left.number < right.number
@@ -22,18 +22,18 @@ struct TimerQueue {
     var next: ContinuousClock.Instant? { entries.first?.instant }
 
     /// - Complexity: O(log *n*) amortised.
-    mutating func insert(_ alarm: Alarm, at instant: ContinuousClock.Instant) {
+    mutating func insert(_ timer: ClockTimer, at instant: ContinuousClock.Instant) {
         if entries.count >= 2 * countAfterSweep {
-            entries.removeAll { $0.alarm.isOver }
+            entries.removeAll { $0.timer.isOver }
             countAfterSweep = max(64, entries.count)
         }
         lastNumber += 1
-        entries.insert(Entry(instant: instant, number: lastNumber, alarm: alarm))
+        entries.insert(Entry(instant: instant, number: lastNumber, timer: timer))
     }
 
-    /// The first alarm whose moment has come.
-    mutating func takeDue(_ now: ContinuousClock.Instant) -> Alarm? {
+    /// The first timer whose moment has come.
+    mutating func takeDue(_ now: ContinuousClock.Instant) -> ClockTimer? {
         guard let next, next <= now else { return nil }
-        return entries.popFirst()?.alarm
+        return entries.popFirst()?.timer
     }
 }

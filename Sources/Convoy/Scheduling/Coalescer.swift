@@ -60,7 +60,7 @@ struct Coalescer {
     private struct SharedTransfer {
         let operation: RequestOperation<Data>
         var subscribers: [ObjectIdentifier: Subscriber] = [:]
-        /// How many subscribers there are of each rank.
+        /// How many subscribers there are of each priority.
         var counts = [0, 0, 0, 0, 0]
         /// How often that has changed.
         var changes: UInt32 = 0
@@ -68,10 +68,10 @@ struct Coalescer {
         mutating func set(_ subscriber: Subscriber?, for operation: AnyRequestOperation) {
             changes &+= 1
             let old = subscribers.removeValue(forKey: ObjectIdentifier(operation))
-            if let old { counts[old.priority.value.rank] -= 1 }
+            if let old { counts[old.priority.value.priorityIndex] -= 1 }
             guard let subscriber else { return }
             subscribers[ObjectIdentifier(operation)] = subscriber
-            counts[subscriber.priority.value.rank] += 1
+            counts[subscriber.priority.value.priorityIndex] += 1
         }
     }
 
@@ -130,7 +130,7 @@ struct Coalescer {
     func priority(_ key: CoalescingKey) -> Versioned<Operation.QueuePriority>? {
         guard let transfer = transfers[key] else { return nil }
         return transfer.counts.firstIndex { $0 > 0 }.map {
-            Versioned(Operation.QueuePriority(rank: $0), version: transfer.changes)
+            Versioned(Operation.QueuePriority(priorityIndex: $0), version: transfer.changes)
         }
     }
 }
@@ -139,7 +139,7 @@ extension Scheduler {
     /// Has an operation share the transfer of equal ones; false when it is sent by itself.
     func share(_ operation: AnyRequestOperation) -> Bool {
         let given = operation.state.withLock { state in
-            state.followUp?.carried == nil
+            state.followUp?.sharedAnswer == nil
                 ? state.requestPlan?.core.flatMap { core in state.prepared.map { (core, $0) } } : nil
         }
         guard let (given, request) = given, let key = CoalescingKey(given, request) else { return false }
@@ -226,7 +226,7 @@ extension Scheduler {
             return operation.conclude(AnyOutcome(error: operation.error(from: error)), onlyBeforeStart: true)
         }
         operation.state.withLock { state in
-            state.makeFollowUp().carried = answer
+            state.makeFollowUp().sharedAnswer = answer
             state.progress = progress
         }
         let suspension = operation.suspension

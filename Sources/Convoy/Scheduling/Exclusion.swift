@@ -17,7 +17,8 @@ final class Exclusion {
 
         /// Others have been cancelled, suspended or blocked meanwhile, or have come again.
         var isLive: Bool {
-            ticket.status == .awaitingPermit && ticket.queueNumber == queueNumber && ticket.rank == turn.rank
+            ticket.status == .awaitingPermit && ticket.queueNumber == queueNumber
+                && ticket.priorityIndex == turn.priorityIndex
         }
 
         static func < (left: Waiter, right: Waiter) -> Bool { left.turn < right.turn }

@@ -17,22 +17,22 @@ import Foundation
 /// asked once more when it begins (``begin(_:limit:)``).
 struct HostQueues {
     /// The best of one host, as seen when it was offered; outdated ones are skipped.
-    struct Offer: Comparable {
+    struct Candidate: Comparable {
         let turn: Turn
         let queueNumber: UInt64
         let host: Host
 
-        static func < (left: Offer, right: Offer) -> Bool { left.turn < right.turn }
-        static func == (left: Offer, right: Offer) -> Bool { left.queueNumber == right.queueNumber }
+        static func < (left: Candidate, right: Candidate) -> Bool { left.turn < right.turn }
+        static func == (left: Candidate, right: Candidate) -> Bool { left.queueNumber == right.queueNumber }
 
-        var isReturning: Bool { turn.rank % 2 == 0 }
+        var isReturning: Bool { turn.priorityIndex % 2 == 0 }
     }
 
     let limits: HostLimits
     let prioritization: RequestPrioritization
     var hosts: [String: Host] = [:]
     /// Of those that have begun, and of those that have not: either may have to be passed over for the other.
-    private(set) var offers = (returning: Heap<Offer>(), new: Heap<Offer>())
+    private(set) var candidates = (returning: Heap<Candidate>(), new: Heap<Candidate>())
     private var lastQueueNumber: UInt64 = 0
     /// How many have a slot.
     private(set) var running = 0
@@ -71,7 +71,7 @@ struct HostQueues {
         ticket.isReturning = ticket.hasBegun
         let host = makeHost(ticket.host)
         ticket.queue = host
-        host.queues[ticket.rank].append(Host.Entry(ticket: ticket, queueNumber: lastQueueNumber))
+        host.queues[ticket.priorityIndex].append(Host.Entry(ticket: ticket, queueNumber: lastQueueNumber))
         host.waiting += 1
         offerBest(of: host)
     }
@@ -92,12 +92,12 @@ struct HostQueues {
     ///   - limit: how many may have a slot.
     ///   - placeLimit: how many may be in the operation queue.
     mutating func takeNext(limit: Int, placeLimit: Int = .max, now: ContinuousClock.Instant) -> Ticket? {
-        while let offer = takeOffer(limit, placeLimit, now) {
+        while let candidate = takeCandidate(limit, placeLimit, now) {
             lastLook = now
-            let (host, returns) = (offer.host, offer.isReturning)
-            if host.offered(returning: returns) == offer.queueNumber { host.setOffered(0, returning: returns) }
+            let (host, returns) = (candidate.host, candidate.isReturning)
+            if host.offered(returning: returns) == candidate.queueNumber { host.setOffered(0, returning: returns) }
             guard host.hasRoom(returning: returns), let entry = host.best(returning: returns),
-                entry.queueNumber == offer.queueNumber
+                entry.queueNumber == candidate.queueNumber
             else { continue }
             guard host.admits(entry.ticket, isOffline: isOffline, now: now) else {
                 noteHold(of: host)
@@ -112,14 +112,14 @@ struct HostQueues {
         return nil
     }
 
-    /// The best offer that there is a slot for.
-    private mutating func takeOffer(_ limit: Int, _ placeLimit: Int, _ now: ContinuousClock.Instant) -> Offer? {
-        let returning = running - unstarted < limit ? offers.returning.first : nil
-        let new = running < limit && places < placeLimit ? offers.new.first : nil
+    /// The best candidate that there is a slot for.
+    private mutating func takeCandidate(_ limit: Int, _ placeLimit: Int, _ now: ContinuousClock.Instant) -> Candidate? {
+        let returning = running - unstarted < limit ? candidates.returning.first : nil
+        let new = running < limit && places < placeLimit ? candidates.new.first : nil
         if returning != nil || new != nil, isPaced(now) { return nil }
-        guard let new else { return returning == nil ? nil : offers.returning.popFirst() }
-        guard let returning, returning < new else { return offers.new.popFirst() }
-        return offers.returning.popFirst()
+        guard let new else { return returning == nil ? nil : candidates.returning.popFirst() }
+        guard let returning, returning < new else { return candidates.new.popFirst() }
+        return candidates.returning.popFirst()
     }
 
     /// An operation has been started, and wants to send: whether it may.
@@ -226,7 +226,7 @@ struct HostQueues {
         if sends, let lastLook { takeToken(ticket, at: host, lastLook) }
     }
 
-    /// Whenever a host may run another and has waiting operations, an offer for the best of them is in the heap.
+    /// Whenever a host may run another and has waiting operations, a candidate for the best of them is in the heap.
     mutating func offerBest(of host: Host) {
         guard host.waiting > 0 else { return }
         offerBest(of: host, returning: true)
@@ -238,15 +238,15 @@ struct HostQueues {
             best.queueNumber != host.offered(returning: returning)
         else { return }
         host.setOffered(best.queueNumber, returning: returning)
-        let offer = Offer(turn: Turn(best.ticket, prioritization), queueNumber: best.queueNumber, host: host)
-        if returning { return offers.returning.insert(offer) }
-        offers.new.insert(offer)
-        if offers.new.count > 2 * hosts.count + 64 { offerAgain() }
+        let candidate = Candidate(turn: Turn(best.ticket, prioritization), queueNumber: best.queueNumber, host: host)
+        if returning { return candidates.returning.insert(candidate) }
+        candidates.new.insert(candidate)
+        if candidates.new.count > 2 * hosts.count + 64 { offerAgain() }
     }
 
-    /// Drops the outdated offers; amortised O(1).
+    /// Drops the outdated candidates; amortised O(1).
     private mutating func offerAgain() {
-        offers.new = Heap()
+        candidates.new = Heap()
         for host in hosts.values {
             host.setOffered(0, returning: false)
             if host.waiting > 0 { offerBest(of: host, returning: false) }

@@ -14,17 +14,17 @@ public enum RequestPrioritization: Sendable, Hashable {
     case lifo
 }
 
-/// What is next among those that wait: by rank, then by order; the least goes first.
+/// What is next among those that wait: by priority, then by order; the least goes first.
 struct Turn: Comparable {
-    let rank: Int
+    let priorityIndex: Int
     private let order: UInt64
 
     init(_ ticket: Ticket, _ prioritization: RequestPrioritization) {
-        rank = ticket.rank
+        priorityIndex = ticket.priorityIndex
         order = prioritization == .lifo && !ticket.isReturning ? .max - ticket.queueNumber : ticket.queueNumber
     }
 
     static func < (left: Turn, right: Turn) -> Bool {
-        left.rank != right.rank ? left.rank < right.rank : left.order < right.order
+        left.priorityIndex != right.priorityIndex ? left.priorityIndex < right.priorityIndex : left.order < right.order
     }
 }

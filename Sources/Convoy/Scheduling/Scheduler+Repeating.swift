@@ -16,7 +16,7 @@ extension Scheduler {
             (isIn: state.requeued(ticket, host: host, suspension), hold: state.hold(of: ticket, past: deadline, now))
         }
         // Without a ticket, started by hand for example, it waits for no slot.
-        guard let told, told.isIn else { return operation.goOn() }
+        guard let told, told.isIn else { return operation.resumeAttempt() }
         if let hold = told.hold { drop(operation, hold) }
     }
 
@@ -40,7 +40,7 @@ extension Scheduler {
     }
 
     /// Samples the end of an attempt: what its host takes.
-    func learn(
+    func sample(
         from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?
     ) {
         guard context.samplesHosts else { return }
@@ -72,7 +72,9 @@ extension Scheduler {
     }
 
     func awaitDescriptor(_ operation: AnyRequestOperation, host: String) {
-        guard handingOver(operation, { $0.lacksDescriptor($1, host: host) }) == true else { return operation.goOn() }
+        guard handingOver(operation, { $0.lacksDescriptor($1, host: host) }) == true else {
+            return operation.resumeAttempt()
+        }
         watchShortage()
     }
 

@@ -68,7 +68,7 @@ extension Scheduler {
         if !next.hasBegun, ownQueue?.start(next.operation) == true { return true }
         guard !next.hasBegun, next.operation.state.withLock({ $0.machine.isWaitingToStart }) else {
             // It goes on after a wait; or it was started by hand meanwhile, and keeps its slot until it finishes.
-            next.operation.goOn(after: .slotGiven(next.slot))
+            next.operation.resumeAttempt(after: .slotGiven(next.slot))
             return true
         }
         handOver(next.operation)

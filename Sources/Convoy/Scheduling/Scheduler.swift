@@ -122,7 +122,7 @@ final class Scheduler: OperationScheduler {
                 .managerShutDown, "nothing was sent: its manager has been shut down; make another manager")
         }
         if effects.starts { operation.start() }
-        if let slot = effects.keeps { operation.goOn(after: .slotKept(slot)) }
+        if let slot = effects.keeps { operation.resumeAttempt(after: .slotKept(slot)) }
         if effects.prepares { prepare(operation) }
     }
 

@@ -100,7 +100,7 @@ final class Ticket {
     }
 
     /// Its queue among those of its host, and its order among hosts: by priority, those that return first.
-    var rank: Int { 2 * priority.value.rank + (isReturning ? 0 : 1) }
+    var priorityIndex: Int { 2 * priority.value.priorityIndex + (isReturning ? 0 : 1) }
 
     init(_ operation: AnyRequestOperation?, priority: Operation.QueuePriority = .normal, isShared: Bool = false) {
         (self.operation, self.priority, self.isShared) = (operation, Versioned(priority), isShared)
@@ -117,7 +117,7 @@ extension Ticket.End {
 
 extension Operation.QueuePriority {
     /// 0 for the highest, 4 for the lowest; values between Foundation's five count as the nearest below.
-    var rank: Int {
+    var priorityIndex: Int {
         switch rawValue {
         case Operation.QueuePriority.veryHigh.rawValue...: 0
         case Operation.QueuePriority.high.rawValue...: 1
@@ -127,9 +127,9 @@ extension Operation.QueuePriority {
         }
     }
 
-    /// The highest priority of a rank.
-    init(rank: Int) {
-        switch rank {
+    /// The highest priority of an index.
+    init(priorityIndex: Int) {
+        switch priorityIndex {
         case ...0: self = .veryHigh
         case 1: self = .high
         case 2: self = .normal

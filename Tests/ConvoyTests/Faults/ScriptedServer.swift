@@ -214,7 +214,7 @@ private final class EagerClock: RequestClock {
     var now: ContinuousClock.Instant { virtual.now }
     var date: Date { virtual.date }
 
-    func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> Alarm {
+    func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> ClockTimer {
         defer { queue.async { [virtual] in virtual.advanceToNext() } }
         return virtual.wake(at: instant, work)
     }

@@ -42,7 +42,7 @@ import Testing
         let priorities: [Operation.QueuePriority] = [.veryLow, .normal, .veryHigh, .low, .high]
         for round in 0..<2 {
             for priority in priorities {
-                manager.enqueue(Request<Data>.stub("\(priority.rank)-\(round)").priority(priority))
+                manager.enqueue(Request<Data>.stub("\(priority.priorityIndex)-\(round)").priority(priority))
             }
         }
         manager.isSuspended = false

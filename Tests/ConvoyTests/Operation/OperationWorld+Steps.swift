@@ -62,7 +62,7 @@ extension OperationWorld {
                 steps.append(.start)
             }
         } else {
-            steps.append(.goOn(.slotGiven(operationSlot)))
+            steps.append(.resumeAttempt(.slotGiven(operationSlot)))
         }
     }
 
@@ -122,12 +122,12 @@ extension OperationWorld {
         case .queueAgain:
             _ = handle(.queued, defect)
             if slot == .none {
-                steps.append(.goOn(.slotGiven(nil)))
+                steps.append(.resumeAttempt(.slotGiven(nil)))
             } else if slot != .over {
                 slot = machine.isSuspended ? .givenBack : .queued
             }
         case .decode(let attempt): conclude(.end(attempt: attempt), defect)
-        case .goOn(let event):
+        case .resumeAttempt(let event):
             let effects = handle(event, defect)
             if let attempt = effects.launches { steps.append(.launch(attempt)) }
             if effects.adjusts, pausesInPlace { steps.append(.adjust) }
@@ -178,7 +178,7 @@ extension OperationWorld {
                 slot = .givenBack
                 return
             }
-            steps.append(.goOn(.slotKept(operationSlot)))
+            steps.append(.resumeAttempt(.slotKept(operationSlot)))
         case .queued where machine.isSuspended: slot = .givenBack
         case .givenBack where !machine.isSuspended: slot = .queued
         case .none, .queued, .taken, .givenBack, .aside, .over: break

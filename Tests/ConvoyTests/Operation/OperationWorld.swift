@@ -22,7 +22,7 @@ struct OperationWorld: Hashable {
         case decide(Int)
         case queueAgain
         case decode(Int)
-        case goOn(OperationStateMachine.Event)
+        case resumeAttempt(OperationStateMachine.Event)
         case finish
         case deliver
         case sendOff

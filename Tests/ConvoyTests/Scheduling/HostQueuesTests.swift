@@ -98,7 +98,11 @@ import Testing
             default:
                 let expected = waiting.enumerated().filter { candidate in
                     running.count { $0.host == candidate.element.host } < 3
-                }.min { ($0.element.priority.value.rank, $0.offset) < ($1.element.priority.value.rank, $1.offset) }
+                }.min {
+                    ($0.element.priority.value.priorityIndex, $0.offset) < (
+                        $1.element.priority.value.priorityIndex, $1.offset
+                    )
+                }
                 let limit = 8
                 let taken = room.takeNext(limit: limit, now: .now)
                 #expect(taken === (running.count < limit ? expected?.element : nil))

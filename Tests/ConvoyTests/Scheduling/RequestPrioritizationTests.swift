@@ -64,7 +64,7 @@ import Testing
             default:
                 let expected = waiting.enumerated().filter { candidate in
                     running.count { $0.host == candidate.element.host } < 3
-                }.min { ($0.element.rank, -$0.offset) < ($1.element.rank, -$1.offset) }
+                }.min { ($0.element.priorityIndex, -$0.offset) < ($1.element.priorityIndex, -$1.offset) }
                 let taken = queues.takeNext(limit: 8, now: .now)
                 #expect(taken === (running.count < 8 ? expected?.element : nil))
                 guard let taken else { continue }
@@ -83,6 +83,6 @@ import Testing
             queues.join(passing)
             queues.leave(passing, for: .ended)
         }
-        #expect(queues.offers.new.count < 100)
+        #expect(queues.candidates.new.count < 100)
     }
 }

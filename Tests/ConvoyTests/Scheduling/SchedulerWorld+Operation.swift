@@ -53,7 +53,7 @@ extension SchedulerWorld {
         add(.leaveSlot, index)
     }
 
-    func goOn(_ event: Event, _ index: Int) {
+    func resumeAttempt(_ event: Event, _ index: Int) {
         let effects = handle(event, index)
         if effects.launches != nil, members[index].waitsForTime { fail("\(index) goes on before its time") }
         if let attempt = effects.launches { add(.launch(attempt), index) }

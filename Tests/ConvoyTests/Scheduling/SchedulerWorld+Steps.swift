@@ -35,7 +35,7 @@ extension SchedulerWorld {
             members[index].isAdapted = true
             add(.queueAgain, index)
         case .proceed(let attempt): proceed(attempt, index)
-        case .goOn(let event): goOn(event, index)
+        case .resumeAttempt(let event): resumeAttempt(event, index)
         case .conclude(let event): conclude(event, index)
         case .finish: finish(index)
         case .deliver:
@@ -110,7 +110,7 @@ extension SchedulerWorld {
                 handOver(index)
             }
         } else {
-            goOn(.slotGiven(dispatch.slot), index)
+            resumeAttempt(.slotGiven(dispatch.slot), index)
         }
         if random.below(30) == 0 {
             // Many were started here: the rest comes on another thread.
@@ -127,7 +127,7 @@ extension SchedulerWorld {
         }
         if effects.isRefused { add(.conclude(.end(attempt: nil)), index) }
         if effects.starts, defect != .theAbandonedAreNotStarted { add(.start, index) }
-        if let slot = effects.keeps, defect != .aKeptSlotIsNotTold { add(.goOn(.slotKept(slot)), index) }
+        if let slot = effects.keeps, defect != .aKeptSlotIsNotTold { add(.resumeAttempt(.slotKept(slot)), index) }
         if effects.prepares, defect != .nothingIsPrepared || random.below(3) > 0 { add(.prepare, index) }
     }
 
@@ -215,11 +215,12 @@ extension SchedulerWorld {
     /// The highest priority among the subscribers, as their tickets have it.
     private func setTransferPriority(of index: Int) {
         guard let group = members[index].group, let transfer = transfers[group] else { return }
-        let rank = transfer.subscribers.keys.compactMap { members[$0].ticket?.priority.value.rank }.min()
-        guard let rank else { return }
+        let priorityIndex = transfer.subscribers.keys.compactMap { members[$0].ticket?.priority.value.priorityIndex }
+            .min()
+        guard let priorityIndex else { return }
         let shared = transfer.operation
-        guard members[shared].priority.value.rank != rank else { return }
-        members[shared].priority.change(to: Operation.QueuePriority(rank: rank))
+        guard members[shared].priority.value.priorityIndex != priorityIndex else { return }
+        members[shared].priority.change(to: Operation.QueuePriority(priorityIndex: priorityIndex))
         tell(.priority(members[shared].priority), shared)
     }
 
@@ -288,12 +289,12 @@ extension SchedulerWorld {
                 handingOver({
                     $0.requeued(ticket, host: defect == .theNextHostIsNotTold ? ticket.host : host, suspension)
                 })
-            else { return goOn(.slotGiven(nil), index) }
+            else { return resumeAttempt(.slotGiven(nil), index) }
         case .awaitDescriptor:
             _ = handle(.queued, index)
             let host = Self.name(members[index].host)
             guard let ticket = members[index].ticket, handingOver({ $0.lacksDescriptor(ticket, host: host) }) else {
-                return goOn(.slotGiven(nil), index)
+                return resumeAttempt(.slotGiven(nil), index)
             }
             watchShortage()
         default: break

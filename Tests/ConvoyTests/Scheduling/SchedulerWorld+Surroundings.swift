@@ -44,7 +44,7 @@ extension SchedulerWorld {
     }
 
     private func setPriority(of index: Int) {
-        members[index].priority.change(to: Operation.QueuePriority(rank: random.below(5)))
+        members[index].priority.change(to: Operation.QueuePriority(priorityIndex: random.below(5)))
         tell(.priority(members[index].priority), index)
     }
 

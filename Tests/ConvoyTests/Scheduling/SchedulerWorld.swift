@@ -34,7 +34,7 @@ final class SchedulerWorld {
         case queueAgain
         case requeue(Suspension)
         case awaitDescriptor
-        case goOn(Event)
+        case resumeAttempt(Event)
         case conclude(Event)
         case abandoned, finish, deliver
         case sendOff(hasHandlers: Bool, isEnd: Bool)
@@ -349,10 +349,12 @@ final class SchedulerWorld {
                 members[other].host == member.host, waiting.isReturning == ticket.isReturning,
                 waiting.queueNumber == members[other].queueNumber
             else { continue }
-            let (rank, own) = (waiting.priority.value.rank, ticket.priority.value.rank)
+            let (priorityIndex, own) = (waiting.priority.value.priorityIndex, ticket.priority.value.priorityIndex)
             let isNewer = members[other].order > member.order
             let comesFirst = prioritization == .lifo && !ticket.isReturning ? isNewer : !isNewer
-            if rank < own || rank == own && members[other].order != member.order && comesFirst, member.order > 0 {
+            if priorityIndex < own || priorityIndex == own && members[other].order != member.order && comesFirst,
+                member.order > 0
+            {
                 fail("\(index) gets a slot before \(other), which comes first")
             }
         }

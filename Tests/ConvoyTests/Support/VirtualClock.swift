@@ -6,7 +6,7 @@ import Testing
 typealias VirtualClock = ConvoyTesting.VirtualClock
 
 extension VirtualClock {
-    /// The alarms that have been set so far.
+    /// The timers that have been set so far.
     struct ArmedAlarms {
         fileprivate let clock: VirtualClock
 
@@ -22,7 +22,7 @@ extension VirtualClock {
 
     var armed: ArmedAlarms { ArmedAlarms(clock: self) }
 
-    /// Moves on to the next alarm that has not been cancelled; false when there is none.
+    /// Moves on to the next timer that has not been cancelled; false when there is none.
     @discardableResult
     func advanceToNext() -> Bool { ringNext() }
 }

@@ -178,9 +178,9 @@ extension Scheduler {
         let pause = Pause(continuation)
         begin(pause)
         defer { end(pause) }
-        let alarm = context.clock.wake(at: context.clock.now + delay) { continuation.finish() }
+        let timer = context.clock.wake(at: context.clock.now + delay) { continuation.finish() }
         for await _ in stream {}
-        alarm.cancel()
+        timer.cancel()
         guard Task.isCancelled || pause.isCancelled else { return }
         throw RequestError(.cancelled, "it was cancelled while it waited to connect again")
     }

@@ -131,8 +131,8 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
 extension AnyRequestOperation {
     /// An entry for each attempt of this finished operation; none where it has shared another's transfer.
     fileprivate func harEntries(_ style: HARStyle) -> [(started: Date, json: JSONText)] {
-        let (outcome, isCarried) = state.withLock { ($0.outcome, $0.followUp?.isCarried == true) }
-        guard let outcome, !isCarried else { return [] }
+        let (outcome, isShared) = state.withLock { ($0.outcome, $0.followUp?.isShared == true) }
+        guard let outcome, !isShared else { return [] }
         let (attempts, timings) = (outcome.attempts, timings)
         let (now, date) = (context.clock.now, context.clock.date)
         let body = style.bodyLimitBytes > 0 ? outcome.body : nil

@@ -30,13 +30,13 @@ final class RateLimit: Sendable {
         var waiting: [ObjectIdentifier: Waiting] = [:]
         /// The waiters in order, and entries of some that have left.
         var turns = Heap<Turn>()
-        var alarm = AlarmSlot()
+        var timer = TimerSlot()
     }
 
     /// What is to be done outside the lock.
     private struct Effects {
         var wakes: [@Sendable () -> Void] = []
-        var move: AlarmSlot.Move?
+        var move: TimerSlot.Move?
     }
 
     private let clock: any RequestClock
@@ -119,43 +119,43 @@ final class RateLimit: Sendable {
             guard let gone = state.waiting.removeValue(forKey: payer) else { return (nil, nil) }
             guard state.waiting.isEmpty else { return (nil, gone) }
             state.turns = Heap()
-            return (Effects(move: state.alarm.move(to: nil)), gone)
+            return (Effects(move: state.timer.move(to: nil)), gone)
         }
         // What it captured goes outside the lock.
         withExtendedLifetime(gone) { if let effects { perform(effects) } }
     }
 
-    /// Takes out whose charges have been paid for, and sets the alarm for the next.
+    /// Takes out whose charges have been paid for, and sets the timer for the next.
     private static func settle(_ state: inout State, _ now: ContinuousClock.Instant) -> Effects {
         var effects = Effects()
         while let turn = state.turns.first {
             if state.waiting[turn.payer]?.position == turn.position {
                 let moment = state.bucket?.moment(of: turn.position) ?? now
                 guard moment <= now else {
-                    effects.move = state.alarm.move(to: moment)
+                    effects.move = state.timer.move(to: moment)
                     return effects
                 }
                 if let paid = state.waiting.removeValue(forKey: turn.payer) { effects.wakes.append(paid.wake) }
             }
             _ = state.turns.popFirst()
         }
-        effects.move = state.alarm.move(to: nil)
+        effects.move = state.timer.move(to: nil)
         return effects
     }
 
     private func perform(_ effects: Effects) {
-        effects.move?.perform(on: clock, withSlot: { change in state.withLock { change(&$0.alarm) } }) {
+        effects.move?.perform(on: clock, withSlot: { change in state.withLock { change(&$0.timer) } }) {
             [weak self] number in
-            self?.ring(number)
+            self?.fire(number)
         }
         for wake in effects.wakes { wake() }
     }
 
     /// - Thread: the clock's queue.
-    private func ring(_ number: UInt64) {
+    private func fire(_ number: UInt64) {
         let now = clock.now
         let effects: Effects? = state.withLock { state in
-            guard state.alarm.rang(number) else { return nil }
+            guard state.timer.fired(number) else { return nil }
             return Self.settle(&state, now)
         }
         if let effects { perform(effects) }

@@ -7,7 +7,7 @@
 final class StallDetector: Sendable {
     private struct State {
         var window: SpeedWindow
-        var alarm = AlarmSlot()
+        var timer = TimerSlot()
         var isOver = false
         var tell: (@Sendable (RequestError) -> Void)?
     }
@@ -53,7 +53,7 @@ final class StallDetector: Sendable {
             defer { state.tell = nil }
             return state.tell
         }
-        withExtendedLifetime(tell) { perform(state.withLock { $0.alarm.move(to: nil) }) }
+        withExtendedLifetime(tell) { perform(state.withLock { $0.timer.move(to: nil) }) }
     }
 
     private func change(_ change: (inout State, ContinuousClock.Instant) -> Void) {
@@ -62,24 +62,24 @@ final class StallDetector: Sendable {
             state.withLock { state in
                 guard !state.isOver else { return nil }
                 change(&state, now)
-                return state.alarm.move(to: state.window.due)
+                return state.timer.move(to: state.window.due)
             })
     }
 
-    private func perform(_ move: AlarmSlot.Move?) {
-        move?.perform(on: clock, withSlot: { change in state.withLock { change(&$0.alarm) } }) { [weak self] number in
-            self?.ring(number)
+    private func perform(_ move: TimerSlot.Move?) {
+        move?.perform(on: clock, withSlot: { change in state.withLock { change(&$0.timer) } }) { [weak self] number in
+            self?.fire(number)
         }
     }
 
     /// - Thread: the clock's queue.
-    private func ring(_ number: UInt64) {
+    private func fire(_ number: UInt64) {
         let now = clock.now
         let (move, tell, verdict) = state.withLock {
-            state -> (AlarmSlot.Move?, (@Sendable (RequestError) -> Void)?, SpeedWindow.Verdict) in
-            guard state.alarm.rang(number), !state.isOver else { return (nil, nil, .goesOn) }
+            state -> (TimerSlot.Move?, (@Sendable (RequestError) -> Void)?, SpeedWindow.Verdict) in
+            guard state.timer.fired(number), !state.isOver else { return (nil, nil, .goesOn) }
             let verdict = state.window.look(now: now)
-            guard case .isTooSlow = verdict else { return (state.alarm.move(to: state.window.due), nil, verdict) }
+            guard case .isTooSlow = verdict else { return (state.timer.move(to: state.window.due), nil, verdict) }
             state.isOver = true
             defer { state.tell = nil }
             return (nil, state.tell, verdict)

@@ -2,7 +2,7 @@
 
 /// What keeps requests back that have everything else: each reason at most once, with the moment at which it ends.
 ///
-/// Part of a scheduler's state: one alarm at a time is asked for, for the reason that ends first.
+/// Part of a scheduler's state: one timer at a time is asked for, for the reason that ends first.
 struct Holds {
     enum Reason: Sendable {
         /// A host has asked for it (`Retry-After`).
@@ -16,8 +16,8 @@ struct Holds {
     }
 
     private var entries: [(reason: Reason, until: ContinuousClock.Instant?)] = []
-    /// The alarm that was asked for last and has not rung.
-    private var alarm: ContinuousClock.Instant?
+    /// The timer that was asked for last and has not fired.
+    private var timer: ContinuousClock.Instant?
 
     var isEmpty: Bool { entries.isEmpty }
 
@@ -46,13 +46,13 @@ struct Holds {
     /// Ends those whose moment has come.
     mutating func lift(_ now: ContinuousClock.Instant) {
         entries.removeAll { $0.until.map { $0 <= now } ?? false }
-        if let alarm, alarm <= now { self.alarm = nil }
+        if let timer, timer <= now { self.timer = nil }
     }
 
-    /// When an alarm is to ring that has not been asked for yet.
+    /// When a timer is to fire that has not been asked for yet.
     mutating func takeAlarm() -> ContinuousClock.Instant? {
-        guard let next = entries.compactMap(\.until).min(), alarm.map({ next < $0 }) ?? true else { return nil }
-        alarm = next
+        guard let next = entries.compactMap(\.until).min(), timer.map({ next < $0 }) ?? true else { return nil }
+        timer = next
         return next
     }
 }

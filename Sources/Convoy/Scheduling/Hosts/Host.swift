@@ -20,7 +20,7 @@ struct HostLimits: Sendable {
     }
 
     /// Whether the ends of attempts matter.
-    var learn: Bool { adaptive != nil || breaker != nil }
+    var isSampled: Bool { adaptive != nil || breaker != nil }
 }
 
 /// What the end of an attempt says about its host.

@@ -38,7 +38,7 @@ extension Download {
         case .isWhole(let byteCount):
             try takeFound(byteCount)
             totalBytes = byteCount
-        case .isUnchanged, .lie, .refused: break
+        case .isUnchanged, .mismatch, .refused: break
         }
         expected = plan.digest
         // A 416 tells the digest of its own body, and every other answer that of its bytes before they are decoded.

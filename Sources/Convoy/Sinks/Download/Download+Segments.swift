@@ -162,17 +162,18 @@ final class FileSegment: DownloadTarget, Sendable {
         let answer = DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
         switch answer {
         case .refused: return answer
-        case .lie(let reason, _): return .lie(reason: reason, canStartOver: false)
+        case .mismatch(let reason, _): return .mismatch(reason: reason, canStartOver: false)
         case .isWhole, .isUnchanged:
-            return .lie(reason: "the server has nothing behind the end", canStartOver: false)
+            return .mismatch(reason: "the server has nothing behind the end", canStartOver: false)
         case .body(0, _) where head.statusCode != 206:
-            return .lie(
+            return .mismatch(
                 reason: "the server sent the whole, or another version of it, where a segment was asked for",
                 canStartOver: false)
         case .body(let offset, _):
             let range = head.headerFields["Content-Range"].flatMap { ContentRange($0)?.range }
             guard let range, range.upperBound <= self.range.upperBound else {
-                return .lie(reason: "the server sent more than the segment that was asked for", canStartOver: false)
+                return .mismatch(
+                    reason: "the server sent more than the segment that was asked for", canStartOver: false)
             }
             return .body(from: offset - self.range.lowerBound, totalBytes: self.range.count64)
         }

@@ -42,11 +42,11 @@ enum DownloadAnswer: Hashable, Sendable {
     /// The file that an earlier download has left is still the one that the server has.
     case isUnchanged
     /// It does not continue what is there, which is left alone; whether the whole may be asked for instead.
-    case lie(reason: String, canStartOver: Bool)
+    case mismatch(reason: String, canStartOver: Bool)
     /// It is not acceptable, and says nothing about what is there.
     case refused
 
-    var canStartOver: Bool { if case .lie(_, let canStartOver) = self { canStartOver } else { false } }
+    var canStartOver: Bool { if case .mismatch(_, let canStartOver) = self { canStartOver } else { false } }
 
     /// - Parameters:
     ///   - point: what was asked to be continued; nil when the whole was asked for.
@@ -65,10 +65,10 @@ enum DownloadAnswer: Hashable, Sendable {
             self = .isUnchanged
         case (204, _) where !isRefused, (205, _) where !isRefused:
             // An empty file is not what was asked for, least of all in the place of one that is there.
-            self = .lie(
+            self = .mismatch(
                 reason: "the server answered \(head.statusCode), which has no content to be saved", canStartOver: false)
         case (206, nil) where !asksForRange && !isRefused:
-            self = .lie(reason: "the server sent a range (206) where the whole was asked for", canStartOver: false)
+            self = .mismatch(reason: "the server sent a range (206) where the whole was asked for", canStartOver: false)
         default:
             self = isRefused ? .refused : .body(from: 0, totalBytes: head.statusCode == 200 ? head.expectedBytes : nil)
         }
@@ -82,33 +82,34 @@ enum DownloadAnswer: Hashable, Sendable {
     }
 
     private static func partial(_ head: ResponseHead, continuing point: ResumePoint) -> DownloadAnswer {
-        func lie(_ reason: String) -> DownloadAnswer { .lie(reason: reason, canStartOver: true) }
+        func mismatch(_ reason: String) -> DownloadAnswer { .mismatch(reason: reason, canStartOver: true) }
         // One that is asked for by `If-Range` may leave the coding out (RFC 9110, section 15.3.7).
         if let coding = head.coding, coding != point.coding {
-            return lie("the server sent the range in another content coding")
+            return mismatch("the server sent the range in another content coding")
         }
         let fields = head.headerFields.values(of: "Content-Range")
         guard let field = fields.first, fields.count == 1 else {
-            return lie("the server sent a range (206) without saying which")
+            return mismatch("the server sent a range (206) without saying which")
         }
         guard let content = ContentRange(field), let range = content.range else {
-            return lie("the server sent a range (206) that is none: \(field.debugDescription)")
+            return mismatch("the server sent a range (206) that is none: \(field.debugDescription)")
         }
         guard range.lowerBound == point.byteCount else {
-            return lie("the server sent the bytes from \(range.lowerBound) on, asked for those from \(point.byteCount)")
+            return mismatch(
+                "the server sent the bytes from \(range.lowerBound) on, asked for those from \(point.byteCount)")
         }
         if let total = content.totalBytes, let expected = point.totalBytes, total != expected {
-            return lie("the server sent a range of \(total) bytes, where the whole had \(expected)")
+            return mismatch("the server sent a range of \(total) bytes, where the whole had \(expected)")
         }
         if let expected = head.expectedBytes, expected != range.count64 {
-            return lie("the server announced \(expected) bytes for a range of \(range.count64)")
+            return mismatch("the server announced \(expected) bytes for a range of \(range.count64)")
         }
         guard point.validator?.matches(head) != false else {
-            return lie("the server sent a range of another version, or of one that it does not name")
+            return mismatch("the server sent a range of another version, or of one that it does not name")
         }
         // A range may be shorter than what was asked for (section 15.3.7): without a length the end of the file is unknown.
         guard let total = content.totalBytes ?? point.totalBytes else {
-            return lie("the server sent a range of a whole of unknown length")
+            return mismatch("the server sent a range of a whole of unknown length")
         }
         return .body(from: point.byteCount, totalBytes: total)
     }
@@ -118,7 +119,7 @@ enum DownloadAnswer: Hashable, Sendable {
         guard let content, content.range == nil, content.totalBytes == point.byteCount,
             point.totalBytes ?? point.byteCount == point.byteCount, point.validator?.matches(head) != false
         else {
-            return .lie(
+            return .mismatch(
                 reason: "the server has nothing behind the \(point.byteCount) bytes that are there", canStartOver: true)
         }
         return .isWhole(byteCount: point.byteCount)
@@ -133,7 +134,7 @@ extension TransferProgress {
             resumedBytes = offset
             download.totalBytes = total ?? head.expectedBytes.map { $0.addingReportingOverflow(offset).partialValue }
         case .isWhole(let byteCount): (resumedBytes, download.totalBytes) = (byteCount, byteCount)
-        case .isUnchanged, .lie, .refused, nil: (resumedBytes, download.totalBytes) = (0, head.expectedBytes)
+        case .isUnchanged, .mismatch, .refused, nil: (resumedBytes, download.totalBytes) = (0, head.expectedBytes)
         }
         download.completedBytes = resumedBytes
     }

@@ -46,7 +46,7 @@ final class DownloadSink: BodySink {
     var counts: Bool {
         switch answer {
         case .isWhole, .isUnchanged: false
-        case .body, .lie, .refused: true
+        case .body, .mismatch, .refused: true
         }
     }
 

@@ -32,11 +32,11 @@
 
         /// Has the thread look at what the owner of a transfer wants.
         func look(at transfer: CurlTransfer, _ wish: (inout DesiredTransferState) -> Void) {
-            let isFirst = transfer.wishes.withLock { wishes in
-                wish(&wishes)
-                transfer.isSuspended.store(wishes.isSuspended, ordering: .releasing)
-                defer { wishes.isQueued = true }
-                return !wishes.isQueued
+            let isFirst = transfer.desired.withLock { desired in
+                wish(&desired)
+                transfer.isSuspended.store(desired.isSuspended, ordering: .releasing)
+                defer { desired.isQueued = true }
+                return !desired.isQueued
             }
             guard isFirst else { return }
             let (startsThread, wakeup): (Bool, Wakeup?) = inbox.withLock { inbox in

@@ -25,9 +25,9 @@
 
         override var state: URLSessionTask.State {
             if transfer.isOver.load(ordering: .acquiring) { return .completed }
-            return transfer.wishes.withLock { wishes in
-                if wishes.isCancelled { return .canceling }
-                return wishes.isSuspended ? .suspended : .running
+            return transfer.desired.withLock { desired in
+                if desired.isCancelled { return .canceling }
+                return desired.isSuspended ? .suspended : .running
             }
         }
 
@@ -40,10 +40,10 @@
 
     extension CurlTransfer: TransferTask {
         func resume() {
-            engine.look(at: self) { wishes in
-                wishes.hasBegun = true
-                wishes.isSuspended = false
-                wishes.wasResumed = true
+            engine.look(at: self) { desired in
+                desired.hasBegun = true
+                desired.isSuspended = false
+                desired.wasResumed = true
             }
         }
 

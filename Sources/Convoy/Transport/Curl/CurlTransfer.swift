@@ -33,10 +33,10 @@
 
     /// Moves the bytes of one attempt.
     final class CurlTransfer: @unchecked Sendable {
-        // @unchecked: `wishes` is a lock of its own; `engine` and `request` are constant; everything else belongs to the
+        // @unchecked: `desired` is a lock of its own; `engine` and `request` are constant; everything else belongs to the
         // engine's thread.
-        let wishes = Locked(DesiredTransferState())
-        /// Whether its owner has suspended it; as in `wishes`, for the thread that asks with every piece of a body.
+        let desired = Locked(DesiredTransferState())
+        /// Whether its owner has suspended it; as in `desired`, for the thread that asks with every piece of a body.
         let isSuspended = Atomic(true)
         /// Whether the client has been told the end.
         let isOver = Atomic(false)
@@ -132,19 +132,19 @@
 
         /// Does what the owner wants by now.
         func update(in loop: CurlLoop) {
-            let wishes = wishes.withLock { wishes in
-                defer { (wishes.isQueued, wishes.isBodyReady, wishes.wasResumed) = (false, false, false) }
-                return wishes
+            let desired = desired.withLock { desired in
+                defer { (desired.isQueued, desired.isBodyReady, desired.wasResumed) = (false, false, false) }
+                return desired
             }
-            if wishes.isCancelled { return finish(RequestError(.cancelled, "the task was cancelled")) }
+            if desired.isCancelled { return finish(RequestError(.cancelled, "the task was cancelled")) }
             if case .waiting = phase {
-                if wishes.hasBegun, !wishes.isSuspended { begin(in: loop) }
+                if desired.hasBegun, !desired.isSuspended { begin(in: loop) }
                 return
             }
             let wasHeld = hold.isHeld
-            hold.byOwner = wishes.isSuspended
-            if wishes.wasResumed { hold.byClient = false }
-            if wasHeld, !hold.isHeld { goOn() } else if wishes.isBodyReady, !hold.byOwner { unpause() }
+            hold.byOwner = desired.isSuspended
+            if desired.wasResumed { hold.byClient = false }
+            if wasHeld, !hold.isHeld { continueReceiving() } else if desired.isBodyReady, !hold.byOwner { unpause() }
         }
 
         /// Ends what cannot even be begun.
@@ -191,11 +191,11 @@
         func takeNextShare() {
             guard hold.forATurn else { return }
             hold.forATurn = false
-            if !hold.isHeld { goOn() }
+            if !hold.isHeld { continueReceiving() }
         }
 
         /// Nothing holds it any more.
-        private func goOn() {
+        private func continueReceiving() {
             noteActivity()
             deliverUndecoded()
             guard !hold.isHeld else { return }

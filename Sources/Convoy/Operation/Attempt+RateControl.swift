@@ -2,23 +2,23 @@
 import Foundation
 
 /// What limits the speed of an attempt.
-struct Pace: Sendable {
+struct RateControl: Sendable {
     /// The limit of all transfers of the manager.
     let shared: RateLimit
     /// That of the request; nil for none.
     let own: RateLimit?
     /// Nil where any speed is good enough.
-    let watch: StallDetector?
+    let stallDetector: StallDetector?
 
     /// The pace of an operation's next attempt; its own limit is that of the attempts before.
     init(_ operation: AnyRequestOperation, _ core: RequestCore) {
         let context = operation.context
         shared = context.rateLimit
         guard let policies = core.policyBox?.policies else {
-            (own, watch) = (nil, nil)
+            (own, stallDetector) = (nil, nil)
             return
         }
-        watch = policies.minimumSpeed.map { StallDetector($0, clock: context.clock) }
+        stallDetector = policies.minimumSpeed.map { StallDetector($0, clock: context.clock) }
         guard let rate = policies.maxBytesPerSecond, policies.sharedRateLimit == nil else {
             own = policies.sharedRateLimit
             return
@@ -47,40 +47,42 @@ struct Pace: Sendable {
 
 extension Attempt {
     /// Whether what has been received has yet to be paid for.
-    var isPaying: Bool {
-        pace.shared.holds(ObjectIdentifier(self)) || pace.own?.holds(ObjectIdentifier(self)) == true
+    var isThrottled: Bool {
+        rateControl.shared.holds(ObjectIdentifier(self)) || rateControl.own?.holds(ObjectIdentifier(self)) == true
     }
 
     /// What a limit lets come in a little while; no more at a time keeps it.
-    var maxPieceBytes: Int { min(pace.shared.pieceBytes, pace.own?.pieceBytes ?? .max) }
+    var maxPieceBytes: Int { min(rateControl.shared.pieceBytes, rateControl.own?.pieceBytes ?? .max) }
 
     /// Charges bytes that have come; false when no more should come before they have been paid for.
     ///
     /// - Thread: the transport's.
-    func pay(for count: Int) -> Bool {
-        pace.watch?.add(count)
+    func acquire(_ count: Int) -> Bool {
+        rateControl.stallDetector?.add(count)
         // Set at run time, a manager's limit finds attempts under way that nothing can hold.
         guard operation.traits.pausesInPlace else { return true }
         let payer = ObjectIdentifier(self)
-        let paysShared = pace.shared.charge(count, to: payer, wake: { [weak self] in self?.operation.adjustTask() })
-        let paysOwn = pace.own?.charge(count, to: payer, wake: { [weak self] in self?.operation.adjustTask() }) ?? true
-        if paysShared && paysOwn { return true }
+        let isWithinShared = rateControl.shared.charge(
+            count, to: payer, wake: { [weak self] in self?.operation.adjustTask() })
+        let isWithinOwn =
+            rateControl.own?.charge(count, to: payer, wake: { [weak self] in self?.operation.adjustTask() }) ?? true
+        if isWithinShared && isWithinOwn { return true }
         // A thread that has ended the attempt meanwhile did not find it here.
-        if !receiving.withLock({ $0.accepts }) { pace.leave(payer) }
+        if !receiving.withLock({ $0.accepts }) { rateControl.leave(payer) }
         return false
     }
 
     /// Its head has come: from now on it has to be fast enough.
     func watchSpeed() {
-        guard let watch = pace.watch else { return }
+        guard let watch = rateControl.stallDetector else { return }
         watch.begin { [weak self] error in self?.end(error, taskHasEnded: false) }
         operation.noteRunning()
     }
 
     /// It has ended: nothing waits for it, and no timer fires.
     func stopPacing() {
-        pace.leave(ObjectIdentifier(self))
-        pace.watch?.stop()
+        rateControl.leave(ObjectIdentifier(self))
+        rateControl.stallDetector?.stop()
     }
 }
 
@@ -90,7 +92,7 @@ extension AnyRequestOperation {
     /// Of two changes at a time the later one counts, whichever is told first.
     func noteRunning() {
         let (transfer, isPaused) = state.withLock { ($0.transfer, $0.machine.transfer.isPaused) }
-        guard let transfer, let watch = transfer.attempt.pace.watch else { return }
+        guard let transfer, let watch = transfer.attempt.rateControl.stallDetector else { return }
         watch.note(isRunning: !isPaused, change: transfer.runningChanges)
     }
 }

@@ -1,0 +1,40 @@
+// What a clock does at a moment.
+
+/// Something that will be done at a moment, unless it is cancelled; what a ``RequestClock`` fires.
+///
+/// ## Concurrency
+/// Use it from any thread: of two that fire or cancel it, one does.
+public final class ClockTimer: Sendable {
+    private let work: Locked<(@Sendable () -> Void)?>
+
+    /// Makes a timer; a clock fires it.
+    public init(_ work: @escaping @Sendable () -> Void) { self.work = Locked(work) }
+
+    /// Does it; a second time, or after `cancel()`, nothing.
+    public func fire() { take()?() }
+
+    /// What was to be done is let go of.
+    public func cancel() { withExtendedLifetime(take()) {} }
+
+    /// Whether it has fired or was cancelled: then nothing follows.
+    public var isOver: Bool { work.withLock { $0 == nil } }
+
+    private func take() -> (@Sendable () -> Void)? {
+        work.withLock { work in
+            defer { work = nil }
+            return work
+        }
+    }
+}
+
+// MARK: Earlier names
+
+/// The earlier name.
+@available(*, deprecated, renamed: "ClockTimer")
+public typealias Alarm = ClockTimer
+
+extension ClockTimer {
+    /// Does it.
+    @available(*, deprecated, renamed: "fire")
+    public func ring() { fire() }
+}
