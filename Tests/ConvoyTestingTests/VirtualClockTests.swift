@@ -70,7 +70,7 @@ import Testing
         let error = await #expect(throws: TestServerError.self) {
             try await clock.advanceToNextAlarm(dueWithin: .seconds(1), within: .zero)
         }
-        #expect(error?.description == "Waited 0.0 seconds for an alarm to be set; it did not happen.")
+        #expect(error?.description == "Waited 0.0 seconds for a timer to be set; it did not happen.")
         await #expect(throws: TestServerError.self) { try await clock.alarmsSet(count: 2, within: .zero) }
         try? await clock.alarmsSet(count: 1, within: .zero)
         #expect(log.entries.isEmpty)

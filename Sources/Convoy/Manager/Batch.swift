@@ -125,22 +125,22 @@ public final class Batch<Output: Sendable>: Sendable {
     /// - Thread: any.
     @discardableResult
     public func add(_ request: Request<Output>, onResult handler: (@Sendable (Result) -> Void)? = nil) -> Addition? {
-        guard case .added(let number)? = submit(request, isFromSource: false, handler) else { return nil }
+        guard case .added(let number)? = submit(request, isFromSource: false, handler)?.member else { return nil }
         return Addition(number: number)
     }
 
     /// Takes a request from the source, when there is room; false when no more are wanted.
     func admit(_ request: Request<Output>) async -> Bool {
-        guard submit(request, isFromSource: true) != nil else { return false }
-        await withCheckedContinuation { continuation in
-            let goesOn = state.withLock { state in
-                if state.running.count < window || state.isStopped { return true }
+        guard let (_, hasRoom) = submit(request, isFromSource: true) else { return false }
+        if hasRoom { return true }
+        return await withCheckedContinuation { continuation in
+            let goesOn = state.withLock { state -> Bool? in
+                if state.running.count < window || state.isStopped { return !state.isStopped }
                 state.room = continuation
-                return false
+                return nil
             }
-            if goesOn { continuation.resume() }
+            if let goesOn { continuation.resume(returning: goesOn) }
         }
-        return state.withLock { !$0.isStopped }
     }
 
     /// The source gives no more; an error of its own is its last result.
@@ -154,9 +154,12 @@ public final class Batch<Output: Sendable>: Sendable {
         finish(waiters)
     }
 
+    /// Sends a request as a member; nil when no more are wanted.
+    ///
+    /// - Returns: the member, and whether there is room for another from the source.
     private func submit(
         _ request: Request<Output>, isFromSource: Bool, _ handler: (@Sendable (Result) -> Void)? = nil
-    ) -> BatchMember? {
+    ) -> (member: BatchMember, hasRoom: Bool)? {
         let operation = RequestOperation(request, of: manager.context, isUnseen: true)
         guard let member = state.withLock({ $0.begin(isFromSource: isFromSource) }) else { return nil }
         var handler = handler
@@ -165,9 +168,13 @@ public final class Batch<Output: Sendable>: Sendable {
         operation.join(
             moved: { self.moved(member, $0) }, finished: handler, settled: { self.settled(member, $0) })
         // Where it can be cancelled only now: a callback added after its end would not be waited for.
-        if state.withLock({ $0.run(member, operation) }) { operation.cancel() }
+        let (isStopped, hasRoom) = state.withLock { state in
+            let isStopped = state.run(member, operation)
+            return (isStopped, !isStopped && state.running.count < window)
+        }
+        if isStopped { operation.cancel() }
         manager.enqueue(operation)
-        return member
+        return (member, hasRoom)
     }
 
     /// Holds the task that takes from the source, to cancel it.
@@ -203,7 +210,7 @@ public final class Batch<Output: Sendable>: Sendable {
         }
         tell(telling)
         if stops { stop() }
-        room?.resume()
+        room?.resume(returning: !stops)
         finish(waiters)
     }
 
@@ -219,7 +226,7 @@ public final class Batch<Output: Sendable>: Sendable {
         }
         manager.frozen { for operation in operations { operation.cancel() } }
         pulling?.cancel()
-        room?.resume()
+        room?.resume(returning: false)
         tell(telling)
         finish(waiters)
     }

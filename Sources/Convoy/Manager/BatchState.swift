@@ -34,7 +34,8 @@ struct BatchState<Output: Sendable> {
     var pulling: Task<Void, Never>?
     private(set) var isStopped = false
     private(set) var isFinished = false
-    var room: CheckedContinuation<Void, Never>?
+    /// Waits for room for another from the source; resumed with whether more are wanted.
+    var room: CheckedContinuation<Bool, Never>?
     var waiters: [CheckedContinuation<Void, Never>] = []
     /// Whether progress was asked for: until then only the end is told.
     var isWatched = false

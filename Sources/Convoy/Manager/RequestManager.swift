@@ -113,7 +113,7 @@ public final class RequestManager: Sendable {
     /// The operations that have not finished, or whose callbacks have not all returned, in the order of enqueueing.
     ///
     /// - Complexity: O(*n* log *n*).
-    public var operations: [AnyRequestOperation] { scheduler.operations }
+    public var operations: [AnyRequestOperation] { scheduler.operations.map { $0.handedOut() } }
 
     /// Cancels every operation, every batch and every download in segments, and ends reading events that waits to connect
     /// again; later ones are not affected.
@@ -126,7 +126,9 @@ public final class RequestManager: Sendable {
     /// Cancels the operations a predicate picks; batches go on.
     ///
     /// - Parameter isMeant: called on this thread, with no lock held.
-    public func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) { scheduler.cancelAll(where: isMeant) }
+    public func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) {
+        scheduler.cancelAll { isMeant($0.handedOut()) }
+    }
 
     /// Cancels the operations with a tag; batches go on.
     public func cancelAll(tagged tag: String) { scheduler.cancelAll { $0.tags.contains(tag) } }

@@ -45,7 +45,7 @@ extension AnyRequestOperation {
         if conclusion.effects.finishes {
             if let delivery = conclusion.delivery {
                 // Nothing is left to be closed, and the state says so already.
-                notifying([.isFinished]) { ((), isObserved: false) }
+                notifying([.isFinished]) { ((), conclusion.isSeen ? .foundation : .none) }
                 return deliver(delivery, isEnd: true)
             }
             if let transfer = conclusion.transfer, !taskHasEnded {
@@ -75,7 +75,7 @@ extension AnyRequestOperation {
         let delivery: OperationState.Dispatch? = notifying([.isFinished]) {
             state.withLock { state in
                 let isOurs = state.machine.handle(.start(mayBeBlocked: false)).finishes
-                return (isOurs ? state.finish() : nil, state.isObserved)
+                return (isOurs ? state.finish() : nil, isOurs ? state.audience : .none)
             }
         }
         if let delivery { deliver(delivery, isEnd: true) }
@@ -99,7 +99,7 @@ extension AnyRequestOperation {
     /// Runs once: only the claim that won leads here.
     func finish(wasExecuting: Bool) {
         let delivery = notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
-            state.withLock { ($0.finish(), $0.isObserved) }
+            state.withLock { ($0.finish(), $0.audience) }
         }
         deliver(delivery, isEnd: true)
     }

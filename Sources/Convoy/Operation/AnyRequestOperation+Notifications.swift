@@ -53,7 +53,7 @@ extension AnyRequestOperation {
         }
         guard isTeller else { return }
         repeat {
-            notifying([.isReady]) { state.withLock { ((), $0.isObserved) } }
+            notifying([.isReady]) { state.withLock { ((), $0.audience) } }
         } while state.withLock { state in
             defer { told = state.readinessChanges }
             guard state.readinessChanges == told else { return true }
@@ -66,12 +66,13 @@ extension AnyRequestOperation {
     ///
     /// On Linux there is no KVO: Foundation has to know of `isReady` and `isFinished`, and our own observers of all.
     ///
-    /// - Parameter change: makes the change; tells whether there are observers of ours.
-    func notifying<Result>(_ keys: [StateKey], around change: () -> (Result, isObserved: Bool)) -> Result {
+    /// - Parameter change: makes the change; tells what has to know of it.
+    func notifying<Result>(_ keys: [StateKey], around change: () -> (Result, OperationState.Audience)) -> Result {
         #if canImport(FoundationNetworking)
-            let (result, isObserved) = change()
+            let (result, audience) = change()
             for key in keys {
-                if isObserved || key != .isExecuting { didChangeValue(forKey: key.rawValue) }
+                let isObserved = audience == .observers
+                if isObserved || audience == .foundation && key != .isExecuting { didChangeValue(forKey: key.rawValue) }
                 if isObserved { tellStateObservers(key.keyPath) }
             }
             return result
@@ -81,5 +82,42 @@ extension AnyRequestOperation {
             for key in keys { didChangeValue(forKey: key.rawValue) }
             return result
         #endif
+    }
+}
+
+// MARK: What has to know
+
+extension OperationState {
+    /// What is told of a change of state.
+    enum Audience {
+        /// Only the library holds the operation. On Linux telling Foundation takes five locks.
+        case none
+        /// A queue, a dependent of another kind or a thread may wait for it.
+        case foundation
+        /// That, and observers of our own observation.
+        case observers
+    }
+
+    var audience: Audience { isObserved ? .observers : isSeen ? .foundation : .none }
+
+    /// Foundation is told from now on.
+    ///
+    /// - Returns: whether it has to be told of the end, which came before.
+    mutating func becomeSeen() -> Bool {
+        guard !isSeen else { return false }
+        isSeen = true
+        return machine.isFinished
+    }
+}
+
+extension AnyRequestOperation {
+    /// The operation, to be handed to code of the user's, which may wait for it or make another depend on it.
+    func handedOut() -> Self {
+        #if canImport(FoundationNetworking)
+            if traits.isUnseen, state.withLock({ $0.becomeSeen() }) {
+                didChangeValue(forKey: StateKey.isFinished.rawValue)
+            }
+        #endif
+        return self
     }
 }

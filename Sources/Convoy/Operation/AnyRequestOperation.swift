@@ -30,7 +30,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     init(requestPlan: RequestPlan, context: ExecutionContext, isUnseen: Bool = false) {
         self.context = context
         traits = OperationTraits(requestPlan, context, isUnseen: isUnseen)
-        state = Locked(OperationState(requestPlan: requestPlan, isMonitored: !context.monitors.isEmpty))
+        state = Locked(
+            OperationState(requestPlan: requestPlan, isMonitored: !context.monitors.isEmpty, isUnseen: isUnseen))
         quality = Atomic((requestPlan.core?.policyBox?.policies.qualityOfService ?? .default).rawValue)
         super.init()
         if let name = requestPlan.core?.name { self.name = name }
@@ -155,18 +156,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         if effects.finishes { finish(wasExecuting: false) }
     }
 
-    /// Starts it, where that takes no time and runs no code of the user's; false where it does, or it has been started.
-    func startInPassing() -> Bool {
-        #if !canImport(FoundationNetworking)
-            // Where KVO may be told of it.
-            if isObservedSynchronously { return false }
-        #endif
-        let (effects, beginning) = claimStart(mayBeBlocked: false, inPassing: true)
-        guard let attempt = effects.begins else { return false }
-        execute(attempt, beginning)
-        return true
-    }
-
     // MARK: What a group does in its own way
 
     /// Does what the operation is for; called once, after the start.
@@ -177,39 +166,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     func suspensionChanged() {}
     /// What it does while it is executing, for people; nil where the phase says it all.
     var activity: String? { nil }
-
-    /// Of two threads that start it, one gets to begin.
-    private func claimStart(
-        mayBeBlocked: Bool, inPassing: Bool = false
-    ) -> (OperationStateMachine.Effects, OperationState.Beginning) {
-        let now = context.clock.now
-        func claim() -> ((OperationStateMachine.Effects, OperationState.Beginning), isObserved: Bool) {
-            state.withLock { state in
-                let event = OperationStateMachine.Event.start(mayBeBlocked: mayBeBlocked && state.hasEdges)
-                let effects = inPassing && !state.startsInPassing ? .dropped : state.machine.handle(event)
-                if effects.begins != nil { state.timings.started = now }
-                // Nothing has changed unless it begins.
-                return ((effects, state.beginning), effects.begins != nil && state.isObserved)
-            }
-        }
-        // What is started in passing is not observed.
-        return inPassing ? claim().0 : notifying([.isExecuting], around: claim)
-    }
-
-    /// Puts the operation into a queue, unless it has begun; one that has ended before it began finishes here.
-    ///
-    /// - Parameter add: adds it to the queue.
-    func handOver(_ add: (AnyRequestOperation) -> Void) {
-        let beginning = state.withLock { $0.machine.handle(.handoverBegan) }
-        guard beginning.isTaken else { return beginning.starts ? start() : () }
-        add(self)
-        let (handover, wasUnready) = state.withLock { ($0.machine.handle(.handoverEnded), $0.wasUnready) }
-        // Here where that takes no time, before the next is handed over. Else elsewhere: this may be a transport's thread.
-        let hasBegun = handover.starts && context.transport.isReentrant && startInPassing()
-        if handover.starts, !hasBegun { context.taskControl.async { self.start() } }
-        // A queue that asked while the answer was no may note that answer after it was told of the change.
-        if wasUnready { tellReadiness() }
-    }
 
     /// Cancels the request; one that has not started never opens a connection.
     ///
@@ -270,6 +226,12 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     }
 
     #if canImport(FoundationNetworking)
+        /// Blocks the thread until the operation has finished.
+        public final override func waitUntilFinished() {
+            _ = handedOut()
+            super.waitUntilFinished()
+        }
+
         /// Whether it was cancelled before it had finished; its outcome may be another, if that came first.
         public final override var isCancelled: Bool { state.withLock { $0.isCancelled } }
 

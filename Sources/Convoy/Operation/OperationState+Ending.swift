@@ -15,6 +15,7 @@ extension OperationState {
         /// Of an operation that was abandoned, or has finished with its outcome: nothing was left to be closed, and it has no
         /// observers.
         var delivery: Dispatch?
+        var isSeen = false
     }
 
     /// What is told of an outcome.
@@ -54,6 +55,7 @@ extension OperationState {
         var conclusion = Conclusion(effects: effects)
         (conclusion.transfer, transfer) = (transfer, nil)
         (conclusion.scheduler, conclusion.ticket, conclusion.hasEdges) = (scheduler, ticket, hasEdges)
+        conclusion.isSeen = isSeen
         conclusion.tellsReadiness = tellsReadiness
         if let followUp { conclusion.callers = followUp.takeCallers() }
         if effects.abandons { conclusion.delivery = beginDelivery(isEnd: false) }

@@ -57,9 +57,11 @@ struct OperationState {
 
     /// Whether the manager has monitors.
     let isMonitored: Bool
+    /// Whether a queue or code of the user's may hold it: Foundation is told of its changes.
+    var isSeen: Bool
 
-    init(requestPlan: RequestPlan, isMonitored: Bool) {
-        (self.requestPlan, self.isMonitored) = (requestPlan, isMonitored)
+    init(requestPlan: RequestPlan, isMonitored: Bool, isUnseen: Bool = false) {
+        (self.requestPlan, self.isMonitored, isSeen) = (requestPlan, isMonitored, !isUnseen || isMonitored)
         priority = Versioned(requestPlan.core?.priority ?? .normal, version: 1)
     }
 

@@ -118,10 +118,14 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
 
     /// Writes the archive to a file, which is replaced as a whole.
     ///
+    /// A link, a device or a pipe is written to and stays what it is: `/dev/stdout` for one.
+    ///
     /// - Throws: `.destinationUnwritable` with the reason.
     /// - Thread: any; blocks while it writes.
     public func write(to file: URL) throws(RequestError) {
-        do { try har().write(to: file, options: .atomic) } catch {
+        let type = (try? FileManager.default.attributesOfItem(atPath: file.path))?[.type] as? FileAttributeType
+        let isReplaced = type == nil || type == .typeRegular
+        do { try har().write(to: file, options: isReplaced ? .atomic : []) } catch {
             throw RequestError(
                 .destinationUnwritable, "the archive cannot be written to \(file.path): \(error)", underlying: error)
         }

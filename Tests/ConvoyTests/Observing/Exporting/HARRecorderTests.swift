@@ -241,6 +241,12 @@ import Testing
         let file = directory.file("a.har")
         try recorder.write(to: file)
         #expect(try ReadHAR(Data(contentsOf: file)).defects == [])
+        let link = directory.file("link.har")
+        try Data("old".utf8).write(to: file)
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
+        try recorder.write(to: link)
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link.path) == file.path)
+        #expect(try Data(contentsOf: file) == recorder.har())
         let error = #expect(throws: RequestError.self) { try recorder.write(to: directory.file("no/a.har")) }
         #expect(error?.code == .destinationUnwritable)
     }

@@ -1,0 +1,52 @@
+// Starting: by a queue, by hand, or in passing on the thread that found a slot.
+import Foundation
+
+extension AnyRequestOperation {
+    /// Starts it, where that takes no time and runs no code of the user's; false where it does, or it has been started.
+    func startInPassing() -> Bool {
+        #if !canImport(FoundationNetworking)
+            // Where KVO may be told of it.
+            if isObservedSynchronously { return false }
+        #endif
+        let (effects, beginning) = claimStart(mayBeBlocked: false, inPassing: true)
+        guard let attempt = effects.begins else { return false }
+        execute(attempt, beginning)
+        return true
+    }
+
+    /// Of two threads that start it, one gets to begin.
+    func claimStart(
+        mayBeBlocked: Bool, inPassing: Bool = false
+    ) -> (OperationStateMachine.Effects, OperationState.Beginning) {
+        let now = context.clock.now
+        func claim() -> ((OperationStateMachine.Effects, OperationState.Beginning), OperationState.Audience) {
+            state.withLock { state in
+                let event = OperationStateMachine.Event.start(mayBeBlocked: mayBeBlocked && state.hasEdges)
+                let effects = inPassing && !state.startsInPassing ? .dropped : state.machine.handle(event)
+                if effects.begins != nil { state.timings.started = now }
+                // Nothing has changed unless it begins.
+                return ((effects, state.beginning), effects.begins == nil ? .none : state.audience)
+            }
+        }
+        // What is started in passing is not observed.
+        return inPassing ? claim().0 : notifying([.isExecuting], around: claim)
+    }
+
+    /// Puts the operation into a queue, unless it has begun; one that has ended before it began finishes here.
+    ///
+    /// - Parameter add: adds it to the queue.
+    func handOver(_ add: (AnyRequestOperation) -> Void) {
+        let beginning = state.withLock { state in
+            state.isSeen = true
+            return state.machine.handle(.handoverBegan)
+        }
+        guard beginning.isTaken else { return beginning.starts ? start() : () }
+        add(self)
+        let (handover, wasUnready) = state.withLock { ($0.machine.handle(.handoverEnded), $0.wasUnready) }
+        // Here where that takes no time, before the next is handed over. Else elsewhere: this may be a transport's thread.
+        let hasBegun = handover.starts && context.transport.isReentrant && startInPassing()
+        if handover.starts, !hasBegun { context.taskControl.async { self.start() } }
+        // A queue that asked while the answer was no may note that answer after it was told of the change.
+        if wasUnready { tellReadiness() }
+    }
+}

@@ -1,0 +1,84 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Operations of `send` and of batches are the library's own: Foundation is told of their end only if it has to know.
+@Suite struct HandedOutTests {
+    private func state(isMonitored: Bool, isUnseen: Bool) -> OperationState {
+        OperationState(requestPlan: RequestPlan(Request.stub("a")), isMonitored: isMonitored, isUnseen: isUnseen)
+    }
+
+    @Test(arguments: [
+        (false, false, OperationState.Audience.foundation), (true, false, .foundation), (false, true, .none),
+        (true, true, .foundation),
+    ])
+    func onlyWhatNothingElseHoldsIsNotTold(isMonitored: Bool, isUnseen: Bool, audience: OperationState.Audience) {
+        var state = state(isMonitored: isMonitored, isUnseen: isUnseen)
+        #expect(state.audience == audience)
+        let isLate = state.becomeSeen()
+        #expect(!isLate)
+        #expect(state.audience == .foundation)
+    }
+
+    @Test func anEndThatWasNotToldIsToldOnce() {
+        var state = state(isMonitored: false, isUnseen: true)
+        let attempt = state.machine.handle(.start(mayBeBlocked: false)).begins
+        let end = state.machine.handle(.end(attempt: attempt))
+        #expect(end.finishes)
+        _ = state.finish()
+        let areLate = [state.becomeSeen(), state.becomeSeen()]
+        #expect(areLate == [true, false])
+    }
+
+    #if canImport(FoundationNetworking)
+        /// Another operation that depends on one, in a queue of its own; the log says when it ran.
+        private func dependent(on operation: Operation) -> (OperationQueue, EventLog<Void>) {
+            let (queue, ran) = (OperationQueue(), EventLog<Void>())
+            let block = BlockOperation { ran.record(()) }
+            block.addDependency(operation)
+            queue.addOperation(block)
+            return (queue, ran)
+        }
+
+        private func drain(_ queue: OperationQueue, _ operation: Operation? = nil) {
+            operation?.waitUntilFinished()
+            queue.waitUntilAllOperationsAreFinished()
+        }
+
+        @Test(arguments: [false, true])
+        func aDependentOfAnotherKindWaitsForARequestOfSend(byPredicate: Bool) async throws {
+            let server = StubServer.held()
+            let manager = server.manager()
+            async let response = manager.send(Request.stub("a"))
+            let exchange = await server.exchanges.wait()[0]
+            var operations = byPredicate ? [] : manager.operations
+            if byPredicate {
+                manager.cancelAll { operation in
+                    operations.append(operation)
+                    return false
+                }
+            }
+            let operation = try #require(operations.first)
+            let (queue, ran) = dependent(on: operation)
+            #expect(ran.count == 0)
+            exchange.answer(200)
+            await ran.wait()
+            #expect(operation.isFinished)
+            _ = try await response
+            drain(queue)
+        }
+
+        @Test func oneThatIsHandedOutAfterItsEndHoldsNothingUp() async throws {
+            let manager = StubServer { $0.answer(200) }.manager()
+            let operation = RequestOperation(Request.stub("a"), of: manager.scheduler.context, isUnseen: true)
+            manager.scheduler.enqueue(operation)
+            _ = try await operation.response()
+            #expect(operation.isFinished)
+            let (queue, ran) = dependent(on: operation.handedOut())
+            await ran.wait()
+            drain(queue, operation)
+        }
+    #endif
+}
