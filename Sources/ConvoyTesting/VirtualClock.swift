@@ -11,7 +11,7 @@ import Foundation
 ///     configuration: .init(
 ///         retries: .standard, transport: .custom(stub), clock: clock))
 /// let operation = manager.enqueue(Request<Data>.get("http://example.com/a"))
-/// for _ in 1...2 { try await clock.advanceToNextAlarm() }
+/// for _ in 1...2 { try await clock.advanceToNextTimer() }
 /// try await operation.response()
 /// ```
 ///
@@ -25,8 +25,8 @@ import Foundation
 ///
 /// ## Topics
 /// - ``advance(by:)``
-/// - ``advanceToNextAlarm(dueWithin:within:)``
-/// - ``alarmsSet(count:within:)``
+/// - ``advanceToNextTimer(dueWithin:within:)``
+/// - ``timersSet(count:within:)``
 public final class VirtualClock: RequestClock {
     private struct Entry: Sendable {
         let instant: ContinuousClock.Instant
@@ -73,7 +73,7 @@ public final class VirtualClock: RequestClock {
     public var elapsed: Duration { beginning.duration(to: now) }
 
     /// How many timers have been set so far, those included that have fired or were cancelled.
-    public var alarmCount: Int { state.withLock { $0.setCount } }
+    public var timerCount: Int { state.withLock { $0.setCount } }
 
     /// Sets a timer; one whose moment has passed fires when the clock is moved next, by no time at all for example.
     ///
@@ -97,7 +97,7 @@ public final class VirtualClock: RequestClock {
     /// - Parameter duration: how far; a negative one counts as none.
     public func advance(by duration: Duration) {
         let end = now + max(.zero, duration)
-        while ringNext(notAfter: end) {}
+        while fireNext(notAfter: end) {}
         move(to: end)
     }
 
@@ -108,22 +108,22 @@ public final class VirtualClock: RequestClock {
     ///     are timers as well: `dueWithin: .seconds(10)` is a retry's, and not that of a deadline in half a minute.
     ///   - bound: the longest wait in real time, 10 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
-    public func advanceToNextAlarm(
+    public func advanceToNextTimer(
         dueWithin limit: Duration? = nil, within bound: Duration = .seconds(10)
     ) async throws(TestServerError) {
         try await wait(for: "a timer to be set", within: bound) {
-            self.ringNext(notAfter: limit.map { self.now + $0 })
+            self.fireNext(notAfter: limit.map { self.now + $0 })
         }
     }
 
-    /// Waits until so many timers have been set in all, as ``alarmCount`` counts.
+    /// Waits until so many timers have been set in all, as ``timerCount`` counts.
     ///
     /// - Parameters:
     ///   - count: those included that have fired or were cancelled.
     ///   - bound: the longest wait in real time, 10 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
-    public func alarmsSet(count: Int, within bound: Duration = .seconds(10)) async throws(TestServerError) {
-        try await wait(for: "\(count) timer(s) to be set", within: bound) { self.alarmCount >= count }
+    public func timersSet(count: Int, within bound: Duration = .seconds(10)) async throws(TestServerError) {
+        try await wait(for: "\(count) timer(s) to be set", within: bound) { self.timerCount >= count }
     }
 
     /// The calendar is set forward or back, as by its owner; the moments stay.
@@ -143,7 +143,7 @@ public final class VirtualClock: RequestClock {
     }
 
     /// Moves on to the next timer that has not been cancelled and fires it; false when there is none.
-    package func ringNext(notAfter end: ContinuousClock.Instant? = nil) -> Bool {
+    package func fireNext(notAfter end: ContinuousClock.Instant? = nil) -> Bool {
         while let entry = takeNext(notAfter: end) {
             guard !entry.timer.isOver else { continue }
             move(to: entry.instant)
@@ -166,5 +166,25 @@ public final class VirtualClock: RequestClock {
             state.date += state.now.duration(to: instant) / .seconds(1)
             state.now = instant
         }
+    }
+}
+
+// MARK: Earlier names
+
+extension VirtualClock {
+    /// How many timers have been set in all.
+    @available(*, deprecated, renamed: "timerCount")
+    public var alarmCount: Int { timerCount }
+
+    /// Waits until a timer is set, moves on to it and fires it.
+    @available(*, deprecated, renamed: "advanceToNextTimer(dueWithin:within:)")
+    public func advanceToNextAlarm(
+        dueWithin limit: Duration? = nil, within bound: Duration = .seconds(10)
+    ) async throws(TestServerError) { try await advanceToNextTimer(dueWithin: limit, within: bound) }
+
+    /// Waits until so many timers have been set in all.
+    @available(*, deprecated, renamed: "timersSet(count:within:)")
+    public func alarmsSet(count: Int, within bound: Duration = .seconds(10)) async throws(TestServerError) {
+        try await timersSet(count: count, within: bound)
     }
 }

@@ -20,7 +20,7 @@ import Testing
             .get, "/report", replies: .status(503), .failure(.connectionLost),
             .status(429, headerFields: ["Retry-After": "120"]), .json("[]"))
         let operation = manager.enqueue(Request<[Int]>.get("http://example.com/report"))
-        for _ in 1...3 { try await clock.advanceToNextAlarm() }
+        for _ in 1...3 { try await clock.advanceToNextTimer() }
         #expect(try await operation.response().value.isEmpty)
         #expect(stub.calls.count == 4)
         #expect(clock.elapsed >= .seconds(120))
@@ -29,7 +29,7 @@ import Testing
     @Test func aDeadlineEndsWhatIsTooSlow() async throws {
         stub.route("/slow", replies: .status(200).after(.seconds(60)))
         let operation = manager.enqueue(Request<Data>.get("http://example.com/slow").deadline(.seconds(30)))
-        try await clock.alarmsSet(count: 2)
+        try await clock.timersSet(count: 2)
         clock.advance(by: .seconds(29))
         #expect(operation.result == nil)
         clock.advance(by: .seconds(1))

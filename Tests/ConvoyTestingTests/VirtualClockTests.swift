@@ -33,10 +33,10 @@ import Testing
         clock.advance(by: .seconds(5))
         #expect(log.entries == ["a at 1.0 seconds", "b at 2.0 seconds", "c at 2.0 seconds"])
         #expect(clock.elapsed == .seconds(5))
-        #expect(clock.alarmCount == 4)
+        #expect(clock.timerCount == 4)
     }
 
-    @Test func whatIsSetByAnAlarmRingsWhenItIsDue() {
+    @Test func whatIsSetByATimerRingsWhenItIsDue() {
         _ = clock.wake(at: clock.now + .seconds(1)) { set("inner", after: .seconds(1)) }
         clock.advance(by: .seconds(2))
         #expect(log.entries == ["inner at 2.0 seconds"])
@@ -49,15 +49,15 @@ import Testing
         #expect(log.entries == ["late at 0.0 seconds"])
     }
 
-    @Test func aCancelledAlarmIsPassedOver() async throws {
+    @Test func aCancelledTimerIsPassedOver() async throws {
         clock.wake(at: clock.now + .seconds(1)) { [log] in log.entries.append("cancelled") }.cancel()
         set("a", after: .seconds(2))
-        try await clock.advanceToNextAlarm()
+        try await clock.advanceToNextTimer()
         #expect(log.entries == ["a at 2.0 seconds"])
     }
 
-    @Test func itWaitsForAnAlarmThatIsSetLater() async throws {
-        let task = Task { try await clock.advanceToNextAlarm(dueWithin: .seconds(10)) }
+    @Test func itWaitsForATimerThatIsSetLater() async throws {
+        let task = Task { try await clock.advanceToNextTimer(dueWithin: .seconds(10)) }
         // Too far away: a deadline.
         set("deadline", after: .seconds(30))
         set("retry", after: .seconds(4))
@@ -68,11 +68,11 @@ import Testing
     @Test func waitsAreBounded() async {
         set("deadline", after: .seconds(30))
         let error = await #expect(throws: TestServerError.self) {
-            try await clock.advanceToNextAlarm(dueWithin: .seconds(1), within: .zero)
+            try await clock.advanceToNextTimer(dueWithin: .seconds(1), within: .zero)
         }
         #expect(error?.description == "Waited 0.0 seconds for a timer to be set; it did not happen.")
-        await #expect(throws: TestServerError.self) { try await clock.alarmsSet(count: 2, within: .zero) }
-        try? await clock.alarmsSet(count: 1, within: .zero)
+        await #expect(throws: TestServerError.self) { try await clock.timersSet(count: 2, within: .zero) }
+        try? await clock.timersSet(count: 1, within: .zero)
         #expect(log.entries.isEmpty)
     }
 

@@ -27,7 +27,7 @@ final class FollowUpState {
     var deadline: ContinuousClock.Instant?
     /// What the operation waits for between two attempts, for people.
     var wait: Wait?
-    /// What stops alarms and interceptors at work, which would still call the operation.
+    /// What stops timers and interceptors at work, which would still call the operation.
     fileprivate var callers: [Caller: @Sendable () -> Void] = [:]
 
     /// Where the streams of all attempts are made and used: one attempt's has been closed before the next is made, which

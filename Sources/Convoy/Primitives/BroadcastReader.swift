@@ -11,7 +11,7 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         var last: Element?
         /// Before which nothing is given.
         var due: ContinuousClock.Instant?
-        var isAlarmSet = false
+        var isTimerSet = false
 
         var isEmpty: Bool { next == waiting.count }
 
@@ -94,8 +94,8 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         let step = state.withLock { state -> Step in
             guard let continuation = state.continuation, !state.isEmpty || state.hasEnded else { return .nothing }
             if let now, let due = state.due, now < due, !state.hasEnded {
-                guard !state.isAlarmSet else { return .nothing }
-                state.isAlarmSet = true
+                guard !state.isTimerSet else { return .nothing }
+                state.isTimerSet = true
                 return .wait(until: due)
             }
             state.continuation = nil
@@ -107,7 +107,7 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         case .resume(let continuation, let element): continuation.resume(returning: element)
         case .wait(let due):
             _ = pace?.clock.wake(at: due) { [weak self] in
-                self?.state.withLock { $0.isAlarmSet = false }
+                self?.state.withLock { $0.isTimerSet = false }
                 self?.give()
             }
         }

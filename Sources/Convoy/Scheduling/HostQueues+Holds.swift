@@ -30,14 +30,14 @@ extension HostQueues {
     }
 
     mutating func noteHold(of host: Host) {
-        if let until = host.takeAlarm() { newHolds.append(NewHold(host: host.name, until: until)) }
+        if let until = host.takeTimer() { newHolds.append(NewHold(host: host.name, until: until)) }
     }
 
     /// Whether no request may be sent anywhere, as enough have been.
     mutating func isPaced(_ now: ContinuousClock.Instant) -> Bool {
         guard let due = pacer?.due(after: now) else { return false }
         holds.set(.rate, until: due)
-        if let until = holds.takeAlarm() { newHolds.append(NewHold(host: nil, until: until)) }
+        if let until = holds.takeTimer() { newHolds.append(NewHold(host: nil, until: until)) }
         return true
     }
 

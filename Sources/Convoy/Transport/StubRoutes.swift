@@ -67,8 +67,8 @@ final class StubRoutes: Sendable {
         // Thirty years are for ever: a sum that overflows would trap.
         let isSystemClock = clock === SystemClock.shared
         _ = clock.wake(at: clock.now + min(reply.delay, .seconds(1_000_000_000))) {
-            // What a client does may take its time, and every alarm of the process waits for that queue. On a clock that a
-            // test moves it happens before the next alarm, so that the order of both is that of their moments.
+            // What a client does may take its time, and every timer of the process waits for that queue. On a clock that a
+            // test moves it happens before the next timer, so that the order of both is that of their moments.
             guard isSystemClock else { return reply.tell(exchange) }
             self.queue.async { reply.tell(exchange) }
         }

@@ -93,7 +93,7 @@ import Testing
         var configuration = RequestManager.Configuration(clock: clock)
         configuration.interceptors = [Signing()]
         let operation = makeManager(configuration).enqueue(Request<Data>.get(url))
-        try await clock.advanceToNextAlarm()
+        try await clock.advanceToNextTimer()
         #expect(try await operation.response().attempts.count == 2)
         #expect(stub.calls.map { $0.headerFields["X-Attempt"] } == ["1", "2"])
     }

@@ -42,7 +42,7 @@ import Testing
         func wake(
             at instant: ContinuousClock.Instant,
             _ work: @escaping @Sendable () -> Void
-        ) -> Alarm {
+        ) -> ClockTimer {
             system.wake(at: instant, work)
         }
     }

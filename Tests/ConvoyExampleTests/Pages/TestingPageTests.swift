@@ -79,7 +79,7 @@ import Testing
                 clock: clock, jitter: { 1 }))
         let url = "http://example.com/report"
         let report = manager.enqueue(Request<[Int]>.get(url))
-        try await clock.advanceToNextAlarm()
+        try await clock.advanceToNextTimer()
         #expect(try await report.response().value.isEmpty)
         #expect(clock.elapsed == .milliseconds(500))
     }

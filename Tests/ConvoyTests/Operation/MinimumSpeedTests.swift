@@ -77,7 +77,7 @@ import Testing
         #expect(!clock.advanceToNext())
     }
 
-    @Test func theEndTakesTheAlarmWithIt() async throws {
+    @Test func theEndTakesTheTimerWithIt() async throws {
         let manager = server.manager(clock: clock)
         let operation = manager.enqueue(request)
         try await server.answered().finish()
@@ -91,7 +91,7 @@ import Testing
     }
 
     /// An attempt that is over, and of which nobody has decided yet what becomes of it.
-    @Test func whileItsEndIsJudgedNoAlarmIsSet() async throws {
+    @Test func whileItsEndIsJudgedNoTimerIsSet() async throws {
         let judge = Judge()
         let manager = server.manager(clock: clock) { configuration in
             configuration.interceptors = [judge]

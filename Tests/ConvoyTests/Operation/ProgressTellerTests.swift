@@ -86,7 +86,7 @@ import Testing
         exchange.send(Data(count: 10))
         exchange.finish()
         #expect(await log.wait(count: 4) == ["10", "30", "40", "finished"])
-        // The alarm of the last was cancelled.
+        // The timer of the last was cancelled.
         clock.advance(by: .seconds(10))
         #expect(log.count == 4)
     }
@@ -171,7 +171,7 @@ import Testing
         try await operation.response()
     }
 
-    @Test func aHandlerIsLetGoOfThoughItsAlarmIsFarOff() async throws {
+    @Test func aHandlerIsLetGoOfThoughItsTimerIsFarOff() async throws {
         final class Captured: Sendable {}
         let check = LeakCheck()
         let (server, clock) = (StubServer.held(), VirtualClock())

@@ -86,12 +86,12 @@ import Testing
         await manager.drain()
         await manager.tasksAreAdjusted()
         #expect(exchange.isCancelled)
-        // Its alarms went with it.
+        // Its timers went with it.
         #expect(!clock.advanceToNext())
         #expect(clock.elapsed == .zero)
     }
 
-    @Test func theEndTakesTheAlarmsWithIt() async throws {
+    @Test func theEndTakesTheTimersWithIt() async throws {
         let manager = manager(1)
         let operation = manager.enqueue(Request.stub("a").maxBytesPerSecond(1))
         let exchange = try await server.answered()

@@ -93,7 +93,7 @@ import Testing
         let first = manager.enqueue(Request.stub("a"))
         await clock.armed.wait()
         _ = try await manager.enqueue(Request.stub("b")).response()
-        // The alarm is set a moment before the operation notes what it is for.
+        // The timer is set a moment before the operation notes what it is for.
         await turns(within: .seconds(180)) { manager.why(first) == "is executing, attempt 2 in 250 ms" }
         #expect(manager.why(first) == "is executing, attempt 2 in 250 ms")
         clock.advanceToNext()
@@ -125,7 +125,7 @@ import Testing
         let (server, clock) = (Self.answering([503, 200]), VirtualClock())
         let manager = manager(server, clock)
         let operation = manager.enqueue(Request.stub("a"))
-        // The alarm is its own when it says what it waits for.
+        // The timer is its own when it says what it waits for.
         await turns(within: .seconds(180)) { manager.why(operation).contains("attempt 2 in") }
         operation.cancel()
         await manager.drain()

@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    /// Moves the clock on whenever an alarm is set, until all has ended.
+    /// Moves the clock on whenever a timer is set, until all has ended.
     private func drain(_ manager: RequestManager, _ clock: VirtualClock) async {
         let isOver = Locked(false)
         async let drained: Void = {

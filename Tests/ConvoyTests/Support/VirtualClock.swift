@@ -7,22 +7,22 @@ typealias VirtualClock = ConvoyTesting.VirtualClock
 
 extension VirtualClock {
     /// The timers that have been set so far.
-    struct ArmedAlarms {
+    struct ArmedTimers {
         fileprivate let clock: VirtualClock
 
-        var count: Int { clock.alarmCount }
+        var count: Int { clock.timerCount }
 
         /// Waits until so many have been set in all; records an issue when that takes too long.
         func wait(count: Int = 1, sourceLocation: SourceLocation = #_sourceLocation) async {
-            do { try await clock.alarmsSet(count: count, within: .seconds(120)) } catch {
+            do { try await clock.timersSet(count: count, within: .seconds(120)) } catch {
                 Issue.record(error, sourceLocation: sourceLocation)
             }
         }
     }
 
-    var armed: ArmedAlarms { ArmedAlarms(clock: self) }
+    var armed: ArmedTimers { ArmedTimers(clock: self) }
 
     /// Moves on to the next timer that has not been cancelled; false when there is none.
     @discardableResult
-    func advanceToNext() -> Bool { ringNext() }
+    func advanceToNext() -> Bool { fireNext() }
 }

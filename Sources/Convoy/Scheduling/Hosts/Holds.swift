@@ -50,7 +50,7 @@ struct Holds {
     }
 
     /// When a timer is to fire that has not been asked for yet.
-    mutating func takeAlarm() -> ContinuousClock.Instant? {
+    mutating func takeTimer() -> ContinuousClock.Instant? {
         guard let next = entries.compactMap(\.until).min(), timer.map({ next < $0 }) ?? true else { return nil }
         timer = next
         return next

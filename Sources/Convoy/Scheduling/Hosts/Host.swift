@@ -152,7 +152,7 @@ final class Host {
         return true
     }
 
-    func takeAlarm() -> ContinuousClock.Instant? { holds.isEmpty ? nil : holds.takeAlarm() }
+    func takeTimer() -> ContinuousClock.Instant? { holds.isEmpty ? nil : holds.takeTimer() }
 
     /// What it has asked, or what has been learned of it, for people.
     func words(now: ContinuousClock.Instant) -> String? { reason?.words ?? breaker?.words(now: now) ?? limit?.words }

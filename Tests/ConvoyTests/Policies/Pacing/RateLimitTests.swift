@@ -71,7 +71,7 @@ import Testing
         #expect(woken.events == ["second at 6"])
     }
 
-    @Test func theLastToLeaveTakesTheAlarm() {
+    @Test func theLastToLeaveTakesTheTimer() {
         let limit = RateLimit(1_000, clock: clock)
         _ = charge(limit, 5_100, to: first)
         _ = charge(limit, 1_000, to: second)
@@ -123,7 +123,7 @@ import Testing
         #expect(limit.pieceBytes > 1 << 30)
     }
 
-    /// Charges, changes, departures and alarms at the same time: everybody is called or has left, and nobody stays.
+    /// Charges, changes, departures and timers at the same time: everybody is called or has left, and nobody stays.
     @Test func manyAtOnceLoseNobody() async {
         let (clock, woken, left, held) = (clock, Locked(0), Locked(0), Locked(0))
         let limit = RateLimit(1_000, clock: clock)

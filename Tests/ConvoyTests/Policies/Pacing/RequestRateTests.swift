@@ -55,9 +55,9 @@ import Testing
         let manager = server.manager(clock: clock) { $0.requestRatePerHost = .perSecond(2) }
         for index in 0..<3 { manager.enqueue(.stub("a\(index)", host: "a")) }
         for index in 0..<2 { manager.enqueue(.stub("b\(index)", host: "b")) }
-        for (count, alarms) in [(2, 2), (4, 3), (5, 3)] {
+        for (count, timers) in [(2, 2), (4, 3), (5, 3)] {
             await server.exchanges.wait(count: count)
-            await clock.armed.wait(count: alarms)
+            await clock.armed.wait(count: timers)
             #expect(server.exchanges.count == count)
             if count < 5 { clock.advance(by: .milliseconds(500)) }
         }

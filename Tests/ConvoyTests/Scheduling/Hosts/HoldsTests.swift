@@ -3,7 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// The reasons that hold a host, and their one alarm.
+/// The reasons that hold a host, and their one timer.
 @Suite struct HoldsTests {
     private let now = ContinuousClock.now
 
@@ -23,28 +23,28 @@ import Testing
         #expect(holds.isEmpty)
     }
 
-    /// No moment ends it, and no alarm is of use.
-    @Test func oneThatAnEventEndsAsksForNoAlarm() {
+    /// No moment ends it, and no timer is of use.
+    @Test func oneThatAnEventEndsAsksForNoTimer() {
         var holds = Holds()
         holds.set(.offline, until: nil)
-        #expect(holds.takeAlarm() == nil && holds.last == nil && !holds.isEmpty)
+        #expect(holds.takeTimer() == nil && holds.last == nil && !holds.isEmpty)
         holds.lift(now + .seconds(1_000_000))
         #expect(holds.has(.offline))
         holds.end(.offline)
         #expect(holds.isEmpty)
     }
 
-    @Test func oneAlarmIsAskedForAtATimeTheFirst() {
+    @Test func oneTimerIsAskedForAtATimeTheFirst() {
         var holds = Holds()
         holds.set(.asked, until: now + .seconds(2))
-        #expect(holds.takeAlarm() == now + .seconds(2))
+        #expect(holds.takeTimer() == now + .seconds(2))
         holds.set(.asked, until: now + .seconds(9))
-        #expect(holds.takeAlarm() == nil)
+        #expect(holds.takeTimer() == nil)
         holds.set(.rate, until: now + .seconds(1))
-        #expect(holds.takeAlarm() == now + .seconds(1))
+        #expect(holds.takeTimer() == now + .seconds(1))
         holds.lift(now + .seconds(1))
-        // What is left is asked for again: its alarm may have been an earlier one.
-        #expect(holds.takeAlarm() == now + .seconds(9))
-        #expect(holds.takeAlarm() == nil)
+        // What is left is asked for again: its timer may have been an earlier one.
+        #expect(holds.takeTimer() == now + .seconds(9))
+        #expect(holds.takeTimer() == nil)
     }
 }
