@@ -78,10 +78,10 @@ import Testing
 
     @Test func aBoundMayBeAsLongAsADurationIs() async {
         let clock = VirtualClock()
-        let waiting = Task { try await clock.advanceToNextAlarm(within: .seconds(Int64.max)) }
+        let waiting = Task { try await clock.advanceToNextTimer(within: .seconds(Int64.max)) }
         _ = clock.wake(at: clock.now) {}
         _ = await waiting.result
-        let cancelled = Task { try await clock.advanceToNextAlarm(within: .seconds(Int64.max)) }
+        let cancelled = Task { try await clock.advanceToNextTimer(within: .seconds(Int64.max)) }
         await Task.yield()
         cancelled.cancel()
         await #expect(throws: TestServerError.self) { try await cancelled.value }
