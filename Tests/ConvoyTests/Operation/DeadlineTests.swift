@@ -178,8 +178,13 @@ import Testing
         let server = try TestServer()
         defer { server.shutDown() }
         server.enqueue(.generated(byteCount: 1 << 20).dripping(bytesPerSecond: 1_000))
-        let manager = RequestManager(configuration: .init(transport: .custom(transport.transport)))
-        let operation = manager.enqueue(Request<Data>.get(server.url("/a")).deadline(.milliseconds(300)))
+        let (clock, moved) = (VirtualClock(), EventLog<Void>())
+        let manager = RequestManager(configuration: .init(transport: .custom(transport.transport), clock: clock))
+        let operation = manager.operation(Request<Data>.get(server.url("/a")).deadline(.seconds(5)))
+        operation.onProgress { if $0.download.completedBytes > 0 { moved.record(()) } }
+        manager.enqueue(operation)
+        await moved.wait()
+        clock.advance(by: .seconds(5))
         let error = await error(operation)
         #expect(error?.code == .deadlineExceeded)
         try await server.connectionsClosed(count: 1)
