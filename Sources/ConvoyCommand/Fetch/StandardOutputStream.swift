@@ -78,12 +78,6 @@ final class StandardOutputStream: OutputStream {
         return -1
     }
 
-    #if canImport(Darwin)
-        override func property(forKey key: Stream.PropertyKey) -> Any? { nil }
-    #else
-        override func property(forKey key: Stream.PropertyKey) -> AnyObject? { nil }
-    #endif
-
     private func fail(_ reason: String) {
         status = .error
         problem = NSError(domain: "convoy", code: 1, userInfo: [NSLocalizedDescriptionKey: reason])
