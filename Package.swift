@@ -18,7 +18,9 @@ let package = Package(
             name: "CLibcurl",
             linkerSettings: [.linkedLibrary(":libcurl.so.4", .when(platforms: [.linux]))]),
         .target(name: "ConvoyTesting", dependencies: ["Convoy"]),
-        .executableTarget(name: "ConvoyCommand", dependencies: ["Convoy", "ConvoyTesting"]),
+        // Files of requests, `.http`: read, planned and filled in, without sending anything.
+        .target(name: "ConvoyHTTPFile"),
+        .executableTarget(name: "ConvoyCommand", dependencies: ["Convoy", "ConvoyHTTPFile", "ConvoyTesting"]),
         // The program of the README, as it stands there.
         .executableTarget(name: "ReadmeProgram", dependencies: ["Convoy"], path: "Tests/ReadmeProgram"),
         .target(name: "TestTurns", path: "Tests/TestTurns"),
@@ -28,6 +30,7 @@ let package = Package(
             name: "ConvoyExampleTests", dependencies: ["Convoy", "ConvoyTesting"],
             swiftSettings: [.defaultIsolation(MainActor.self)]),
         .testTarget(name: "ConvoyTestingTests", dependencies: ["Convoy", "ConvoyTesting", "TestTurns"]),
+        .testTarget(name: "ConvoyHTTPFileTests", dependencies: ["ConvoyHTTPFile"]),
         .testTarget(name: "ConvoyCommandTests", dependencies: ["ConvoyCommand", "ConvoyTesting", "TestTurns"]),
     ],
     swiftLanguageModes: [.v6]

@@ -1,0 +1,37 @@
+// `Authorization: Basic user password`, and its like.
+import Foundation
+
+/// What the value of an `Authorization` field means.
+enum Authorization: Hashable {
+    case asWritten(String)
+    case digest(user: String, password: String)
+
+    /// A name and a password behind the scheme are encoded, or kept until they are asked for; everything else is sent as
+    /// it is.
+    init(_ value: String) throws(BuildFailure) {
+        let words = value.split(maxSplits: 2, whereSeparator: \.isWhitespace).map(String.init)
+        let scheme = words.first?.lowercased() ?? ""
+        if scheme == "aws" || scheme == "cognito", words.count > 2 {
+            throw BuildFailure(
+                what: "requests are not signed for \(scheme.uppercased()) here",
+                advice: "sign with curl --aws-sigv4, or send a token")
+        }
+        guard scheme == "basic" || scheme == "digest", words.count > 1 else {
+            self = .asWritten(value)
+            return
+        }
+        let (user, password): (String, String)
+        if words.count == 3 {
+            (user, password) = (words[1], String(words[2].drop(while: \.isWhitespace)))
+        } else if let colon = words[1].firstIndex(of: ":") {
+            (user, password) = (String(words[1][..<colon]), String(words[1][words[1].index(after: colon)...]))
+        } else {
+            self = .asWritten(value)
+            return
+        }
+        self =
+            scheme == "digest"
+            ? .digest(user: user, password: password)
+            : .asWritten("Basic " + Data("\(user):\(password)".utf8).base64EncodedString())
+    }
+}

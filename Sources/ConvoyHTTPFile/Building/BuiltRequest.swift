@@ -1,0 +1,92 @@
+// A request with all its values, to be sent.
+
+/// What is sent.
+package struct BuiltRequest: Sendable {
+    package struct Field: Hashable, Sendable {
+        package var name: String
+        package var value: String
+        /// Whether it holds what others must not see.
+        package var isSecret: Bool
+    }
+
+    /// A piece of a body.
+    package enum Part: Hashable, Sendable {
+        case bytes([UInt8])
+        case file(String)
+    }
+
+    package var method: String
+    package var url: String
+    package var fields: [Field] = []
+    package var body: [Part] = []
+    /// For `Digest user password`, which is only sent when it is asked for.
+    package var digest: (user: String, password: String)?
+    package var output: (path: String, replaces: Bool)?
+
+    /// Of the body what is in memory.
+    package var bodyBytes: [UInt8] {
+        body.flatMap { part -> [UInt8] in if case .bytes(let bytes) = part { bytes } else { [] } }
+    }
+}
+
+/// Why a request cannot be made of its values.
+package struct BuildFailure: Error, Hashable, Sendable {
+    package var what: String
+    package var advice: String
+
+    package var message: String { advice.isEmpty ? what : "\(what); \(advice)" }
+}
+
+/// What was sent and answered, for references into it.
+package struct Exchange: Sendable {
+    package var request: BuiltRequest
+    package var responseFields: [(name: String, value: String)]
+    /// The body of the answer; nil where it is not to be had, and why.
+    package var responseBody: @Sendable () throws(Unreadable) -> [UInt8]
+
+    package init(
+        request: BuiltRequest, responseFields: [(name: String, value: String)],
+        responseBody: @escaping @Sendable () throws(Unreadable) -> [UInt8]
+    ) {
+        (self.request, self.responseFields, self.responseBody) = (request, responseFields, responseBody)
+    }
+
+    /// What a reference means.
+    func value(of reference: Reference) throws(BuildFailure) -> String {
+        let side = reference.side == .request ? "the request" : "the answer of"
+        let whose = "\(side) \(reference.name)"
+        switch reference.part {
+        case .header(let name):
+            let fields =
+                reference.side == .request
+                ? request.fields.map { ($0.name, $0.value) } : responseFields.map { ($0, $1) }
+            let values = fields.filter { $0.0.lowercased() == name.lowercased() }.map(\.1)
+            guard !values.isEmpty else {
+                throw BuildFailure(what: "{{\(reference.source)}}: \(whose) has no header field \(name)", advice: "")
+            }
+            return values.joined(separator: ", ")
+        case .body: return String(decoding: try bytes(of: reference), as: UTF8.self)
+        case .json(let path):
+            let json: JSONValue
+            let bytes = try bytes(of: reference)
+            do throws(JSONReader.Defect) { json = try JSONReader.read(bytes) } catch {
+                let place = Position(of: error.offset, in: bytes)
+                throw BuildFailure(
+                    what:
+                        "{{\(reference.source)}}: \(whose) is no JSON: \(error.what), at \(place.line):\(place.column) of it",
+                    advice: "")
+            }
+            guard let node = path.nodes(in: json, atMost: 1).first else {
+                throw BuildFailure(what: "{{\(reference.source)}}: \(whose) has nothing there", advice: "")
+            }
+            return node.text
+        }
+    }
+
+    private func bytes(of reference: Reference) throws(BuildFailure) -> [UInt8] {
+        guard reference.side == .response else { return request.bodyBytes }
+        do throws(Unreadable) { return try responseBody() } catch {
+            throw BuildFailure(what: "{{\(reference.source)}}: \(error.reason)", advice: "")
+        }
+    }
+}

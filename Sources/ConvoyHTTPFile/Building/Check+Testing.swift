@@ -1,0 +1,95 @@
+// Whether an answer is what a check says.
+
+/// What checks look at.
+package struct CheckedAnswer: Sendable {
+    package var statusCode: Int
+    package var fields: [(name: String, value: String)]
+    package var body: [UInt8]
+    /// Nil while it is not known.
+    package var milliseconds: Double?
+
+    package init(statusCode: Int, fields: [(name: String, value: String)], body: [UInt8], milliseconds: Double? = nil) {
+        (self.statusCode, self.fields, self.body, self.milliseconds) = (statusCode, fields, body, milliseconds)
+    }
+}
+
+extension Check {
+    /// What was found in place of what was expected; nil where that is right, or not known yet.
+    package func defect(in answer: CheckedAnswer) -> String? {
+        guard let found = found(in: answer) else { return nil }
+        let isRight =
+            switch condition {
+            case .exists(let isExpected): (found.value != nil) == isExpected
+            case .statusClass(let digit): answer.statusCode / 100 == digit
+            case .contains(let text): found.value?.contains(text) == true
+            case .begins(let text): found.value?.hasPrefix(text) == true
+            case .ends(let text): found.value?.hasSuffix(text) == true
+            case .compares(let comparison, let text): found.value.map { compare($0, comparison, text) } ?? false
+            }
+        return isRight ? nil : "expected \(source), and found \(found.shown)"
+    }
+
+    private struct Found {
+        /// Nil where there is nothing.
+        var value: String?
+        var shown: String
+    }
+
+    private func found(in answer: CheckedAnswer) -> Found? {
+        switch subject {
+        case .status: return Found(value: String(answer.statusCode), shown: String(answer.statusCode))
+        case .time:
+            guard let milliseconds = answer.milliseconds else { return nil }
+            return Found(value: String(milliseconds), shown: "\(Int(milliseconds.rounded())) ms")
+        case .header(let name):
+            let values = answer.fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
+            let value = values.isEmpty ? nil : values.joined(separator: ", ")
+            return Found(value: value, shown: value?.shown ?? "no such field")
+        case .body(nil):
+            let text = String(decoding: answer.body, as: UTF8.self)
+            return Found(value: text.isEmpty ? nil : text, shown: text.isEmpty ? "no body" : text.shown)
+        case .body(let path?):
+            guard let json = JSONValue(json: answer.body) else { return Found(value: nil, shown: "no JSON") }
+            let node = path.nodes(in: json, atMost: 1).first
+            return Found(value: node?.text, shown: node?.json.shown ?? "nothing there")
+        }
+    }
+
+    /// A number as JSON has them; other texts that `Double` reads, such as `nan` and `0x10`, are none.
+    private static func number(_ text: String) -> Double? {
+        let digits = text.hasPrefix("-") ? text.dropFirst() : text[...]
+        guard let first = digits.utf8.first, (0x30...0x39).contains(first),
+            digits.utf8.allSatisfy({ "0123456789.eE+-".utf8.contains($0) }),
+            first != 0x30 || digits.utf8.dropFirst().first.map({ ".eE".utf8.contains($0) }) ?? true
+        else { return nil }
+        return Double(text)
+    }
+
+    /// Numbers are compared as numbers.
+    private func compare(_ found: String, _ comparison: Comparison, _ expected: String) -> Bool {
+        if found == expected { return [.equal, .atMost, .atLeast].contains(comparison) }
+        let expectedNumber = subject == .time ? Check.milliseconds(expected) : Self.number(expected)
+        // Beyond what a floating-point number tells apart, digits are compared.
+        if let left = Int64(found), let right = Int64(expected), left.magnitude > 1 << 53 || right.magnitude > 1 << 53 {
+            return compare(left < right ? "0" : "1", comparison, left < right ? "1" : left == right ? "1" : "0")
+        }
+        if let left = Self.number(found), let right = expectedNumber {
+            switch comparison {
+            case .equal: return left == right
+            case .unequal: return left != right
+            case .atMost: return left <= right
+            case .atLeast: return left >= right
+            case .less: return left < right
+            case .more: return left > right
+            }
+        }
+        switch comparison {
+        case .equal: return found == expected
+        case .unequal: return found != expected
+        case .atMost: return found <= expected
+        case .atLeast: return found >= expected
+        case .less: return found < expected
+        case .more: return found > expected
+        }
+    }
+}

@@ -1,0 +1,28 @@
+// Where an answer may be written.
+
+/// The path of an output, relative to the directory that outputs go to.
+package enum OutputPath {
+    /// Why nothing is written there; nil where it may be.
+    package static func defect(_ path: String) -> String? {
+        if path.isEmpty { return "is no name of a file" }
+        // By bytes: a slash with a mark that combines with it is one character, and a slash for the system.
+        if let first = path.utf8.first, "/~".utf8.contains(first) {
+            return "is a path from the root, outside of the output directory"
+        }
+        let names = path.utf8.split(separator: 0x2F, omittingEmptySubsequences: false).map(Substring.init)
+        if names.contains("..") { return "leads out of the output directory" }
+        if names.last?.isEmpty == true || names.last == "." { return "is a directory" }
+        if path.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) {
+            return "has a control character in it"
+        }
+        if names.contains(where: { $0.utf8.count > 255 }) { return "has a name of more than 255 bytes" }
+        return nil
+    }
+
+    /// Why a value of an answer may not be part of a name; nil where it may.
+    static func defect(ofValue value: String) -> String? {
+        if value.utf8.contains(where: { "/\\".utf8.contains($0) }) { return "has a slash in it" }
+        if value.hasPrefix(".") { return "begins with a dot" }
+        return nil
+    }
+}

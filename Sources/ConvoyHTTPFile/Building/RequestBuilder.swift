@@ -1,0 +1,261 @@
+// From a planned request and the answers it needs to what is sent.
+import Foundation
+
+/// Fills in what was not known before: values of answers, times, random numbers.
+///
+/// A value of an answer stays a value: it adds no header field, no part to a form, leads to no other host than the text
+/// around it says, and names no file outside of the output directory. What is in it is never read as a template.
+struct RequestBuilder {
+    let planned: PlannedRequest
+    let surroundings: Surroundings
+    /// What was sent and answered, by the name of the request.
+    let exchange: (String) -> Exchange?
+
+    private struct Filled {
+        var text: String
+        /// The placeholder of an answer; nil for what the file or its surroundings say.
+        var answer: String?
+    }
+
+    func build() throws(BuildFailure) -> BuiltRequest {
+        var built = BuiltRequest(method: planned.method, url: try url())
+        for field in planned.fields { try add(field, to: &built) }
+        try addBody(to: &built)
+        if let output = planned.output { built.output = (try path(output.path), output.replaces) }
+        return built
+    }
+
+    private func fill(_ pieces: [Piece]) throws(BuildFailure) -> [Filled] {
+        var filled: [Filled] = []
+        var generator = SystemRandomNumberGenerator()
+        for piece in pieces {
+            switch piece.source {
+            case .text(let text): filled.append(Filled(text: text))
+            case .system(let variable):
+                let text = variable.value(at: surroundings.now(), using: &generator) ?? ""
+                filled.append(Filled(text: piece.isEncoded ? text.percentEncoded : text))
+            case .answer(let reference):
+                guard let exchange = exchange(reference.name) else {
+                    throw BuildFailure(what: "{{\(reference.source)}}: \(reference.name) has no answer", advice: "")
+                }
+                let text = try exchange.value(of: reference)
+                filled.append(
+                    Filled(text: piece.isEncoded ? text.percentEncoded : text, answer: "{{\(reference.source)}}"))
+            }
+        }
+        return filled
+    }
+
+    private func text(_ pieces: [Piece]) throws(BuildFailure) -> String { try fill(pieces).map(\.text).joined() }
+
+    // MARK: URL
+
+    private func url() throws(BuildFailure) -> String {
+        var url = ""
+        let filled = try fill(planned.target)
+        for (place, piece) in filled.enumerated() {
+            if let answer = piece.answer, let host = url.openAuthority {
+                let next = place + 1 < filled.count ? filled[place + 1].text : ""
+                guard piece.text.mayFollow(host: host, before: next) else {
+                    throw BuildFailure(
+                        what: "\(answer) would lead to another host: its value is more than a name",
+                        advice: "write {{…}} for the whole URL, or / before it")
+                }
+            }
+            // A fragment is not sent: what an answer has behind a # would be lost.
+            url += piece.answer != nil && !url.isEmpty ? piece.text.hashesEncoded : piece.text
+        }
+        try checkSecrets(of: filled, url)
+        if !url.contains("://") { url = "http://" + url }
+        url = url.encodedBehindAuthority
+        let scheme = url.prefix { $0 != ":" }.lowercased()
+        guard scheme == "http" || scheme == "https" else {
+            throw BuildFailure(
+                what: "\(planned.shownTarget.shown) is no URL of http or https",
+                advice: "write https://example.com/path")
+        }
+        let authority = String(url.unicodeScalars.dropFirst(scheme.count + 3).prefix { !$0.endsAuthority })
+        guard let host = authority.split(separator: "@", omittingEmptySubsequences: false).last,
+            !host.isEmpty, !host.hasPrefix(":")
+        else {
+            throw BuildFailure(
+                what: "the URL \(planned.shownTarget.shown) has no host", advice: "write https://example.com/path")
+        }
+        guard URL(string: url) != nil else {
+            throw BuildFailure(what: "\(planned.shownTarget.shown) is no URL", advice: "write https://example.com/path")
+        }
+        return url
+    }
+
+    /// Secrets of the file go to another server than that of the answer only where the file names it.
+    private func checkSecrets(of filled: [Filled], _ url: String) throws(BuildFailure) {
+        guard let first = filled.first, let answer = first.answer, let name = planned.target.first?.reference?.name,
+            let origin = url.originText, origin != exchange(name)?.request.url.originText,
+            let secret = planned.fields.first(where: {
+                ["authorization", "cookie", "proxy-authorization"].contains($0.name.lowercased()) || $0.name.namesSecret
+            })
+        else { return }
+        throw BuildFailure(
+            what: "\(answer) leads to another server, \(origin.shown), which would get the field \(secret.name)",
+            advice: "write the host in the URL, or leave the field out")
+    }
+
+    // MARK: Header fields
+
+    private func add(_ field: PlannedRequest.Field, to built: inout BuiltRequest) throws(BuildFailure) {
+        let filled = try fill(field.value)
+        for piece in filled where piece.text.unicodeScalars.contains(where: { "\r\n\0".unicodeScalars.contains($0) }) {
+            let whose = piece.answer.map { "the value of \($0)" } ?? "the value of the field \(field.name)"
+            throw BuildFailure(what: "\(whose) has a line end in it, which no header field can have", advice: "")
+        }
+        let value = filled.map(\.text).joined().trimmed
+        let isSecret = field.value.contains { $0.isSecret } || filled.contains { $0.answer != nil }
+        guard field.name.lowercased() == "authorization" else {
+            built.fields.append(.init(name: field.name, value: value, isSecret: isSecret))
+            return
+        }
+        switch try Authorization(value) {
+        case .asWritten(let value): built.fields.append(.init(name: field.name, value: value, isSecret: true))
+        case .digest(let user, let password): built.digest = (user, password)
+        }
+    }
+
+    // MARK: Output
+
+    private func path(_ pieces: [Piece]) throws(BuildFailure) -> String {
+        let filled = try fill(pieces)
+        for piece in filled {
+            guard let answer = piece.answer, let defect = OutputPath.defect(ofValue: piece.text) else { continue }
+            throw BuildFailure(what: "the value of \(answer) \(defect), and is no part of a name of a file", advice: "")
+        }
+        let path = filled.map(\.text).joined()
+        if let defect = OutputPath.defect(path) {
+            throw BuildFailure(what: "the output \(pieces.shown.shown) \(defect)", advice: "nothing was sent")
+        }
+        return path
+    }
+
+    // MARK: Body
+
+    private func addBody(to built: inout BuiltRequest) throws(BuildFailure) {
+        guard !planned.body.isEmpty else { return }
+        switch planned.request.bodyKind {
+        case .plain: built.body = try parts(planned.body) { (pieces) throws(BuildFailure) in try text(pieces) }
+        case .form: built.body = try parts(planned.body) { (pieces) throws(BuildFailure) in try form(pieces) }
+        case .multipart(let boundary):
+            built.body = try parts(planned.body) { (pieces) throws(BuildFailure) in
+                try multipart(fill(pieces), boundary)
+            }
+        case .graphQL:
+            built.body = [.bytes(Array(try graphQL().utf8))]
+            if !built.fields.contains(where: { $0.name.lowercased() == "content-type" }) {
+                built.fields.append(.init(name: "Content-Type", value: "application/json", isSecret: false))
+            }
+        }
+    }
+
+    private func multipart(_ filled: [Filled], _ boundary: String) throws(BuildFailure) -> String {
+        let line = "--" + boundary
+        var text = ""
+        for piece in filled {
+            if let answer = piece.answer {
+                let head = text.range(of: line, options: .backwards).map { text[$0.upperBound...] } ?? ""
+                let isInHead =
+                    !head.utf8.isEmpty && head.firstRange(of: "\r\n\r\n") == nil && head.firstRange(of: "\n\n") == nil
+                if isInHead, piece.text.unicodeScalars.contains(where: { "\r\n\"".unicodeScalars.contains($0) }) {
+                    throw BuildFailure(
+                        what:
+                            "the value of \(answer) has a quote or a line end in it, which no header field of a part can have",
+                        advice: "")
+                }
+            }
+            text += piece.text
+        }
+        let own = filled.filter { $0.answer == nil }.map(\.text)
+        guard text.count(of: line) == own.reduce(0, { $0 + $1.count(of: line) }) else {
+            throw BuildFailure(
+                what: "a value of an answer has the boundary of the parts in it", advice: "choose another boundary")
+        }
+        return text
+    }
+
+    private func parts(
+        _ parts: [PlannedRequest.Part], _ make: ([Piece]) throws(BuildFailure) -> String
+    ) throws(BuildFailure) -> [BuiltRequest.Part] {
+        var built: [BuiltRequest.Part] = []
+        for part in parts {
+            switch part {
+            case .text(let pieces): built.append(.bytes(Array(try make(pieces).utf8)))
+            case .file(let path, _): built.append(.file(path))
+            }
+        }
+        return built
+    }
+
+    /// What a form may not hold is percent-encoded, as REST Client does it; a last & is none.
+    private func form(_ pieces: [Piece]) throws(BuildFailure) -> String {
+        // A value of an answer is one value, whatever is in it.
+        let filled = try fill(pieces).map { $0.answer == nil ? $0.text : $0.text.percentEncoded }
+        let text = filled.joined().encodedForURL
+        return text.hasSuffix("&") ? String(text.dropLast()) : text
+    }
+
+    private func graphQL() throws(BuildFailure) -> String {
+        let query = try content(planned.body)
+        var json = "{\"query\":\(query.jsonQuoted)"
+        let words = query.split { $0.isWhitespace || "({@".contains($0) }.prefix(2).map(String.init)
+        if words.count == 2, ["query", "mutation", "subscription"].contains(words[0]), words[1].isRequestName,
+            query.drop(while: { $0 != " " }).trimmed.hasPrefix(words[1])
+        {
+            json += ",\"operationName\":\(words[1].jsonQuoted)"
+        }
+        let variables = try content(planned.graphQLVariables)
+        if !variables.isEmpty {
+            do throws(JSONReader.Defect) {
+                json += ",\"variables\":\(try JSONReader.read(Array(variables.utf8)).json)"
+            } catch {
+                throw BuildFailure(
+                    what: "the variables of the query are no JSON: \(error.what)", advice: "write {\"name\": \"value\"}"
+                )
+            }
+        }
+        return json + "}"
+    }
+
+    private func content(_ parts: [PlannedRequest.Part]) throws(BuildFailure) -> String {
+        var content = ""
+        for part in parts {
+            switch part {
+            case .text(let pieces): content += try text(pieces)
+            case .file(let path, _):
+                do throws(Unreadable) {
+                    content += String(decoding: try surroundings.readFile(path), as: UTF8.self)
+                } catch {
+                    throw BuildFailure(what: "the file \(path.shown) cannot be read: \(error.reason)", advice: "")
+                }
+            }
+        }
+        return content.trimmed
+    }
+}
+
+extension PlannedRequest {
+    /// Makes what is sent of the answers of others.
+    package func build(
+        _ surroundings: Surroundings, answers: (String) -> Exchange? = { _ in nil }
+    ) throws(BuildFailure) -> BuiltRequest {
+        try withoutActuallyEscaping(answers) { answers in
+            Result { () throws(BuildFailure) in
+                try RequestBuilder(planned: self, surroundings: surroundings, exchange: answers).build()
+            }
+        }.get()
+    }
+
+    /// What is wrong with one that needs no answers.
+    func defects(_ surroundings: Surroundings) -> [Problem] {
+        do throws(BuildFailure) {
+            _ = try build(surroundings)
+            return []
+        } catch { return [Problem(request.position, error.what, error.advice.isEmpty ? "mend it here" : error.advice)] }
+    }
+}

@@ -1,0 +1,53 @@
+// URLs that are put together of texts and of values of answers.
+import Foundation
+
+extension String {
+    /// With what no URL may hold percent-encoded; names of hosts in other scripts as DNS has them.
+    var encodedBehindAuthority: String {
+        guard let start = range(of: "://")?.upperBound,
+            let end = self[start...].unicodeScalars.firstIndex(where: \.endsAuthority)
+        else { return trimmed }
+        var authority = self[..<end].trimmed
+        if !authority.utf8.allSatisfy({ $0 < 0x80 }), let url = URL(string: authority) {
+            authority = url.absoluteString
+        }
+        return authority + String(self[end...]).encodedForURL
+    }
+
+    /// The beginning of the host and port that what follows goes on with; nil where it does not.
+    var openAuthority: Substring? {
+        guard let start = range(of: "://")?.upperBound, !self[start...].unicodeScalars.contains(where: \.endsAuthority)
+        else { return nil }
+        return self[start...]
+    }
+
+    /// Whether a value of an answer may stand between these without leading to another host than the text says.
+    ///
+    /// Compared by scalars: a slash with a mark that combines with it is one character, and a slash for a server.
+    func mayFollow(host: Substring, before next: String) -> Bool {
+        let goesOn = next.unicodeScalars.first.map { !$0.endsAuthority && $0 != ":" } ?? false
+        if goesOn {
+            return utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0 & 0xDF) || $0 == 0x2D }
+        }
+        if !host.isEmpty { return utf8.isEmpty || utf8.first == 0x2F }
+        return !unicodeScalars.contains { $0.endsAuthority || $0 == "@" }
+    }
+
+    var hashesEncoded: String {
+        unicodeScalars.reduce(into: "") { $0 += $1 == "#" ? "%23" : String($1) }
+    }
+
+    /// Scheme, host and port.
+    var originText: String? {
+        guard let url = URL(string: self), let scheme = url.scheme?.lowercased(), let host = url.host() else {
+            return nil
+        }
+        return "\(scheme)://\(host.lowercased()):\(url.port ?? (scheme == "https" ? 443 : 80))"
+    }
+
+    func count(of text: String) -> Int { ranges(of: text).count }
+}
+
+extension Unicode.Scalar {
+    var endsAuthority: Bool { "/?#\\".unicodeScalars.contains(self) }
+}

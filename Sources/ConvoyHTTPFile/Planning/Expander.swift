@@ -1,0 +1,284 @@
+// From templates to pieces: variables get their values.
+import Foundation
+
+/// Puts the values of variables into templates; what has none is a problem at its place.
+///
+/// A variable of the file has one value for the whole run, also where it is made of a system variable: a request that
+/// creates something and one that asks for it mean the same identifier.
+struct Expander {
+    private let file: HTTPFile
+    private let surroundings: Surroundings
+    /// The requests that can be referred to.
+    private let requests: [String: Int]
+    /// Definitions by name, in the order of the file.
+    private let definitions: [String: [Int]]
+    private var known: [Int: [Piece]] = [:]
+    /// Of definitions that cannot be had, the first problem.
+    private var failed: [Int: Problem] = [:]
+    /// The definitions that are being expanded.
+    private var open: [Int] = []
+    private var generator = SystemRandomNumberGenerator()
+    private let date: Date
+    var problems: [Problem] = []
+
+    init(_ file: HTTPFile, _ surroundings: Surroundings, requests: [String: Int]) {
+        (self.file, self.surroundings, self.requests) = (file, surroundings, requests)
+        definitions = Dictionary(grouping: file.variables.indices) { file.variables[$0].name }
+        date = surroundings.now()
+    }
+
+    mutating func pieces(of template: Template) -> [Piece] {
+        var pieces: [Piece] = []
+        for part in template.parts {
+            switch part {
+            case .text(let text): pieces += .plain(text)
+            case .placeholder(let placeholder):
+                pieces += self.pieces(of: placeholder)
+                // Variables that are made of others twice grow without end.
+                guard pieces.count <= Self.mostPieces else {
+                    report(placeholder, "this is made of more than \(Self.mostPieces) pieces", "write the text itself")
+                    return []
+                }
+            }
+        }
+        return pieces
+    }
+
+    private static let mostPieces = 10_000
+
+    private mutating func pieces(of placeholder: Placeholder) -> [Piece] {
+        switch placeholder.expression {
+        case .reference(let reference):
+            check(reference.name, placeholder)
+            return [Piece(source: .answer(reference), shown: "{{\(placeholder.source)}}")]
+        case .system(let variable): return pieces(of: variable, placeholder)
+        case .shared(let name):
+            guard let value = environmentValue(name, in: Environments.shared) else {
+                return missing(name, placeholder)
+            }
+            return pieces(of: value, name, placeholder)
+        case .variable(let name, let isEncoded):
+            let pieces = pieces(ofVariable: name, placeholder)
+            return isEncoded ? pieces.map(\.encoded) : pieces
+        }
+    }
+
+    // MARK: Variables
+
+    /// Finds what is wrong with a variable, used or not.
+    mutating func check(_ definition: Int) { _ = pieces(ofDefinition: definition) }
+
+    private mutating func pieces(ofVariable name: String, _ placeholder: Placeholder) -> [Piece] {
+        if let value = surroundings.given[name] {
+            return [Piece(source: .text(value), shown: name.namesSecret ? "{{\(name)}}" : value)]
+        }
+        if let definition = definition(name, before: placeholder) {
+            return pieces(ofDefinition: definition)
+        }
+        if let value = environmentValue(name, in: surroundings.environmentName)
+            ?? environmentValue(name, in: Environments.shared)
+        {
+            return pieces(of: value, name, placeholder)
+        }
+        if let pieces = pieces(ofPart: name, placeholder) { return pieces }
+        return missing(name, placeholder)
+    }
+
+    /// The definition that counts at a place: the last one before it, else the first one behind it.
+    private func definition(_ name: String, before placeholder: Placeholder) -> Int? {
+        guard let places = definitions[name] else { return nil }
+        guard placeholder.file == nil else { return places.last }
+        // By halves: they stand in the order of the file, and there may be one for each of 10,000 requests.
+        var (low, high) = (0, places.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if file.variables[places[middle]].position < placeholder.position {
+                low = middle + 1
+            } else {
+                high = middle
+            }
+        }
+        return places[max(0, low - 1)]
+    }
+
+    private mutating func pieces(ofDefinition definition: Int) -> [Piece] {
+        if let known = known[definition] { return known }
+        if let problem = failed[definition] {
+            problems.append(problem)
+            return []
+        }
+        let variable = file.variables[definition]
+        guard !open.contains(definition) else {
+            reportCycle(Array(open.drop { $0 != definition }))
+            return []
+        }
+        guard open.count < 64 else {
+            let place = file.variables[definition].position
+            let what = "@\(file.variables[definition].name) is the end of a chain of more than 64 variables"
+            problems.append(Problem(place, what, "write the value itself in one of them"))
+            return []
+        }
+        open.append(definition)
+        let count = problems.count
+        let pieces = pieces(of: variable.value).map { piece -> Piece in
+            var piece = piece
+            if case .system(let system) = piece.source, let text = system.value(at: date, using: &generator) {
+                piece = Piece(source: .text(text), shown: text)
+            }
+            if variable.name.namesSecret { piece.shown = "{{\(variable.name)}}" }
+            return piece
+        }
+        open.removeLast()
+        // Of one with a problem each use is told, since each request may be left out for it.
+        if problems.count == count { known[definition] = pieces } else { failed[definition] = problems[count] }
+        return pieces
+    }
+
+    /// Told in the same words from wherever it is found.
+    private mutating func reportCycle(_ members: [Int]) {
+        guard let first = members.min(), let start = members.firstIndex(of: first) else { return }
+        let names = (members[start...] + members[..<start] + [first]).map { "@" + file.variables[$0].name }
+        problems.append(
+            Problem(
+                file.variables[first].position, "\(names[0]) is made of itself: \(names.joined(separator: " → "))",
+                "write the value itself in one of them"))
+    }
+
+    private func environmentValue(_ name: String, in environment: String?) -> Environments.Value? {
+        environment.flatMap { surroundings.environments.values[$0]?[name] }
+    }
+
+    private mutating func pieces(
+        of value: Environments.Value, _ name: String, _ placeholder: Placeholder
+    ) -> [Piece] {
+        // Deeper than people write them; {{a}} as the value of a would have no end.
+        guard depth < 32, !isEndless || depth == 0 else {
+            if !isEndless {
+                report(
+                    placeholder, "\(name.shown) is made of itself in its environment", "write the value itself there")
+            }
+            isEndless = true
+            return []
+        }
+        if depth == 0 { isEndless = false }
+        depth += 1
+        defer { depth -= 1 }
+        let pieces = pieces(of: value.template)
+        guard value.isSecret || name.namesSecret else { return pieces }
+        return pieces.map { piece in
+            var piece = piece
+            piece.shown = "{{\(name)}}"
+            return piece
+        }
+    }
+
+    private var depth = 0
+    /// Whether the value of an environment that is being expanded has been found to have no end.
+    private var isEndless = false
+    private var suggestionCount = 0
+
+    /// `name.part`: a part of the answer of a request, or of a variable that holds one.
+    private mutating func pieces(ofPart name: String, _ placeholder: Placeholder) -> [Piece]? {
+        let names = name.split(separator: ".").map(String.init)
+        guard names.count > 1, let first = names.first else { return nil }
+        let path = JSONPath(segments: []).appending(names: Array(names.dropFirst()))
+        if requests[first] != nil {
+            let reference = Reference(name: first, side: .response, part: .json(path), source: name)
+            return [Piece(source: .answer(reference), shown: "{{\(name)}}")]
+        }
+        guard let definition = definition(first, before: placeholder) else { return nil }
+        let whole = pieces(ofDefinition: definition)
+        guard whole.count == 1, var reference = whole[0].reference else { return nil }
+        switch reference.part {
+        case .body: reference.part = .json(path)
+        case .json(let outer): reference.part = .json(outer.appending(names: Array(names.dropFirst())))
+        case .header: return nil
+        }
+        reference.source += "." + names.dropFirst().joined(separator: ".")
+        return [Piece(source: .answer(reference), shown: "{{\(name)}}")]
+    }
+
+    // MARK: System variables
+
+    private mutating func pieces(of variable: SystemVariable, _ placeholder: Placeholder) -> [Piece] {
+        let values: [String: String]
+        let place: String
+        var name: String
+        let isIndirect: Bool
+        switch variable {
+        case .processEnvironment(let asked, let indirect):
+            (values, place, name, isIndirect) = (surroundings.processEnvironment, "the environment", asked, indirect)
+        case .dotEnvironment(let asked, let indirect):
+            (values, place, name, isIndirect) = (surroundings.dotEnvironment, "the file .env", asked, indirect)
+        default: return [Piece(source: .system(variable), shown: "{{\(placeholder.source)}}")]
+        }
+        if isIndirect {
+            let count = problems.count
+            guard let text = pieces(ofVariable: name, placeholder).knownText, problems.count == count else { return [] }
+            name = text
+        }
+        guard let value = values[name] else {
+            let advice = place == "the environment" ? "set it: export \(name)=…" : "write \(name)=… there"
+            report(placeholder, "there is no variable \(name) in \(place)", advice)
+            return []
+        }
+        return [Piece(source: .text(value), shown: "{{\(placeholder.source)}}")]
+    }
+
+    // MARK: Problems
+
+    /// Reports a name that no request has.
+    private mutating func check(_ name: String, _ placeholder: Placeholder) {
+        guard requests[name] == nil else { return }
+        let near = suggestion(for: name, among: requests.keys)
+        let advice = near.map { "did you mean \($0)?" } ?? "write # @name \(name) above its request line"
+        report(placeholder, "there is no request called \(name.shown)", advice)
+    }
+
+    private mutating func missing(_ name: String, _ placeholder: Placeholder) -> [Piece] {
+        if requests[name] != nil {
+            let advice = "write {{\(name).response.body.*}} or {{\(name).response.body.$.x}}"
+            report(placeholder, "\(name.shown) is a request, not a value", advice)
+            return []
+        }
+        let environment = surroundings.environmentName.flatMap { surroundings.environments.values[$0] } ?? [:]
+        var advice = "write @\(name) = …, or give --variable \(name)=…"
+        if let near = suggestion(for: name, among: definitions.keys) ?? suggestion(
+            for: name, among: surroundings.given.keys)
+            ?? suggestion(for: name, among: environment.keys)
+        {
+            advice = "did you mean \(near)?"
+        } else if surroundings.environmentName == nil,
+            let environment = surroundings.environments.names.first(where: { environmentValue(name, in: $0) != nil })
+        {
+            advice = "give --env \(environment)"
+        }
+        let kind: Problem.Kind = surroundings.skipsScripts ? .impossible : .mistake
+        report(placeholder, "the variable \(name.shown) has no value", advice, kind)
+        return []
+    }
+
+    /// A name that was meant, perhaps; looked for no more than a hundred times, since there may be very many names.
+    private mutating func suggestion(for name: String, among names: some Collection<String>) -> String? {
+        suggestionCount += 1
+        return suggestionCount > 100 ? nil : names.filter { $0.isOneSlip(from: name) }.min()
+    }
+
+    private mutating func report(
+        _ placeholder: Placeholder, _ what: String, _ advice: String, _ kind: Problem.Kind = .mistake
+    ) {
+        problems.append(Problem(placeholder.position, what, advice, kind: kind, file: placeholder.file))
+    }
+}
+
+extension Piece {
+    /// The same, percent-encoded.
+    fileprivate var encoded: Piece {
+        guard let text else {
+            var piece = self
+            piece.isEncoded = true
+            return piece
+        }
+        return Piece(source: .text(text.percentEncoded), shown: isSecret ? shown : text.percentEncoded)
+    }
+}

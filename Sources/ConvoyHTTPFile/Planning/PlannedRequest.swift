@@ -1,0 +1,75 @@
+// A request whose variables have their values, and what it waits for.
+
+/// A request of a plan.
+package struct PlannedRequest: Sendable {
+    /// A header field.
+    package struct Field: Sendable {
+        package var name: String
+        package var value: [Piece]
+    }
+
+    /// A piece of a body.
+    package enum Part: Sendable {
+        case text([Piece])
+        /// The bytes of a file.
+        case file(String, Position)
+    }
+
+    /// Where the answer goes.
+    package struct Output: Sendable {
+        package var path: [Piece]
+        package var replaces: Bool
+    }
+
+    /// As the file has it.
+    package var request: FileRequest
+    /// What it is called in what is told: its name, its title, or method and URL.
+    package var label = ""
+    package var target: [Piece] = []
+    package var fields: [Field] = []
+    package var body: [Part] = []
+    package var graphQLVariables: [Part] = []
+    package var output: Output?
+    /// The requests whose answers or success it needs, by their places in the plan.
+    package var needs: [Int] = []
+    /// Those that it only comes after.
+    package var follows: [Int] = []
+    /// Whether the body of its answer is referred to; all others are dropped as they come.
+    package var keepsBody = false
+
+    package var method: String { request.method }
+    /// The URL as it may be shown.
+    ///
+    /// A password before the host is left out.
+    package var shownTarget: String {
+        let text = target.shown
+        guard let start = text.range(of: "://")?.upperBound else { return text }
+        let authority = text[start...].prefix { !"/?#".contains($0) }
+        guard let at = authority.lastIndex(of: "@") else { return text }
+        return text[..<start] + "***" + text[at...]
+    }
+    package var checks: [Check] { request.checks }
+
+    /// The references in it.
+    var references: [Reference] {
+        var pieces = target + fields.flatMap(\.value) + (output?.path ?? [])
+        for part in body + graphQLVariables { if case .text(let text) = part { pieces += text } }
+        return pieces.compactMap(\.reference)
+    }
+
+    /// Scheme, host and port; nil while they are not known.
+    var origin: String? {
+        let text = target.leadingText
+        guard let start = text.range(of: "://")?.upperBound else { return nil }
+        let authority = text[start...].prefix { !"/?#".contains($0) }
+        let isWhole = authority.endIndex < text.endIndex || target.knownText != nil
+        guard isWhole else { return nil }
+        let host = authority.split(separator: "@", omittingEmptySubsequences: false).last ?? ""
+        let scheme = text[..<start].dropLast(3).lowercased()
+        let port = scheme == "https" ? ":443" : ":80"
+        return scheme + "://" + (host.hasSuffix(port) ? host.dropLast(port.count) : host).lowercased()
+    }
+
+    /// Whether it changes nothing on its server (RFC 9110, section 9.2.1).
+    var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "TRACE", "QUERY", "SEARCH", "PROPFIND", "REPORT"].contains(method) }
+}

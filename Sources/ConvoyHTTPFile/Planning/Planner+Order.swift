@@ -1,0 +1,143 @@
+// Cycles, and the order of requests.
+
+extension Planner {
+    /// The requests with those before them that they need; reports each cycle once.
+    ///
+    /// Otherwise the order is that of the file.
+    mutating func order(of chosen: [Int]) -> [Int] {
+        enum Mark { case open, done }
+        let isChosen = Set(chosen)
+        var (marks, order) = ([Int: Mark](), [Int]())
+        // The way from a root to what is looked at, with how many of its needs have been seen: no recursion, for a chain
+        // may have 100,000 links.
+        var way: [(request: Int, seen: Int)] = []
+        for root in chosen where marks[root] == nil {
+            way = [(root, 0)]
+            marks[root] = .open
+            while let (request, seen) = way.last {
+                let needs = planned[request].needs
+                guard seen < needs.count else {
+                    marks[request] = .done
+                    order.append(request)
+                    way.removeLast()
+                    continue
+                }
+                way[way.count - 1].seen += 1
+                let needed = needs[seen]
+                guard isChosen.contains(needed) else { continue }
+                switch marks[needed] {
+                case nil:
+                    marks[needed] = .open
+                    way.append((needed, 0))
+                case .open: reportCycle(way.map(\.request).drop { $0 != needed } + [needed])
+                case .done: break
+                }
+            }
+        }
+        return order
+    }
+
+    private mutating func reportCycle(_ cycle: [Int]) {
+        // Of a tangle some are enough.
+        cycleCount += 1
+        guard cycleCount <= 20 else { return }
+        let labels = cycle.map { planned[$0].label }
+        let request = file.requests[cycle[0]]
+        let round =
+            labels.count > 9
+            ? labels.prefix(8) + ["\(labels.count - 9) more", labels[0]] : labels[...]
+        let what =
+            cycle.count == 2
+            ? "\(labels[0].shown) needs its own answer"
+            : "\(labels[0].shown) waits for itself: \(round.joined(separator: " needs "))"
+        problems.append(
+            Problem(
+                place(of: cycle[1], neededBy: cycle[0]) ?? request.position, what, "take one of these references away"))
+    }
+
+    /// Where a request says that it needs another.
+    private func place(of needed: Int, neededBy index: Int) -> Position? {
+        let request = file.requests[index]
+        if let word = request.dependencies.first(where: { names[$0.text] == needed }) { return word.position }
+        var templates = [request.target] + request.fields.map(\.value)
+        for part in request.body { if case .text(let text) = part { templates.append(text) } }
+        for placeholder in templates.flatMap(\.placeholders) {
+            if case .reference(let reference) = placeholder.expression, names[reference.name] == needed {
+                return placeholder.position
+            }
+        }
+        return nil
+    }
+
+    /// Puts the requests of a plan together, each with what it comes after.
+    ///
+    /// A request that changes something on its server comes after all before it that go there, and those behind it come
+    /// after it: a file says in which order things happen there. What only reads runs beside others that do.
+    mutating func arrange(_ order: [Int]) {
+        var places: [Int: Int] = [:]
+        for (place, index) in order.enumerated() { places[index] = place }
+        var history = History()
+        var outputs: [String: Int] = [:]
+        for (place, index) in order.enumerated() {
+            var request = planned[index]
+            request.needs = request.needs.compactMap { places[$0] }.sorted()
+            if wishes.isSerial {
+                request.follows = place > 0 ? [place - 1] : []
+            } else if !wishes.mixesUnsafe {
+                request.follows = history.add(place, origin: request.origin, isSafe: request.isSafe)
+            }
+            // A file is written by one at a time.
+            if let path = request.output?.path.knownText {
+                if let last = outputs[path], !request.follows.contains(last) { request.follows.append(last) }
+                outputs[path] = place
+            }
+            let needs = Set(request.needs)
+            request.follows = request.follows.filter { !needs.contains($0) }
+            ordered.append(request)
+        }
+        for reference in ordered.flatMap(\.references) where reference.side == .response {
+            if case .header = reference.part { continue }
+            if let needed = names[reference.name].flatMap({ places[$0] }) { ordered[needed].keepsBody = true }
+        }
+    }
+
+    /// What has gone to each origin since the last change there.
+    private struct History {
+        private struct Line {
+            var lastUnsafe: Int?
+            var safe: [Int] = []
+            /// How many that may go anywhere the last change here comes after.
+            var anywhereCount = 0
+        }
+
+        private var lines: [String: Line] = [:]
+        /// Of requests whose origin only an answer tells: they may go anywhere.
+        private var anywhere = Line()
+
+        mutating func add(_ place: Int, origin: String?, isSafe: Bool) -> [Int] {
+            guard let origin else { return addAnywhere(place, isSafe) }
+            var line = lines[origin] ?? Line(lastUnsafe: nil)
+            var before = [line.lastUnsafe, anywhere.lastUnsafe].compactMap(\.self)
+            if isSafe {
+                line.safe.append(place)
+            } else {
+                before += line.safe + anywhere.safe[line.anywhereCount...]
+                line = Line(lastUnsafe: place, anywhereCount: anywhere.safe.count)
+            }
+            lines[origin] = line
+            return before
+        }
+
+        private mutating func addAnywhere(_ place: Int, _ isSafe: Bool) -> [Int] {
+            var before = (lines.values.map(\.lastUnsafe) + [anywhere.lastUnsafe]).compactMap(\.self)
+            if isSafe {
+                anywhere.safe.append(place)
+            } else {
+                before += lines.values.flatMap(\.safe) + anywhere.safe
+                lines = [:]
+                anywhere = Line(lastUnsafe: place)
+            }
+            return before.sorted()
+        }
+    }
+}

@@ -1,0 +1,201 @@
+// What is sent, and what waits for what.
+
+/// The requests of a run in an order in which they could be sent one by one.
+package struct RunPlan: Sendable {
+    /// A request that is not sent, and why.
+    package struct LeftOut: Sendable, Equatable {
+        package var label: String
+        package var reason: String
+    }
+
+    /// What is asked of a plan.
+    package struct Wishes: Sendable {
+        /// The names or titles of the requests that are meant; all where there are none.
+        package var names: [String] = []
+        /// Each request comes after the one before it.
+        package var isSerial = false
+        /// Requests that change something keep no order.
+        package var mixesUnsafe = false
+        package init() {}
+    }
+
+    package var requests: [PlannedRequest] = []
+    package var leftOut: [LeftOut] = []
+    /// Everything that is wrong; nothing may be sent then.
+    package var problems: [Problem] = []
+
+    /// Makes the plan of a file.
+    ///
+    /// - Complexity: O(*n* + *e*) for *n* requests and *e* references, but for the words of what is wrong.
+    package init(_ file: HTTPFile, _ surroundings: Surroundings, _ wishes: Wishes = Wishes()) {
+        var planner = Planner(file, surroundings, wishes)
+        planner.plan()
+        (requests, leftOut) = (planner.ordered, planner.leftOut)
+        problems = Problem.inOrder(planner.problems)
+    }
+
+    init() {}
+}
+
+/// Makes a plan.
+struct Planner {
+    let file: HTTPFile
+    let surroundings: Surroundings
+    let wishes: RunPlan.Wishes
+    /// Of each request of the file, in its order.
+    var planned: [PlannedRequest] = []
+    var problems: [Problem] = []
+    var leftOut: [RunPlan.LeftOut] = []
+    var ordered: [PlannedRequest] = []
+    var cycleCount = 0
+    /// Names and plain titles, and which request has them.
+    let names: [String: Int]
+    /// What is wrong with each request; of those that are not meant it does not matter.
+    private var found: [Int: [Problem]] = [:]
+    /// Why a request cannot be sent, where the others are to be.
+    private var reasons: [Int: Problem] = [:]
+
+    init(_ file: HTTPFile, _ surroundings: Surroundings, _ wishes: RunPlan.Wishes) {
+        (self.file, self.surroundings, self.wishes) = (file, surroundings, wishes)
+        var names: [String: Int] = [:]
+        for (index, request) in file.requests.enumerated() { if let name = request.name { names[name.text] = index } }
+        var titles: [String: Int] = [:]
+        for (index, request) in file.requests.enumerated() {
+            guard request.name == nil, let title = request.title?.text, title.isRequestName, names[title] == nil else {
+                continue
+            }
+            // A title that several have names none of them.
+            titles[title] = titles[title] == nil ? index : -1
+        }
+        names.merge(titles.filter { $0.value >= 0 }) { name, _ in name }
+        self.names = names
+    }
+
+    mutating func plan() {
+        sort(file.problems + surroundings.environments.problems)
+        checkEnvironment()
+        var expander = Expander(file, surroundings, requests: names)
+        for (index, request) in file.requests.enumerated() {
+            planned.append(expand(request, index, &expander))
+            for problem in expander.problems { note(problem, of: index) }
+            expander.problems = []
+        }
+        let chosen = chosen()
+        leaveOut(neededBy: chosen)
+        let order = order(of: chosen.filter { reasons[$0] == nil && !file.requests[$0].isDisabled })
+        problems += order.flatMap { found[$0] ?? [] }
+        // Of variables that nothing uses too, where everything is meant.
+        if wishes.names.isEmpty {
+            for definition in file.variables.indices { expander.check(definition) }
+            problems += expander.problems.filter { !surroundings.skipsScripts || $0.kind == .mistake }
+        }
+        for index in order where (found[index] ?? []).isEmpty && planned[index].references.isEmpty {
+            problems += planned[index].defects(surroundings)
+        }
+        if problems.isEmpty { arrange(order) }
+    }
+
+    // MARK: Problems
+
+    /// Puts each problem where it belongs: to its request, or to the file.
+    private mutating func sort(_ found: [Problem]) {
+        let definitions = Set(file.variables.map(\.position.line))
+        for problem in found {
+            let line = problem.position.line
+            if problem.file == nil, !definitions.contains(line), let index = request(at: line) {
+                note(problem, of: index)
+            } else if !surroundings.skipsScripts || problem.kind == .mistake {
+                problems.append(problem)
+            }
+        }
+    }
+
+    private func request(at line: Int) -> Int? {
+        // By halves: there may be 10,000.
+        var (low, high) = (0, file.requests.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if file.requests[middle].lastLine < line { low = middle + 1 } else { high = middle }
+        }
+        return low < file.requests.count ? low : nil
+    }
+
+    /// Where scripts are left out, what cannot be sent is left out with them.
+    private mutating func note(_ problem: Problem, of index: Int) {
+        guard surroundings.skipsScripts, problem.kind != .mistake else {
+            found[index, default: []].append(problem)
+            return
+        }
+        if problem.kind == .impossible, reasons[index] == nil { reasons[index] = problem }
+    }
+
+    private mutating func checkEnvironment() {
+        guard let name = surroundings.environmentName, !surroundings.environments.names.contains(name) else { return }
+        let names = surroundings.environments.names
+        let advice =
+            names.isEmpty
+            ? "write it into http-client.env.json beside the file of requests"
+            : "there are \(names.joined(separator: ", "))"
+        problems.append(
+            Problem(Position(line: 1, column: 1), "there is no environment \(name.shown)", advice))
+    }
+
+    // MARK: Choosing
+
+    /// The requests that are asked for, and what they need.
+    private mutating func chosen() -> [Int] {
+        var open: [Int] = []
+        for name in wishes.names {
+            let matching = file.requests.indices.filter {
+                file.requests[$0].name?.text == name || file.requests[$0].title?.text == name
+            }
+            if matching.count == 1 {
+                open += matching
+                continue
+            }
+            let known = file.requests.compactMap { $0.name?.text ?? $0.title?.text }
+            let near = known.first { $0.isOneSlip(from: name) }
+            let list = known.prefix(12).joined(separator: ", ")
+            let advice =
+                near.map { "did you mean \($0)?" }
+                ?? (known.isEmpty ? "write # @name \(name) above its request line" : "there are \(list)")
+            let what = "there \(matching.isEmpty ? "is no request" : "are several requests") called \(name.shown)"
+            let place = matching.first.map { file.requests[$0].position } ?? Position(line: 1, column: 1)
+            problems.append(Problem(place, what, matching.isEmpty ? advice : "give each a # @name of its own"))
+        }
+        if wishes.names.isEmpty { return Array(file.requests.indices) }
+        var seen = Set(open)
+        while let index = open.popLast() {
+            for needed in planned[index].needs where seen.insert(needed).inserted { open.append(needed) }
+        }
+        return seen.sorted()
+    }
+
+    /// Leaves out what cannot be sent, and what needs that.
+    private mutating func leaveOut(neededBy chosen: [Int]) {
+        var dependents: [Int: [Int]] = [:]
+        for index in chosen { for needed in planned[index].needs { dependents[needed, default: []].append(index) } }
+        for index in chosen where file.requests[index].isDisabled {
+            for dependent in dependents[index] ?? [] where !file.requests[dependent].isDisabled {
+                let name = planned[index].label
+                note(
+                    Problem(
+                        file.requests[dependent].position, "it needs \(name.shown), which is disabled",
+                        "take # @disabled away there, or write it here too", kind: .impossible), of: dependent)
+            }
+        }
+        var open = Array(reasons.keys)
+        while let index = open.popLast() {
+            for dependent in dependents[index] ?? [] where reasons[dependent] == nil {
+                reasons[dependent] = Problem(
+                    file.requests[dependent].position, "it needs \(planned[index].label.shown), which is left out", "",
+                    kind: .impossible)
+                open.append(dependent)
+            }
+        }
+        for index in chosen {
+            guard let reason = reasons[index] else { continue }
+            leftOut.append(RunPlan.LeftOut(label: planned[index].label, reason: reason.what))
+        }
+    }
+}

@@ -1,0 +1,149 @@
+// What a file of requests does not say itself: variables of the command line, of environments and of the process.
+import Foundation
+
+/// Where values come from that are not in the file.
+package struct Surroundings: Sendable {
+    /// `--variable`; over everything else.
+    package var given: [String: String] = [:]
+    package var environments = Environments()
+    /// `--env`; nil for what all environments share only.
+    package var environmentName: String?
+    package var processEnvironment: [String: String] = [:]
+    package var dotEnvironment: [String: String] = [:]
+    /// Reads a file by its path beside the file of requests; what it throws says why not.
+    package var readFile: @Sendable (String) throws(Unreadable) -> [UInt8] = { _ throws(Unreadable) in
+        throw Unreadable(reason: "no file can be read here")
+    }
+    /// Says why a file cannot be read; nil where it can.
+    package var defectOfFile: @Sendable (String) -> String? = { _ in nil }
+    package var now: @Sendable () -> Date = { Date() }
+    /// Whether a value is missing for a script that is left out.
+    package var skipsScripts = false
+
+    package init() {}
+}
+
+/// Why a file cannot be read.
+package struct Unreadable: Error, Sendable {
+    package var reason: String
+    package init(reason: String) { self.reason = reason }
+}
+
+/// The environments of `http-client.env.json` and `http-client.private.env.json`.
+package struct Environments: Sendable {
+    struct Value: Sendable {
+        var template: Template
+        /// Whether it is of a file that is kept out of repositories.
+        var isSecret: Bool
+    }
+
+    static let shared = "$shared"
+
+    private(set) var values: [String: [String: Value]] = [:]
+    package private(set) var problems: [Problem] = []
+
+    package init() {}
+
+    /// Those that can be chosen.
+    package var names: [String] { values.keys.filter { $0 != Self.shared }.sorted() }
+
+    /// Adds what a file says, over what earlier ones say.
+    package mutating func add(_ bytes: [UInt8], file: String, isSecret: Bool) {
+        let text = String(decoding: bytes, as: UTF8.self)
+        let root: JSONValue
+        do throws(JSONReader.Defect) { root = try JSONReader.read(bytes) } catch {
+            let position = Position(of: error.offset, in: bytes)
+            problems.append(Problem(position, "the file is no JSON: \(error.what)", "mend it there", file: file))
+            return
+        }
+        guard case .object(let environments) = root else {
+            let advice = "write {\"dev\": {\"host\": \"example.com\"}}"
+            problems.append(Problem(Position(line: 1, column: 1), "the file is no object", advice, file: file))
+            return
+        }
+        for environment in environments {
+            guard case .object(let variables) = environment.value else {
+                let advice = "write \(environment.name.jsonQuoted): {\"host\": \"example.com\"}"
+                let place = Position(ofName: environment.name, in: text)
+                problems.append(
+                    Problem(place, "the environment \(environment.name.shown) is no object", advice, file: file))
+                continue
+            }
+            add(variables, prefix: "", to: environment.name, text, file, isSecret)
+        }
+    }
+
+    private mutating func add(
+        _ variables: [JSONValue.Member], prefix: String, to environment: String, _ text: String, _ file: String,
+        _ isSecret: Bool
+    ) {
+        for variable in variables {
+            let name = prefix + variable.name
+            if case .object(let inner) = variable.value {
+                add(inner, prefix: name + ".", to: environment, text, file, isSecret)
+            }
+            var template = Template()
+            let hasPlaceholders = variable.value.text.contains("{{")
+            let place = hasPlaceholders ? Position(ofName: variable.name, in: text) : Position(line: 1, column: 1)
+            for (number, line) in variable.value.text.split(
+                omittingEmptySubsequences: false, whereSeparator: \.isNewline
+            )
+            .enumerated() {
+                if number > 0 { template.append("\n") }
+                template.append(Template.read(line, at: place, file: file, &problems))
+            }
+            // As a value it has the place of its name: that of what stands in it is not known.
+            template.parts = template.parts.map { part in
+                guard case .placeholder(var placeholder) = part else { return part }
+                placeholder.position = place
+                return .placeholder(placeholder)
+            }
+            values[environment, default: [:]][name] = Value(template: template, isSecret: isSecret)
+        }
+    }
+}
+
+extension Position {
+    /// The place of a byte.
+    init(of offset: Int, in bytes: [UInt8]) {
+        let text = String(decoding: bytes.prefix(offset), as: UTF8.self)
+        let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        self.init(line: lines.count, column: (lines.last?.count ?? 0) + 1)
+    }
+
+    /// Where a name stands first in JSON.
+    fileprivate init(ofName name: String, in text: String) {
+        let quoted = name.jsonQuoted
+        let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        for (number, line) in lines.enumerated() {
+            guard let range = line.range(of: quoted) else { continue }
+            self.init(line: number + 1, column: line.distance(from: line.startIndex, to: range.lowerBound) + 1)
+            return
+        }
+        self.init(line: 1, column: 1)
+    }
+}
+
+/// The variables of a file `.env`.
+package enum DotEnvironment {
+    /// Reads `NAME=value` lines, with quotes, comments and `export` as shells have them.
+    package static func read(_ text: String) -> [String: String] {
+        var values: [String: String] = [:]
+        for line in text.split(whereSeparator: \.isNewline) {
+            var content = line.trimmed
+            if content.hasPrefix("export ") { content = content.dropFirst(7).trimmed }
+            guard !content.hasPrefix("#"), let equals = content.firstIndex(of: "=") else { continue }
+            let name = content[..<equals].trimmed
+            values[name] = value(content[content.index(after: equals)...].trimmed)
+        }
+        return values
+    }
+
+    private static func value(_ text: String) -> String {
+        guard let quote = text.first, "'\"`".contains(quote), let end = text.dropFirst().firstIndex(of: quote) else {
+            return text.range(of: " #").map { text[..<$0.lowerBound].trimmed } ?? text
+        }
+        let inner = String(text[text.index(after: text.startIndex)..<end])
+        return quote == "\"" ? inner.replacing("\\n", with: "\n") : inner
+    }
+}

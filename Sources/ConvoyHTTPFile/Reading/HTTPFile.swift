@@ -1,0 +1,121 @@
+// What a file of requests says, as values.
+
+/// A file of requests as it was read, with everything that is wrong with it.
+package struct HTTPFile: Sendable {
+    package var variables: [VariableDefinition] = []
+    package var requests: [FileRequest] = []
+    package var problems: [Problem] = []
+
+    package init() {}
+}
+
+/// `@name = value`.
+package struct VariableDefinition: Hashable, Sendable {
+    package var name: String
+    package var value: Template
+    package var position: Position
+}
+
+/// A word of the file, and where it stands.
+package struct Word: Hashable, Sendable {
+    package var text: String
+    package var position: Position
+}
+
+/// One request of a file.
+package struct FileRequest: Sendable {
+    /// What its body is made into.
+    package enum BodyKind: Sendable {
+        case plain
+        case form
+        case multipart(boundary: String)
+        /// A query, and variables behind a blank line.
+        case graphQL
+    }
+
+    /// One header field.
+    package struct Field: Hashable, Sendable {
+        package var name: String
+        package var value: Template
+        package var position: Position
+    }
+
+    /// `>> file`, or `>>! file` which replaces what is there.
+    package struct Output: Hashable, Sendable {
+        package var path: Template
+        package var replaces: Bool
+        package var position: Position
+    }
+
+    /// Where its request line stands.
+    package var position: Position
+    /// The last of its lines.
+    package var lastLine = 0
+    /// `# @name`.
+    package var name: Word?
+    /// What stands behind `###`.
+    package var title: Word?
+    package var method = "GET"
+    package var target = Template()
+    package var fields: [Field] = []
+    package var body: [BodyPart] = []
+    /// The second part of a GraphQL body.
+    package var graphQLVariables: [BodyPart] = []
+    package var bodyKind = BodyKind.plain
+    /// `# @depends`, `# @ref`.
+    package var dependencies: [Word] = []
+    package var prompts: [Word] = []
+    package var checks: [Check] = []
+    package var output: Output?
+    package var followsRedirects = true
+    package var usesCookieJar = true
+    package var isDisabled = false
+
+    /// The template of a field, by a name in small letters.
+    func field(_ name: String) -> Field? { fields.first { $0.name.lowercased() == name } }
+}
+
+/// A piece of a body: text, or what is in a file.
+package enum BodyPart: Hashable, Sendable {
+    case text(Template)
+    case file(FileReference)
+}
+
+/// `< file`, or with variables in it `<@ file`.
+package struct FileReference: Hashable, Sendable {
+    package var path: Template
+    package var hasVariables: Bool
+    package var encoding: TextEncoding
+    package var position: Position
+}
+
+/// How the bytes of a file are characters.
+package enum TextEncoding: Hashable, Sendable {
+    case utf8
+    case latin1
+    case ascii
+    case utf16LittleEndian
+
+    init?(named name: String) {
+        switch name.lowercased().filter({ $0 != "-" && $0 != "_" }) {
+        case "", "utf8": self = .utf8
+        case "latin1", "binary", "iso88591": self = .latin1
+        case "ascii", "usascii": self = .ascii
+        case "utf16le", "ucs2": self = .utf16LittleEndian
+        default: return nil
+        }
+    }
+
+    /// The characters; nil where the bytes are none.
+    func text(of bytes: [UInt8]) -> String? {
+        switch self {
+        case .utf8: return String(validating: bytes, as: UTF8.self)
+        case .latin1: return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+        case .ascii: return bytes.allSatisfy { $0 < 0x80 } ? String(decoding: bytes, as: UTF8.self) : nil
+        case .utf16LittleEndian:
+            guard bytes.count.isMultiple(of: 2) else { return nil }
+            let units = stride(from: 0, to: bytes.count, by: 2).map { UInt16(bytes[$0]) | UInt16(bytes[$0 + 1]) << 8 }
+            return String(validating: units, as: UTF16.self)
+        }
+    }
+}

@@ -1,0 +1,226 @@
+// Bodies, and what stands behind them.
+
+extension HTTPFileReader {
+    /// A line of a body before it is known how lines are joined.
+    enum BodyLine {
+        case text(String, Position)
+        case file(FileReference)
+
+        var isBlank: Bool { if case .text(let text, _) = self { text.trimmed.isEmpty } else { false } }
+    }
+
+    /// Reads up to the end of the block.
+    mutating func readBody() {
+        var body: [BodyLine] = []
+        while index < blockEnd {
+            let line = lines[index]
+            let text = line.trimmed
+            if text.isComment {
+                readTag(line)
+                index += 1
+            } else if readScript(text, startsBody: true) {
+                continue
+            } else if text.hasPrefix("@"), text.contains("="), body.allSatisfy(\.isBlank), readVariable(line) {
+                index += 1
+            } else {
+                readBodyLine(line, text, &body)
+                index += 1
+            }
+        }
+        body = Array(body.drop(while: \.isBlank))
+        while body.last?.isBlank == true { body.removeLast() }
+        guard !body.isEmpty else { return }
+        if !request.body.isEmpty {
+            report(request.position, "the body stands in the curl command already", "leave one of the bodies out")
+        }
+        join(body)
+    }
+
+    private mutating func readBodyLine(_ line: String, _ text: String, _ body: inout [BodyLine]) {
+        let indentation = line.indentation
+        if text.hasPrefix("<> ") { return }
+        if text.hasPrefix("??") {
+            return readCheck(behind: text, at: indentation)
+        }
+        if line.hasPrefix(">>") { return readOutput(line) }
+        guard text.hasPrefix("<"), let reference = fileReference(text, at: position(indentation)) else {
+            return body.append(.text(line, position()))
+        }
+        body.append(.file(reference))
+    }
+
+    /// Reads `< path`, `<@ path` or `<@latin1 path`; nil where the line is text.
+    private mutating func fileReference(_ text: String, at place: Position) -> FileReference? {
+        let mark = text.prefix { !$0.isWhitespace }
+        guard mark == "<" || mark.hasPrefix("<@") else { return nil }
+        let behind = text.dropFirst(mark.count)
+        let path = behind.trimmed
+        var encoding = TextEncoding.utf8
+        if mark.count > 2 {
+            guard let named = TextEncoding(named: String(mark.dropFirst(2))) else {
+                report(
+                    place, "\(mark.dropFirst(2).description.shown) is no encoding that is read here",
+                    "write utf8, latin1, ascii or utf16le")
+                return FileReference(path: Template(path), hasVariables: false, encoding: .utf8, position: place)
+            }
+            encoding = named
+        }
+        guard !path.isEmpty else {
+            report(place, "< has no file behind it", "write < ./body.json")
+            return FileReference(path: Template("."), hasVariables: false, encoding: .utf8, position: place)
+        }
+        let pathPlace = place.advanced(by: mark.count + behind.indentation)
+        return FileReference(
+            path: template(path, at: pathPlace), hasVariables: mark.hasPrefix("<@"), encoding: encoding,
+            position: pathPlace)
+    }
+
+    private mutating func readOutput(_ line: String) {
+        let replaces = line.hasPrefix(">>!")
+        let behind = line.dropFirst(replaces ? 3 : 2)
+        let path = behind.trimmed
+        let place = position(line.count - behind.count + behind.indentation)
+        guard !path.isEmpty else {
+            return report(
+                position(), ">> has no file behind it", "write >> answer.json, or >>! answer.json to replace it")
+        }
+        guard request.output == nil else {
+            return report(position(), "the answer goes to a file already", "leave one of the two out")
+        }
+        request.output = FileRequest.Output(path: template(path, at: place), replaces: replaces, position: place)
+    }
+
+    /// Makes parts of lines, by the kind of the body.
+    private mutating func join(_ lines: [BodyLine]) {
+        let type = request.field("content-type")?.value
+        let plainType = type?.plainText?.lowercased() ?? ""
+        if request.field("x-request-type")?.value.plainText?.lowercased() == "graphql" { request.bodyKind = .graphQL }
+        if case .graphQL = request.bodyKind {
+            let split = lines.indices.first { place in
+                lines[place].isBlank && place + 1 < lines.endIndex && lines[place + 1].startsVariables
+            }
+            request.body = parts(lines[..<(split ?? lines.endIndex)], separator: "\n")
+            if let split { request.graphQLVariables = parts(lines[(split + 1)...], separator: "\n") }
+        } else if plainType.hasPrefix("multipart/") {
+            request.body = parts(lines[...], separator: "\r\n")
+            if let boundary = type?.plainText.flatMap(Self.boundary) {
+                request.bodyKind = .multipart(boundary: boundary)
+            }
+        } else if plainType.hasPrefix("application/x-www-form-urlencoded") {
+            request.bodyKind = .form
+            request.body = formParts(lines)
+        } else {
+            request.body = parts(lines[...], separator: "\n")
+            if plainType.hasPrefix("application/x-ndjson") || plainType.hasPrefix("application/jsonl") {
+                request.body.append(.text(Template("\n")))
+            }
+        }
+    }
+
+    /// Joins lines; without the blanks at both ends.
+    private mutating func parts(_ lines: ArraySlice<BodyLine>, separator: String) -> [BodyPart] {
+        var (parts, text) = ([BodyPart](), Template())
+        for (place, line) in zip(lines.indices, lines) {
+            switch line {
+            case .text(let line, let position):
+                let indentation = place == lines.startIndex ? line.indentation : 0
+                var content = line.dropFirst(indentation)
+                if place == lines.endIndex - 1 { while content.last?.isWhitespace == true { content.removeLast() } }
+                text.append(template(content, at: position.advanced(by: indentation)))
+            case .file(let reference):
+                if !text.parts.isEmpty { parts.append(.text(text)) }
+                text = Template()
+                parts.append(.file(reference))
+            }
+            if place < lines.endIndex - 1 { text.append(separator) }
+        }
+        if !text.parts.isEmpty { parts.append(.text(text)) }
+        return parts
+    }
+
+    /// Joins the lines of a form: one that begins with &, or follows one that ends so, goes on with the field before it.
+    private mutating func formParts(_ lines: [BodyLine]) -> [BodyPart] {
+        var (parts, text) = ([BodyPart](), Template())
+        var endsField = true
+        for (place, line) in lines.enumerated() {
+            switch line {
+            case .text(let line, let position):
+                let content = line.trimmed
+                if place > 0, !endsField, !content.hasPrefix("&") { text.append("\n") }
+                endsField = content.hasSuffix("&") || content.isEmpty
+                text.append(template(content.formLine, at: position.advanced(by: line.indentation)))
+            case .file(let reference):
+                if !text.parts.isEmpty { parts.append(.text(text)) }
+                text = Template()
+                parts.append(.file(reference))
+                endsField = false
+            }
+        }
+        if !text.parts.isEmpty { parts.append(.text(text)) }
+        return parts
+    }
+
+    /// The boundary in a content type.
+    private static func boundary(_ type: String) -> String? {
+        for parameter in type.split(separator: ";").dropFirst() {
+            let parts = parameter.split(separator: "=", maxSplits: 1).map(\.trimmed)
+            guard parts.count == 2, parts[0].lowercased() == "boundary" else { continue }
+            let value = parts[1].trimmingQuotes
+            return value.isEmpty ? nil : value
+        }
+        return nil
+    }
+
+    /// What can only be said of the whole request.
+    mutating func check() {
+        if request.method == "HEAD" || request.method == "TRACE", !request.body.isEmpty {
+            report(request.position, "a \(request.method) request has no body", "leave the body out, or write POST")
+        }
+        if case .graphQL = request.bodyKind, request.body.isEmpty {
+            report(request.position, "there is no query in the body", "write the query behind a blank line")
+        }
+        guard let type = request.field("content-type"), !request.body.isEmpty,
+            let text = type.value.plainText, text.lowercased().hasPrefix("multipart/")
+        else { return }
+        guard case .multipart(let boundary) = request.bodyKind else {
+            return report(
+                type.position, "a body in parts has no boundary",
+                "write Content-Type: multipart/form-data; boundary=abcd, and --abcd before each part")
+        }
+        let lines = request.body.flatMap { part -> [Substring] in
+            if case .text(let text) = part { text.source.split { $0.isNewline } } else { [] }
+        }
+        if !lines.contains(where: { $0.trimmed == "--\(boundary)" }) {
+            report(type.position, "no part begins with --\(boundary)", "write --\(boundary) on a line before each part")
+        } else if !lines.contains(where: { $0.trimmed == "--\(boundary)--" }) {
+            report(
+                type.position, "the parts do not end with --\(boundary)--", "write --\(boundary)-- behind the last part"
+            )
+        }
+    }
+}
+
+extension HTTPFileReader.BodyLine {
+    fileprivate var startsVariables: Bool {
+        switch self {
+        case .text(let text, _): text.hasPrefix("{")
+        case .file(let reference): reference.path.prefixText.hasSuffix(".json")
+        }
+    }
+}
+
+extension String {
+    fileprivate var trimmingQuotes: String {
+        count > 1 && hasPrefix("\"") && hasSuffix("\"") ? String(dropFirst().dropLast()) : self
+    }
+
+    /// `name = value &` without the blanks around its marks.
+    fileprivate var formLine: String {
+        var text = self
+        if text.hasSuffix("&") { text = text.dropLast().trimmed + "&" }
+        if text.hasPrefix("&") { text = "&" + text.dropFirst().trimmed }
+        let name = text.prefix { $0 != "=" }
+        guard name.last == " ", name.trimmed.allSatisfy({ !$0.isWhitespace }) else { return text }
+        return name.trimmed + "=" + text.dropFirst(name.count + 1).trimmed
+    }
+}

@@ -1,0 +1,239 @@
+// A pasted command of curl as a request.
+import Foundation
+
+extension HTTPFileReader {
+    /// What an option of curl does to a request.
+    private enum CurlOption {
+        case method
+        case field
+        case data(isRaw: Bool)
+        case json
+        case form
+        case head
+        case get
+        case user
+        case cookie
+        case agent
+        case referer
+        case url
+        case output
+        /// Nothing here, with or without a value.
+        case nothing(takesValue: Bool)
+    }
+
+    private static let curlOptions: [String: CurlOption] = [
+        "-X": .method, "--request": .method, "-H": .field, "--header": .field, "-d": .data(isRaw: false),
+        "--data": .data(isRaw: false), "--data-ascii": .data(isRaw: false), "--data-binary": .data(isRaw: false),
+        "--data-raw": .data(isRaw: true), "--json": .json, "-F": .form, "--form": .form, "-I": .head, "--head": .head,
+        "-G": .get, "--get": .get, "-u": .user, "--user": .user, "-b": .cookie, "--cookie": .cookie, "-A": .agent,
+        "--user-agent": .agent, "-e": .referer, "--referer": .referer, "--url": .url, "-o": .output,
+        "--output": .output,
+        "-L": .nothing(takesValue: false), "--location": .nothing(takesValue: false),
+        "--compressed": .nothing(takesValue: false), "-s": .nothing(takesValue: false),
+        "--silent": .nothing(takesValue: false), "-S": .nothing(takesValue: false),
+        "--show-error": .nothing(takesValue: false), "-v": .nothing(takesValue: false),
+        "--verbose": .nothing(takesValue: false), "-i": .nothing(takesValue: false),
+        "--include": .nothing(takesValue: false), "-f": .nothing(takesValue: false),
+        "--fail": .nothing(takesValue: false),
+        "--http1.1": .nothing(takesValue: false), "--http2": .nothing(takesValue: false),
+        "-w": .nothing(takesValue: true), "--write-out": .nothing(takesValue: true),
+    ]
+
+    /// What the options have said so far.
+    private struct Command {
+        var method: String?
+        var data: [BodyPart] = []
+        var isForm = false
+        var parts: [(name: String, value: Word)] = []
+        var isHead = false
+        var isGet = false
+    }
+
+    mutating func readCurl() {
+        let shell = ShellWords(lines, from: index, to: blockEnd)
+        index = shell.line
+        if let problem = shell.problem { return file.problems.append(problem) }
+        var words = shell.words.dropFirst()
+        var command = Command()
+        while let word = words.popFirst() {
+            guard word.text.hasPrefix("-"), word.text.count > 1 else {
+                setTarget(word)
+                continue
+            }
+            readOption(word, &words, &command)
+        }
+        if request.target.parts.isEmpty {
+            report(request.position, "there is no URL in the command", "write curl https://example.com/path")
+        }
+        complete(command)
+    }
+
+    private mutating func setTarget(_ word: Word) {
+        guard request.target.parts.isEmpty else {
+            return report(word.position, "the command has a second URL", "write ### and a command of its own for it")
+        }
+        request.target = template(word)
+    }
+
+    private mutating func template(_ word: Word) -> Template {
+        var all = Template()
+        for (number, line) in word.text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+            .enumerated()
+        {
+            if number > 0 { all.append("\n") }
+            all.append(template(line, at: word.position))
+        }
+        return all
+    }
+
+    private mutating func readOption(_ word: Word, _ words: inout ArraySlice<Word>, _ command: inout Command) {
+        var (name, attached) = (word.text, String?.none)
+        if name.hasPrefix("--") {
+            if let equals = name.firstIndex(of: "=") {
+                attached = String(name[name.index(after: equals)...])
+                name = String(name[..<equals])
+            }
+        } else if name.count > 2 {
+            attached = String(name.dropFirst(2))
+            name = String(name.prefix(2))
+        }
+        guard let option = Self.curlOptions[name] else {
+            // What may be its value is left alone.
+            while let next = words.first, !next.text.hasPrefix("-"), !next.text.contains("://") { words.removeFirst() }
+            return report(
+                word.position, "the option \(name) of curl is not read here",
+                "leave it out, or write the request as METHOD URL with its header fields")
+        }
+        func value() -> Word? {
+            attached.map { Word(text: $0, position: word.position) } ?? words.popFirst()
+        }
+        switch option {
+        case .head: command.isHead = true
+        case .get: command.isGet = true
+        case .nothing(takesValue: false):
+            // Letters that are written together: -sSL.
+            if let attached, !name.hasPrefix("--") {
+                words = [Word(text: "-" + attached, position: word.position)] + words
+            }
+        default:
+            guard let value = value() else {
+                return report(word.position, "the option \(name) has no value behind it", "write the value behind it")
+            }
+            apply(option, value, &command)
+        }
+    }
+
+    private mutating func apply(_ option: CurlOption, _ value: Word, _ command: inout Command) {
+        switch option {
+        case .method: command.method = value.text
+        case .field:
+            guard let colon = value.text.firstIndex(of: ":"), value.text[..<colon].trimmed.isFieldName else {
+                return report(value.position, "a header field has no name and colon", "write -H 'Name: value'")
+            }
+            add(
+                value.text[..<colon].trimmed,
+                Word(text: value.text[value.text.index(after: colon)...].trimmed, position: value.position))
+        case .data(let isRaw): addData(value, isRaw: isRaw, &command)
+        case .json:
+            addData(value, isRaw: false, &command)
+            for name in ["Content-Type", "Accept"] where request.field(name.lowercased()) == nil {
+                add(name, Word(text: "application/json", position: value.position))
+            }
+        case .form:
+            guard let equals = value.text.firstIndex(of: "=") else {
+                return report(value.position, "a part of the form has no value", "write -F name=value or -F name=@file")
+            }
+            let content = Word(text: String(value.text[value.text.index(after: equals)...]), position: value.position)
+            command.parts.append((String(value.text[..<equals]), content))
+        case .user:
+            // As REST Client writes it: a name with its password. One with blanks in it is encoded here.
+            let isOneWord = value.text.contains("{{") || !value.text.contains(where: \.isWhitespace)
+            let user = isOneWord ? value.text : Data(value.text.utf8).base64EncodedString()
+            add("Authorization", Word(text: "Basic " + user, position: value.position))
+        case .cookie:
+            guard value.text.contains("=") else {
+                return report(value.position, "files of cookies are not read here", "write -b name=value")
+            }
+            add("Cookie", value)
+        case .agent: add("User-Agent", value)
+        case .referer: add("Referer", value)
+        case .url: setTarget(value)
+        case .output:
+            request.output = FileRequest.Output(path: template(value), replaces: true, position: value.position)
+        case .head, .get, .nothing: break
+        }
+    }
+
+    private mutating func add(_ name: String, _ value: Word) {
+        request.fields.append(FileRequest.Field(name: name, value: template(value), position: value.position))
+    }
+
+    private mutating func addData(_ value: Word, isRaw: Bool, _ command: inout Command) {
+        if !command.data.isEmpty { command.data.append(.text(Template("&"))) }
+        guard !isRaw, value.text.hasPrefix("@") else {
+            let text = template(value)
+            if !text.parts.isEmpty { command.data.append(.text(text)) }
+            return
+        }
+        command.data.append(fileBody(value))
+    }
+
+    /// The file behind an at sign.
+    private mutating func fileBody(_ value: Word) -> BodyPart {
+        let path = Word(text: String(value.text.dropFirst()), position: value.position)
+        return .file(
+            FileReference(path: template(path), hasVariables: false, encoding: .utf8, position: value.position))
+    }
+
+    private mutating func complete(_ command: Command) {
+        request.method = command.method?.uppercased() ?? (command.isHead ? "HEAD" : "GET")
+        if command.isGet {
+            let hasQuery = request.target.source.contains("?")
+            for (number, part) in command.data.enumerated() {
+                guard case .text(let text) = part else {
+                    report(request.position, "-G takes no data of a file here", "write the fields in the URL")
+                    continue
+                }
+                if number == 0 { request.target.append(hasQuery ? "&" : "?") }
+                request.target.append(text)
+            }
+            return
+        }
+        if !command.parts.isEmpty { return completeForm(command) }
+        guard !command.data.isEmpty else { return }
+        request.body = command.data
+        if command.method == nil, !command.isHead { request.method = "POST" }
+        if request.field("content-type") == nil {
+            add("Content-Type", Word(text: "application/x-www-form-urlencoded", position: request.position))
+        }
+    }
+
+    private mutating func completeForm(_ command: Command) {
+        let boundary = "convoy-parts-of-a-form"
+        request.bodyKind = .multipart(boundary: boundary)
+        if command.method == nil { request.method = "POST" }
+        request.fields.removeAll { $0.name.lowercased() == "content-type" }
+        add(
+            "Content-Type",
+            Word(text: "multipart/form-data; boundary=\(boundary)", position: request.position))
+        var text = Template()
+        for (name, value) in command.parts {
+            let isFile = value.text.hasPrefix("@")
+            let quoted = name.replacing("\"", with: "%22")
+            text.append("--\(boundary)\r\nContent-Disposition: form-data; name=\"\(quoted)\"")
+            if isFile {
+                let fileName = value.text.dropFirst().split(separator: "/").last.map(String.init) ?? "file"
+                text.append("; filename=\"\(fileName.replacing("\"", with: "%22"))\"\r\n\r\n")
+                request.body.append(.text(text))
+                request.body.append(fileBody(value))
+                text = Template()
+            } else {
+                text.append("\r\n\r\n")
+                text.append(template(value))
+            }
+            text.append("\r\n")
+        }
+        text.append("--\(boundary)--\r\n")
+        request.body.append(.text(text))
+    }
+}

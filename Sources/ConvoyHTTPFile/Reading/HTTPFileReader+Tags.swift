@@ -1,0 +1,119 @@
+// Comments that say something: `# @name login`.
+
+extension HTTPFileReader {
+    /// Tags that mean something here.
+    private static let tags = [
+        "name", "depends", "ref", "forceRef", "prompt", "no-redirect", "no-cookie-jar", "disabled", "expect", "assert",
+    ]
+    /// Tags of other programs without which a request would be another one.
+    private static let impossible = [
+        "import": "copy the requests into this file", "loop": "run convoy once for each value, with --variable",
+        "no-reject-unauthorized": "give --insecure, which counts for all requests", "jwt": "",
+        "injectVariables": "write {{name}} into the text", "connection-timeout": "give --connect-timeout",
+        "timeout": "give --max-time", "use-os-credentials": "write Authorization: Basic user password",
+    ]
+
+    /// Reads a comment line.
+    mutating func readTag(_ line: String) {
+        let offset = line.indentation
+        let marks = line.dropFirst(offset).prefix { $0 == "#" || $0 == "/" }
+        let behind = line.dropFirst(offset + marks.count)
+        let blanks = behind.indentation
+        guard behind.dropFirst(blanks).first == "@" else { return }
+        let tagOffset = offset + marks.count + blanks
+        let tag = String(line.dropFirst(tagOffset + 1).prefix { $0.isLetter || $0.isNumber || "-_".contains($0) })
+        let rest = line.dropFirst(tagOffset + 1 + tag.count)
+        guard rest.isEmpty || rest.first?.isWhitespace == true else { return }
+        let value = Word(
+            text: rest.trimmed, position: position(tagOffset + 1 + tag.count + rest.indentation))
+        read(tag, value, at: position(tagOffset))
+    }
+
+    private mutating func read(_ tag: String, _ value: Word, at place: Position) {
+        switch tag {
+        case "name":
+            guard value.text.isRequestName else {
+                return report(
+                    value.text.isEmpty ? place : value.position,
+                    value.text.isEmpty ? "@name has no name behind it" : "\(value.text.shown) is no name of a request",
+                    "write letters, digits, - and _ only: # @name login")
+            }
+            if let name = request.name {
+                return report(place, "the request is called \(name.text.shown) already", "leave one of the names out")
+            }
+            request.name = value
+        case "depends", "ref", "forceRef":
+            let words = value.words
+            if words.isEmpty { report(place, "@\(tag) has no name behind it", "write # @\(tag) login") }
+            request.dependencies += words
+        case "prompt":
+            guard let word = value.words.first else {
+                return report(
+                    place, "@prompt has no name behind it", "write # @prompt name, and give --variable name=…")
+            }
+            request.prompts.append(word)
+        case "no-redirect": request.followsRedirects = false
+        case "no-cookie-jar": request.usesCookieJar = false
+        case "disabled":
+            guard value.text.isEmpty else {
+                return report(place, "conditions in scripts are not read", "write # @disabled alone", .impossible)
+            }
+            request.isDisabled = true
+        case "expect", "assert": readCheck(value.text, at: value.position)
+        default:
+            if let advice = Self.impossible[tag] {
+                let what = "@\(tag) is not done here"
+                return report(place, what, advice.isEmpty ? "leave it out" : advice, .impossible)
+            }
+            // A slip of the hand; everything else is a comment.
+            guard let near = Self.tags.first(where: { $0.isOneSlip(from: tag) }) else { return }
+            report(place, "there is no @\(tag)", "did you mean # @\(near)?")
+        }
+    }
+
+    /// Reads `?? status == 200`, httpyac's way of writing a check.
+    mutating func readCheck(behind text: String, at offset: Int) {
+        let check = text.dropFirst(2)
+        readCheck(check.trimmed, at: position(offset + 2 + check.indentation))
+    }
+
+    private mutating func readCheck(_ text: String, at place: Position) {
+        if text.contains("{{") {
+            let advice = "write the value itself"
+            file.problems.append(Problem(place, "variables have no values in checks", advice))
+            return
+        }
+        do throws(Problem) { request.checks.append(try Check(text, at: place)) } catch { file.problems.append(error) }
+    }
+}
+
+extension Word {
+    /// Its words, with commas or blanks between them.
+    fileprivate var words: [Word] {
+        var (words, offset) = ([Word](), 0)
+        for part in text.split(omittingEmptySubsequences: false, whereSeparator: { $0.isWhitespace || $0 == "," }) {
+            if !part.isEmpty { words.append(Word(text: String(part), position: position.advanced(by: offset))) }
+            offset += part.count + 1
+        }
+        return words
+    }
+}
+
+extension String {
+    /// Whether one letter more, fewer or other makes it another word, or two that have changed places.
+    func isOneSlip(from other: String) -> Bool {
+        guard self != other, count > 2, other.count > 2 else { return false }
+        let (left, right) = (Array(self), Array(other))
+        guard abs(left.count - right.count) <= 1 else { return false }
+        let start = zip(left, right).prefix { $0 == $1 }.count
+        let (restOfLeft, restOfRight) = (left[start...], right[start...])
+        if restOfLeft.dropFirst() == restOfRight.dropFirst() || restOfLeft.dropFirst() == restOfRight
+            || restOfLeft == restOfRight.dropFirst()
+        {
+            return true
+        }
+        return left.count == right.count && restOfLeft.count > 1
+            && Array(restOfLeft.prefix(2).reversed()) == Array(restOfRight.prefix(2))
+            && restOfLeft.dropFirst(2) == restOfRight.dropFirst(2)
+    }
+}

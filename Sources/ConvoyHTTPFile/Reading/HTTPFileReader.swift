@@ -1,0 +1,215 @@
+// From the text of a file to its requests: separators, and what stands before a request line.
+
+/// Reads a file of requests, line by line; goes on behind a mistake, so that all of them are found at once.
+package struct HTTPFileReader {
+    let lines: [String]
+    /// The next line, from 0.
+    var index = 0
+    /// Behind the last line of the block that is read.
+    var blockEnd = 0
+    var file = HTTPFile()
+    /// What is known of the request that comes next, or is being read.
+    var request = FileRequest(position: Position(line: 1, column: 1))
+
+    private init(_ text: String) {
+        let text = text.hasPrefix("\u{FEFF}") ? text.dropFirst() : text[...]
+        lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" || $0 == "\r" }.map(
+            String.init)
+    }
+
+    /// Reads everything.
+    ///
+    /// - Complexity: O(*n*) for *n* characters.
+    package static func read(_ text: String) -> HTTPFile {
+        var reader = HTTPFileReader(text)
+        reader.readBlocks()
+        var file = reader.file
+        file.problems = Problem.inOrder(file.problems + file.repeatedNames)
+        return file
+    }
+
+    private mutating func readBlocks() {
+        while index < lines.count {
+            let isSeparator = lines[index].hasPrefix("###")
+            begin(isSeparator ? Self.title(of: lines[index], line: index + 1) : nil)
+            if isSeparator {
+                // REST Client reads names there too.
+                readTag(lines[index])
+                index += 1
+            }
+            blockEnd = lines[index...].firstIndex { $0.hasPrefix("###") } ?? lines.count
+            readPreamble()
+            index = blockEnd
+        }
+    }
+
+    private static func title(of line: String, line number: Int) -> Word? {
+        let text = line.drop { $0 == "#" }
+        let blanks = text.prefix { $0.isWhitespace }.count
+        let title = text.trimmed
+        guard !title.isEmpty, !title.hasPrefix("@") else { return nil }
+        return Word(text: title, position: Position(line: number, column: line.count - text.count + blanks + 1))
+    }
+
+    mutating func begin(_ title: Word?) {
+        request = FileRequest(position: position())
+        request.title = title
+    }
+
+    /// The place of a character of the next line.
+    func position(_ offset: Int = 0) -> Position { Position(line: index + 1, column: offset + 1) }
+
+    mutating func report(
+        _ position: Position, _ what: String, _ advice: String, _ kind: Problem.Kind = .mistake
+    ) {
+        file.problems.append(Problem(position, what, advice, kind: kind))
+    }
+
+    mutating func template(_ text: some StringProtocol, at position: Position) -> Template {
+        Template.read(text, at: position, &file.problems)
+    }
+
+    /// Reads what stands before the request line, and then the request.
+    private mutating func readPreamble() {
+        while index < blockEnd {
+            let line = lines[index]
+            let text = line.trimmed
+            if text.isEmpty {
+                index += 1
+            } else if text.isComment {
+                readTag(line)
+                index += 1
+            } else if text.hasPrefix("@"), readVariable(line) {
+                index += 1
+            } else if text.hasPrefix("??") {
+                readCheck(behind: text, at: line.indentation)
+                index += 1
+            } else if readScript(text, startsBody: false) {
+                continue
+            } else if text.hasPrefix("HTTP/"), text.dropFirst(5).first?.isASCIIDigit == true {
+                // An answer that was kept in the file, as REST Client leaves them alone.
+                return
+            } else if text.hasPrefix("import ") || text.hasPrefix("run ") {
+                let word = text.hasPrefix("i") ? "import" : "run"
+                report(
+                    position(line.indentation), "\(word) is not done here",
+                    "copy the requests into this file, or run convoy once for each file", .impossible)
+                index += 1
+            } else {
+                return readRequest()
+            }
+        }
+        if let word = request.name ?? request.dependencies.first {
+            report(
+                word.position, "there is no request below this line", "write its request line below, or leave this out")
+        }
+    }
+
+    /// Reads `@name = value`; false where the line is none.
+    mutating func readVariable(_ line: String) -> Bool {
+        let offset = line.indentation
+        guard let equals = line.firstIndex(of: "=") else {
+            report(position(offset), "a variable has no value", "write @name = value")
+            return true
+        }
+        let name = line[..<equals].dropFirst(offset + 1).trimmed
+        // httpyac's `@name := value`, which is read when it is needed; here every one is.
+        let plainName = name.hasSuffix(":") ? name.dropLast().trimmed : name
+        guard plainName.isVariableName else {
+            report(
+                position(offset), "\(plainName.shown) is no name of a variable",
+                "write letters, digits, - and _ only: @name = value")
+            return true
+        }
+        let behind = line[line.index(after: equals)...]
+        let start = line.distance(from: line.startIndex, to: equals) + 1 + behind.prefix { $0.isWhitespace }.count
+        var value = template(behind.trimmed, at: position(start))
+        for part in value.parts.indices {
+            if case .text(let text) = value.parts[part] { value.parts[part] = .text(text.withoutEscapes) }
+        }
+        file.variables.append(VariableDefinition(name: plainName, value: value, position: position(offset)))
+        return true
+    }
+
+    /// Reads a script, over as many lines as it has; false where there is none.
+    mutating func readScript(_ text: String, startsBody: Bool) -> Bool {
+        let start = position(lines[index].indentation)
+        let advice =
+            "use {{name.response.body.$.x}} for a value of an answer and # @expect for a check, or give --skip-scripts"
+        func isFile(_ mark: Character) -> Bool {
+            guard text.first == mark, text.dropFirst().first?.isWhitespace == true else { return false }
+            return [".js", ".mjs", ".ts"].contains { text.lowercased().hasSuffix($0) }
+        }
+        let inner = text.drop { "<>".contains($0) }.trimmed
+        if text.hasPrefix("<") || text.hasPrefix(">"), text.dropFirst().first != ">", inner.hasPrefix("{%") {
+            report(start, "scripts are not run here", advice, .script)
+            while index < blockEnd, !lines[index].contains("%}") { index += 1 }
+            if index >= blockEnd { report(start, "a script is not closed", "write %} behind it") }
+            index = min(index + 1, blockEnd)
+            return true
+        }
+        if isFile(">") || (!startsBody && isFile("<")) {
+            report(start, "scripts are not run here", advice, .script)
+            index += 1
+            return true
+        }
+        guard text == "{{" || ["{{+", "{{@"].contains(where: { text.hasPrefix($0) && !text.contains("}}") }) else {
+            return false
+        }
+        report(start, "scripts are not run here", advice, .script)
+        while index < blockEnd, lines[index].trimmed != "}}" { index += 1 }
+        if index >= blockEnd { report(start, "a script is not closed", "write }} on a line of its own behind it") }
+        index = min(index + 1, blockEnd)
+        return true
+    }
+
+    /// Puts the request that has been read among the others.
+    mutating func finish() {
+        request.lastLine = max(request.position.line, index)
+        file.requests.append(request)
+    }
+}
+
+extension HTTPFile {
+    /// A name that two requests have leads to neither.
+    fileprivate var repeatedNames: [Problem] {
+        var first: [String: Int] = [:]
+        return requests.compactMap { request in
+            guard let name = request.name else { return nil }
+            guard let line = first[name.text] else {
+                first[name.text] = name.position.line
+                return nil
+            }
+            return Problem(
+                name.position, "the request of line \(line) is called \(name.text.shown) too",
+                "give one of them another name")
+        }
+    }
+}
+
+extension StringProtocol {
+    /// How many blanks it begins with.
+    var indentation: Int { prefix { $0.isWhitespace }.count }
+
+    /// Whether a line without its blanks is a comment.
+    var isComment: Bool { hasPrefix("#") || hasPrefix("//") }
+}
+
+extension String {
+    /// The text of a variable: a backslash takes the next character as it is, and \n, \r and \t are what they are elsewhere.
+    fileprivate var withoutEscapes: String {
+        guard contains("\\") else { return self }
+        var (result, isEscaped) = ("", false)
+        for character in self {
+            if isEscaped {
+                result.append(["n": "\n", "r": "\r", "t": "\t"][character] ?? character)
+                isEscaped = false
+            } else if character == "\\" {
+                isEscaped = true
+            } else {
+                result.append(character)
+            }
+        }
+        return result
+    }
+}

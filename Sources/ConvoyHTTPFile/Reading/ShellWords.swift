@@ -1,0 +1,138 @@
+// The words of a command, as a shell takes it apart.
+
+/// Takes a pasted command apart: quotes, backslashes, and lines that go on.
+struct ShellWords {
+    private let lines: [String]
+    /// The line and the character that come next.
+    private(set) var line: Int
+    private var column = 0
+    private let end: Int
+    private(set) var words: [Word] = []
+    private(set) var problem: Problem?
+
+    /// - Parameter lines: the lines; from the first to before the end belongs to the command at most.
+    init(_ lines: [String], from first: Int, to end: Int) {
+        (self.lines, line, self.end) = (lines, first, end)
+        characters = Array(lines[first])
+        read()
+    }
+
+    private var characters: [Character]
+
+    private var place: Position { Position(line: line + 1, column: column + 1) }
+
+    private mutating func read() {
+        while skipBlanks() {
+            let start = place
+            var text = ""
+            while column < characters.count, !characters[column].isWhitespace {
+                guard readPiece(into: &text, start) else {
+                    line = end
+                    return
+                }
+            }
+            words.append(Word(text: text, position: start))
+        }
+        line = min(line + 1, end)
+    }
+
+    /// Goes to the next word; false where there is none.
+    private mutating func skipBlanks() -> Bool {
+        while true {
+            while column < characters.count, characters[column].isWhitespace { column += 1 }
+            guard column < characters.count else { return false }
+            let isLast = column == characters.count - 1
+            // A line that goes on, also as Windows writes it.
+            guard isLast, "\\^`".contains(characters[column]), nextLine() else { return true }
+        }
+    }
+
+    private mutating func nextLine() -> Bool {
+        guard line + 1 < end else { return false }
+        line += 1
+        column = 0
+        characters = Array(lines[line])
+        return true
+    }
+
+    /// Reads a quoted piece, an escape or a character.
+    private mutating func readPiece(into text: inout String, _ start: Position) -> Bool {
+        let character = characters[column]
+        column += 1
+        switch character {
+        case "'": return readQuoted(into: &text, "'", escapes: false, start)
+        case "\"": return readQuoted(into: &text, "\"", escapes: true, start)
+        case "$" where column < characters.count && characters[column] == "'":
+            column += 1
+            return readANSI(into: &text, start)
+        case "\\":
+            if column < characters.count {
+                text.append(characters[column])
+                column += 1
+            } else if !nextLine() {
+                text.append(character)
+            }
+        default: text.append(character)
+        }
+        return true
+    }
+
+    /// The next character of a text in quotes, over the ends of lines.
+    private mutating func nextQuoted(_ start: Position) -> Character? {
+        if column < characters.count {
+            column += 1
+            return characters[column - 1]
+        }
+        guard nextLine() else {
+            problem = Problem(start, "a quote of this word is not closed", "write the same quote behind it")
+            return nil
+        }
+        return "\n"
+    }
+
+    private mutating func readQuoted(into text: inout String, _ quote: Character, escapes: Bool, _ start: Position)
+        -> Bool
+    {
+        while let character = nextQuoted(start) {
+            if character == quote { return true }
+            guard escapes, character == "\\" else {
+                text.append(character)
+                continue
+            }
+            guard let escaped = nextQuoted(start) else { return false }
+            if escaped == "\n" { continue }
+            if !"\"\\$`".contains(escaped) { text.append("\\") }
+            text.append(escaped)
+        }
+        return false
+    }
+
+    /// `$'…'`, as browsers copy requests with line ends in them.
+    private mutating func readANSI(into text: inout String, _ start: Position) -> Bool {
+        while let character = nextQuoted(start) {
+            if character == "'" { return true }
+            guard character == "\\" else {
+                text.append(character)
+                continue
+            }
+            guard let escaped = nextQuoted(start) else { return false }
+            switch escaped {
+            case "n": text.append("\n")
+            case "r": text.append("\r")
+            case "t": text.append("\t")
+            case "u", "x":
+                let most = escaped == "u" ? 4 : 2
+                var digits = ""
+                while digits.count < most, column < characters.count, characters[column].isHexDigit {
+                    digits.append(characters[column])
+                    column += 1
+                }
+                if let scalar = UInt32(digits, radix: 16).flatMap(Unicode.Scalar.init) {
+                    text.unicodeScalars.append(scalar)
+                }
+            default: text.append(escaped)
+            }
+        }
+        return false
+    }
+}

@@ -1,0 +1,72 @@
+// From what stands between the braces to what is meant.
+
+extension Expression {
+    init(_ source: String, at position: Position, file: String?) throws(Problem) {
+        func problem(_ what: String, _ advice: String, _ kind: Problem.Kind = .mistake) -> Problem {
+            Problem(position, what, advice, kind: kind, file: file)
+        }
+        guard let first = source.first else {
+            throw problem("there is nothing between {{ and }}", "write the name of a variable there")
+        }
+        if first == "$" {
+            self = try Self.system(source, at: position, file: file)
+            return
+        }
+        let isEncoded = first == "%"
+        let name = isEncoded ? source.dropFirst().trimmed : source
+        if let reference = try Reference(name, at: position, file: file) {
+            guard !isEncoded else {
+                throw problem(
+                    "% is for variables, not for parts of answers", "set @x = {{\(name)}}, and write {{%x}} here")
+            }
+            self = .reference(reference)
+            return
+        }
+        guard name.isVariableName else {
+            throw problem(
+                "\(name.shown) is no name of a variable, and scripts are not run here",
+                "set @x = … and write {{x}}, or give the value with --variable", .impossible)
+        }
+        self = .variable(name, isEncoded: isEncoded)
+    }
+
+    private static func system(_ source: String, at position: Position, file: String?) throws(Problem) -> Expression {
+        do throws(SystemVariable.Defect) {
+            let words = source.words
+            if words.first == "$shared" {
+                guard words.count == 2 else {
+                    throw SystemVariable.Defect("$shared needs a name", "write {{$shared name}}")
+                }
+                return .shared(words[1])
+            }
+            return .system(try SystemVariable(source))
+        } catch {
+            throw Problem(
+                position, error.what, error.advice, kind: error.isImpossible ? .impossible : .mistake, file: file)
+        }
+    }
+}
+
+extension String {
+    /// Whether it may name a variable: no blanks, and nothing that only a script has.
+    var isVariableName: Bool {
+        !isEmpty && first != "." && last != "."
+            && allSatisfy { $0.isLetter || $0.isNumber || "-_.".contains($0) }
+    }
+
+    /// Whether it may name a request.
+    var isRequestName: Bool {
+        !isEmpty && allSatisfy { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" }
+    }
+
+    /// In quotes and on one line, no longer than a line can take.
+    var shown: String {
+        let text = count > 60 ? prefix(57) + "..." : self[...]
+        return "‘" + String(text.map { $0.isNewline || $0 == "\t" ? " " : $0 }) + "’"
+    }
+}
+
+extension String {
+    /// Its words, with blanks between them.
+    var words: [String] { split(whereSeparator: \.isWhitespace).map(String.init) }
+}

@@ -1,0 +1,83 @@
+// References into what was sent and what was answered: `login.response.body.$.token`.
+
+/// A part of a named request, or of its answer.
+package struct Reference: Hashable, Sendable {
+    package enum Side: String, Hashable, Sendable {
+        case request
+        case response
+    }
+
+    package enum Part: Hashable, Sendable {
+        /// The body as it is.
+        case body
+        case json(JSONPath)
+        case header(String)
+    }
+
+    /// The name of the request.
+    package var name: String
+    package var side: Side
+    package var part: Part
+    /// As it was written.
+    package var source: String
+
+    package init(name: String, side: Side, part: Part, source: String) {
+        (self.name, self.side, self.part, self.source) = (name, side, part, source)
+    }
+
+    /// Reads one; nil where the text is no reference but a name.
+    init?(_ text: String, at position: Position, file: String?) throws(Problem) {
+        let parts = text.split(separator: ".", maxSplits: 3, omittingEmptySubsequences: false).map(String.init)
+        guard parts.count > 1, parts[0].isRequestName, let side = Side(rawValue: parts[1]) else { return nil }
+        func problem(_ what: String, _ advice: String, _ kind: Problem.Kind = .mistake) -> Problem {
+            Problem(position, what, advice, kind: kind, file: file)
+        }
+        let stem = "\(parts[0]).\(parts[1])"
+        guard parts.count > 2, ["body", "headers"].contains(parts[2]) else {
+            throw problem(
+                "\(text.shown) does not say which part is meant",
+                "write {{\(stem).body.*}}, {{\(stem).body.$.name}} or {{\(stem).headers.Name}}")
+        }
+        let rest = parts.count > 3 ? parts[3].trimmed : ""
+        guard !rest.isEmpty else {
+            let example = parts[2] == "body" ? "{{\(stem).body.*}} for all of it" : "{{\(stem).headers.Name}}"
+            throw problem("\(text.shown) does not say what of the \(parts[2]) is meant", "write \(example)")
+        }
+        (name, self.side, source) = (parts[0], side, text)
+        guard parts[2] == "body" else {
+            guard rest.isFieldName else {
+                throw problem("\(rest.shown) is no name of a header field", "write {{\(stem).headers.Content-Type}}")
+            }
+            part = .header(rest)
+            return
+        }
+        if rest == "*" {
+            part = .body
+            return
+        }
+        guard !rest.hasPrefix("/"), !rest.hasPrefix("asXml.") else {
+            throw problem(
+                "XPath is not read here", "have the server answer JSON, and write {{\(stem).body.$.name}}", .impossible)
+        }
+        var path = rest.hasPrefix("asJson.") ? String(rest.dropFirst(7)) : rest
+        // The path of the documents' own example, `body.token`.
+        if !path.hasPrefix("$") { path = (path.hasPrefix("[") ? "$" : "$.") + path }
+        do throws(JSONPath.Defect) { part = .json(try JSONPath(path)) } catch {
+            throw problem("\(path.shown) is no JSONPath: \(error.what)", error.advice)
+        }
+    }
+}
+
+extension StringProtocol {
+    /// Whether it is a token of RFC 9110, as names of header fields are.
+    var isFieldName: Bool {
+        !isEmpty
+            && utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+                case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E...0x60, 0x7C, 0x7E: true
+                default: false
+                }
+            }
+    }
+}

@@ -1,0 +1,146 @@
+// Text with `{{…}}` in it.
+
+/// Text in which values are to be filled in.
+package struct Template: Hashable, Sendable {
+    package enum Part: Hashable, Sendable {
+        case text(String)
+        case placeholder(Placeholder)
+    }
+
+    package var parts: [Part] = []
+
+    package init() {}
+
+    package init(_ text: some StringProtocol) { parts = text.isEmpty ? [] : [.text(String(text))] }
+
+    /// The text, where nothing is to be filled in.
+    package var plainText: String? {
+        switch parts.count {
+        case 0: return ""
+        case 1: if case .text(let text) = parts[0] { return text } else { return nil }
+        default: return nil
+        }
+    }
+
+    package var placeholders: [Placeholder] {
+        parts.compactMap { if case .placeholder(let placeholder) = $0 { placeholder } else { nil } }
+    }
+
+    /// As it was written.
+    package var source: String {
+        parts.map { part in
+            switch part {
+            case .text(let text): text
+            case .placeholder(let placeholder): "{{\(placeholder.source)}}"
+            }
+        }.joined()
+    }
+
+    /// The text at its beginning.
+    package var prefixText: String { if case .text(let text)? = parts.first { text } else { "" } }
+
+    mutating func append(_ text: String) {
+        guard !text.isEmpty else { return }
+        guard case .text(var last)? = parts.last else { return parts.append(.text(text)) }
+        // Taken out first, so that it grows in place: a body may have 100,000 lines.
+        parts.removeLast()
+        last += text
+        parts.append(.text(last))
+    }
+
+    mutating func append(_ other: Template) {
+        for part in other.parts {
+            switch part {
+            case .text(let text): append(text)
+            case .placeholder: parts.append(part)
+            }
+        }
+    }
+}
+
+/// One `{{…}}`.
+package struct Placeholder: Hashable, Sendable {
+    /// What stands between the braces.
+    package var source: String
+    package var position: Position
+    package var expression: Expression
+    /// The file it is in, where that is not the file of requests.
+    package var file: String?
+}
+
+/// What is to be filled in.
+package enum Expression: Hashable, Sendable {
+    /// A variable, or by a name with dots a part of what one holds; perhaps percent-encoded.
+    case variable(String, isEncoded: Bool)
+    /// `$shared name`.
+    case shared(String)
+    case system(SystemVariable)
+    case reference(Reference)
+}
+
+extension Template {
+    /// Reads one line.
+    ///
+    /// `\{\{` and `\}\}` are the braces themselves.
+    ///
+    /// - Complexity: O(*n*).
+    static func read(
+        _ line: some StringProtocol, at position: Position, file: String? = nil, _ problems: inout [Problem]
+    ) -> Template {
+        guard line.contains("{{") || line.contains("\\{") || line.contains("\\}") else { return Template(line) }
+        var (template, text) = (Template(), "")
+        let characters = Array(line)
+        var index = 0
+        while index < characters.count {
+            let rest = characters[index...]
+            if rest.starts(with: "\\{\\{") || rest.starts(with: "\\}\\}") {
+                text += rest.starts(with: "\\{") ? "{{" : "}}"
+                index += 4
+                continue
+            }
+            // Of three braces the last two count: {"a":{{{name}}}}.
+            guard rest.starts(with: "{{"), !rest.starts(with: "{{{") else {
+                text.append(characters[index])
+                index += 1
+                continue
+            }
+            let place = position.advanced(by: index)
+            guard let end = closing(of: characters, from: index + 2) else {
+                problems.append(
+                    Problem(
+                        place, "{{ is not closed on its line", "write }} behind the name, or \\{\\{ for the two braces",
+                        file: file))
+                text += String(rest)
+                break
+            }
+            let source = String(characters[index + 2..<end]).trimmed
+            do throws(Problem) {
+                let expression = try Expression(source, at: place, file: file)
+                template.append(text)
+                text = ""
+                template.parts.append(
+                    .placeholder(Placeholder(source: source, position: place, expression: expression, file: file)))
+            } catch { problems.append(error) }
+            index = end + 2
+        }
+        template.append(text)
+        return template
+    }
+
+    private static func closing(of characters: [Character], from start: Int) -> Int? {
+        var index = start
+        while index + 1 < characters.count {
+            if characters[index] == "}", characters[index + 1] == "}" { return index }
+            index += 1
+        }
+        return nil
+    }
+}
+
+extension StringProtocol {
+    /// Without the blanks around it.
+    var trimmed: String {
+        let start = drop { $0.isWhitespace }
+        return String(start.reversed().drop { $0.isWhitespace }.reversed())
+    }
+}

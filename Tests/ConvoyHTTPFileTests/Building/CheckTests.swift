@@ -1,0 +1,53 @@
+import Testing
+
+@testable import ConvoyHTTPFile
+
+/// Conditions on answers.
+@Suite struct CheckTests {
+    private let answer = CheckedAnswer(
+        statusCode: 201, fields: [("Content-Type", "application/json; charset=utf-8")],
+        body: Array(#"{"id": 3, "name": "Ada", "list": [1, 2], "none": null}"#.utf8), milliseconds: 120.4)
+
+    private func defect(_ source: String) throws -> String? {
+        try Check(source, at: Position(line: 1, column: 1)).defect(in: answer)
+    }
+
+    @Test(
+        arguments: [
+            "status 2xx", "status == 201", "status 201", "status < 300", "status != 200",
+            "header content-type contains json",
+            "header Content-Type exists", "header X !exists", "body.$.id exists", "body.$.id == 3", "body.$.id == 3.0",
+            "body.$.id >= 3", "body.$.name == Ada", "body.$.name == 'Ada'", "body.$.list[-1] == 2",
+            "body.$.none == null",
+            "body.name contains da", "body.$['name'] == \"Ada\"", "body contains \"name\"", "time < 500ms",
+            "time <= 2s",
+            "duration < 200", "body.$.x not exists", "status startsWith 20", "body.name endsWith da",
+            "status endsWith 01",
+        ])
+    func whatIsRightPasses(source: String) throws {
+        #expect(try defect(source) == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("status 5xx", "expected status 5xx, and found 201"),
+            ("status == 200", "expected status == 200, and found 201"),
+            ("header X exists", "expected header X exists, and found no such field"),
+            (
+                "header content-type contains xml",
+                "expected header content-type contains xml, and found ‘application/json; charset=utf-8’"
+            ),
+            ("body.$.id == 4", "expected body.$.id == 4, and found ‘3’"),
+            ("body.$.x exists", "expected body.$.x exists, and found nothing there"),
+            ("time < 100ms", "expected time < 100ms, and found 120 ms"),
+        ])
+    func whatIsWrongIsToldWithWhatWasFound(source: String, words: String) throws {
+        #expect(try defect(source) == words)
+    }
+
+    @Test func timeIsCheckedWhenItIsKnown() throws {
+        var early = answer
+        early.milliseconds = nil
+        #expect(try Check("time < 1ms", at: Position(line: 1, column: 1)).defect(in: early) == nil)
+    }
+}

@@ -1,0 +1,123 @@
+import Testing
+
+@testable import ConvoyHTTPFile
+
+/// Paths, with the examples of RFC 9535.
+@Suite struct JSONPathTests {
+    /// RFC 9535, section 1.5.
+    private static let store = """
+        { "store": {
+            "book": [
+              { "category": "reference", "author": "Nigel Rees", "title": "Sayings of the Century", "price": 8.95 },
+              { "category": "fiction", "author": "Evelyn Waugh", "title": "Sword of Honour", "price": 12.99 },
+              { "category": "fiction", "author": "Herman Melville", "title": "Moby Dick", "isbn": "0-553-21311-3",
+                "price": 8.99 },
+              { "category": "fiction", "author": "J. R. R. Tolkien", "title": "The Lord of the Rings",
+                "isbn": "0-395-19395-8", "price": 22.99 }
+            ],
+            "bicycle": { "color": "red", "price": 399 }
+        } }
+        """
+
+    private func select(_ path: String, _ json: String) throws -> [String] {
+        let value = try #require(JSONValue(json: json.utf8))
+        return try JSONPath(path).nodes(in: value).map(\.json)
+    }
+
+    @Test(
+        arguments: [
+            ("$.store.book[*].author", ["Nigel Rees", "Evelyn Waugh", "Herman Melville", "J. R. R. Tolkien"]),
+            ("$..author", ["Nigel Rees", "Evelyn Waugh", "Herman Melville", "J. R. R. Tolkien"]),
+            ("$..book[2].author", ["Herman Melville"]), ("$..book[2].publisher", []),
+            ("$..book[-1].title", ["The Lord of the Rings"]),
+            ("$..book[0,1].title", ["Sayings of the Century", "Sword of Honour"]),
+            ("$..book[:2].title", ["Sayings of the Century", "Sword of Honour"]),
+            ("$.store.bicycle.color", ["red"]), ("$['store']['bicycle'][\"color\"]", ["red"]),
+        ])
+    func theBookstoreOfTheRFC(path: String, texts: [String]) throws {
+        #expect(try select(path, Self.store) == texts.map(\.jsonQuoted))
+    }
+
+    @Test func everythingOfTheBookstore() throws {
+        #expect(try select("$.store.*", Self.store).count == 2)
+        #expect(try select("$.store..price", Self.store) == ["8.95", "12.99", "8.99", "22.99", "399"])
+        #expect(try select("$..*", Self.store).count == 27)
+    }
+
+    /// Sections 2.3.1.3 to 2.3.4.3.
+    @Test(
+        arguments: [
+            (#"{"o": {"j j": {"k.k": 3}}, "'": {"@": 2}}"#, "$.o['j j']", [#"{"k.k":3}"#]),
+            (#"{"o": {"j j": {"k.k": 3}}, "'": {"@": 2}}"#, "$.o['j j']['k.k']", ["3"]),
+            (#"{"o": {"j j": {"k.k": 3}}, "'": {"@": 2}}"#, #"$.o["j j"]["k.k"]"#, ["3"]),
+            (#"{"o": {"j j": {"k.k": 3}}, "'": {"@": 2}}"#, #"$["'"]["@"]"#, ["2"]),
+            (#"{"o": {"j": 1, "k": 2}, "a": [5, 3]}"#, "$[*]", [#"{"j":1,"k":2}"#, "[5,3]"]),
+            (#"{"o": {"j": 1, "k": 2}, "a": [5, 3]}"#, "$.o[*]", ["1", "2"]),
+            (#"{"o": {"j": 1, "k": 2}, "a": [5, 3]}"#, "$.o[*, *]", ["1", "2", "1", "2"]),
+            (#"{"o": {"j": 1, "k": 2}, "a": [5, 3]}"#, "$.a[*]", ["5", "3"]),
+            (#"["a","b"]"#, "$[1]", [#""b""#]), (#"["a","b"]"#, "$[-2]", [#""a""#]), (#"["a","b"]"#, "$[2]", []),
+            (#"["a","b","c","d","e","f","g"]"#, "$[1:3]", [#""b""#, #""c""#]),
+            (#"["a","b","c","d","e","f","g"]"#, "$[5:]", [#""f""#, #""g""#]),
+            (#"["a","b","c","d","e","f","g"]"#, "$[1:5:2]", [#""b""#, #""d""#]),
+            (#"["a","b","c","d","e","f","g"]"#, "$[5:1:-2]", [#""f""#, #""d""#]),
+            (#"["a","b","c"]"#, "$[::-1]", [#""c""#, #""b""#, #""a""#]), (#"["a","b","c"]"#, "$[::0]", []),
+            (#"["a","b","c"]"#, "$[0, 2]", [#""a""#, #""c""#]),
+            (#"["a","b","c"]"#, "$[0:2, 0]", [#""a""#, #""b""#, #""a""#]),
+            // Section 2.5.2.3.
+            (#"{"o": {"j": 1, "k": 2}, "a": [5, 3, [{"j": 4}, {"k": 6}]]}"#, "$..j", ["1", "4"]),
+            (#"{"o": {"j": 1, "k": 2}, "a": [5, 3, [{"j": 4}, {"k": 6}]]}"#, "$..[0]", ["5", #"{"j":4}"#]),
+            (#"{"o": {"j": 1, "k": 2}, "a": [5, 3, [{"j": 4}, {"k": 6}]]}"#, "$..o", [#"{"j":1,"k":2}"#]),
+            (
+                #"{"o": {"j": 1, "k": 2}, "a": [5, 3, [{"j": 4}, {"k": 6}]]}"#, "$.a..[0, 1]",
+                ["5", "3", #"{"j":4}"#, #"{"k":6}"#]
+            ),
+            // Section 2.6.1.
+            (#"{"a": null, "b": [null], "c": [{}], "null": 1}"#, "$.a", ["null"]),
+            (#"{"a": null, "b": [null], "c": [{}], "null": 1}"#, "$.a[0]", []),
+            (#"{"a": null, "b": [null], "c": [{}], "null": 1}"#, "$.b[*]", ["null"]),
+            (#"{"a": null, "b": [null], "c": [{}], "null": 1}"#, "$.null", ["1"]),
+        ])
+    func theTablesOfTheRFC(json: String, path: String, nodes: [String]) throws {
+        #expect(try select(path, json) == nodes)
+    }
+
+    @Test(
+        arguments: [
+            "", "a", "$.", "$..", "$[", "$[]", "$['a'", "$['a", "$[01]", "$[-0]", "$[-]", "$[9007199254740992]", "$[1",
+            "$ ",
+            "$.1a", "$.a b", "$[?@.a == 1]", "$[(1)]", #"$['\x']"#, #"$["\u12"]"#, #"$["\ud800"]"#, "$['a'b']", "$.a..",
+        ])
+    func whatIsNoPathIsRefused(path: String) {
+        #expect(throws: JSONPath.Defect.self) { try JSONPath(path) }
+    }
+
+    @Test func escapesOfNamesAreRead() throws {
+        #expect(
+            try JSONPath(#"$["a\u0041\n\"\ud83d\ude00"]"#).segments
+                == JSONPath(segments: []).appending(names: ["aA\n\"😀"]).segments)
+        #expect(try JSONPath("$['it\\'s']").segments == JSONPath(segments: []).appending(names: ["it's"]).segments)
+        #expect(try JSONPath("$ .a [ 0 ]").segments.count == 2)
+    }
+
+    @Test func numbersStayAsTheyWereWritten() throws {
+        #expect(try select("$.id", #"{"id": 12345678901234567890.10}"#) == ["12345678901234567890.10"])
+    }
+
+    @Test(
+        arguments: [
+            "{", "[1,]", #"{"a" 1}"#, #"{"a":1,}"#, "01", "1.", "-", "tru", #""a"#, #""\x""#, "[1] 2", "", "\"\u{1}\"",
+            "nul",
+            String(repeating: "[", count: 200) + String(repeating: "]", count: 200),
+        ])
+    func whatIsNoJSONIsRefused(text: String) {
+        #expect(JSONValue(json: text.utf8) == nil)
+    }
+
+    @Test func textsOfJSONAreDecodedAndWrittenAgain() throws {
+        let text = #"{"a":[1,-2.5e+3,true,false,null,"x\"\\\n\u00e9😀"],"b":{}}"#
+        let value = try #require(JSONValue(json: text.utf8))
+        #expect(value.json == #"{"a":[1,-2.5e+3,true,false,null,"x\"\\\né😀"],"b":{}}"#)
+        #expect(JSONValue(json: value.json.utf8) == value)
+        #expect(JSONValue(json: #""\ud83d\ude00 \ud800""#.utf8) == .string("😀 \u{FFFD}"))
+    }
+}

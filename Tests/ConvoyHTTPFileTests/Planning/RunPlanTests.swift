@@ -1,0 +1,223 @@
+import Testing
+
+@testable import ConvoyHTTPFile
+
+/// What waits for what.
+@Suite struct RunPlanTests {
+    /// REST Client's own example of a chain, without its XPath.
+    static let chain = """
+
+        @baseUrl = https://example.com/api
+
+        # @name login
+        POST {{baseUrl}}/api/login HTTP/1.1
+        Content-Type: application/x-www-form-urlencoded
+
+        name=foo&password=bar
+
+        ###
+
+        @authToken = {{login.response.headers.X-AuthToken}}
+
+        # @name createComment
+        POST {{baseUrl}}/comments HTTP/1.1
+        Authorization: {{authToken}}
+        Content-Type: application/json
+
+        {
+            "content": "fake content"
+        }
+
+        ###
+
+        @commentId = {{createComment.response.body.$.id}}
+
+        # @name getCreatedComment
+        GET {{baseUrl}}/comments/{{commentId}} HTTP/1.1
+        Authorization: {{authToken}}
+
+        ###
+
+        # @name getReplies
+        GET {{baseUrl}}/comments/{{commentId}}/replies HTTP/1.1
+        Accept: application/xml
+
+        ###
+        """
+
+    private func edges(
+        _ text: String, _ change: (inout RunPlan.Wishes) -> Void = { _ in }
+    ) -> [String] {
+        let plan = plan(text, surroundings(), change)
+        #expect(plan.problems == [])
+        return plan.requests.map { request in
+            let needs = request.needs.map { plan.requests[$0].label }.joined(separator: ",")
+            let follows = request.follows.map { plan.requests[$0].label }.joined(separator: ",")
+            return "\(request.label): \(needs); \(follows)"
+        }
+    }
+
+    @Test func referencesOfTheChainAreDependencies() {
+        #expect(
+            edges(Self.chain) == [
+                "login: ; ", "createComment: login; ", "getCreatedComment: login,createComment; ",
+                "getReplies: createComment; ",
+            ])
+        let plan = plan(Self.chain)
+        #expect(plan.requests.map(\.keepsBody) == [false, true, false, false])
+    }
+
+    @Test func itsXPathIsRefusedWithItsPlace() {
+        let text = Self.chain + "\n# @name x\nGET {{baseUrl}}/{{getReplies.response.body.//reply[1]/@id}}\n"
+        let problem = plan(text).problems.first
+        #expect(problem?.kind == .impossible)
+        #expect(problem?.position == Position(line: 39, column: 17))
+        let skipping = plan(text, surroundings { $0.skipsScripts = true })
+        #expect(skipping.problems == [])
+        #expect(skipping.requests.count == 4)
+        #expect(skipping.leftOut == [RunPlan.LeftOut(label: "x", reason: "XPath is not read here")])
+    }
+
+    private static let mixed = """
+        ### a
+        GET https://one/a
+        ### b
+        GET https://one/b
+        ### c
+        POST https://one/c
+        ### d
+        DELETE https://ONE:443/d
+        ### e
+        GET https://one/e
+        ### f
+        POST https://two/f
+        ### g
+        GET https://one/g
+        """
+
+    @Test func whatChangesSomethingKeepsItsPlaceAtItsOrigin() {
+        #expect(
+            edges(Self.mixed) == ["a: ; ", "b: ; ", "c: ; a,b", "d: ; c", "e: ; d", "f: ; ", "g: ; d"])
+    }
+
+    @Test func anOrderCanBeAskedForOrRefused() {
+        #expect(edges(Self.mixed) { $0.mixesUnsafe = true }.allSatisfy { $0.hasSuffix(": ; ") })
+        #expect(edges(Self.mixed) { $0.isSerial = true }.dropFirst().map { $0.last } == ["a", "b", "c", "d", "e", "f"])
+    }
+
+    @Test func aFileIsWrittenByOneAtATime() {
+        let text = "### a\nGET http://h/\n\n>> x\n### b\nGET http://i/\n\n>> y\n### c\nGET http://j/\n\n>>! x\n"
+        #expect(edges(text) == ["a: ; ", "b: ; ", "c: ; a"])
+    }
+
+    @Test func aRequestWithAnOriginOfAnAnswerComesAfterAllChanges() {
+        let text = """
+            ### a
+            GET http://one/
+            ### b
+            POST http://one/
+            ### c
+            POST http://two/
+            ### d
+            GET {{a.response.body.$.next}}
+            ### e
+            POST {{a.response.body.$.next}}
+            ### f
+            GET http://one/
+            """
+        #expect(edges(text) == ["a: ; ", "b: ; a", "c: ; ", "d: a; b,c", "e: a; b,c,d", "f: ; e"])
+    }
+
+    @Test func whatIsNeededComesFirstWhereverItStands() {
+        let text = """
+            ### a
+            POST http://h/{{c.response.body.*}}
+            ### b
+            # @depends a, c
+            POST http://h/
+            ### c
+            POST http://h/
+            """
+        #expect(edges(text) == ["c: ; ", "a: c; ", "b: c,a; "])
+        #expect(edges(text) { $0.isSerial = true } == ["c: ; ", "a: c; ", "b: c,a; "])
+    }
+
+    @Test func namedRequestsBringWhatTheyNeed() {
+        #expect(edges(Self.chain) { $0.names = ["getReplies"] }.count == 3)
+        #expect(edges(Self.mixed) { $0.names = ["d", "g"] } == ["d: ; ", "g: ; d"])
+        let plan = plan(Self.mixed, surroundings()) { $0.names = ["x", "aa"] }
+        #expect(plan.problems.map(\.what) == ["there is no request called ‘x’", "there is no request called ‘aa’"])
+    }
+
+    /// What is wrong elsewhere does not matter then.
+    @Test func mistakesOfOthersDoNotStopNamedRequests() {
+        let text = "### a\nGET http://h/\n### b\nGET http://h/{{x}}\n### c\nGET http://h/\n\n> {% x %}\n"
+        #expect(plan(text, surroundings()) { $0.names = ["a"] }.problems == [])
+        #expect(plan(text).problems.count == 2)
+    }
+
+    @Test func cyclesAreToldOnceEachWithTheirPlaces() {
+        let text = """
+            # @name a
+            GET http://h/{{b.response.body.*}}
+            ###
+            # @name b
+            GET http://h/{{c.response.body.*}}
+            ###
+            # @name c
+            # @ref a
+            GET http://h/
+            ###
+            # @name d
+            GET http://h/{{d.response.body.*}}
+            """
+        let problems = plan(text).problems
+        #expect(
+            problems.map(\.what) == ["‘a’ waits for itself: a needs b needs c needs a", "‘d’ needs its own answer"])
+        #expect(problems.map(\.position) == [Position(line: 2, column: 14), Position(line: 12, column: 14)])
+    }
+
+    @Test func aChainOfTenThousandIsPlannedWithoutRecursion() {
+        var text = "# @name r0\nGET http://h/\n"
+        for number in 1..<10_000 {
+            text += "###\n# @name r\(number)\n# @ref r\(number - 1)\nGET http://h/\(number)\n"
+        }
+        let plan = plan(text)
+        #expect(plan.problems == [])
+        #expect(plan.requests.count == 10_000)
+        #expect(plan.requests.last?.needs == [9_998])
+    }
+
+    @Test func disabledRequestsAreLeftOutAndMissed() {
+        let text =
+            "# @name a\n# @disabled\nGET http://h/{{nothing}}\n###\n# @ref a\nGET http://h/\n###\nGET http://h/c\n"
+        #expect(plan(text).problems.map(\.what) == ["it needs ‘a’, which is disabled"])
+        let skipping = plan(text, surroundings { $0.skipsScripts = true })
+        #expect(skipping.requests.map(\.shownTarget) == ["http://h/c"])
+    }
+
+    @Test func scriptsAreLeftOutWithWhatNeedsThem() {
+        let text = """
+            ### a
+            POST http://h/
+
+            {"a": 1}
+
+            > {% client.global.set("token", response.body.token); %}
+
+            ### b
+            GET http://h/{{token}}
+            ### c
+            # @ref b
+            GET http://h/
+            ### d
+            GET http://h/
+            """
+        #expect(plan(text).problems.count == 2)
+        let skipping = plan(text, surroundings { $0.skipsScripts = true })
+        #expect(skipping.problems == [])
+        #expect(skipping.requests.map(\.label) == ["a", "d"])
+        #expect(skipping.leftOut.map(\.label) == ["b", "c"])
+        #expect(skipping.leftOut.last?.reason == "it needs ‘b’, which is left out")
+    }
+}

@@ -1,0 +1,104 @@
+import Testing
+
+@testable import ConvoyHTTPFile
+
+/// Where values come from, and which counts.
+@Suite struct VariablesTests {
+    private func environments(_ texts: (json: String, isSecret: Bool)...) -> Environments {
+        var environments = Environments()
+        for (number, text) in texts.enumerated() {
+            environments.add(Array(text.json.utf8), file: "\(number).json", isSecret: text.isSecret)
+        }
+        return environments
+    }
+
+    @Test func theEnvironmentOfRESTClientsPageIsReadAsThere() throws {
+        let json = """
+            { "$shared": { "version": "v1", "prodToken": "foo", "nonProdToken": "bar" },
+              "local": { "version": "v2", "host": "localhost", "token": "{{$shared nonProdToken}}", "secretKey": "devSecret" },
+              "production": { "host": "example.com", "token": "{{$shared prodToken}}", "secretKey" : "prodSecret" } }
+            """
+        let text =
+            "GET https://{{host}}/api/{{version}}comments/1\nAuthorization: {{token}}\nX: {{$processEnv %secretKey}}"
+        for (name, url, token) in [
+            ("local", "https://localhost/api/v2comments/1", "bar"),
+            ("production", "https://example.com/api/v1comments/1", "foo"),
+        ] {
+            let values = surroundings {
+                $0.environments = environments((json, false))
+                $0.environmentName = name
+                $0.processEnvironment = ["devSecret": "dev", "prodSecret": "prod"]
+            }
+            let request = try #require(built(text, values).first)
+            #expect(request.url == url)
+            #expect(request.value(of: "Authorization") == token)
+            #expect(request.value(of: "X") == (name == "local" ? "dev" : "prod"))
+        }
+    }
+
+    @Test func thePrivateFileCountsOverTheOther() throws {
+        let values = surroundings {
+            $0.environments = environments(
+                (#"{"test":{"foo":"not bar","n":1,"o":{"p":true}}}"#, false), (#"{"test":{"foo":"bar"}}"#, true))
+            $0.environmentName = "test"
+        }
+        #expect(try built("GET http://a/{{foo}}/{{n}}/{{o.p}}", values).first?.url == "http://a/bar/1/true")
+        #expect(plan("GET http://a/{{foo}}", values).requests.first?.shownTarget == "http://a/{{foo}}")
+    }
+
+    @Test func theCommandLineCountsOverTheFileAndThatOverTheEnvironment() throws {
+        var values = surroundings {
+            $0.environments = environments((#"{"$shared":{"a":"shared","b":"shared","c":"shared"}}"#, false))
+            $0.given = ["a": "given"]
+        }
+        let text = "@a = file\n@b = file\nGET http://h/{{a}}/{{b}}/{{c}}"
+        #expect(try built(text, values).first?.url == "http://h/given/file/shared")
+        values.given = [:]
+        #expect(try built(text, values).first?.url == "http://h/file/file/shared")
+    }
+
+    @Test func theLastDefinitionBeforeTheUseCounts() throws {
+        let text = "GET http://h/{{a}}\n###\n@a = 1\nGET http://h/{{a}}\n###\n@a = 2\nGET http://h/{{a}}"
+        #expect(try built(text).map(\.url) == ["http://h/1", "http://h/1", "http://h/2"])
+    }
+
+    @Test func aVariableHasOneValueForTheWholeRun() throws {
+        let requests = try built(
+            "@id = {{$uuid}}\nGET http://h/{{id}}\n###\nGET http://h/{{id}}\n###\nGET http://h/{{$uuid}}")
+        #expect(requests[0].url == requests[1].url)
+        #expect(requests[1].url != requests[2].url)
+    }
+
+    @Test func theFileDotEnvIsReadAsShellsHaveIt() throws {
+        let text = "# c\nexport A=1\nB = \"two\\nlines\" # x\nC='it''s'\nD=plain # x\nE=\nF=a#b\n"
+        #expect(
+            DotEnvironment.read(text) == ["A": "1", "B": "two\nlines", "C": "it", "D": "plain", "E": "", "F": "a#b"])
+        let values = surroundings {
+            $0.dotEnvironment = ["USERNAME": "ada"]
+            $0.given = ["who": "USERNAME"]
+        }
+        #expect(
+            try built("GET http://h/{{$dotenv USERNAME}}/{{$dotenv %who}}", values).first?.url == "http://h/ada/ada")
+    }
+
+    @Test func secretsAreShownAsTheyAreWritten() {
+        let values = surroundings {
+            $0.given = ["token": "s3cret", "host": "h"]
+            $0.processEnvironment = ["X": "s3cret"]
+            $0.dotEnvironment = ["X": "s3cret"]
+        }
+        let text =
+            "@key = {{token}}\n@plain = {{$processEnv X}}\nGET http://{{host}}/{{token}}/{{key}}/{{plain}}/{{$dotenv X}}"
+        #expect(
+            plan(text, values).requests.first?.shownTarget
+                == "http://h/{{token}}/{{key}}/{{$processEnv X}}/{{$dotenv X}}")
+    }
+
+    @Test func valuesAreNeverReadAsTemplates() throws {
+        let values = surroundings {
+            $0.given = ["a": "{{$processEnv X}}"]
+            $0.processEnvironment = ["X": "s3cret"]
+        }
+        #expect(try built("POST http://h/\n\n{{a}}", values).first?.bodyText == "{{$processEnv X}}")
+    }
+}

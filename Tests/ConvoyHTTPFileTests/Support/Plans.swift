@@ -1,0 +1,44 @@
+import Foundation
+
+@testable import ConvoyHTTPFile
+
+/// What surrounds a file in tests: files in memory, and a clock that stands.
+func surroundings(_ change: (inout Surroundings) -> Void = { _ in }, files: [String: String] = [:]) -> Surroundings {
+    var surroundings = Surroundings()
+    surroundings.now = { Date(timeIntervalSince1970: 1_700_000_000.25) }
+    surroundings.defectOfFile = { files[$0] == nil ? "No such file or directory" : nil }
+    surroundings.readFile = { path throws(Unreadable) in
+        guard let text = files[path] else { throw Unreadable(reason: "No such file or directory") }
+        return Array(text.utf8)
+    }
+    change(&surroundings)
+    return surroundings
+}
+
+func plan(
+    _ text: String, _ surroundings: Surroundings = surroundings(), _ change: (inout RunPlan.Wishes) -> Void = { _ in }
+) -> RunPlan {
+    var wishes = RunPlan.Wishes()
+    change(&wishes)
+    return RunPlan(HTTPFileReader.read(text), surroundings, wishes)
+}
+
+/// The requests of a file that need no answers, as they would be sent.
+func built(_ text: String, _ surroundings: Surroundings = surroundings()) throws -> [BuiltRequest] {
+    let plan = plan(text, surroundings)
+    if let problem = plan.problems.first { throw problem }
+    return try plan.requests.map { try $0.build(surroundings) }
+}
+
+/// An answer with a body, to a request that does not matter.
+func exchange(_ body: String = "", fields: [(name: String, value: String)] = []) -> Exchange {
+    Exchange(request: BuiltRequest(method: "GET", url: "http://example.com/"), responseFields: fields) {
+        () throws(Unreadable) in Array(body.utf8)
+    }
+}
+
+extension BuiltRequest {
+    var bodyText: String { String(decoding: bodyBytes, as: UTF8.self) }
+
+    func value(of name: String) -> String? { fields.first { $0.name.lowercased() == name.lowercased() }?.value }
+}

@@ -1,0 +1,55 @@
+import Foundation
+import Testing
+
+@testable import ConvoyHTTPFile
+
+/// Variables with a dollar sign.
+@Suite struct SystemVariableTests {
+    /// 2023-11-14 22:13:20.25 UTC, a Tuesday.
+    private let date = Date(timeIntervalSince1970: 1_700_000_000.25)
+
+    private func value(_ source: String) throws -> String {
+        var generator = SystemRandomNumberGenerator()
+        return try SystemVariable(source).value(at: date, using: &generator) ?? ""
+    }
+
+    @Test(
+        arguments: [
+            ("$timestamp", "1700000000"), ("$timestamp -1 d", "1699913600"), ("$timestamp 2 h", "1700007200"),
+            ("$timestamp 1 M", "1702592000"), ("$timestamp -3 y", "1605392000"), ("$timestamp 1500 ms", "1700000001"),
+            ("$timestamp 1 Q", "1707948800"), ("$timestamp 1 w", "1700604800"), ("$timestamp 10 m", "1700000600"),
+            ("$datetime iso8601", "2023-11-14T22:13:20.250Z"), ("$isoTimestamp", "2023-11-14T22:13:20.250Z"),
+            ("$datetime rfc1123", "Tue, 14 Nov 2023 22:13:20 GMT"),
+            ("$datetime iso8601 1 y", "2024-11-14T22:13:20.250Z"),
+            ("$datetime 'YYYY-MM-DD'", "2023-11-14"), ("$datetime \"DD-MM-YYYY\" 1 y", "14-11-2024"),
+            ("$datetime 'ddd D MMMM YY, h:mm A [at] HH'", "Tue 14 November 23, 10:13 PM at 22"),
+            ("$datetime \"YYYY-MM-DDTHH:mm:ss.SSSZ\" -1 d", "2023-11-13T22:13:20.250+00:00"),
+        ])
+    func timesAreThoseOfTheDocuments(source: String, value: String) throws {
+        #expect(try self.value(source) == value)
+    }
+
+    @Test(arguments: ["$guid", "$uuid", "$random.uuid"]) func identifiersAreOfVersionFour(source: String) throws {
+        let text = try value(source)
+        #expect(UUID(uuidString: text) != nil)
+        #expect(text.dropFirst(14).first == "4")
+        #expect(try value(source) != text)
+    }
+
+    @Test func randomValuesAreWithinTheirBounds() throws {
+        for _ in 0..<100 {
+            #expect((5..<8).contains(try #require(Int(value("$randomInt 5 8")))))
+            #expect((-3..<0).contains(try #require(Int(value("$random.integer(-3, 0)")))))
+            #expect((0..<1_000).contains(try #require(Int(value("$randomInt")))))
+        }
+        #expect(try value("$random.alphabetic(12)").count == 12)
+        #expect(try value("$random.hexadecimal(7)").allSatisfy(\.isHexDigit))
+        #expect(try value("$random.alphanumeric(3)").count == 3)
+    }
+
+    @Test func formatsOfOtherZonesHaveTheirOffset() throws {
+        let zone = try #require(TimeZone(secondsFromGMT: -5 * 3_600 - 1_800))
+        #expect(DateStyle.iso8601.text(of: date, in: zone) == "2023-11-14T16:43:20-05:30")
+        #expect(DateStyle.rfc1123.text(of: date, in: zone) == "Tue, 14 Nov 2023 16:43:20 -0530")
+    }
+}
