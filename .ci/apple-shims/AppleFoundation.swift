@@ -117,7 +117,7 @@ public struct __sigaction_u {
 }
 
 extension sigaction {
-    public var __sigaction_u: __sigaction_u { fatalError() }
+    public var __sigaction_u: __sigaction_u { get { fatalError() } set {} }
 }
 
 public struct _opaque_pthread_t {}

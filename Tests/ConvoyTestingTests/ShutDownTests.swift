@@ -41,6 +41,28 @@ import Testing
     }
 
     #if os(Linux)
+        /// As a child process has for a moment, between fork and exec.
+        @Test func aCopyOfTheSocketTakesNoConnections() throws {
+            let server = try TestServer()
+            let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { Int32($0) }
+            let copy = try #require(open.first { boundPort(of: $0) == server.port }.map(dup))
+            defer { close(copy) }
+            server.shutDown()
+            #expect(throws: POSIXError(.ECONNREFUSED)) { try RawClient(server) }
+        }
+
+        private func boundPort(of descriptor: Int32) -> Int? {
+            var (address, length) = (sockaddr_in(), socklen_t(MemoryLayout<sockaddr_in>.size))
+            var (isListening, size) = (Int32(0), socklen_t(4))
+            guard getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &size) == 0, isListening == 1 else {
+                return nil
+            }
+            let isNamed = withUnsafeMutablePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) == 0 }
+            }
+            return isNamed ? Int(UInt16(bigEndian: address.sin_port)) : nil
+        }
+
         // In a process of its own, since every test that runs beside it opens descriptors and threads.
         @Test func descriptorsAndThreadsGoBack() async {
             await #expect(processExitsWith: .success) {

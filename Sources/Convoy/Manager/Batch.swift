@@ -131,8 +131,9 @@ public final class Batch<Output: Sendable>: Sendable {
 
     /// Takes a request from the source, when there is room; false when no more are wanted.
     func admit(_ request: Request<Output>) async -> Bool {
-        guard let (_, hasRoom) = submit(request, isFromSource: true) else { return false }
-        if hasRoom { return true }
+        guard let (_, hasRoom, isPulled) = submit(request, isFromSource: true) else { return false }
+        // A member that ends at once may have stopped the batch, which cancels the task that pulls, this one.
+        if hasRoom { return isPulled ? !Task.isCancelled : state.withLock { !$0.isStopped } }
         return await withCheckedContinuation { continuation in
             let goesOn = state.withLock { state -> Bool? in
                 if state.running.count < window || state.isStopped { return !state.isStopped }
@@ -156,10 +157,10 @@ public final class Batch<Output: Sendable>: Sendable {
 
     /// Sends a request as a member; nil when no more are wanted.
     ///
-    /// - Returns: the member, and whether there is room for another from the source.
+    /// - Returns: the member, whether there is room for another from the source, and whether the task that pulls is known.
     private func submit(
         _ request: Request<Output>, isFromSource: Bool, _ handler: (@Sendable (Result) -> Void)? = nil
-    ) -> (member: BatchMember, hasRoom: Bool)? {
+    ) -> (member: BatchMember, hasRoom: Bool, isPulled: Bool)? {
         let operation = RequestOperation(request, of: manager.context, isUnseen: true)
         guard let member = state.withLock({ $0.begin(isFromSource: isFromSource) }) else { return nil }
         var handler = handler
@@ -168,13 +169,13 @@ public final class Batch<Output: Sendable>: Sendable {
         operation.join(
             moved: { self.moved(member, $0) }, finished: handler, settled: { self.settled(member, $0) })
         // Where it can be cancelled only now: a callback added after its end would not be waited for.
-        let (isStopped, hasRoom) = state.withLock { state in
+        let (isStopped, hasRoom, isPulled) = state.withLock { state in
             let isStopped = state.run(member, operation)
-            return (isStopped, !isStopped && state.running.count < window)
+            return (isStopped, !isStopped && state.running.count < window, state.pulling != nil)
         }
         if isStopped { operation.cancel() }
         manager.enqueue(operation)
-        return (member, hasRoom)
+        return (member, hasRoom, isPulled)
     }
 
     /// Holds the task that takes from the source, to cancel it.

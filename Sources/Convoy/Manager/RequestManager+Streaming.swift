@@ -50,4 +50,12 @@ extension RequestManager {
     public func lines(of request: Request<Data>, maximumLineBytes: Int64) -> ResponseLines {
         lines(of: request, maxLineBytes: maximumLineBytes)
     }
+
+    /// The events of a stream; the earlier name of the limit.
+    @available(*, deprecated, renamed: "events(of:reconnecting:maxEventBytes:)")
+    public func events(
+        of request: Request<Data>, reconnecting policy: RetryPolicy = .never, maximumEventBytes: Int64
+    ) -> ServerSentEvents {
+        events(of: request, reconnecting: policy, maxEventBytes: maximumEventBytes)
+    }
 }

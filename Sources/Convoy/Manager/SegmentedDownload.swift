@@ -187,7 +187,7 @@ public final class SegmentedDownload: Sendable {
         return try result.get()
     }
 
-    /// The server cannot be asked for ranges, or told another tale: as any other download.
+    /// For a server that sends no ranges, or ranges of different versions: as any other download.
     private func inOnePiece() async -> Result<Response<URL>, RequestError> {
         await close()
         let operation = manager.operation(request.saved(plan))

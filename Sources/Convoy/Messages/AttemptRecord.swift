@@ -39,6 +39,8 @@ public struct AttemptRecord: Sendable, Hashable {
     public internal(set) var response: ResponseHead?
     /// Why it failed; nil when it brought a whole answer, whatever the status.
     public internal(set) var failure: RequestError.Code?
+    /// What went wrong, in the words of the error it ended with; nil when ``failure`` is.
+    public internal(set) var message: String?
     /// What came after it.
     public internal(set) var next = Next.outcome
     /// The bytes that moved.
@@ -48,7 +50,8 @@ public struct AttemptRecord: Sendable, Hashable {
 
     init(
         number: Int, request: PreparedRequest, started: ContinuousClock.Instant, ended: ContinuousClock.Instant,
-        response: ResponseHead? = nil, failure: RequestError.Code? = nil, next: Next = .outcome,
+        response: ResponseHead? = nil, failure: RequestError.Code? = nil,
+        message: String? = nil, next: Next = .outcome,
         transfer: TransferProgress = TransferProgress(), metrics: TransferMetrics? = nil
     ) {
         self.number = number
@@ -57,6 +60,7 @@ public struct AttemptRecord: Sendable, Hashable {
         endedMoment = CompactInstant(ended)
         self.response = response
         self.failure = failure
+        self.message = message
         self.next = next
         self.transfer = transfer
         // What an operation has counted until then came with the answer to an earlier attempt.

@@ -1,8 +1,10 @@
 // The kinds of failure.
 //
 // A new code also belongs, where it fits, to isUsuallyRetryable (below), errorCodes and finalCodes (Policies/RetryPolicy),
-// HostSample (Scheduling/Hosts/Host), AttemptEnding.hasHead (Operation/Attempt), numbers (RequestError+NSError), the
-// command's help and hints (FetchHelp+Output, FetchReport), and the tables of RequestErrorTests and RetryPolicyTests.
+// HostSample (Scheduling/Hosts/Host), AttemptEnding.hasHead (Operation/Attempt), numbers (Messages/RequestError+NSError),
+// what another segment may have (Manager/SegmentedDownload+Fetching), the command (Sources/ConvoyCommand:
+// Help/HelpText+JSON, Fetch/FetchReport), the topics in Symbols/RequestError.Code.md, Changes.md, and the tables of
+// RequestErrorTests and RetryPolicyTests.
 
 extension RequestError {
     /// A kind of failure.

@@ -22,6 +22,13 @@ public struct TransferMetrics: Sendable, Hashable {
     public var isReusedConnection = false
     /// The version the server answered with: `1.0`, `1.1`, `2` or `3`.
     public var httpVersion = ""
+    /// The version of TLS that a new connection has agreed on, `1.2` or `1.3`; empty without TLS, of a connection that was
+    /// used before, and where the transport does not tell.
+    ///
+    /// As libcurl says it, for people: with some TLS libraries it does not.
+    public var tlsVersion = ""
+    /// The cipher suite of the same connection, as the TLS library calls it; empty where ``tlsVersion`` is.
+    public var tlsCipher = ""
     /// The numeric address of the peer, a proxy's if there is one.
     public var remoteAddress = ""
     /// Its port.

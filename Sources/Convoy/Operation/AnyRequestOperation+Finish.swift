@@ -186,8 +186,8 @@ extension AnyRequestOperation {
     func run(at place: CallbackPlace, _ work: @escaping @Sendable () -> Void) {
         switch place {
         case .here, .inTurn: work()
+        case .inPlace where CallbackInPlace.isRunning, .lane: onLane(work)
         case .inPlace: CallbackInPlace.run(work)
-        case .lane: onLane(work)
         case .elsewhere(let delivery): delivery.run(work, qualityOfService)
         }
     }

@@ -132,8 +132,9 @@ extension AnyRequestOperation {
         let (attempt, progress) = (ending.attempt, progress)
         let record = AttemptRecord(
             number: attempt.number, request: attempt.request, started: attempt.started, ended: ending.ended,
-            response: ending.head, failure: ending.isAnswer ? nil : ending.error?.code, next: next,
-            transfer: progress, metrics: ending.metrics)
+            response: ending.head, failure: ending.isAnswer ? nil : ending.error?.code,
+            message: ending.isAnswer ? nil : ending.error?.message, next: next, transfer: progress,
+            metrics: ending.metrics)
         let transfer: Transfer? = state.withLock { state in
             guard state.machine.handle(.repeats(attempt: attempt.number)).isTaken else { return nil }
             let followUp = state.makeFollowUp()

@@ -116,11 +116,12 @@ extension OperationState {
         guard let error else { return [] }
         let records = followUp?.records ?? []
         guard let attempt = transfer?.attempt else { return records }
+        let isAnswer = error.code == .unacceptableStatus
         return records + [
             AttemptRecord(
                 number: attempt.number, request: attempt.request, started: attempt.started, ended: now,
-                response: error.response, failure: error.code == .unacceptableStatus ? nil : error.code,
-                transfer: progress, metrics: metrics)
+                response: error.response, failure: isAnswer ? nil : error.code,
+                message: isAnswer ? nil : error.message, transfer: progress, metrics: metrics)
         ]
     }
 }

@@ -69,7 +69,7 @@ public struct AttemptContext: Sendable {
     public let hasLeftOrigin: Bool
     /// Whether the request goes to a mirror at another origin than that of its download: only credentials that were meant for
     /// the mirror by name are in place there.
-    public var isMirror = false
+    public internal(set) var isMirror = false
     /// What became of the attempts before.
     public let earlierAttempts: [AttemptRecord]
 }

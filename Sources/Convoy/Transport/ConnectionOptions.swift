@@ -82,8 +82,9 @@ public struct ConnectionOptions: Sendable, Hashable {
         case environment
         /// Straight to the server, whatever the environment says.
         case direct
-        /// By this proxy, its port included: `http://name:port` or `https://name:port`, with credentials that only the
-        /// proxy gets to see.
+        /// By this proxy, its port included: `http://name:port`, `https://name:port`, or by SOCKS, where `socks5h` and
+        /// `socks4a` have the proxy look names up, `socks5` and `socks4` this machine; with credentials that only the proxy
+        /// gets to see.
         case server(URL, userName: String? = nil, password: String? = nil)
 
         /// The earlier name, which reads as that of an empty `Optional`.

@@ -58,7 +58,7 @@ public final class URLSessionTransport: Transport {
 
     /// Makes a data task.
     ///
-    /// - Throws: `.invalidRequest` for a GET with a body, which URLSession refuses, for a attempt timeout, and on Linux
+    /// - Throws: `.invalidRequest` for a GET with a body, which URLSession refuses, for an attempt timeout, and on Linux
     ///   for a body from a sequence.
     public func makeTask(
         for request: PreparedRequest, client: any TransportClient

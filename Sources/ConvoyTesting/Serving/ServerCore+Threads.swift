@@ -48,6 +48,8 @@ extension ServerCore {
     func startAccepting(on listener: Descriptor, until wake: Descriptor) {
         startThread("ConvoyTesting accept") { [self] in
             accept(on: listener, until: wake)
+            // A child process that is being started has a copy for a moment, which would go on taking connections.
+            listener.shutDown(reading: true, writing: true)
             listener.close()
             wake.close()
         }

@@ -18,6 +18,11 @@ enum LibrarySources {
         (try? Data(contentsOf: root.appending(path: path)))?.count { $0 == 0x0A } ?? 0
     }
 
+    /// The text of a file of the package; empty when there is none.
+    static func text(_ path: String) -> String {
+        (try? String(contentsOf: root.appending(path: path), encoding: .utf8)) ?? ""
+    }
+
     /// Each source, by its path below that.
     static let texts: [(path: String, text: String)] = {
         files(below: "Sources/Convoy").compactMap { path in

@@ -33,4 +33,14 @@ import Testing
         #expect(named.count > 10)
         #expect(named.filter { !files.contains("Sources/Convoy/" + $0) && !files.contains($0) } == [])
     }
+
+    @Test func everyNameThatThePageOfLayersHasInAFileIsThere() {
+        let pairs = LibrarySources.page("Layers").matches(of: #/`([A-Za-z]+)` in `([^`]+\.swift)`/#)
+        #expect(pairs.count > 4)
+        let lost = pairs.filter { pair in
+            let path = pair.2.hasPrefix("Sources/") ? String(pair.2) : "Sources/Convoy/\(pair.2)"
+            return !LibrarySources.text(path).contains(pair.1)
+        }
+        #expect(lost.map { "\($0.0)" } == [])
+    }
 }

@@ -38,6 +38,18 @@ import Testing
         #expect(server.exchanges.count <= 5)
     }
 
+    @Test(arguments: [true, false]) func aMemberThatFailsAtOnceIsTheLastThatIsTaken(byShutDown: Bool) async {
+        let (manager, taken) = (StubServer().manager(), EventLog<Int>())
+        if byShutDown { manager.shutDown() }
+        let batch = manager.batch(
+            (0..<50).lazy.map { number -> Request<Data> in
+                taken.record(number)
+                return byShutDown ? .stub("\(number)") : .get("nothing://\(number)")
+            }, failFast: !byShutDown, keepsResults: false)
+        await batch.finished()
+        #expect(taken.events == [0])
+    }
+
     @Test func cancellingABatchEndsEveryMemberOnce() async {
         let server = StubServer.held()
         let told = EventLog<(Int, RequestError.Code?)>()

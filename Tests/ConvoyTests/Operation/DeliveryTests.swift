@@ -280,6 +280,25 @@ import Testing
         await manager.drain()
     }
 
+    /// Each is answered as it starts, and its first progress starts the next.
+    @Test func inPlaceProgressThatStartsTheNextNeedsNoStack() async {
+        let (transport, count, ended) = (StubServer().transport, 20_000, EventLog<Int>())
+        @Sendable func start(_ number: Int) {
+            guard number < count else { return ended.record(number) }
+            let (operation, isFirst) = (RequestOperation(.stub("a"), transport: transport), Locked(true))
+            operation.onProgress(on: .inPlace) { _ in
+                let isFirst = isFirst.withLock { isFirst in
+                    defer { isFirst = false }
+                    return isFirst
+                }
+                if isFirst { start(number + 1) }
+            }
+            operation.start()
+        }
+        start(0)
+        #expect(await ended.wait() == [count])
+    }
+
     @Test func inPlaceCallbacksThatCancelTheNextNeedNoStack() async {
         let (manager, ended) = (StubServer().manager(callbacks: .inPlace), EventLog<RequestError.Code?>())
         manager.isSuspended = true

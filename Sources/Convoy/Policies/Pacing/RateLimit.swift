@@ -90,8 +90,8 @@ final class RateLimit: Sendable {
     /// Charges bytes that have come; false when they have to be waited for.
     ///
     /// - Parameters:
-    ///   - payer: whose bytes they are; charged again while he waits, he waits for all.
-    ///   - wake: is called when they have been paid for, unless he leaves: on any thread, with no lock held.
+    ///   - payer: whose bytes they are; charged again while it waits, it waits for all.
+    ///   - wake: is called when they have been paid for, unless it leaves: on any thread, with no lock held.
     func charge(
         _ count: Int, to payer: ObjectIdentifier, wake: @autoclosure () -> @Sendable () -> Void
     ) -> Bool {

@@ -50,7 +50,7 @@ enum DownloadAnswer: Hashable, Sendable {
 
     /// - Parameters:
     ///   - point: what was asked to be continued; nil when the whole was asked for.
-    ///   - asksForRange: whether the caller asked for a range himself.
+    ///   - asksForRange: whether the request itself asks for a range.
     ///   - isRefused: whether the request does not accept the status.
     init(_ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool) {
         switch (head.statusCode, point) {

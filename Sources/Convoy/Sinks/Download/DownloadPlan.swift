@@ -143,7 +143,7 @@ extension PreparedRequest {
 
     /// Whether its answer is a file whose parts can be asked for.
     ///
-    /// Not when the caller asks for ranges or codings himself: what he gets is not the representation from its start.
+    /// Not when the request itself asks for ranges or codings: what comes is not the representation from its start.
     var canBeContinued: Bool {
         method == .get && body == nil && !decodesFile
             && ![

@@ -53,12 +53,14 @@
             }
             switch code {
             case 5: return (.proxyFailed, "the name of the proxy could not be resolved")
-            case 94, 97: return (.proxyFailed, "the proxy refused")
+            case 94: return (.proxyFailed, "the proxy refused")
+            // Of SOCKS: what is wrong is in libcurl's words.
+            case 97: return (.proxyFailed, "no connection could be made through the proxy")
             // With a proxy no other name is looked up, and no other connection made.
             case 6 where goesThroughProxy: return (.proxyFailed, "the name of the proxy could not be resolved")
             case 7 where goesThroughProxy: return (.proxyFailed, "no connection to the proxy could be made")
             case 6: return (.connectionFailed, "the name of the host could not be resolved")
-            case 7: return (.connectionFailed, "no connection could be made")
+            case 7: return (.connectionFailed, noConnection)
             case Self.timedOut: return (.connectionFailed, "no connection was there within the connect timeout")
             case 3: return (.invalidRequest, "nothing was sent: libcurl does not take the URL")
             case 27: return (.transportFailed, "nothing was sent: libcurl is out of memory")
@@ -73,6 +75,15 @@
             }
             if Self.tlsCodes.contains(code) || isHTTPS { return securingFailed }
             return (.transportFailed, "libcurl gave up with its code \(code)")
+        }
+
+        private var noConnection: String {
+            switch systemError {
+            case ECONNREFUSED: "the connection was refused"
+            case ENETUNREACH: "the network cannot be reached"
+            case EHOSTUNREACH: "the host cannot be reached"
+            default: "no connection could be made"
+            }
         }
 
         /// For an https URL, what fails before the request and is neither a name nor a connection.

@@ -77,4 +77,15 @@
             return metrics
         }
     }
+
+    extension CurlTransfer {
+        /// What was measured, with what its own handshake has agreed on.
+        func metrics(of handle: CurlHandle) -> TransferMetrics {
+            var metrics = handle.metrics
+            if !metrics.isReusedConnection, let session = place.handshake.session {
+                (metrics.tlsVersion, metrics.tlsCipher) = (session.version, session.cipher)
+            }
+            return metrics
+        }
+    }
 #endif

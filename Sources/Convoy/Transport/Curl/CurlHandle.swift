@@ -135,7 +135,8 @@
 
         /// Whether plain requests go to an HTTP proxy, whatever their host: exceptions are libcurl's to read.
         private var sendsToProxy: Bool {
-            guard case .environment = options.proxy else { return mayUseProxy }
+            if case .server(let url, _, _) = options.proxy { return url.scheme?.lowercased().hasPrefix("http") == true }
+            guard case .environment = options.proxy else { return false }
             let environment = ProcessInfo.processInfo.environment
             func isSet(_ name: String) -> Bool { environment[name]?.isEmpty == false }
             guard mayUseProxy, !isSet("no_proxy"), !isSet("NO_PROXY") else { return false }

@@ -30,33 +30,6 @@
         var handshake = Handshake()
     }
 
-    /// What is seen of a TLS handshake.
-    ///
-    /// For a connection that ends in the middle of it libcurl has the same code as for a refusal.
-    struct Handshake {
-        /// Those that were opened, in order.
-        var sockets: [Int32] = []
-        var hasBegun = false
-        /// One side has said why it ends it.
-        var hasAlert = false
-        /// Nothing more will come.
-        var isAtEnd = false
-
-        var isCut: Bool { hasBegun && !hasAlert && isAtEnd }
-
-        mutating func noteAlert(isOwn: Bool) {
-            if isOwn { look() }
-            // Newer versions of OpenSSL answer the end of a connection with one.
-            if !isOwn || !isAtEnd { hasAlert = true }
-        }
-
-        /// Looks whether a connection has ended; only until the request has been sent.
-        mutating func look() {
-            var byte: UInt8 = 0
-            isAtEnd = isAtEnd || sockets.contains { recv($0, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0 }
-        }
-    }
-
     /// - Thread: the engine's; partly called back by libcurl.
     extension CurlTransfer {
         /// So often a request goes out while the server does not process it.
@@ -125,6 +98,7 @@
         }
 
         private func hear(_ text: UnsafeRawBufferPointer) {
+            if let session = TLSSession(text) { place.handshake.session = session }
             guard let loop, let connection = place.connection, let remark = CurlRemark(text) else { return }
             switch remark {
             case .stream(let number):

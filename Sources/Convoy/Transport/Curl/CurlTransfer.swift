@@ -4,7 +4,7 @@
     import Foundation
     import Synchronization
 
-    /// What the owner of a task wants of its transfer, and what he may ask.
+    /// What the owner of a task wants of its transfer, and what it may ask.
     ///
     /// Written by any thread; the engine looks when it comes to the transfer, not when it was asked, so that two wishes
     /// cannot be carried out in the wrong order.
@@ -228,7 +228,7 @@
             if goesOn(after: code, handle) { return }
             leaveConnection(hasFailed: code != 0)
             loop?.noteConnection(of: handle)
-            client?.didCollect(handle.metrics)
+            client?.didCollect(metrics(of: handle))
             var error = failure
             if error == nil { error = unannouncedEnd(code, handle) }
             if error == nil, code != 0, !isAcceptedEnd(code, handle) { error = self.error(of: code, handle) }

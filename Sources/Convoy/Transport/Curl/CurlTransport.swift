@@ -176,8 +176,9 @@
                 if [userName, password].contains(where: { $0?.utf8.contains { $0 < 0x20 } == true }) {
                     return "proxy: user name or password contain control characters"
                 }
-                guard ["http", "https"].contains(url.scheme?.lowercased()), url.host != nil else {
-                    return "proxy: \(url.redactedString) is not http or https and a host"
+                let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
+                guard schemes.contains(url.scheme?.lowercased() ?? ""), url.host != nil else {
+                    return "proxy: \(url.redactedString) is not http, https or SOCKS and a host"
                 }
                 // libcurl's own default for a proxy is 1080, which is unexpected.
                 guard let port = url.port, (1...65_535).contains(port) else {

@@ -277,6 +277,81 @@ import Testing
             #expect(proxy.heads.count >= 1)
         }
 
+        // MARK: SOCKS
+
+        /// Says what it is asked for, and answers in place of the server; a request that is not granted has no answer.
+        private func socksServer(
+            grants: Bool = true, _ asked: EventLog<String>, _ heads: EventLog<String>
+        ) throws -> LoopbackListener {
+            try LoopbackListener { connection in
+                func bytes(_ count: Int, _ have: inout Data) -> Data? {
+                    while have.count < count {
+                        guard let more = connection.read() else { return nil }
+                        have += more
+                    }
+                    defer { have = Data(have.dropFirst(count)) }
+                    return Data(have.prefix(count))
+                }
+                var rest = Data()
+                guard let hello = bytes(2, &rest), hello[0] == 5, let methods = bytes(Int(hello[1]), &rest) else {
+                    return
+                }
+                let isNamed = methods.contains(2)
+                connection.write(Data([5, isNamed ? 2 : 0]))
+                if isNamed {
+                    guard let head = bytes(2, &rest), let user = bytes(Int(head[1]), &rest),
+                        let length = bytes(1, &rest),
+                        let password = bytes(Int(length[0]), &rest)
+                    else { return }
+                    asked.record(
+                        String(decoding: user, as: UTF8.self) + ":" + String(decoding: password, as: UTF8.self))
+                    connection.write(Data([1, 0]))
+                }
+                guard let request = bytes(4, &rest) else { return }
+                let length = request[3] == 1 ? 4 : Int(bytes(1, &rest)?[0] ?? 0)
+                guard let host = bytes(length, &rest), bytes(2, &rest) != nil else { return }
+                asked.record(
+                    request[3] == 1
+                        ? host.map { "\($0)" }.joined(separator: ".") : String(decoding: host, as: UTF8.self))
+                connection.write(Data([5, grants ? 0 : 2, 0, 1, 0, 0, 0, 0, 0, 0]))
+                guard grants, let head = connection.readHead() else { return }
+                heads.record(head)
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+            }
+        }
+
+        @Test(arguments: [
+            ("socks5h", "http://name.invalid/a?b", "name.invalid"), ("SOCKS5", "http://127.0.0.1:1/a?b", "127.0.0.1"),
+        ])
+        func requestGoesThroughASOCKSProxy(_ scheme: String, _ url: String, _ host: String) async throws {
+            let (asked, heads) = (EventLog<String>(), EventLog<String>())
+            let proxy = try socksServer(asked, heads)
+            defer { proxy.shutDown() }
+            var options = ConnectionOptions()
+            options.proxy = .server(
+                try #require(URL(string: "\(scheme)://127.0.0.1:\(proxy.port)")), userName: Self.userName,
+                password: Self.password)
+            let response = try await Sending(Request<Data>.get(url), over: CurlTransport(options)).response()
+            #expect(response.value == Data("hello".utf8))
+            #expect(asked.events == ["\(Self.userName):\(Self.password)", host])
+            #expect(heads.events.map { $0.hasPrefix("GET /a?b HTTP/1.1\r\n") } == [true])
+            #expect(heads.events.map { $0.contains("Proxy-") } == [false])
+        }
+
+        @Test func refusalOfASOCKSProxyIsTheProxys() async throws {
+            let (asked, heads) = (EventLog<String>(), EventLog<String>())
+            let proxy = try socksServer(grants: false, asked, heads)
+            defer { proxy.shutDown() }
+            var options = ConnectionOptions()
+            options.proxy = .server(
+                try #require(URL(string: "socks5h://127.0.0.1:\(proxy.port)")), userName: Self.userName,
+                password: Self.password)
+            let error = try await Sending(Request<Data>.get("http://name.invalid/"), over: CurlTransport(options))
+                .error()
+            #expect(error.code == .proxyFailed, "\(error)")
+            expectNoSecret(error)
+        }
+
         // MARK: The environment
 
         @Test func noProxyIgnoresTheEnvironment() async {

@@ -45,6 +45,8 @@ import Testing
             #expect(server.heads.map { $0.hasPrefix("GET /private HTTP/1.1\r\n") } == [true])
             let metrics = try #require(response.metrics)
             #expect(metrics.secureConnect > .zero)
+            #expect(["1.2", "1.3"].contains(metrics.tlsVersion))
+            #expect(metrics.tlsCipher.contains("AES") || metrics.tlsCipher.contains("CHACHA20"))
             #expect(metrics.httpVersion == "1.1")
             #expect(metrics.remotePort == server.port)
         }
