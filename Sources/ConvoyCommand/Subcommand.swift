@@ -3,6 +3,7 @@
 /// The commands of the command.
 enum Subcommand: String, CaseIterable, Sendable {
     case fetch
+    case run
     case demo
     case completions
     case help
@@ -11,6 +12,7 @@ enum Subcommand: String, CaseIterable, Sendable {
     enum Operands: Equatable, Sendable {
         case none
         case urls
+        case files
         case choice([String])
     }
 
@@ -18,6 +20,7 @@ enum Subcommand: String, CaseIterable, Sendable {
     var summary: String {
         switch self {
         case .fetch: "download, many at a time"
+        case .run: "send the requests of a file as a graph"
         case .demo: "show a batch, a chain and a continued download"
         case .completions: "print a completion script for a shell"
         case .help: "explain a command or a topic"
@@ -27,6 +30,7 @@ enum Subcommand: String, CaseIterable, Sendable {
     var options: [Option] {
         switch self {
         case .fetch: FetchOptions.table
+        case .run: RunOptions.table
         case .demo, .completions, .help: [.help]
         }
     }
@@ -34,6 +38,7 @@ enum Subcommand: String, CaseIterable, Sendable {
     var operands: Operands {
         switch self {
         case .fetch: .urls
+        case .run: .files
         case .demo: .none
         case .completions: .choice(Shell.allCases.map(\.rawValue))
         case .help: .choice(HelpTopic.allCases.map(\.rawValue))
@@ -43,6 +48,7 @@ enum Subcommand: String, CaseIterable, Sendable {
     var help: String {
         switch self {
         case .fetch: HelpText.fetch
+        case .run: HelpText.run
         case .demo: HelpText.demo
         case .completions: HelpText.completions
         case .help: HelpText.help

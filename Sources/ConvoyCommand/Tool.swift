@@ -11,12 +11,14 @@ enum Tool {
         /// Nothing: a text has been printed, or an error.
         case ended(ExitStatus)
         case fetch(FetchOptions, Interruption)
+        case run(RunOptions, Interruption)
         case demo(Interruption)
     }
 
     private enum Request {
         case text(String)
         case fetch(FetchOptions)
+        case run(RunOptions)
         case demo
     }
 
@@ -33,11 +35,14 @@ enum Tool {
                 console.printLine(text)
                 return .ended(console.status(after: .success))
             case .fetch(let options):
-                var options = try options.within(limits)
-                let interruption = Interruption()
-                guard interruption.watchSignals() else { return tooFewThreads }
-                let threads = ProcessLimits.freeThreads(atMost: options.mostThreads)
-                return options.takeLess(threads: threads) ? .fetch(options, interruption) : tooFewThreads
+                guard let (options, interruption) = try fitting(options, limits, "fetch") else { return tooFewThreads }
+                return .fetch(options, interruption)
+            case .run(var options):
+                guard let (fetch, interruption) = try fitting(options.fetch, limits, "run") else {
+                    return tooFewThreads
+                }
+                options.fetch = fetch
+                return .run(options, interruption)
             case .demo:
                 _ = try limits.jobs(atMost: 1, for: "demo")
                 let interruption = Interruption()
@@ -50,12 +55,25 @@ enum Tool {
         }
     }
 
+    /// The options with no more in flight than there are threads and descriptors for; nil where there are too few for one.
+    private static func fitting(
+        _ options: FetchOptions, _ limits: ProcessLimits, _ command: String
+    ) throws(UsageError) -> (FetchOptions, Interruption)? {
+        var options = try options.within(limits, for: command)
+        let interruption = Interruption()
+        guard interruption.watchSignals() else { return nil }
+        let threads = ProcessLimits.freeThreads(atMost: options.mostThreads)
+        return options.takeLess(threads: threads) ? (options, interruption) : nil
+    }
+
     /// Runs what has been prepared.
     static func run(_ invocation: Invocation) async -> ExitStatus {
         switch invocation {
         case .ended(let status): return status
         case .fetch(let options, let interruption):
             do { return try await FetchCommand(options: options).run(interruption) } catch { return tell(error) }
+        case .run(let options, let interruption):
+            do { return try await RunCommand(options: options).run(interruption) } catch { return tell(error) }
         case .demo(let interruption): return await DemoCommand.run(interruption)
         }
     }
@@ -83,6 +101,8 @@ enum Tool {
         switch first {
         case "--help", "-h": return .text(HelpText.tool)
         case "--version", "-V": return .text("convoy \(version)")
+        case _ where (first.hasSuffix(".http") || first.hasSuffix(".rest")) && !first.contains("://"):
+            return try parse(.run, arguments)
         // What is no command is to be fetched.
         case _ where first.hasPrefix("-") || first.contains(where: { "./:".contains($0) }) || first == "localhost":
             return try parse(.fetch, arguments)
@@ -95,8 +115,15 @@ enum Tool {
     private static func parse(_ command: Subcommand, _ arguments: [String]) throws(UsageError) -> Request {
         switch command {
         case .fetch:
-            let options = try FetchOptions(parsing: arguments, environment: ProcessInfo.processInfo.environment)
-            return options.map(Request.fetch) ?? .text(command.help)
+            let environment = ProcessInfo.processInfo.environment
+            guard var options = try FetchOptions(parsing: arguments, environment: environment) else {
+                return .text(command.help)
+            }
+            try options.credentials.askForPassword()
+            return .fetch(options)
+        case .run:
+            let options = try RunOptions(parsing: arguments, environment: ProcessInfo.processInfo.environment)
+            return options.map(Request.run) ?? .text(command.help)
         case .help:
             guard let operands = try command.operands(parsing: arguments) else { return .text(command.help) }
             return .text(try HelpTopic.text(for: operands))

@@ -9,9 +9,14 @@ enum BashCompletions {
             local word="${COMP_WORDS[COMP_CWORD]}" previous="" command="${COMP_WORDS[1]}" IFS=$'\\n'
             COMPREPLY=()
             if [ "$COMP_CWORD" -le 1 ]; then
-                COMPREPLY=($(compgen -W \(words(commands)) -- "$word"))
+                case "$word" in
+                    -*) COMPREPLY=($(compgen -W \(words(impliedOptions)) -- "$word")) ;;
+                    *) COMPREPLY=($(compgen -W \(words(commands)) -- "$word")) ;;
+                esac
                 return
             fi
+            # What is no command is an option or a URL of fetch.
+            case "$command" in -*|*[./:]*) command=fetch ;; esac
             previous="${COMP_WORDS[COMP_CWORD - 1]}"
             # "=" is a word of its own here: --name = value
             if [ "$word" = "=" ]; then word=""
@@ -29,6 +34,11 @@ enum BashCompletions {
         Subcommand.allCases.map(\.rawValue) + Subcommand.toolOptions.map { "--\($0.name)" }
     }
 
+    /// What may stand in place of a command.
+    private static var impliedOptions: [String] {
+        FetchOptions.table.map { "--\($0.name)" } + Subcommand.toolOptions.filter { $0 != .help }.map { "--\($0.name)" }
+    }
+
     /// One branch for a command: the values of its options, its options, its operands.
     private static func branch(_ command: Subcommand) -> String {
         var lines = ["        \(command.rawValue))"]
@@ -43,7 +53,8 @@ enum BashCompletions {
         }
         var candidates = command.options.map { "--\($0.name)" }
         if case .choice(let choices) = command.operands { candidates += choices }
-        lines.append("            COMPREPLY=($(compgen -W \(words(candidates)) -- \"$word\"))")
+        let files = command.operands == .files ? "-f " : ""
+        lines.append("            COMPREPLY=($(compgen \(files)-W \(words(candidates)) -- \"$word\"))")
         return (lines + ["            ;;"]).joined(separator: "\n")
     }
 

@@ -7,12 +7,19 @@ enum FishCompletions {
             "# Completions of convoy for fish. Load them with: convoy completions fish | source",
             "complete -c convoy -f",
         ]
-        for option in Subcommand.toolOptions { lines.append(line(option, when: "__fish_use_subcommand")) }
+        for option in Subcommand.toolOptions where option != .help {
+            lines.append(line(option, when: "__fish_use_subcommand"))
+        }
         for command in Subcommand.allCases {
             let words = "-a \(command.rawValue) -d \(command.summary.shellQuoted)"
             lines.append("complete -c convoy -n __fish_use_subcommand \(words)")
-            let isCommand = "'__fish_seen_subcommand_from \(command.rawValue)'"
+            // Without a command it is fetch.
+            let others = Subcommand.allCases.filter { $0 != .fetch }.map(\.rawValue).joined(separator: " ")
+            let isCommand =
+                command == .fetch
+                ? "'not __fish_seen_subcommand_from \(others)'" : "'__fish_seen_subcommand_from \(command.rawValue)'"
             for option in command.options { lines.append(line(option, when: isCommand)) }
+            if command.operands == .files { lines.append("complete -c convoy -n \(isCommand) -F") }
             if case .choice(let choices) = command.operands {
                 lines.append("complete -c convoy -n \(isCommand) -a '\(choices.joined(separator: " "))'")
             }

@@ -10,6 +10,13 @@ enum ZshCompletions {
         _convoy() {
             local context state state_descr line
             typeset -A opt_args
+            local -a implied
+            # What is no command is an option or a URL of fetch.
+            if [[ $words[2] == -* || ($CURRENT -gt 2 && $words[2] == *[./:]*) ]]; then
+                (( CURRENT == 2 )) && implied=(\(impliedOptions.joined(separator: " ")))
+                words=($words[1] fetch "${(@)words[2,-1]}")
+                (( CURRENT++ ))
+            fi
             _arguments -C \(Subcommand.toolOptions.flatMap(specifications).joined(separator: " ")) \\
                 '1:command:->command' '*::argument:->argument' && return
             case $state in
@@ -29,11 +36,18 @@ enum ZshCompletions {
         """
     }
 
+    /// What may stand in place of a command, beside the options of fetch.
+    private static var impliedOptions: [String] {
+        Subcommand.toolOptions.filter { $0 != .help }.flatMap(specifications)
+    }
+
     private static func branch(_ command: Subcommand) -> String {
-        var lines = ["                \(command.rawValue))", "                    _arguments -s \\"]
+        let implied = command == .fetch ? "$implied " : ""
+        var lines = ["                \(command.rawValue))", "                    _arguments -s \(implied)\\"]
         lines += command.options.flatMap(specifications).map { "                        \($0) \\" }
         switch command.operands {
         case .none: lines.append("                        && return")
+        case .files: lines.append("                        '1:file:_files' '*:name: '")
         case .urls: lines.append("                        '*:URL:_urls'")
         case .choice(let choices): lines.append("                        '1:shell:(\(choices.joined(separator: " ")))'")
         }

@@ -18,12 +18,16 @@ struct BatchScene: DemoScene {
         }
         let start = ContinuousClock.now
         let batch = manager.batch(items.map { Request<Data>.get($0.url).tagged(String($0.index)) })
-        let screen = Locked(FetchScreen(started: start))
+        let screen = Locked(FetchScreen(maxAttempts: 1))
         let peak = Locked(0)
         let results = await stage.performing {
             let running = Self.running(manager, items)
             peak.withLock { $0 = max($0, running.count) }
-            let (progress, size) = (RunProgress(batch.currentProgress), stage.console.size)
+            let (known, size) = (batch.currentProgress, stage.console.size)
+            var progress = RunProgress(known)
+            progress.receivedBytes = known.download.completedBytes
+            progress.savedCount = progress.finishedCount - progress.failedCount
+            progress.savedBytes = running.reduce(progress.receivedBytes) { max(0, $0 - $1.receivedBytes) }
             stage.console.draw(screen.withLock { $0.lines(progress, running, size: size, now: .now) })
         } _: {
             await batch.results

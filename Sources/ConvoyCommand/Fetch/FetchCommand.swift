@@ -18,7 +18,8 @@ struct FetchCommand {
             options.isJSON
             ? JSONReport(console: console, directory: options.discards ? nil : options.directory)
             : LineReport(
-                console: console, isQuiet: options.isQuiet || options.ownsOutput, discards: options.discards)
+                console: console, isQuiet: options.isQuiet || options.ownsOutput, discards: options.discards,
+                maxAttempts: options.retries + 1, usesSegments: options.usesSegments)
         let run = FetchRun(options: options, setup: setup, list: list, report: report, interruption: interruption)
         let status = await run.run()
         return console.status(after: setup.finish(status))

@@ -15,6 +15,8 @@ struct FetchItem: Sendable, Equatable {
     var digest: FileDigest?
     /// What the list wants to be sent for it.
     var headerFields = HeaderFields()
+    /// Where else the list says that it is.
+    var mirrors: [URL] = []
 }
 
 /// Gives items from the command line and then from the list.
@@ -28,9 +30,18 @@ final class FetchItems: Sendable {
         /// The line, from 1; nil when reading failed.
         let line: Int?
         let reason: String
+        /// The lines as they stood; nil where they are no text.
+        var text: String?
 
         /// The word for it, beside those of failed requests.
         var code: String { line == nil ? "unreadableList" : "invalidRequest" }
+    }
+
+    /// What a run that was stopped has not come to.
+    struct Rest: Sendable {
+        var entries: [ListEntry] = []
+        /// The list that was not read to its end, and the first line that is not among the entries.
+        var list: (name: String, line: Int)?
     }
 
     private enum Step {
@@ -53,6 +64,7 @@ final class FetchItems: Sendable {
         var hasFound = false
         /// Whether the list has been read to its end.
         var hasEnded = false
+        var lineCount = 0
 
         mutating func note(_ outcomes: [ListParser.Outcome]) {
             ready += outcomes
@@ -102,16 +114,15 @@ final class FetchItems: Sendable {
             return (state.isStopped ? nil : state.urls.popFirst(), state.digest, state.outputName, state.isStopped)
         }
         if isStopped { return nil }
-        if let url { return makeItem(url, name: nil, literal: outputName, digest: digest) }
+        if let url { return makeItem(ListEntry(url: url, digest: digest), literal: outputName) }
         guard let list else { return nil }
         while true {
             let hasLine = list.hasLine
             guard let step = state.withLock({ $0.nextStep(hasLine: hasLine) }) else { return nil }
             switch step {
-            case .give(.entry(let entry)):
-                return makeItem(entry.url, name: entry.name, digest: entry.digest, entry.headerFields)
-            case .give(.broken(let line, let reason)):
-                onDefect(Defect(list: list.name, line: line, reason: reason))
+            case .give(.entry(let entry)): return makeItem(entry)
+            case .give(.broken(let line, let reason, let text)):
+                onDefect(Defect(list: list.name, line: line, reason: reason, text: text))
             case .read: await read(list)
             }
         }
@@ -119,15 +130,21 @@ final class FetchItems: Sendable {
 
     private func read(_ list: LineReader) async {
         switch await list.next() {
-        case .line(let line)?: state.withLock { $0.note($0.parser.parse(line)) }
+        case .line(let line)?:
+            state.withLock { state in
+                state.note(state.parser.parse(line))
+                state.lineCount = line.number
+            }
         case .failed(let reason)?:
             onDefect(Defect(list: list.name, line: nil, reason: "it cannot be read further: \(reason)"))
             state.withLock { $0.hasFound = true }
         case nil:
             let isEmpty = state.withLock { state in
+                // It is the run that has ended.
+                if state.isStopped { return false }
                 state.note(state.parser.finish())
                 state.hasEnded = true
-                return !state.hasFound && !state.isStopped
+                return !state.hasFound
             }
             if isEmpty { onEmpty(list.name) }
         }
@@ -139,19 +156,29 @@ final class FetchItems: Sendable {
         list?.stop()
     }
 
+    /// What has not become an item, after ``stop()``.
+    var rest: Rest {
+        state.withLock { state in
+            var rest = Rest(entries: state.urls.map { ListEntry(url: $0) })
+            rest.entries += state.ready.compactMap { if case .entry(let entry) = $0 { entry } else { nil } }
+            if let list, !state.hasEnded {
+                rest.list = (list.name, state.parser.firstUnfinishedLine(before: state.lineCount + 1))
+            }
+            return rest
+        }
+    }
+
     /// - Parameter literal: a name of the user's own, taken as it is.
-    private func makeItem(
-        _ url: URL, name: String?, literal: String? = nil, digest: FileDigest?, _ fields: HeaderFields = HeaderFields()
-    ) -> FetchItem {
-        let given = naming == .none ? nil : literal ?? name.map { FileName.safe($0) }
-        let proposed = given ?? FileName.proposed(by: url)
+    private func makeItem(_ entry: ListEntry, literal: String? = nil) -> FetchItem {
+        let given = naming == .none ? nil : literal ?? entry.name.map { FileName.safe($0) }
+        let proposed = given ?? FileName.proposed(by: entry.url)
         let isClaimed = naming == .byURL || given != nil
         return state.withLock { state in
             let fileName = isClaimed ? state.names.claim(proposed) : proposed
             defer { state.count += 1 }
             return FetchItem(
-                index: state.count, url: url, fileName: fileName, isNamed: given != nil, digest: digest,
-                headerFields: fields)
+                index: state.count, url: entry.url, fileName: fileName, isNamed: given != nil, digest: entry.digest,
+                headerFields: entry.headerFields, mirrors: entry.mirrors)
         }
     }
 }

@@ -33,9 +33,9 @@ extension FetchOptions {
     }
 
     /// The same with no more in flight than the limits of the process allow.
-    func within(_ limits: ProcessLimits) throws(UsageError) -> FetchOptions {
+    func within(_ limits: ProcessLimits, for command: String = "fetch") throws(UsageError) -> FetchOptions {
         var options = self
-        options.mostRequests = try limits.jobs(atMost: Self.jobsRange.upperBound, for: "fetch")
+        options.mostRequests = try limits.jobs(atMost: Self.jobsRange.upperBound, for: command)
         options.jobs = min(jobs, options.mostRequests)
         return options
     }

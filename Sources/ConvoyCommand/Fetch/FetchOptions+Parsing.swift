@@ -17,7 +17,7 @@ extension FetchOptions {
         for (index, operand) in (configured.operands + scanned.operands).enumerated() {
             try add(operand, number: index + 1)
         }
-        if urls.isEmpty, input == nil { throw Self.error("there is no URL, and no list of them (--input)") }
+        if urls.isEmpty, input == nil { throw Self.error("there is no URL: write one, or -i FILE for a list of them") }
         try place(output)
         try checkTogether()
     }
@@ -40,7 +40,7 @@ extension FetchOptions {
                     + "host of that name https://\(operand)")
         }
         switch InputLine(url: operand) {
-        case .request(let url, _, _): urls.append(url)
+        case .request(let url, _, _, _): urls.append(url)
         case .broken(let reason): throw Self.error("URL \(number)\(text): \(reason)")
         case .blank: throw Self.error("URL \(number) is empty; is a variable of the shell not set?")
         }
@@ -78,7 +78,7 @@ extension FetchOptions {
 
     /// Options that exclude or need each other.
     private func checkTogether() throws(UsageError) {
-        if isQuiet, isJSON { throw Self.error("--quiet and --json exclude each other") }
+        if isQuiet, isJSON { throw Self.error("--quiet and --json exclude each other; give one of them") }
         if isJSON, ownsOutput {
             let other = destination == .head ? "--head" : writeOut == nil ? "-o -" : "--write-out"
             throw Self.error("--json and \(other) both want standard output; leave one of them out")

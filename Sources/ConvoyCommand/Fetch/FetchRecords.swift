@@ -10,7 +10,14 @@ import Foundation
 final class FetchRecords: Sendable {
     private struct State {
         var open: [Int: FetchItem] = [:]
-        var failed: [String] = []
+        /// What failed or was cancelled, by its place in the run.
+        var failed: [Int: String] = [:]
+        /// What was not come to.
+        var rest: [String] = []
+        /// Lines of lists that ask for nothing that could be sent, with what is wrong before each.
+        var broken: [String] = []
+        /// Why standard output could not be written; 0 while it could.
+        var outputProblem: Int32 = 0
     }
 
     private let writeOut: WriteOut?
@@ -35,33 +42,93 @@ final class FetchRecords: Sendable {
     }
 
     /// Prints what came of a request.
-    func finished<Value>(_ index: Int, _ result: Result<Response<Value>, RequestError>) {
+    ///
+    /// - Parameter isUnchanged: whether a failure is none: the server has nothing newer.
+    func finished<Value>(
+        _ index: Int, _ result: Result<Response<Value>, RequestError>, isUnchanged: Bool = false
+    ) {
         guard isNeeded, let item = state.withLock({ $0.open.removeValue(forKey: index) }) else { return }
-        if failedList != nil, case .failure = result { state.withLock { $0.failed.append(item.listLine) } }
+        if failedList != nil, !isUnchanged, case .failure = result {
+            let line = item.listEntry.listLine
+            state.withLock { $0.failed[index] = line }
+        }
         let isCancelled = if case .failure(let error) = result { error.code == .cancelled } else { false }
         guard printsHeads || writeOut != nil, !isCancelled else { return }
-        let ending = RequestEnding(item, result)
+        let ending = RequestEnding(item, result, isUnchanged: isUnchanged)
         var text = printsHeads ? ending.headText ?? "" : ""
         text += writeOut?.text(of: ending) ?? ""
-        queue.sync { [text] in output.write(text) }
+        // No text of a server steers a terminal; what reads a pipe or a file gets what there is.
+        if Terminal.output.isTerminal { text = text.visible(keepsNewlines: true) }
+        queue.sync { [text] in
+            let code = output.write(text)
+            if code != 0, code != EPIPE, code != EBADF { state.withLock { $0.outputProblem = code } }
+        }
+    }
+
+    /// Notes something in a list that did not become a request.
+    func isDefective(_ defect: FetchItems.Defect) {
+        guard failedList != nil else { return }
+        let place = defect.line.map { "line \($0) of \(defect.list)" } ?? defect.list
+        let text = defect.text.map { "\n" + $0 } ?? ""
+        state.withLock { $0.broken.append("# \(place.visible()): \(defect.reason.visible())\(text)") }
+    }
+
+    /// Notes what the run has not come to.
+    ///
+    /// - Returns: what the list of failures cannot have; nil where it has everything, or there is none.
+    func isLeft(_ rest: FetchItems.Rest) -> String? {
+        guard let failedList else { return nil }
+        let remark = rest.list.map { list in
+            "\(list.name) was not read from line \(list.line) on; that is not in \(failedList)"
+        }
+        state.withLock { state in
+            state.rest = rest.entries.map(\.listLine)
+            if let remark { state.broken.append("# \(remark.visible())") }
+        }
+        return remark
     }
 
     /// Writes the list of what failed.
     ///
     /// - Returns: what went wrong.
     func finish() -> [String] {
+        let problem = state.withLock { $0.outputProblem }
+        let told = problem == 0 ? [] : ["standard output cannot be written: \(String(cString: strerror(problem)))"]
+        return told + writeFailedList()
+    }
+
+    private func writeFailedList() -> [String] {
         guard let failedList else { return [] }
-        let lines = state.withLock { $0.failed }
+        let lines = state.withLock { state in
+            // What a batch has taken and never sent is told by nothing else.
+            for (index, item) in state.open { state.failed[index] = item.listEntry.listLine }
+            // By its first line a list is told: broken ones come last.
+            return state.failed.sorted { $0.key < $1.key }.map(\.value) + state.rest + state.broken
+        }
         return FetchSetup.write(lines.map { $0 + "\n" }.joined(), to: failedList, mode: 0o600)
     }
 }
 
 extension FetchItem {
-    /// The line of a list that asks for it again.
+    fileprivate var listEntry: ListEntry {
+        ListEntry(
+            url: url, name: isNamed ? fileName : nil, digest: digest, headerFields: headerFields, mirrors: mirrors)
+    }
+}
+
+extension ListEntry {
+    /// The line of a list that asks for it, or the lines, as aria2 has them, where one does not do.
     fileprivate var listLine: String {
         var columns = [url.absoluteString]
-        if isNamed || digest != nil { columns.append(isNamed ? fileName : "") }
+        guard mirrors.isEmpty else {
+            columns += mirrors.map(\.absoluteString)
+            let options = [name.map { "out=\($0)" }, digest.map { "checksum=\($0)" }].compactMap(\.self)
+            return ([columns.joined(separator: "\t")] + (options + fields).map { "  \($0)" }).joined(separator: "\n")
+        }
+        if name != nil || digest != nil { columns.append(name ?? "") }
         if let digest { columns.append("\(digest)") }
-        return columns.joined(separator: "\t")
+        return ([columns.joined(separator: "\t")] + fields.map { "  \($0)" }).joined(separator: "\n")
     }
+
+    private var fields: [String] { headerFields.map { "header=\($0.name): \($0.value)" } }
 }

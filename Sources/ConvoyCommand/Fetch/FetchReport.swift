@@ -13,8 +13,12 @@ struct FetchOutcome: Sendable {
         let time: Duration
         /// What the file is called; nil when there is none.
         var fileName: String?
-        /// Whether the file was there, and nothing was received.
+        /// Whether nothing was received: mostly because the file was there.
         var isSkipped = false
+        /// Whether it is the server that has nothing newer than this moment, whatever is here; as it was sent.
+        var unchangedSince: String?
+        /// Whether there is a file, as far as files are wanted.
+        var hasFile = true
     }
 
     let item: FetchItem
@@ -42,6 +46,20 @@ struct FetchOutcome: Sendable {
         return error.code == .destinationExists ? "\(error.message) with --existing" : error.message
     }
 
+    /// Why nothing was received; nil where something was, or it failed.
+    var skipWords: String? {
+        guard case .success(let success) = result, success.isSkipped else { return nil }
+        let digest = item.digest == nil || !success.hasFile ? "" : " and has its digest"
+        if let date = success.unchangedSince { return "not newer than \(date)\(digest)" }
+        return (attempts.isEmpty ? "it is there" : "it has not changed") + digest
+    }
+
+    /// Why it failed, for people: of a refusal its status and what the server wrote; nil when it did not.
+    var cause: String? {
+        guard case .failure(let error) = result else { return nil }
+        return error.code == .unacceptableStatus ? Words.cause(error) : message
+    }
+
     /// Whether it ended only because everything was cancelled.
     var isCancelled: Bool { if case .failure(let error) = result { error.code == .cancelled } else { false } }
 }
@@ -57,6 +75,24 @@ extension FetchOutcome.Success {
         time = response.timings.executed ?? .zero
         fileName = (response.value as? URL)?.lastPathComponent
         isSkipped = response.statusCode == 304
+        let sent = response.request.headerFields
+        guard isSkipped, !sent.contains("If-None-Match") else { return }
+        unchangedSince = sent["If-Modified-Since"]
+        hasFile = (response.value as? UnchangedResource) == nil
+    }
+}
+
+/// In place of a file: the server has nothing newer than the date it was asked about, and none is there.
+struct UnchangedResource: Sendable {}
+
+extension Result {
+    /// A success without a file, where the failure is that none is there for an answer of 304 that was asked for.
+    func unchanged<Value>() -> Response<UnchangedResource>?
+    where Success == Response<Value>, Failure == RequestError {
+        guard case .failure(let error) = self, error.code == .badResponse, let head = error.response,
+            head.statusCode == 304, let sent = error.attempts.last?.request
+        else { return nil }
+        return Response(value: UnchangedResource(), request: sent, head: head)
     }
 }
 
@@ -68,8 +104,8 @@ enum FetchStep: Sendable, Equatable {
     case redirected(statusCode: Int?, to: URL)
     /// An attempt has failed and another follows after the delay; attempts count from 1, redirects do not.
     ///
-    /// The failure is nil when a whole answer came that was not acceptable.
-    case retrying(attempt: Int, failure: RequestError.Code?, statusCode: Int?, delay: Duration)
+    /// The failure is nil when a whole answer came that was not acceptable; the cause is for people.
+    case retrying(attempt: Int, failure: RequestError.Code?, statusCode: Int?, cause: String, delay: Duration)
 }
 
 /// What an earlier run had left of a body; a value that takes the attempts in order.
@@ -93,19 +129,28 @@ struct ResumedBytes: Sendable, Equatable {
     }
 }
 
-/// A request with an attempt under way.
+/// A request that has a line of its own: one that has begun and not ended, or could begin but for its host.
 struct RunningTransfer: Sendable, Equatable {
+    /// What keeps its bytes from moving.
+    enum Wait: Sendable, Equatable {
+        /// Other files of its host: as many as may run have begun.
+        case host
+        /// The head of the answer, or an answer that is part of the file.
+        case answer
+        /// The next attempt; the number is that of the failed one.
+        case retry(attempt: Int, cause: String, due: ContinuousClock.Instant)
+    }
+
     let item: FetchItem
     /// Those from before included.
     let receivedBytes: Int64
     var resumedBytes: Int64 = 0
     let expectedBytes: Int64?
+    /// Nil while its bytes move.
+    var wait: Wait?
 
-    /// The part of the file that was there before, 0 to 1.
-    var fractionBefore: Double {
-        guard let expectedBytes, expectedBytes > 0 else { return 0 }
-        return min(1, Double(resumedBytes) / Double(expectedBytes))
-    }
+    /// 0 to 1; nil while the size is not known.
+    var fraction: Double? { expectedBytes.flatMap { $0 > 0 ? Double(receivedBytes) / Double($0) : nil } }
 }
 
 /// How far a run is.
@@ -116,22 +161,22 @@ struct RunProgress: Sendable, Equatable {
     var skippedCount = 0
     /// Requests there will be; nil while the list is being read.
     var totalCount: Int?
-    /// Those from before included.
+    /// Of the files that succeeded, and of those under way, what was there before included.
+    ///
+    /// What came with a refusal is no part of a file.
     var receivedBytes: Int64 = 0
     var resumedBytes: Int64 = 0
-    /// 0 to 1.
-    var fractionCompleted = 0.0
-    /// Of that what was done before the run: skipped files, and what earlier runs had left of others.
-    var fractionBefore = 0.0
+    /// The files that succeeded and were not skipped, and their bytes.
+    var savedCount = 0
+    var savedBytes: Int64 = 0
 }
 
 extension RunProgress {
+    /// The counts of a batch, without its bytes: it counts those of refused answers too.
     init(_ progress: BatchProgress) {
         finishedCount = progress.finishedCount
         failedCount = progress.failedCount
         totalCount = progress.totalCount
-        receivedBytes = progress.download.completedBytes
-        fractionCompleted = progress.fractionCompleted
     }
 }
 

@@ -16,30 +16,39 @@ final class FetchReporter: EventMonitor {
         /// The requests whose end has not been told.
         var open: [Int: OpenRequest] = [:]
         var summary: FetchSummary
-        /// Of all requests that have ended, whatever their outcome.
+        /// Of the files that succeeded.
         var resumedBytes: Int64 = 0
-        /// How many files' worth of that cost this run nothing.
-        var filesBefore = 0.0
+        /// The files that succeeded and were not skipped, and their bytes.
+        var savedCount = 0
+        var savedBytes: Int64 = 0
 
-        mutating func noteBefore(_ outcome: FetchOutcome) {
-            let resumed = ResumedBytes(of: outcome.attempts).count
-            resumedBytes += resumed
-            guard case .success(let success) = outcome.result else { return }
-            filesBefore += success.isSkipped ? 1 : Double(resumed) / Double(max(1, success.bytes))
+        mutating func noteBytes(_ outcome: FetchOutcome) {
+            guard case .success(let success) = outcome.result, !success.isSkipped else { return }
+            resumedBytes += success.resumedBytes
+            savedCount += 1
+            savedBytes += success.bytes
         }
     }
 
     private let report: any FetchReport
     private let parts: PartFinder?
+    private let jobs: Int
+    private let perHost: Int
     private let queue = DispatchQueue(label: "convoy.report")
     private let state: Locked<State>
 
     /// - Parameters:
     ///   - summary: what is known of the run before it begins.
     ///   - parts: finds what failed downloads leave; nil when they leave nothing.
-    init(report: any FetchReport, summary: FetchSummary = FetchSummary(), parts: PartFinder? = nil) {
+    ///   - jobs: how many requests may run at once.
+    ///   - perHost: how many of them may be of one host.
+    init(
+        report: any FetchReport, summary: FetchSummary = FetchSummary(), parts: PartFinder? = nil,
+        jobs: Int = FetchOptions.defaultJobs, perHost: Int = FetchOptions.defaultPerHost
+    ) {
         self.report = report
         self.parts = parts
+        (self.jobs, self.perHost) = (jobs, perHost)
         state = Locked(State(summary: summary))
     }
 
@@ -49,7 +58,10 @@ final class FetchReporter: EventMonitor {
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
         guard let index = operation.fetchIndex else { return }
         switch event {
-        case .started(let attempt): queue.async { self.tell(index) { $0.begin(attempt) } }
+        case .started(let attempt):
+            answered(index, nil)
+            queue.async { self.tell(index) { $0.begin(attempt) } }
+        case .response(let head): answered(index, head.statusCode)
         case .attemptEnded(let record): queue.async { self.tell(index) { $0.end(record) } }
         default: break
         }
@@ -71,7 +83,7 @@ final class FetchReporter: EventMonitor {
             outcome.keptBytes = keptBytes(of: outcome)
             state.withLock { [outcome] state in
                 state.summary.count(outcome, isStopping: isStopping)
-                state.noteBefore(outcome)
+                state.noteBytes(outcome)
             }
             // Hundreds of lines that say "cancelled" would hide the one that says why.
             if !(isStopping && outcome.isCancelled && !report.wantsCancelled) { report.finished(outcome) }
@@ -97,9 +109,9 @@ final class FetchReporter: EventMonitor {
             var progress = progress
             state.withLock { state in
                 progress.skippedCount = state.summary.skippedCount
-                progress.resumedBytes = running.reduce(state.resumedBytes) { $0 + $1.resumedBytes }
-                let filesBefore = running.reduce(state.filesBefore) { $0 + $1.fractionBefore }
-                progress.fractionBefore = filesBefore / Double(max(1, progress.totalCount ?? 1))
+                (progress.savedCount, progress.savedBytes) = (state.savedCount, state.savedBytes)
+                progress.receivedBytes = running.reduce(state.savedBytes) { $0 &+ $1.receivedBytes }
+                progress.resumedBytes = running.reduce(state.resumedBytes) { $0 &+ $1.resumedBytes }
             }
             report.tick(progress, running)
         }
@@ -131,6 +143,11 @@ final class FetchReporter: EventMonitor {
         return parts?.keptBytes(of: outcome.item)
     }
 
+    /// Notes the status of the answer to a request's attempt under way.
+    private func answered(_ index: Int, _ statusCode: Int?) {
+        state.withLock { $0.open[index]?.statusCode = statusCode }
+    }
+
     /// Tells of a step, if it is one that has not been told and the request is open.
     private func tell(_ index: Int, note: (inout OpenRequest) -> FetchStep?) {
         let (step, item) = state.withLock { state -> (FetchStep?, FetchItem?) in
@@ -141,21 +158,21 @@ final class FetchReporter: EventMonitor {
         if let step, let item { report.happened(step, to: item) }
     }
 
-    /// The transfers under way, the first of them first; what waits for a retry is not.
+    /// The requests that have begun, the first of them first, those that wait for a retry too; then those that could have
+    /// begun if their hosts took more.
     private func transfers(of operations: [AnyRequestOperation]) -> [RunningTransfer] {
         let indices = operations.map { $0.fetchIndex ?? -1 }
-        let requests = state.withLock { state in
-            indices.map { index in state.open[index].flatMap { $0.isUnderWay ? $0 : nil } }
+        let requests = state.withLock { state in indices.map { state.open[$0] } }
+        let running = zip(operations, requests).compactMap { $1?.transfer($0.progress) }
+        guard running.count < jobs else { return running }
+        let busy = running.reduce(into: [:]) { $0[$1.item.host, default: 0] += 1 }
+        let waiting = requests.lazy.compactMap { $0 }.filter { [perHost] in
+            !$0.hasBegun && busy[$0.item.host, default: 0] >= perHost
         }
-        return zip(operations, requests).compactMap { operation, request in
-            guard let request else { return nil }
-            let progress = operation.progress
-            var resumed = request.resumed
-            resumed.note(progress)
-            return RunningTransfer(
-                item: request.item, receivedBytes: progress.download.completedBytes, resumedBytes: resumed.count,
-                expectedBytes: progress.download.totalBytes)
-        }
+        return running
+            + waiting.prefix(jobs - running.count).map {
+                RunningTransfer(item: $0.item, receivedBytes: 0, expectedBytes: nil, wait: .host)
+            }
     }
 }
 
@@ -167,6 +184,11 @@ extension Result {
         case .failure(let error): error.attempts
         }
     }
+}
+
+extension FetchItem {
+    /// What the limit for each host counts by.
+    fileprivate var host: String { "\(url.host() ?? "") \(url.port ?? 0)" }
 }
 
 extension AnyRequestOperation {

@@ -23,10 +23,9 @@ extension FetchRun {
 
         func end(_ index: Int, hasFailed: Bool) {
             state.withLock { state in
-                let progress = state.running.removeValue(forKey: index)?.download.progress
+                state.running[index] = nil
                 state.counts.finishedCount += 1
                 if hasFailed { state.counts.failedCount += 1 }
-                state.counts.receivedBytes += progress?.download.completedBytes ?? 0
             }
         }
 
@@ -43,24 +42,26 @@ extension FetchRun {
             let (counts, running) = state.withLock { ($0.counts, $0.running) }
             let transfers = running.sorted { $0.key < $1.key }.map { _, value in
                 let progress = value.download.progress
+                let bytes = progress.download
                 return RunningTransfer(
-                    item: value.item, receivedBytes: progress.download.completedBytes,
-                    resumedBytes: progress.resumedBytes,
-                    expectedBytes: progress.download.totalBytes)
+                    item: value.item, receivedBytes: bytes.completedBytes, resumedBytes: progress.resumedBytes,
+                    expectedBytes: bytes.totalBytes, wait: bytes.totalBytes == nil ? .answer : nil)
             }
-            var all = counts
-            all.receivedBytes = transfers.reduce(all.receivedBytes) { $0 + $1.receivedBytes }
-            return (all, transfers)
+            return (counts, transfers)
         }
     }
 
     /// Runs all items, each as a ``SegmentedDownload``.
     func runInSegments() async -> ExitStatus {
-        let interruption = interruption
+        let (interruption, knownCount) = (interruption, knownCount)
         let reporter = makeReporter()
         let items = FetchItems(
             urls: options.urls, digest: options.digest, outputName: options.outputName, list: list,
-            base: options.base, naming: .byURL, onEmpty: setup.tellEmpty, onDefect: reporter.isDefective)
+            base: options.base, naming: .byURL, onEmpty: setup.tellEmpty
+        ) { [setup] defect in
+            reporter.isDefective(defect)
+            setup.records.isDefective(defect)
+        }
         let manager = makeManager(monitor: reporter)
         let downloads = Downloads()
         let start = ContinuousClock.now
@@ -70,7 +71,8 @@ extension FetchRun {
         }
         let ticker = report.tickInterval.map { interval in
             Ticker(every: interval) {
-                let (progress, transfers) = downloads.progress
+                var (progress, transfers) = downloads.progress
+                progress.totalCount = knownCount
                 reporter.tick(progress) { transfers }
             }
         }
@@ -89,6 +91,7 @@ extension FetchRun {
             }
         }
         ticker?.stop()
+        if interruption.reason != nil { setup.tellRest(items.rest) }
         if !setup.monitors.isEmpty { await manager.drain() }
         return reporter.ended(after: .now - start, reason: interruption.reason)
     }
@@ -98,24 +101,18 @@ extension FetchRun {
         _ item: FetchItem, _ manager: RequestManager, _ downloads: Downloads
     ) async -> Result<Response<URL>, RequestError> {
         var request = setup.request(for: item, options)
-        var mirrors = options.mirrors[...]
+        var mirrors = (options.mirrors + item.mirrors)[...]
         while true {
+            // What is put together of several servers' bytes has to be verified.
             let download = manager.downloadInSegments(
-                request, to: options.file(of: item), segments: options.segments, mirrors: Array(mirrors),
+                request, to: options.file(of: item), segments: options.segments,
+                mirrors: item.digest == nil ? [] : Array(mirrors),
                 verifying: item.digest, existing: options.existing(for: item))
             downloads.begin(item, download)
             do throws(RequestError) { return .success(try await download.response()) } catch {
-                guard Self.isOfServer(error.code), let mirror = mirrors.popFirst() else { return .failure(error) }
+                guard error.code.isOfServer, let mirror = mirrors.popFirst() else { return .failure(error) }
                 request = setup.request(toMirror: mirror, of: item, options)
             }
         }
-    }
-
-    /// Whether another server may have what this one could not give.
-    private static func isOfServer(_ code: RequestError.Code) -> Bool {
-        [
-            .unacceptableStatus, .connectionFailed, .connectionLost, .timedOut, .tlsFailed, .badResponse,
-            .tooManyRedirects, .redirectRefused,
-        ].contains(code)
     }
 }

@@ -18,12 +18,16 @@ struct FetchRun {
     func run<Output: Sendable>(
         _ complete: @escaping @Sendable (Request<Data>, FetchItem) -> Request<Output>
     ) async -> ExitStatus {
-        let interruption = interruption
+        let (interruption, knownCount) = (interruption, knownCount)
         let reporter = makeReporter()
         let naming: FileNaming = options.discards ? .none : options.takesProposedNames ? .byServer : .byURL
         let items = FetchItems(
             urls: options.urls, digest: options.digest, outputName: options.outputName, list: list,
-            base: options.base, naming: naming, onEmpty: setup.tellEmpty, onDefect: reporter.isDefective)
+            base: options.base, naming: naming, onEmpty: setup.tellEmpty
+        ) { [setup] defect in
+            reporter.isDefective(defect)
+            setup.records.isDefective(defect)
+        }
         let manager = makeManager(monitor: reporter)
         let start = ContinuousClock.now
         let options = options
@@ -35,9 +39,18 @@ struct FetchRun {
             records.opened(item)
             return complete(setup.request(for: item, options), item)
         }
+        let isDated = options.sending.newer != nil
+        let unchangedCount = Locked(0)
         let batch = manager.batch(pulling: requests, keepsResults: false) { index, result in
-            reporter.finished(index, result, isStopping: interruption.reason != nil)
-            records.finished(index, result)
+            let isStopping = interruption.reason != nil
+            if isDated, let unchanged = result.unchanged() {
+                unchangedCount.withLock { $0 += 1 }
+                reporter.finished(index, .success(unchanged), isStopping: isStopping)
+                records.finished(index, result, isUnchanged: true)
+            } else {
+                reporter.finished(index, result, isStopping: isStopping)
+                records.finished(index, result)
+            }
             places?.give()
         }
         interruption.onStop {
@@ -46,17 +59,25 @@ struct FetchRun {
         }
         let ticker = report.tickInterval.map { interval in
             Ticker(every: interval) {
-                reporter.tick(RunProgress(batch.currentProgress), manager.operations.filter(\.isExecuting))
+                var progress = RunProgress(batch.currentProgress)
+                progress.failedCount = max(0, progress.failedCount - unchangedCount.withLock { $0 })
+                progress.totalCount = progress.totalCount ?? knownCount
+                reporter.tick(progress, manager.operations)
             }
         }
         await batch.finished()
         ticker?.stop()
+        if interruption.reason != nil { setup.tellRest(items.rest) }
         if !setup.monitors.isEmpty { await manager.drain() }
         return reporter.ended(after: .now - start, reason: interruption.reason)
     }
 
+    /// How many requests there will be, where that is known before; the batch knows when it has pulled the last.
+    var knownCount: Int? { list == nil ? options.urls.count : nil }
+
     func makeReporter() -> FetchReporter {
         var summary = FetchSummary(discards: options.discards)
+        if !options.discards { summary.directory = options.directory }
         // The names that servers give are known too late to save a transfer.
         let isRepeated = ![.skip, .fail, .updateIfChanged].contains(options.existing) && !options.takesProposedNames
         summary.replacesFiles = isRepeated && !options.discards
@@ -68,7 +89,8 @@ struct FetchRun {
                 knowsNames: !options.takesProposedNames && options.existing != .rename,
                 usesSegments: options.segments > 1, started: Date(),
                 numbersNames: !options.takesProposedNames && options.existing == .rename)
-        return FetchReporter(report: report, summary: summary, parts: parts)
+        return FetchReporter(
+            report: report, summary: summary, parts: parts, jobs: options.jobs, perHost: options.perHost)
     }
 
     func makeManager(monitor: any EventMonitor) -> RequestManager {

@@ -39,15 +39,22 @@ struct FetchSetup: Sendable {
         if options.isVerbose { monitors.append(VerboseLog(options.connection.proxy, console: console)) }
         self.monitors = monitors
         if options.connection.trust == .unverified {
-            console.printError(
-                "convoy: WARNING: --insecure: certificates are not checked; anyone in between can read and change everything"
-            )
+            warn("WARNING: --insecure: certificates are not checked; anyone in between can read and change everything")
         }
     }
 
+    /// Says what is no failure, and has to be known: on standard error, or as an event.
+    private func warn(_ message: String, list: String? = nil) {
+        guard options.isJSON else { return console.printError("convoy: \(message)") }
+        console.printLine(FetchEvent(event: "warning", list: list, message: message.visible()).jsonLine)
+    }
+
     /// Says that nothing was in a list.
-    func tellEmpty(_ list: String) {
-        if !options.isJSON { console.printError("convoy: the list \(list) is empty: there is no URL in it") }
+    func tellEmpty(_ list: String) { warn("the list \(list) is empty: there is no URL in it", list: list) }
+
+    /// Says what of a list is not in that of the failures.
+    func tellRest(_ rest: FetchItems.Rest) {
+        if let remark = records.isLeft(rest) { warn(remark, list: rest.list?.name) }
     }
 
     /// The request for an item, with its body in memory.
@@ -63,6 +70,9 @@ struct FetchSetup: Sendable {
                 request = request.intercepted(by: authenticator)
             }
         }
+        if !item.mirrors.isEmpty, !options.usesSegments, [.get, .head].contains(options.sending.sentMethod) {
+            request = request.intercepted(by: MirrorFallback(item.mirrors))
+        }
         let version = { options.directory + "/" + PartName(item.fileName).version }
         if let newer = options.sending.newer, let field = newer.fieldValue(version: version()) {
             request = request.header("If-Modified-Since", field)
@@ -73,7 +83,8 @@ struct FetchSetup: Sendable {
 
     /// The request for another place of an item's file, without anything that may be a key.
     func request(toMirror url: URL, of item: FetchItem, _ options: FetchOptions) -> Request<Data> {
-        let fields = HeaderFields((options.headerFields.filter { !$0.isSecret }).map { ($0.name, $0.value) })
+        let others = options.headerFields.filter { !$0.isSecret && $0.name.lowercased() != "host" }
+        let fields = HeaderFields(others.map { ($0.name, $0.value) })
         return Request<Data>.get(url).carrying(fields).tagged(String(item.index)).limited(by: options)
             .withoutInterceptors()
     }
@@ -104,12 +115,13 @@ struct FetchSetup: Sendable {
     static func write(_ text: String, to path: String, mode: mode_t = 0o666) -> [String] {
         func problem() -> [String] { ["\(path) cannot be written: \(String(cString: strerror(errno)))"] }
         var status = stat()
-        // A pipe or a device stays what it is.
-        let isThere = stat(path, &status) == 0
+        // What is no plain file, a link, a pipe or a device, stays what it is.
+        let isThere = lstat(path, &status) == 0
         let isSpecial = isThere && status.st_mode & S_IFMT != S_IFREG
-        let target = isSpecial ? path : "\(path).\(getpid()).tmp"
-        let flags = isSpecial ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC
-        let descriptor = open(target, flags, mode)
+        // A name that cannot be foreseen: in a directory of several users nothing lies in wait there.
+        let target = isSpecial ? path : "\(path).\(UUID().uuidString).tmp"
+        let flags = isSpecial ? O_TRUNC : O_CREAT | O_EXCL | O_NOFOLLOW
+        let descriptor = open(target, O_WRONLY | O_CLOEXEC | flags, mode)
         guard descriptor >= 0 else { return problem() }
         let code = StandardStreams.write(text, to: descriptor)
         let isClosed = close(descriptor) == 0
@@ -126,7 +138,9 @@ private struct GivenCookies: RequestInterceptor {
     let jar: CookieJar
 
     func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
-        guard !attempt.hasLeftOrigin, !request.headerFields.contains("Cookie") else { return request }
+        guard !attempt.hasLeftOrigin, !attempt.isMirror, !request.headerFields.contains("Cookie") else {
+            return request
+        }
         var request = request
         request.headerFields["Cookie"] = [jar.cookieField(for: request.url), text].compactMap(\.self).joined(
             separator: "; ")
@@ -154,6 +168,8 @@ extension CredentialOptions {
             return Netrc(String(decoding: try content(of: path, for: "--netrc-file"), as: UTF8.self))
         case .home:
             let home = ProcessInfo.processInfo.environment["HOME"] ?? NSHomeDirectory()
+            // As for curl, none is no passwords.
+            guard access(home + "/.netrc", F_OK) == 0 else { return nil }
             return Netrc(String(decoding: try content(of: home + "/.netrc", for: "--netrc"), as: UTF8.self))
         }
     }

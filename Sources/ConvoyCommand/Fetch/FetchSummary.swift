@@ -8,6 +8,9 @@ struct FetchSummary: Sendable, Equatable {
     var skippedCount = 0
     /// Requests and lines of the list that failed, by the words of their codes.
     var failures: [String: Int] = [:]
+    /// The first of them as lines.
+    private(set) var firstFailures: [String] = []
+    private static let firstFailureCount = 5
     /// Requests that ended because everything was cancelled.
     var cancelledCount = 0
     /// Of the files that succeeded, what this run received.
@@ -20,6 +23,8 @@ struct FetchSummary: Sendable, Equatable {
     /// Why everything was cancelled; nil when nothing was.
     var reason: ExitStatus?
     var discards = false
+    /// Where the files are; nil when there are none.
+    var directory: String?
     /// Whether another run would fetch what is complete again.
     var replacesFiles = false
 
@@ -33,17 +38,36 @@ struct FetchSummary: Sendable, Equatable {
             bytes += success.bytes - success.resumedBytes
             resumedBytes += success.resumedBytes
         case .failure(let error):
-            if isStopping, outcome.isCancelled { cancelledCount += 1 } else { countFailure(error.code.rawValue) }
+            if isStopping, outcome.isCancelled {
+                cancelledCount += 1
+            } else {
+                countFailure(error.code.rawValue)
+                noteFailure("\(outcome.item.url.withoutCredentials): \(outcome.cause ?? error.message)")
+            }
         }
         if let part = outcome.keptBytes { kept.add(part) }
     }
 
     mutating func countFailure(_ code: String) { failures[code, default: 0] += 1 }
 
+    private mutating func noteFailure(_ line: String) {
+        if firstFailures.count < Self.firstFailureCount { firstFailures.append(line) }
+    }
+
     var status: ExitStatus { reason ?? (failedCount == 0 ? .success : .failure) }
 
-    /// What is said at the end: the figures, and what another run of the same command would do.
-    var lines: [String] { [text] + (advice.map { [$0] } ?? []) }
+    /// What is said at the end: the figures, the failures again where other files came in between, where the files are, and
+    /// what another run of the same command would do.
+    var lines: [String] {
+        var lines = [text]
+        if succeededCount + skippedCount > 0 {
+            lines += firstFailures.map { "failed: \($0)" }
+            let others = failedCount - firstFailures.count
+            if others > 0, !firstFailures.isEmpty { lines.append("failed: \(others) more") }
+            if let directory { lines.append("the files are in \(directory)") }
+        }
+        return lines + (advice.map { [$0] } ?? [])
+    }
 
     /// The figures as one line.
     var text: String {
@@ -60,8 +84,14 @@ struct FetchSummary: Sendable, Equatable {
 
     /// The most frequent first.
     private var failureWords: String {
-        failures.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) \($0.key)" }
+        failures.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) \(Words.code($0.key))" }
             .joined(separator: ", ")
+    }
+
+    /// What to do about failures.
+    private var again: String {
+        "the same command tries them again"
+            + (replacesFiles ? "; --existing skip leaves out what is complete" : "")
     }
 
     private var advice: String? {
@@ -71,7 +101,8 @@ struct FetchSummary: Sendable, Equatable {
             "with --existing skip it leaves out \(Figures.count(succeededCount, "file")) that \(succeededCount == 1 ? "is" : "are") complete"
         switch kept.text {
         case let text?: return isWorthSkipping ? "\(text), and \(skipping)" : text
-        case nil: return isWorthSkipping ? "the same command begins again; \(skipping)" : nil
+        case nil where isWorthSkipping: return "the same command begins again; \(skipping)"
+        case nil: return reason == nil && failedCount > 0 && succeededCount > 0 ? again : nil
         }
     }
 }

@@ -74,7 +74,7 @@ final class JSONReport: FetchReport {
             event.event = "redirect"
             event.status = statusCode
             event.location = target.withoutCredentials
-        case .retrying(let attempt, let failure, let statusCode, let delay):
+        case .retrying(let attempt, let failure, let statusCode, _, let delay):
             event.event = "retry"
             event.attempt = attempt
             event.code = (failure ?? .unacceptableStatus).rawValue
@@ -103,7 +103,7 @@ final class JSONReport: FetchReport {
         switch outcome.result {
         case .success(let success) where success.isSkipped:
             event.event = "skipped"
-            event.file = path(of: outcome, success)
+            if success.hasFile { event.file = path(of: outcome, success) }
         case .success(let success):
             event.attempts = outcome.attemptCount
             event.status = success.statusCode

@@ -12,7 +12,8 @@ struct RequestEnding: Sendable {
     let error: RequestError?
     let fileName: String
 
-    init<Value>(_ item: FetchItem, _ result: Result<Response<Value>, RequestError>) {
+    /// - Parameter isUnchanged: whether a failure is none: the server has nothing newer.
+    init<Value>(_ item: FetchItem, _ result: Result<Response<Value>, RequestError>, isUnchanged: Bool = false) {
         self.item = item
         switch result {
         case .success(let response):
@@ -20,7 +21,7 @@ struct RequestEnding: Sendable {
             (bytes, sentBytes) = (response.transfer.download.completedBytes, response.transfer.upload.completedBytes)
             fileName = (response.value as? URL)?.lastPathComponent ?? item.fileName
         case .failure(let error):
-            (head, attempts, self.error) = (error.response, error.attempts, error)
+            (head, attempts, self.error) = (error.response, error.attempts, isUnchanged ? nil : error)
             let transfer = error.attempts.last?.transfer
             (bytes, sentBytes) = (transfer?.download.completedBytes ?? 0, transfer?.upload.completedBytes ?? 0)
             fileName = item.fileName

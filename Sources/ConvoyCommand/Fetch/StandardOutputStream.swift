@@ -36,9 +36,9 @@ final class StandardOutputStream: OutputStream {
             return 0
         }
 
-        func write(_ text: String) {
+        func write(_ text: String) -> Int32 {
             var text = text
-            _ = text.withUTF8 { write(UnsafeRawBufferPointer($0)) }
+            return text.withUTF8 { write(UnsafeRawBufferPointer($0)) }
         }
 
         private func told(_ problem: Int32) -> Int32 {

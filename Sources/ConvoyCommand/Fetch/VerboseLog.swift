@@ -31,7 +31,7 @@ struct VerboseLog: EventMonitor {
         switch event {
         case .response(let head):
             tell("<", "\(head.statusCode)")
-            for field in head.headerFields { tell("<", "\(field.name): \(field.isSecret ? "***" : field.value)") }
+            for field in head.headerFields { tell("<", field.description) }
         case .started(let attempt):
             tell(
                 "*",
@@ -47,18 +47,22 @@ struct VerboseLog: EventMonitor {
 
     private func tell(_ record: AttemptRecord, _ tell: (Character, String) -> Void) {
         tell(">", "\(record.method) \(record.url.withoutCredentials)")
-        for field in record.request.headerFields { tell(">", "\(field.name): \(field.isSecret ? "***" : field.value)") }
+        for field in record.request.headerFields { tell(">", field.description) }
         if let metrics = record.metrics {
             var words = ["\(metrics.remoteAddress) port \(metrics.remotePort)", "HTTP/\(metrics.httpVersion)"]
             words.append(metrics.isReusedConnection ? "a connection used again" : "a new connection")
             if metrics.nameLookup > .zero { words.append("name after \(Figures.time(metrics.nameLookup))") }
             if metrics.connect > .zero { words.append("connected after \(Figures.time(metrics.connect))") }
-            if metrics.secureConnect > .zero { words.append("TLS after \(Figures.time(metrics.secureConnect))") }
+            if metrics.secureConnect > .zero {
+                let version = metrics.tlsVersion.isEmpty ? "" : " \(metrics.tlsVersion)"
+                let cipher = metrics.tlsCipher.isEmpty ? "" : " with \(metrics.tlsCipher)"
+                words.append("TLS\(version)\(cipher) after \(Figures.time(metrics.secureConnect))")
+            }
             words.append("first byte after \(Figures.time(metrics.firstByte))")
             words.append("all after \(Figures.time(metrics.total))")
             tell("*", words.joined(separator: ", "))
         }
-        if let failure = record.failure { tell("*", "failed: \(failure.rawValue)") }
+        if let failure = record.failure { tell("*", "failed: \(record.message ?? Words.code(failure.rawValue))") }
         switch record.next {
         case .redirect(let target): tell("*", "redirected to \(target.withoutCredentials)")
         case .retry(let delay): tell("*", "again in \(Figures.time(delay))")

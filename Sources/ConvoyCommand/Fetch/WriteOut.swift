@@ -76,7 +76,9 @@ struct WriteOut: Sendable, Equatable {
     }
 
     private static func name(_ rest: inout Substring) throws(UsageError) -> String {
-        guard let end = rest.firstIndex(of: "}") else { throw UsageError("has an opening brace without a closing one") }
+        guard let end = rest.firstIndex(of: "}") else {
+            throw UsageError("has an opening brace without a closing one; a variable is written %{NAME}")
+        }
         let name = String(rest[rest.index(after: rest.startIndex)..<end])
         rest = rest[rest.index(after: end)...]
         return name

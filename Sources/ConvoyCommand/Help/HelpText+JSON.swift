@@ -2,10 +2,11 @@
 
 extension HelpText {
     static let json = """
-        --json prints one object a line on standard output, and nothing else anywhere.
-        Every object has "event", and what is said here unless it is marked with ?.
-        "index" counts the URLs of the run from 0, "url" is the URL that was given,
-        without its password; of one URL, events come in order.
+        --json prints one object a line on standard output, and nothing else anywhere,
+        but for what --verbose tells and for a file that cannot be written at the end,
+        both on standard error. Every object has "event", and what is said here unless
+        it is marked with ?. "index" counts the URLs of the run from 0, "url" is what
+        was given, without its password; of one URL, events come in order.
           started    index, url
           progress   index, bytes, resumed_bytes?, expected_bytes?: of the file, those
                      from before included, and to be received if known; twice a second
@@ -15,14 +16,18 @@ extension HelpText {
           finished   index, url, status, bytes, resumed_bytes?, seconds, attempts,
                      file?: the bytes of the file, and how many of them an earlier run
                      had left; seconds since started; no file with --discard
-          skipped    index, url, file: it is there; nothing was sent, and it was not
-                     started, or with updateIfChanged the server has the same version
+          skipped    index, url, file?: it is there; nothing was sent, and it was not
+                     started, or with updateIfChanged the server has the same version;
+                     with --newer the server has nothing newer, and no file if none is
+                     there
           failed     index, url, code, message, attempts, status?, seconds?,
                      kept_bytes?: status is that of the answer, if there was one; when
                      nothing was sent, attempts is 0, and there are no seconds; what is
                      kept in part
           failed     list, code, message, line?: a broken line, or with code
                      unreadableList a list that cannot be read further
+          warning    message, list?: --insecure, a list without a URL, or with
+                     --save-failed one that was not read to its end
           summary    bytes, resumed_bytes, seconds, succeeded, skipped, failed,
                      failures, cancelled, kept_files, kept_bytes, exit_status: once, at
                      the end; bytes were received, resumed_bytes were there before,

@@ -89,14 +89,22 @@ extension HelpText {
           9f86d081...0a08  image.iso
           SHA256 (image.iso) = 9f86d081...0a08
 
-        aria2's input file: URLs of one file with tabs between, of which the first is
-        taken, and its options in lines that begin with a blank. out, checksum, header,
-        referer and user-agent are understood, dir is an error, and what only makes
-        a transfer faster or slower has no effect:
+        aria2's input file: URLs of one file with tabs between, and its options in
+        lines that begin with a blank. out, checksum, header, referer and user-agent
+        are understood, dir is an error, and what only makes a transfer faster or
+        slower has no effect:
           https://example.com/a<TAB>https://mirror.example.com/a
             out=a.bin
             checksum=sha-256=9f86d081...0a08
 
-        Metalink 4 (RFC 5854), the first URL of each file and its digest.
+        Metalink 4 (RFC 5854): the URLs of each file by their priority, and its digest.
+
+        Of several URLs the first is asked, and where it fails the others, one after
+        the other; passwords, cookies and fields that may be keys are for the first
+        only. With --segments and a digest they serve parts as --mirror does.
+
+        --save-failed writes such a list: what failed, was cancelled or was not come
+        to, and behind that the broken lines, each under a remark of what is wrong
+        with it. What a run that was stopped has not read is not there; that is told.
         """
 }

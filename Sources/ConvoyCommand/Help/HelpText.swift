@@ -22,6 +22,7 @@ enum HelpText {
     private static var commands: String {
         [
             ("convoy [fetch] [options] URL...", Subcommand.fetch.summary + "; continue what was interrupted"),
+            ("convoy run FILE.http [NAME...]", Subcommand.run.summary),
             ("convoy demo", Subcommand.demo.summary), ("convoy completions SHELL", Subcommand.completions.summary),
             ("convoy help WORD", "explain one of: " + HelpTopic.allCases.map(\.rawValue).joined(separator: ", ")),
         ].map { TextLayout.entry("  " + $0, $1, column: 26) }.joined(separator: "\n")
@@ -51,7 +52,12 @@ enum HelpText {
         \(FetchOptions.table.helpByGroup)
 
         Options and URLs may be mixed; "--" ends the options. A URL without a scheme is
-        http for this machine, https else. Short options are those of curl.
+        http for this machine, https else. Short options are those of
+        curl, but for -i, -j and -P.
+
+        Standard output has a line for each file, standard error what failed and the
+        progress; the figures at the end go to standard error where standard output is
+        a pipe, so that "convoy ... | tee log" logs files only.
 
         Environment:
         \(environment)
@@ -65,7 +71,7 @@ enum HelpText {
 
     /// What the environment may say, with what that means.
     static let variables = [
-        ("http_proxy", "the proxy for http URLs, http://HOST:PORT"),
+        ("http_proxy", "the proxy for http URLs, as --proxy has it"),
         ("https_proxy, all_proxy", "that for https URLs, and for both; in capitals too"),
         ("no_proxy", "hosts without a proxy, with commas between"),
         ("CURL_CA_BUNDLE", "certificates that are trusted (PEM), in place of the system's"),

@@ -3,6 +3,7 @@
 /// A command or a topic that has a text.
 enum HelpTopic: String, CaseIterable, Sendable {
     case fetch
+    case run
     case demo
     case completions
     case lists
@@ -15,6 +16,7 @@ enum HelpTopic: String, CaseIterable, Sendable {
     var summary: String {
         switch self {
         case .fetch: "downloads, and all their options"
+        case .run: "files of requests, .http, and what is read in them"
         case .demo: "a batch, a chain and a continued download"
         case .completions: "scripts that complete this command in a shell"
         case .lists: "what lists of URLs may look like"
@@ -29,6 +31,7 @@ enum HelpTopic: String, CaseIterable, Sendable {
     var text: String {
         switch self {
         case .fetch: HelpText.fetch
+        case .run: HelpText.run
         case .demo: HelpText.demo
         case .completions: HelpText.completions
         case .lists: HelpText.lists

@@ -14,19 +14,22 @@ enum ManPage {
         ]
         for command in Subcommand.allCases where command != .fetch {
             lines += [".br", ".B convoy \(command.rawValue)"]
+            if command.operands == .files { lines.append("[\\fIoptions\\fR] \\fIFILE.http\\fR [\\fINAME\\fR...]") }
             if case .choice(let words) = command.operands { lines.append(escaped(words.joined(separator: "|"))) }
         }
         lines += [
             ".SH DESCRIPTION",
             "Downloads every URL into a file. A file appears under its name only when it is complete; what was cut off "
                 + "is kept, and the same command continues it.",
-            ".SH OPTIONS", "Short options are those of",
+            ".SH OPTIONS", "Short options, but for -i, -j and -P, are those of",
             ".BR curl (1).",
         ].map { $0.hasPrefix(".") ? $0 : escaped($0) }
         for group in Option.Group.allCases {
             let members = FetchOptions.table.filter { $0.group == group }
             if !members.isEmpty { lines += [".SS \(escaped(group.rawValue))"] + members.flatMap(entry) }
         }
+        lines += [".SH OPTIONS OF RUN"] + RunOptions.own.flatMap { entry($0.option) }
+        lines += [".SH FILES OF REQUESTS"] + paragraphs(HelpText.requestFiles)
         lines += [".SH ENVIRONMENT"] + HelpText.variables.flatMap { [".TP", ".B \(escaped($0))", escaped($1)] }
         let topics: [(String, String)] = [
             ("LISTS OF URLS", HelpText.lists), ("NAMES OF FILES", HelpText.names),

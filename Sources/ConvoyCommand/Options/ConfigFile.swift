@@ -74,7 +74,8 @@ enum ConfigFile {
             }
             guard scanned.operands.isEmpty else {
                 throw UsageError(
-                    "line \(index + 1) of \(path): the option --\(word) takes no value", command: scanner.command)
+                    "line \(index + 1) of \(path): the option --\(word) takes no value: leave it out",
+                    command: scanner.command)
             }
             if let option = scanned.given.first?.option, [Option.config, .noConfig, .help].contains(option) {
                 throw UsageError(

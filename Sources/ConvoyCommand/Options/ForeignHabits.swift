@@ -15,6 +15,7 @@ extension FetchOptions {
             "-t": "wget's and aria2's -t 3 is --retries 2, which does not count the first attempt",
             "-T": "wget's -T 30 is --connect-timeout 30; a file is sent by -X PUT --data-binary @FILE",
             "-N": "wget's -N is --existing updateIfChanged",
+            "-nc": "wget's -nc is --existing skip",
             "-G": "add what is to be asked for to the URL, behind a question mark",
             "-D": "curl's -D FILE has no equal here; -v prints the header fields of the answers",
             "-Z": "requests run at the same time without being asked: leave it out",
@@ -30,7 +31,10 @@ extension FetchOptions {
             "--digest": "write --anyauth: the server is answered as it asks, by Digest where it offers that",
             "--basic": "-u sends Basic without being asked: leave it out",
             "--proxy-user": "a proxy's user stands in its URL: -x http://USER:PASSWORD@HOST:PORT",
-            "--socks5": "proxies are http:// or https:// here; -x http://HOST:PORT",
+            "--socks4": "write -x socks4://HOST:PORT",
+            "--socks4a": "write -x socks4a://HOST:PORT",
+            "--socks5": "write -x socks5://HOST:PORT",
+            "--socks5-hostname": "write -x socks5h://HOST:PORT",
             "--no-check-certificate": "write --insecure",
             "--check-certificate": "certificates are checked without being asked; --insecure leaves that out",
             "--checksum": "aria2's --checksum=sha-256=HEX is --sha256 HEX",
@@ -59,7 +63,6 @@ extension FetchOptions {
         for (name, letter) in longNames { habits["--\(name)"] = habits[letter] }
         habits["--continue"] = "downloads are continued without being asked: leave it out"
         habits["--remote-name"] = "files are named by their URL without being asked: leave it out"
-        // aria2's -s8, after the s.
         return habits
     }()
 }

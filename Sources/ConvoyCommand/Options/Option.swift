@@ -46,15 +46,19 @@ struct Option: Sendable {
     let aliases: [String]
     /// Whether it may be given several times, each time for more.
     let isRepeatable: Bool
+    /// Whether a value may be nothing.
+    let mayBeEmpty: Bool
     let apply: Application
 
     init(
         _ name: String, short: Character? = nil, value: Value = .none, _ group: Group = .general, summary: String,
         detail: String? = nil, aliases: [String] = [], isRepeatable: Bool = false,
+        mayBeEmpty: Bool = false,
         apply: @escaping Application = { _, _ in }
     ) {
         (self.name, self.short, self.value, self.group, self.summary) = (name, short, value, group, summary)
-        (self.detail, self.aliases, self.isRepeatable, self.apply) = (detail, aliases, isRepeatable, apply)
+        (self.detail, self.aliases, self.apply) = (detail, aliases, apply)
+        (self.isRepeatable, self.mayBeEmpty) = (isRepeatable, mayBeEmpty)
     }
 
     var takesValue: Bool { value != .none }

@@ -63,9 +63,12 @@ struct OptionScanner {
         }
         if option.takesValue {
             let value = parts.count == 2 ? String(parts[1]) : rest.popFirst()
-            scanned.given.append((option, try checked(value, of: "--\(name)")))
+            scanned.given.append((option, try checked(value, of: option, "--\(name)")))
         } else {
-            guard parts.count == 1 else { throw UsageError("the option --\(name) takes no value", command: command) }
+            guard parts.count == 1 else {
+                throw UsageError(
+                    "the option --\(name) takes no value: leave out what stands behind =", command: command)
+            }
             scanned.given.append((option, ""))
         }
     }
@@ -75,13 +78,16 @@ struct OptionScanner {
     ) throws(UsageError) {
         var letters = argument
         while let letter = letters.popFirst() {
-            guard let option = options.first(where: { $0.short == letter }) else { throw unknown("-\(letter)") }
+            guard let option = options.first(where: { $0.short == letter }) else {
+                // wget has short options of two letters.
+                throw unknown(habits["-\(argument)"] == nil ? "-\(letter)" : "-\(argument)")
+            }
             guard option.takesValue else {
                 scanned.given.append((option, ""))
                 continue
             }
             let value = letters.isEmpty ? rest.popFirst() : String(letters)
-            scanned.given.append((option, try checked(value, of: "-\(letter)")))
+            scanned.given.append((option, try checked(value, of: option, "-\(letter)")))
             return
         }
     }
@@ -96,8 +102,11 @@ struct OptionScanner {
         return UsageError(message, command: command)
     }
 
-    private func checked(_ value: String?, of name: String) throws(UsageError) -> String {
-        guard let value, !value.isEmpty else { throw UsageError("the option \(name) needs a value", command: command) }
+    private func checked(_ value: String?, of option: Option, _ name: String) throws(UsageError) -> String {
+        guard let value, option.mayBeEmpty || !value.isEmpty else {
+            throw UsageError(
+                "the option \(name) needs a value: \(name) \(option.value.word ?? "VALUE")", command: command)
+        }
         return value
     }
 }

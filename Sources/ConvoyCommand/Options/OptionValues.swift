@@ -29,7 +29,8 @@ enum OptionValues {
     static func choice(_ text: String, among choices: [String]) throws(UsageError) -> String {
         guard choices.contains(text) else {
             let near = choices.nearest(to: text).map { "; did you mean \($0)?" } ?? ""
-            throw UsageError("takes \(choices.joined(separator: ", ")), not \(text.debugDescription)\(near)")
+            let most = choices.dropLast().joined(separator: ", ")
+            throw UsageError("takes \(most) or \(choices.last ?? ""), not \(text.debugDescription)\(near)")
         }
         return text
     }
@@ -55,6 +56,21 @@ enum OptionValues {
             throw UsageError(
                 "cannot read \(path): \((error as? POSIXError)?.localizedDescription ?? "it is unreadable")")
         }
+    }
+
+    /// What comes up to the first line end; nil when nothing does.
+    ///
+    /// What follows is left for others, such as a list.
+    static func firstLineOfStandardInput() -> String? {
+        var (bytes, byte) = ([UInt8](), UInt8(0))
+        while bytes.count < 1 << 16, read(STDIN_FILENO, &byte, 1) == 1 {
+            guard byte != UInt8(ascii: "\n") else {
+                if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+                return String(decoding: bytes, as: UTF8.self)
+            }
+            bytes.append(byte)
+        }
+        return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)
     }
 
     static func refusal(_ text: String, _ wanted: String) -> UsageError {

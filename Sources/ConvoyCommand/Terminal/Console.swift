@@ -21,11 +21,17 @@ final class Console: Sendable {
     let isLive: Bool
     /// Whether standard output is a terminal too.
     let isOutputTerminal: Bool
+    /// Whether another program reads standard output as it comes.
+    let isOutputPipe: Bool
+    private let hasColour: Bool
     private let state = Locked(State())
 
     init(allowsLive: Bool) {
-        isLive = allowsLive && Terminal.errors.canRedraw
+        isOutputPipe = Terminal.output.isPipe
+        // The reader of a pipe, tee for example, may write to this very terminal, in the middle of the region.
+        isLive = allowsLive && Terminal.errors.canRedraw && !isOutputPipe
         isOutputTerminal = Terminal.output.isTerminal
+        hasColour = Terminal.errors.hasColour
     }
 
     /// Whether standard output has been closed; nothing more is written there then.
@@ -51,16 +57,19 @@ final class Console: Sendable {
         if isLate { handler() }
     }
 
-    /// Writes to standard output: lines of ours, which may be several, or one with text of others in it.
+    /// Writes to standard output: lines of ours, which may be several, or one with text of others in it; on a terminal
+    /// they are broken at blanks.
     ///
     /// Where it cannot be written, on a full disk for example, that is told once on standard error, and nothing more is
     /// written there: the rest could begin in the middle of a line.
     func printLine(_ line: String) {
-        let onClosed = state.withLock { state -> (@Sendable () -> Void)? in
+        var text = line.visible(keepsNewlines: true)
+        if isOutputTerminal { text = text.wrapped(toColumns: Terminal.output.size.width - 1) }
+        let onClosed = state.withLock { [text] state -> (@Sendable () -> Void)? in
             guard state.outputProblem == 0 else { return nil }
-            let lines = state.region.lines
-            if !lines.isEmpty { writeToErrors(state.region.erase()) }
-            let problem = StandardStreams.write(line.visible(keepsNewlines: true) + "\n", to: STDOUT_FILENO)
+            let lines = isOutputTerminal ? state.region.lines : []
+            if !lines.isEmpty { writeToErrors(state.region.erase(columns: size.width)) }
+            let problem = StandardStreams.write(text + "\n", to: STDOUT_FILENO)
             if !lines.isEmpty { writeToErrors(state.region.draw(lines, size: size)) }
             state.outputProblem = problem
             if problem != 0, !state.isOutputClosed {
@@ -74,21 +83,34 @@ final class Console: Sendable {
         onClosed?()
     }
 
-    /// Writes one line to standard error, above the live region.
-    func printError(_ line: String) {
-        state.withLock { state in writeToErrors(state.region.insert(line.visible() + "\n")) }
+    /// Writes one line to standard error, above the live region; on a terminal it is broken at blanks.
+    ///
+    /// - Parameter isFailure: whether its first word has the colour of failures, where the terminal has colours.
+    func printError(_ line: String, isFailure: Bool = false) {
+        let size = size
+        var text = line.visible()
+        if isLive { text = text.wrapped(toColumns: size.width - 1) }
+        if isFailure, hasColour, let end = text.firstIndex(of: " ") {
+            text = "\u{1B}[31m\(text[..<end])\u{1B}[m\(text[end...])"
+        }
+        state.withLock { [text] state in writeToErrors(state.region.insert(text + "\n", columns: size.width)) }
     }
 
-    /// Shows these lines in the live region; without effect where there is none.
-    func draw(_ lines: [String]) {
+    /// Shows these lines in the live region, in one write; without effect where there is none.
+    ///
+    /// - Parameter permanent: lines that stay, above the region.
+    func draw(_ lines: [String], above permanent: [String] = []) {
         guard isLive else { return }
         let size = size
-        state.withLock { state in writeToErrors(state.region.draw(lines.map { $0.visible() }, size: size)) }
+        let text = permanent.map { $0.visible().wrapped(toColumns: size.width - 1) + "\n" }.joined()
+        state.withLock { state in
+            writeToErrors(state.region.draw(lines.map { $0.visible() }, size: size, above: text))
+        }
     }
 
     /// Takes the live region away and shows the cursor.
     func endLive() {
-        state.withLock { state in writeToErrors(state.region.erase()) }
+        state.withLock { state in writeToErrors(state.region.erase(columns: size.width)) }
     }
 
     /// Stops the process as Ctrl-Z does by default; the screen is as if there had been no live region until it goes on.
@@ -96,7 +118,7 @@ final class Console: Sendable {
     /// The lock is held all the while, so that nothing is drawn in between.
     func stopProcess() {
         state.withLock { state in
-            writeToErrors(state.region.erase())
+            writeToErrors(state.region.erase(columns: size.width))
             kill(getpid(), SIGSTOP)
         }
     }

@@ -29,10 +29,16 @@ enum Figures {
         return "\(whole / 3_600) h \(twoDigits(whole % 3_600 / 60)) min"
     }
 
+    /// A wait that is counted down, always in the same unit: `0.5 s`, `12.0 s`; longer ones as ``time(_:)``.
+    static func seconds(_ duration: Duration) -> String {
+        duration.inSeconds < 59.95 ? "\(decimal(max(0, duration.inSeconds))) s" : time(duration)
+    }
+
     /// `0:07`, `12:34`, `1:02:03`; no more than 99 hours.
     static func timeLeft(_ seconds: Double) -> String {
         guard seconds.isFinite, seconds < 359_999 else { return "> 99 h" }
-        let whole = Int(max(0, seconds).rounded(.up))
+        // A rate that was measured is never exact: 7.001 s are 7.
+        let whole = Int(max(0, seconds - 0.01).rounded(.up))
         let minutes = "\(whole / 60 % 60)"
         guard whole >= 3_600 else { return "\(minutes):\(twoDigits(whole % 60))" }
         return "\(whole / 3_600):\(twoDigits(whole / 60 % 60)):\(twoDigits(whole % 60))"

@@ -4,33 +4,48 @@ import Foundation
 /// What one line of progress says; a value that can be laid out for any terminal.
 struct ProgressLine: Equatable {
     var label: String
-    /// 0 to 1; nil while nobody knows, which leaves the bar out.
+    /// 0 to 1; nil while it is not known, which leaves percentage and bar blank.
     var fraction: Double?
-    /// Beside the bar, the most important first; as many as fit.
+    /// Before the details; the first to go where there is little room.
+    var sizes = ""
+    /// Beside the percentage, the most important first; as many as fit.
     var details: [String]
 
-    /// The line in at most so many columns: the details first, then the bar, then as much of the label as fits.
+    /// The line in at most so many columns: the details first, then the sizes, the bar, and as much of the label as fits.
     func text(columns: Int) -> String {
-        let labelColumns = max(8, min(30, columns / 4))
-        var rest = columns - labelColumns
-        var tail = ""
-        if let fraction {
-            let percent = String(Int((min(max(fraction, 0), 1) * 100).rounded(.down)))
-            let text = "  \(percent.padded(toColumns: 3)) %"
-            if text.count <= rest {
-                tail += text
-                rest -= text.count
-            }
-        }
-        for detail in details {
-            let text = "  " + detail
-            guard text.columnCount <= rest else { break }
-            tail += text
+        let leastLabel = Self.leastLabelColumns(of: columns)
+        var rest = columns - leastLabel
+        func taken(_ text: String) -> String? {
+            guard text.columnCount <= rest else { return nil }
             rest -= text.columnCount
+            return text
         }
-        var bar = ""
-        if let fraction, rest >= 10 { bar = "  " + Self.bar(fraction, columns: min(rest - 2, 32)) }
-        return (label.fitted(toColumns: labelColumns) + bar + tail).clipped(toColumns: columns)
+        let percent = fraction.map { Self.percent($0) }
+        let head = taken("  " + (percent ?? "").padded(toColumns: 5)) ?? ""
+        var tail = ""
+        for detail in details {
+            guard let text = taken("  " + detail) else { break }
+            tail += text
+        }
+        tail = head + (sizes.isEmpty ? "" : taken("  " + sizes) ?? "") + tail
+        guard rest >= 10 else { return finished(label.fitted(toColumns: leastLabel + max(0, rest)) + tail, columns) }
+        let bar = min(rest - 2, 32)
+        let drawn = fraction.map { Self.bar($0, columns: bar) } ?? String(repeating: " ", count: bar)
+        return finished(label.fitted(toColumns: leastLabel) + "  " + drawn + tail, columns)
+    }
+
+    /// How many columns of a line belong to the label at least.
+    static func leastLabelColumns(of columns: Int) -> Int { max(8, min(30, columns / 4)) }
+
+    /// ` 45 %`, in five columns.
+    static func percent(_ fraction: Double) -> String {
+        String(Int((min(max(fraction, 0), 1) * 100).rounded(.down))).padded(toColumns: 3) + " %"
+    }
+
+    private func finished(_ text: String, _ columns: Int) -> String {
+        var text = text.clipped(toColumns: columns)
+        while text.last == " " { text.removeLast() }
+        return text
     }
 
     /// `[=====>    ]` in exactly so many columns, of which there are at least 3.

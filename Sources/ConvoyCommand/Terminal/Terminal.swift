@@ -17,8 +17,17 @@ struct Terminal: Sendable {
     /// Whether it is a terminal at all.
     var isTerminal: Bool { isatty(descriptor) == 1 }
 
+    /// Whether it is a pipe, which another program reads.
+    var isPipe: Bool {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
+    }
+
     /// Whether its cursor can be moved.
     var canRedraw: Bool { isTerminal && ProcessInfo.processInfo.environment["TERM"] != "dumb" }
+
+    /// Whether it shows colours, and they are wanted: `NO_COLOR` is not set (https://no-color.org).
+    var hasColour: Bool { canRedraw && (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty }
 
     /// Its size now; 80 by 24 where it does not tell.
     var size: Size {

@@ -57,6 +57,26 @@ extension String {
         return result + dots
     }
 
+    /// The text in lines of at most so many columns, broken at blanks, all but the first indented by two; a word that is
+    /// longer stays whole.
+    func wrapped(toColumns limit: Int) -> String {
+        guard columnCount > limit else { return self }
+        var (result, columns) = ("", 0)
+        for word in split(separator: " ") {
+            let width = String(word).columnCount
+            if columns > 0, columns + 1 + width > limit {
+                result += "\n  "
+                columns = 2
+            } else if columns > 0 {
+                result += " "
+                columns += 1
+            }
+            result += word
+            columns += width
+        }
+        return result
+    }
+
     /// The text with blanks before it, up to a number of columns.
     func padded(toColumns count: Int) -> String {
         String(repeating: " ", count: max(0, count - columnCount)) + self

@@ -71,7 +71,7 @@ import Testing
     @Test(
         .enabled(if: isInstalled("bash"), "bash is not installed"),
         arguments: [
-            (["convoy", ""], ["fetch", "demo", "completions", "help", "--help", "--version"]),
+            (["convoy", ""], ["fetch", "run", "demo", "completions", "help", "--help", "--version"]),
             (["convoy", "f"], ["fetch"]),
             (["convoy", "fetch", "--se"], ["--segments"]),
             (["convoy", "fetch", "--existing", ""], ["overwrite", "fail", "rename", "skip", "updateIfChanged"]),
@@ -79,6 +79,10 @@ import Testing
             (["convoy", "fetch", "--transport", "="], ["curl", "urlsession"]),
             (["convoy", "fetch", "--jobs", ""], []), (["convoy", "completions", "z"], ["zsh"]),
             (["convoy", "demo", "--"], ["--help"]), (["convoy", "nothing", ""], []),
+            (["convoy", "--se"], ["--segments"]), (["convoy", "--v"], ["--verbose", "--version"]),
+            (["convoy", "--existing", "s"], ["skip"]),
+            (["convoy", "https://a/b", "--transport", "="], ["curl", "urlsession"]),
+            (["convoy", "-v", "--nets"], []), (["convoy", "-v", "--netrc-"], ["--netrc-file"]),
         ])
     func bashOffersWhatFits(words: [String], candidates: [String]) async throws {
         #expect(try await bashCandidates(words) == candidates)
@@ -99,7 +103,9 @@ import Testing
             ("convoy fetch --existing ", ["fail", "overwrite", "rename", "skip", "updateIfChanged"]),
             ("convoy fetch --transport=c", ["--transport=curl"]), ("convoy co", ["completions"]),
             ("convoy completions ", ["bash", "fish", "zsh"]), ("convoy fetch -P ", ["directory/"]),
-            ("convoy help li", ["lists"]),
+            ("convoy help li", ["lists"]), ("convoy --transport=c", ["--transport=curl"]),
+            ("convoy --vers", ["--version"]), ("convoy https://a/b --existing s", ["skip"]),
+            ("convoy demo --se", []),
         ])
     func fishOffersWhatFits(line: String, candidates: [String]) async throws {
         _ = try directory.makeDirectory("directory")

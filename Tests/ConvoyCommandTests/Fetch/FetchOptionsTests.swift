@@ -87,7 +87,7 @@ import Testing
         ("--rate=0", "a number of bytes per second above 0"), ("--rate=fast", "such as 500k, 2.5M or 1MiB"),
         ("--min-speed=-1", "a number of bytes per second above 0"), ("--segments=17", "a number from 1 to 16"),
         ("--segments=0", "a number from 1 to 16"), ("--existing=keep", "overwrite, fail, rename, skip"),
-        ("--transport=pigeon", "curl, urlsession"),
+        ("--transport=pigeon", "curl or urlsession"),
     ])
     func valuesAreCheckedAndTheRightOnesNamed(option: String, words: String) throws {
         let told = try #require(message([option, "http://a/"]))

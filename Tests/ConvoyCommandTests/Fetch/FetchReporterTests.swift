@@ -21,7 +21,7 @@ private final class WordReport: FetchReport {
         switch step {
         case .started: note("started \(item.index)")
         case .redirected(let statusCode, let target): note("redirected \(statusCode ?? 0) \(target)")
-        case .retrying(let attempt, let failure, _, _): note("retrying \(attempt) \(failure?.rawValue ?? "answer")")
+        case .retrying(let attempt, let failure, _, _, _): note("retrying \(attempt) \(failure?.rawValue ?? "answer")")
         }
     }
     func tick(_ progress: RunProgress, _ running: [RunningTransfer]) {
@@ -106,21 +106,55 @@ private final class WordReport: FetchReport {
         #expect(report.words.withLock { $0 } == ["finished 0 2"])
     }
 
-    @Test func onlyTransfersUnderWayAreShown() {
+    @Test func requestsThatHaveBegunAreShownWithWhatTheyWaitFor() throws {
         let report = WordReport()
         let reporter = FetchReporter(report: report)
         let operations = (0..<4).map(operation)
         for index in 0..<4 { reporter.opened(item(index)) }
         // The first waits for a retry, the second is under way again, the third has ended, the fourth not begun.
+        let refused = record(1, .retry(after: .seconds(1)))
         for index in 0..<2 {
             reporter.operation(operations[index], did: .started(attempt: 1))
-            reporter.operation(operations[index], did: .attemptEnded(record(1, .retry(after: .seconds(1)))))
+            reporter.operation(operations[index], did: .attemptEnded(refused))
         }
         reporter.operation(operations[1], did: .started(attempt: 2))
         reporter.operation(operations[2], did: .started(attempt: 1))
         reporter.finished(2, failure([record(1)]), isStopping: false)
         reporter.tick(RunProgress(), operations)
-        #expect(report.words.withLock { $0.last } == "tick [1]")
+        let running = try #require(report.ticks.withLock { $0.last }).running
+        #expect(running.map(\.item.index) == [0, 1])
+        let due = refused.ended + .seconds(1)
+        #expect(
+            running.map(\.wait) == [.retry(attempt: 1, cause: "503 Service Unavailable", due: due), .answer])
+    }
+
+    /// At every moment of a request that is refused and then succeeds.
+    @Test func theBodyOfARefusalIsNoProgress() throws {
+        let report = WordReport()
+        let reporter = FetchReporter(report: report)
+        let operation = operation(0)
+        reporter.opened(item(0))
+        var page = TransferProgress()
+        (page.download.completedBytes, page.download.totalBytes) = (1_234, 1_234)
+        let refused = AttemptRecord(
+            number: 1, request: request, started: .now, ended: .now, response: ResponseHead(statusCode: 503),
+            next: .retry(after: .zero), transfer: page)
+        let events: [RequestEvent] = [
+            .started(attempt: 1), .response(ResponseHead(statusCode: 503)), .attemptEnded(refused),
+            .started(attempt: 2),
+        ]
+        operation.state.withLock { [page] in $0.progress = page }
+        for event in events {
+            reporter.operation(operation, did: event)
+            reporter.tick(RunProgress(totalCount: 1), [operation])
+            let tick = try #require(report.ticks.withLock { $0.last })
+            #expect(tick.progress.receivedBytes == 0)
+            #expect(tick.running.map(\.receivedBytes) == [0])
+            #expect(tick.running.map(\.expectedBytes) == [nil])
+        }
+        reporter.operation(operation, did: .response(ResponseHead(statusCode: 200)))
+        reporter.tick(RunProgress(totalCount: 1), [operation])
+        #expect(report.ticks.withLock { $0.last?.progress.receivedBytes } == 1_234)
     }
 
     @Test func ticksTellWhatWasThereBefore() throws {
@@ -141,6 +175,9 @@ private final class WordReport: FetchReport {
         operations[0].state.withLock { [transfer] in $0.progress = transfer }
         // The second goes on from 50.
         reporter.operation(operations[1], did: .started(attempt: 1))
+        for operation in operations {
+            reporter.operation(operation, did: .response(ResponseHead(statusCode: 206)))
+        }
         (transfer.download.completedBytes, transfer.resumedBytes) = (70, 50)
         operations[1].state.withLock { [transfer] in $0.progress = transfer }
         reporter.tick(RunProgress(totalCount: 4), operations)
@@ -148,7 +185,7 @@ private final class WordReport: FetchReport {
         #expect(tick.running.map(\.receivedBytes) == [80, 70])
         #expect(tick.running.map(\.resumedBytes) == [40, 50])
         #expect(tick.progress.resumedBytes == 90)
-        #expect(abs(tick.progress.fractionBefore - 0.225) < 1e-9)
+        #expect(tick.progress.receivedBytes == 150)
     }
 
     @Test(arguments: [true, false]) func cancellationsAreCountedAndToldToWhomeverWantsThem(isWanted: Bool) {

@@ -33,6 +33,9 @@ import Testing
         #expect(netrc.login(for: "not.this")?.user == "anonymous")
         #expect(Netrc("machine a login b password c").login(for: "other") == nil)
         #expect(Netrc("machine").login(for: "a") == nil)
+        let lines = Netrc("# comment\r\nmachine a login ua\r\n password pa\r\nmachine b login ub password pb\r\n")
+        #expect(lines.login(for: "a") == Netrc.Login(user: "ua", password: "pa"))
+        #expect(lines.login(for: "b") == Netrc.Login(user: "ub", password: "pb"))
     }
 
     @Test func cookieFilesAreReadAsTheyAreWritten() {
@@ -72,6 +75,20 @@ import Testing
     ])
     func aSchemeIsAddedToWhatBeginsWithAHost(text: String, url: String) {
         #expect(text.withScheme == url)
+    }
+
+    @Test(arguments: [
+        ("proxy.example.com", "http://proxy.example.com:1080"), ("https://p:8443", "https://p:8443"),
+        ("https://p/", "https://p:443"), ("SOCKS5H://[::1]", "socks5h://[::1]:1080"), ("socks://p:1", "socks4://p:1"),
+        ("http://p:80", "http://p:80"),
+    ])
+    func aProxyHasThePortThatCurlTakes(text: String, url: String) throws {
+        #expect(try ProxyValue.read(text) == .server(try #require(URL(string: url))))
+        let words = text.split(separator: "://")
+        let (scheme, place) = (words.count == 2 ? words[0] + "://" : "", words.last ?? "")
+        #expect(
+            try ProxyValue.read("\(scheme)me:p%40w@\(place)")
+                == .server(try #require(URL(string: url)), userName: "me", password: "p@w"))
     }
 
     @Test func partsOfFormsHaveTypesAndNames() throws {

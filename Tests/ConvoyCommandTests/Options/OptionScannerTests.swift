@@ -32,8 +32,9 @@ import Testing
 
     @Test(arguments: [
         (["--nope"], "there is no option --nope"), (["-x"], "there is no option -x"),
-        (["--jobs"], "the option --jobs needs a value"), (["-j"], "the option -j needs a value"),
-        (["--jobs="], "the option --jobs needs a value"), (["--quiet=1"], "the option --quiet takes no value"),
+        (["--jobs"], "the option --jobs needs a value: --jobs N"), (["-j"], "the option -j needs a value: -j N"),
+        (["--jobs="], "the option --jobs needs a value: --jobs N"),
+        (["--quiet=1"], "the option --quiet takes no value: leave out what stands behind ="),
     ])
     func mistakesAreNamed(arguments: [String], message: String) {
         #expect(throws: UsageError(message, command: "x")) {

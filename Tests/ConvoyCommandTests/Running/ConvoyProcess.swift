@@ -46,8 +46,9 @@ final class ConvoyProcess {
     }
 
     /// Starts a shell with a script in which `$0` is the command.
-    convenience init(shell script: String, _ arguments: [String]) throws {
-        try self.init(URL(filePath: "/bin/sh"), ["-c", script, Self.executable().path] + arguments)
+    convenience init(shell script: String, _ arguments: [String], input: Any? = nil, output: Any? = nil) throws {
+        try self.init(
+            URL(filePath: "/bin/sh"), ["-c", script, Self.executable().path] + arguments, input: input, output: output)
     }
 
     private init(
@@ -119,7 +120,7 @@ final class ConvoyProcess {
     }
 
     /// The command lies beside the test bundle, or some directories above what runs it.
-    private static func executable() throws -> URL {
+    static func executable() throws -> URL {
         var directory = URL(filePath: CommandLine.arguments[0]).absoluteURL
         while directory.path != "/" {
             directory.deleteLastPathComponent()

@@ -46,7 +46,7 @@ import Testing
         let url = server.url("/missing").absoluteString.replacing("http://", with: "http://user:secret@")
         let ending = try await convoy("fetch", "-o\(target.path)", server.url("/10").absoluteString, url)
         #expect(ending.status == 1)
-        #expect(ending.errors == "convoy: \(server.url("/missing")): the server answered 404\n")
+        #expect(ending.errors == "convoy: \(server.url("/missing")): 404 Not Found\n")
         #expect(ending.output.contains("1 file, 10 B in "))
         #expect(ending.output.contains(", 1 failed"))
         #expect(!(ending.output + ending.errors).contains("secret"))
@@ -92,10 +92,9 @@ import Testing
         #expect(ending.status == 1)
         let lines = ending.errors.split(separator: "\n")
         #expect(lines.count == 2)
-        #expect(lines.first?.hasPrefix("convoy: retrying in ") == true)
-        #expect(lines.first?.hasSuffix(": \(url): connectionFailed") == true)
+        #expect(lines.first?.hasPrefix("convoy: \(url): the connection was refused; attempt 2 of 2 in ") == true)
         #expect(lines.last?.hasPrefix("convoy: \(url): ") == true)
-        #expect(lines.last?.hasSuffix(" (connectionFailed, 2 attempts)") == true)
+        #expect(lines.last?.hasSuffix(" (2 attempts)") == true)
         #expect(try directory.names(in: "target") == [])
     }
 
@@ -120,7 +119,7 @@ import Testing
         let ending = try await convoy(
             "fetch", "-o", target.path, server.url("/5").absoluteString, server.url("/6").absoluteString)
         #expect(ending.status == 1)
-        #expect(ending.errors.contains("destinationUnwritable") || ending.errors.contains("could not be put"))
+        #expect(ending.errors.contains("/5: "), "\(ending.errors)")
         #expect(try directory.names(in: "target") == ["5", "6"])
     }
 

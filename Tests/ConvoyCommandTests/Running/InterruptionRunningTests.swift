@@ -53,7 +53,7 @@ import Testing
             ? try ConvoyProcess(["fetch", "--json", "-o", directory.url.path, url], output: told)
             : try ConvoyProcess(["fetch", "-o", directory.url.path, url], errors: told)
         try told.fileHandleForWriting.close()
-        let before = await told.text(until: isJSON ? #""event":"retry""# : "retrying in")
+        let before = await told.text(until: isJSON ? #""event":"retry""# : "attempt 2 of ")
         child.send(SIGINT)
         let text = before + (await told.text())
         let ending = try await child.ended()

@@ -2,6 +2,8 @@ import ConvoyTesting
 import Foundation
 import Testing
 
+@testable import ConvoyCommand
+
 /// Lists that other programs wrote, read by the command.
 @Suite struct ListsRunningTests {
     private let directory: TestDirectory
@@ -40,8 +42,54 @@ import Testing
         #expect(ending.status == 1)
         #expect(ending.errors.contains("/other: "))
         #expect(try directory.names(in: "target") == ["first.bin"])
-        #expect(try await server.takeRequest().value(of: "X-Key") == "v")
-        #expect(try await server.takeRequest().value(of: "X-Key") == nil)
+        for _ in 0..<2 {
+            let request = try await server.takeRequest()
+            #expect(request.value(of: "X-Key") == (request.path == "/a" ? "v" : nil))
+        }
+    }
+
+    /// The first server fails; by aria2's list and by a Metalink the next one is asked, which gets no password.
+    @Test(arguments: [false, true], [(true, []), (false, []), (true, ["--segments=2"]), (false, ["--segments=2"])])
+    func theNextURLOfAFileIsAskedWhereOneFails(
+        isMetalink: Bool, _ run: (isVerified: Bool, options: [String])
+    ) async throws {
+        let (isVerified, options) = run
+        let bad = try TestServer()
+        bad.respond { _ in .status(503) }
+        let urls = [bad.url("/a"), bad.url("/b"), server.url("/c")].map(\.absoluteString)
+        let checksum = isVerified ? "\n  checksum=sha-256=\(digest)" : ""
+        let hash = isVerified ? "<hash type=\"sha-256\">\(digest)</hash>" : ""
+        let text =
+            isMetalink
+            ? "<metalink><file name=\"first.bin\">\(hash)\(urls.map { "<url>\($0)</url>" }.joined())</file></metalink>"
+            : "\(urls.joined(separator: "\t"))\n  out=first.bin\(checksum)"
+        let ending = try await self.run(
+            text, ["--retries=0", "-u", "me:secret", "-b", "a=b", "-H", "X-Key: v"] + options)
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(try String(contentsOf: target.appending(path: "first.bin"), encoding: .utf8) == "hello")
+        #expect(try await bad.takeRequest().value(of: "X-Key") == "v")
+        #expect(bad.requestCount >= 2)
+        let request = try await server.takeRequest()
+        for name in ["Authorization", "Cookie", "X-Key"] { #expect(request.value(of: name) == nil) }
+    }
+
+    @Test func whereAllURLsOfAFileFailItIsTriedAgain() async throws {
+        let count = Locked(0)
+        server.respond { _ in
+            count.withLock {
+                $0 += 1
+                return $0 < 4 ? .status(503) : .body(Data("hello".utf8))
+            }
+        }
+        let urls = (0..<3).map { server.url("/\($0)").absoluteString }.joined(separator: "\t")
+        let ending = try await run(urls + "\n", ["--retries=1"])
+        #expect(ending.status == 0, "\(ending.errors)")
+        var paths: [String] = []
+        for _ in 0..<4 { paths.append(try await server.takeRequest().path) }
+        #expect(paths == ["/0", "/1", "/2", "/0"])
+        count.withLock { $0 = -100 }
+        let failing = try await run(urls + "\n", ["--retries=0"])
+        #expect(failing.status == 1)
     }
 
     @Test func aListOfDigestsNeedsTheirPlace() async throws {
@@ -53,6 +101,12 @@ import Testing
         #expect(lost.status == 1)
         #expect(lost.errors.contains("--base URL"))
         #expect(lost.errors.split(separator: "\n").count == 1)
+    }
+
+    @Test func aNameThatLooksLikeAHostIsANameWhereThereIsABase() async throws {
+        let ending = try await run("report.zip\n", ["--base", server.url("/files/").absoluteString])
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(try await server.takeRequest().target == "/files/report.zip")
     }
 
     @Test func aMetalinkIsRead() async throws {

@@ -12,7 +12,7 @@ import Testing
             .redirect(to: "ftp://localhost/x"), [],
             "the server redirects (302) to ftp://localhost/x, and only http and https"
         ),
-        (.status(302), [], "the server answered 302; it has no Location"),
+        (.status(302), [], "302 Found; it has no Location"),
         (.redirect(to: "/a"), [], "redirect"),
         (.raw(trailer), ["--retries", "0"], "the answer could not be understood"),
         (

@@ -2,6 +2,8 @@ import ConvoyTesting
 import Foundation
 import Testing
 
+@testable import ConvoyCommand
+
 /// Options that curl has too: what the server receives is what it receives from curl.
 @Suite struct OptionsRunningTests {
     private static let curl = ["/usr/bin/curl", "/usr/local/bin/curl", "/opt/homebrew/bin/curl"]
@@ -28,7 +30,9 @@ import Testing
     }
 
     private static let names = [
-        "Accept", "Authorization", "Content-Type", "Cookie", "Host", "If-Modified-Since", "Range", "Referer", "X-Key",
+        "Accept", "Authorization", "Content-Type", "Cookie", "Host", "If-Modified-Since", "Proxy-Authorization",
+        "Range",
+        "Referer", "X-Key",
     ]
 
     private let directory: TestDirectory
@@ -79,12 +83,14 @@ import Testing
         (["-F", "name=a value"], nil), (["-F", "f=@DIR/body.txt;type=text/x-own;filename=other.txt"], nil),
         (["-F", "t=<DIR/body.txt", "-F", "u=v;type=text/own"], nil),
         (["-u", "me:secret:with colon"], nil), (["--netrc-file", "DIR/netrc"], nil),
+        (["-d", ""], nil), (["-H", "X-Key;"], nil),
         (["--netrc-file", "DIR/netrc", "-u", "you:own"], nil),
         (["-b", "a=b; c=d"], nil), (["-b", "DIR/cookies.txt"], nil),
         (["-A", "agent/1.0"], nil), (["-e", "http://example.com/page"], nil), (["-H", "X-Key: value"], nil),
         (["-H", "Accept: text/plain"], nil), (["-r", "0-4"], nil), (["-r", "-3"], nil), (["--range", "7-"], nil),
-        (["-z", "31 Jan 2026"], nil), (["-z", "Sat, 31 Jan 2026 12:00:00 GMT"], nil),
-        (["-x", "http://127.0.0.1:PORT"], nil), (["-x", "127.0.0.1:PORT"], nil), (["--http1"], ["--http1.1"]),
+        (["-z", "31 Jan 2026"], nil), (["-z", "DIR/body.txt"], nil), (["-z", "Sat, 31 Jan 2026 12:00:00 GMT"], nil),
+        (["-x", "http://127.0.0.1:PORT"], nil), (["-x", "127.0.0.1:PORT"], nil),
+        (["-x", "http://me:p%40w@127.0.0.1:PORT"], nil), (["--http1"], ["--http1.1"]),
         (["--connect-timeout", "9"], nil), (["-m", "60"], nil), (["--max-size", "1M"], ["--max-filesize", "1M"]),
         (["--resolve", "127.0.0.1:PORT:127.0.0.1"], nil), (["-k"], nil), (["--tls-min", "1.3"], ["--tlsv1.3"]),
     ]
@@ -174,6 +180,57 @@ import Testing
         }
     }
 
+    @Test func aJarBehindALinkIsWrittenThroughIt() async throws {
+        let (jar, link) = (directory.url.path + "/jar", directory.url.path + "/link")
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: jar)
+        try Data("old text that is longer than what comes in its place".utf8).write(to: URL(filePath: jar))
+        server.enqueue(.status(200, headerFields: [("Set-Cookie", "sid=31d4; Path=/; Max-Age=1000")], body: "a"))
+        let arguments = ["--no-config", "-P", directory.url.path, "--cookie-jar", link, url("/a")]
+        #expect(try await ConvoyProcess(arguments).ended().status == 0)
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == jar)
+        let text = try String(contentsOfFile: jar, encoding: .utf8)
+        #expect(text.contains("\tsid\t31d4"))
+        #expect(!text.contains("old text"))
+    }
+
+    @Test func aPasswordOnStandardInputLeavesTheListThatFollows() async throws {
+        let list = (0..<3).map { url("/\($0)") + "\n" }.joined()
+        let ending = try await ConvoyProcess(
+            shell: "printf '%s' \"$2\" | \"$0\" --no-config --jobs 1 -u - -P \"$1\" -i -",
+            [directory.url.path, "me:secret\n" + list]
+        ).ended()
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(server.requestCount == 3)
+        #expect(try await server.takeRequest().value(of: "Authorization") != nil)
+    }
+
+    @Test func aPasswordInALocationIsNotShown() async throws {
+        server.respond { request in
+            request.path == "/moved"
+                ? .redirect(to: "http://127.0.0.1:\(request.value(of: "Host")?.split(separator: ":").last ?? "")/page")
+                : .status(200, headerFields: [("Content-Location", "http://me:secret@host/x")], body: "a")
+        }
+        let ending = try await convoy("--no-config", "-v", "-P", directory.url.path, url("/moved"))
+        #expect(ending.status == 0)
+        #expect(ending.errors.contains("< Content-Location: http://host/x"))
+        #expect(!ending.errors.contains("secret"))
+    }
+
+    @Test(.enabled(if: FileManager.default.isWritableFile(atPath: "/dev/full"), "there is no /dev/full"))
+    func headsThatCannotBeWrittenAreAFailure() async throws {
+        let ending = try await ConvoyProcess(shell: "\"$0\" --no-config -I \"$1\" > /dev/full", [url("/a")]).ended()
+        #expect(ending.status == 1)
+        #expect(ending.errors.contains("standard output cannot be written"))
+    }
+
+    @Test func withoutAFileOfPasswordsThereAreNone() async throws {
+        let ending = try await ConvoyProcess(
+            shell: "HOME=\"$1\" \"$0\" --no-config --netrc -P \"$1\" \"$2\"", [directory.url.path, url("/a")]
+        ).ended()
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(try await server.takeRequest().value(of: "Authorization") == nil)
+    }
+
     @Test func anUnchangedFileIsLeft() async throws {
         let file = directory.url.path + "/file"
         let date = "Sat, 31 Jan 2026 12:00:00 GMT"
@@ -207,6 +264,55 @@ import Testing
         #expect(try await server.takeRequest().value(of: "Authorization")?.hasPrefix("Digest username=\"me\"") == true)
     }
 
+    #if os(Linux)
+        private static let isTerminalThere = ["/usr/bin/script", "/usr/bin/setsid"]
+            .allSatisfy { FileManager.default.isExecutableFile(atPath: $0) }
+
+        /// Runs the command at a terminal of its own, and types when it has asked.
+        private func run(_ arguments: [String], typing text: String) async throws -> (status: Int32, shown: String) {
+            let (input, output) = (Pipe(), Pipe())
+            let script = "CONVOY=\"$0\"; export CONVOY; exec script -qec 'exec \"$CONVOY\" '\"$1\" /dev/null"
+            let words = (["--no-config"] + arguments).map(\.shellQuoted).joined(separator: " ")
+            let child = try ConvoyProcess(shell: script, [words], input: input, output: output)
+            try output.fileHandleForWriting.close()
+            var shown = await output.text(until: "Password of me: ")
+            try input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
+            shown += await output.text()
+            try input.fileHandleForWriting.close()
+            return (try await child.ended().status, shown)
+        }
+
+        @Test(.enabled(if: isTerminalThere, "script(1) is not installed"))
+        func aPasswordIsAskedForAtTheTerminal() async throws {
+            let file = directory.url.path + "/page"
+            let (status, shown) = try await run(["-u", "me", "-o", file, url("/page")], typing: "s:cret\n")
+            #expect(status == 0, "\(shown)")
+            #expect(!shown.contains("s:cret"))
+            #expect(try await server.takeRequest().value(of: "Authorization") == "Basic bWU6czpjcmV0")
+            #expect(try String(contentsOfFile: file, encoding: .utf8) == "0123456789")
+        }
+
+        /// Ctrl-C, and Ctrl-D at the beginning.
+        @Test(
+            .enabled(if: isTerminalThere, "script(1) is not installed"),
+            arguments: [("half\u{3}", 130), ("\u{4}", 2)] as [(String, Int32)])
+        func aPasswordThatIsNotGivenEndsTheRun(keys: String, code: Int32) async throws {
+            let (status, shown) = try await run(["-u", "me", url("/page")], typing: keys)
+            #expect(status == code, "\(shown)")
+            #expect(server.requestCount == 0)
+        }
+
+        @Test(.enabled(if: isTerminalThere, "setsid(1) is not installed"))
+        func withoutATerminalThereIsNobodyToAsk() async throws {
+            let ending = try await ConvoyProcess(
+                under: "/usr/bin/setsid", ["-w"], ["--no-config", "-u", "me", url("/page")]
+            ).ended()
+            #expect(ending.status == 2)
+            #expect(ending.errors.contains("there is no terminal to ask for it: write -u -"), "\(ending.errors)")
+            #expect(server.requestCount == 0)
+        }
+    #endif
+
     @Test func tooLargeABodyAndTooLongATimeFail() async throws {
         let large = try await convoy("--no-config", "--max-size", "5", "-P", directory.url.path, url("/page"))
         #expect(large.status == 1)
@@ -231,6 +337,74 @@ import Testing
         #expect(third.errors.contains("is empty"))
     }
 
+    @Test func brokenLinesAreKeptForTheNextRunToo() async throws {
+        let (list, failed) = (directory.url.path + "/list", directory.url.path + "/failed")
+        let (bad, good) = (url("/bad"), url("/good"))
+        server.respond { $0.path == "/good" ? .status(200, body: "in") : .status(404) }
+        let digits = String(repeating: "0", count: 64)
+        let text = """
+            \(url("/x")) name
+            \(bad)\t\(url("/worse"))
+              out=n
+              header=X-Key: v
+              checksum=sha-256=\(digits)
+            \(good)
+              dir=/nowhere
+            \(good)
+            {"url": "\(bad)", "headers": {"X-A": "b"}}
+            """
+        try Data((text + "\n").utf8 + [0xFF, 0x0A]).write(to: URL(filePath: list))
+        let arguments = ["--no-config", "-P", directory.url.path, "--retries=0", "-i", list, "--save-failed", failed]
+        let first = try await ConvoyProcess(arguments).ended()
+        #expect(first.status == 1)
+        let expected = """
+            \(bad)\t\(url("/worse"))
+              out=n
+              checksum=sha256:\(digits)
+              header=X-Key: v
+            \(bad)
+              header=X-A: b
+            # line 1 of \(list): a blank stands behind its URL: put a tab before the name, or %20 for a blank of the URL
+            \(url("/x")) name
+            # line 7 of \(list): aria2's dir= is not understood here: give the directory of all with -P DIR
+            \(good)
+              dir=/nowhere
+            # line 10 of \(list): it is not valid UTF-8
+
+            """
+        #expect(try String(contentsOfFile: failed, encoding: .utf8) == expected)
+        #expect(try directory.names().contains("good"))
+        // What is written is read as it is meant.
+        try FileManager.default.moveItem(atPath: failed, toPath: list + "2")
+        server.respond { _ in .status(404) }
+        let second = try await ConvoyProcess(arguments.map { $0 == list ? list + "2" : $0 }).ended()
+        #expect(second.status == 1)
+        let again = try String(contentsOfFile: failed, encoding: .utf8)
+        let lines = { (text: String) in text.split(separator: "\n").filter { !$0.hasPrefix("#") } }
+        #expect(lines(again) == lines(expected))
+    }
+
+    @Test func whatWasNotReadIsSaidAndWhatWasNotSentIsKept() async throws {
+        let failed = directory.url.path + "/failed"
+        let gate = Gate()
+        server.respond { _ in .status(200, body: "0123456789").stalling(afterBodyBytes: 5, until: gate) }
+        let pipe = Pipe()
+        let child = try ConvoyProcess(
+            ["--no-config", "-P", directory.url.path, "-j", "1", "-i", "-", "--save-failed", failed, "--json"]
+                + [url("/1"), url("/2")], input: pipe)
+        try await server.requestsReceived(count: 1)
+        child.send(SIGINT)
+        let ending = try await child.ended()
+        #expect(ending.status == 130)
+        #expect(ending.errors == "")
+        let remark = "standard input was not read from line 1 on; that is not in \(failed)"
+        let warning = try #require(ending.events(named: "warning").first)
+        #expect(warning["message"] as? String == remark)
+        #expect(warning["list"] as? String == "standard input")
+        #expect(try String(contentsOfFile: failed, encoding: .utf8) == "\(url("/1"))\n\(url("/2"))\n# \(remark)\n")
+        try pipe.fileHandleForWriting.close()
+    }
+
     @Test func anArchiveHoldsTheRequests() async throws {
         let archive = directory.url.path + "/run.har"
         _ = try await convoy("--no-config", "-P", directory.url.path, "--har", archive, "-u", "me:secret", url("/a"))
@@ -242,7 +416,8 @@ import Testing
     @Test func verboseTellsRequestAndAnswerWithoutPasswords() async throws {
         let ending = try await convoy("--no-config", "-v", "-P", directory.url.path, "-u", "me:secret", url("/moved"))
         for words in [
-            "> GET \(url("/moved"))", "> Authorization: ***", "< 302", "redirected to \(url("/page"))", "< X-A: b",
+            "> GET \(url("/moved"))", "> Authorization: <redacted>", "< 302", "redirected to \(url("/page"))",
+            "< X-A: b",
             "127.0.0.1 port \(server.port)",
         ] { #expect(ending.errors.contains(words), "\(words) in \(ending.errors)") }
         #expect(!ending.errors.contains("bWU6c2VjcmV0"))
@@ -297,12 +472,36 @@ import Testing
         _ = try await mirror.takeRequest()
         let ending = try await convoy(
             "--no-config", "-P", directory.url.path, "--retries=0", "--sha256", digest, "-u", "me:secret", "-b", "a=b",
-            "-H", "X-Key: secret", "--mirror", mirror.url("/a").absoluteString, url("/a"))
+            "-H", "X-Key: secret", "-H", "Host: other.example", "--mirror", mirror.url("/a").absoluteString, url("/a"))
         #expect(ending.status == 0, "\(ending.errors)")
         #expect(try await server.takeRequest().value(of: "Authorization") != nil)
         for _ in 1..<mirror.requestCount {
             let request = try await mirror.takeRequest()
             for name in ["Authorization", "Cookie", "X-Key"] { #expect(request.value(of: name) == nil) }
+            #expect(request.value(of: "Host") == "127.0.0.1:\(mirror.port)")
+        }
+    }
+
+    /// With a jar, the cookies of the command line are added to each request.
+    @Test func aMirrorThatIsAskedForTheLengthGetsNoCookie() async throws {
+        let mirror = try TestServer()
+        mirror.respond { _ in .resource(generatedByteCount: 4_000_000, etag: "\"v1\"") }
+        server.respond { _ in Reply.status(200).resetting(afterBytes: 0) }
+        let digest = try await ConvoyProcess(
+            shell: "curl -q -s \"$1\" | sha256sum | cut -d' ' -f1", [mirror.url("/a").absoluteString]
+        ).ended().output.trimmingCharacters(in: .whitespacesAndNewlines)
+        _ = try await mirror.takeRequest()
+        let jar = directory.url.appending(path: "jar").path
+        let ending = try await convoy(
+            "--no-config", "-P", directory.url.path, "--retries=0", "--cookie-jar", jar, "-b", "a=b", "--sha256",
+            digest,
+            "--mirror",
+            mirror.url("/a").absoluteString, url("/a"))
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(try await server.takeRequest().value(of: "Cookie") == "a=b")
+        #expect(mirror.requestCount > 1)
+        for _ in 1..<mirror.requestCount {
+            #expect(try await mirror.takeRequest().value(of: "Cookie") == nil)
         }
     }
 

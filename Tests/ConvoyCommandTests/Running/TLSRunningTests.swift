@@ -44,6 +44,66 @@ struct TLSRunningTests {
         ).ended()
     }
 
+    private static let curlPath = ["/usr/bin/curl", "/usr/local/bin/curl", "/opt/homebrew/bin/curl"]
+        .first { FileManager.default.isExecutableFile(atPath: $0) }
+
+    /// Whether curl gets the page with options, and what it says.
+    private func curl(_ port: String, _ arguments: [String], variable: String = "NONE=") async throws
+        -> ConvoyProcess.Ending
+    {
+        let script = "unset CURL_CA_BUNDLE SSL_CERT_FILE SSL_CERT_DIR; export \"$1\"; shift; exec \"$@\""
+        let words = ["-q", "-sSv", "-o", path("curls")] + arguments + ["https://localhost:\(port)/page"]
+        return try await ConvoyProcess(shell: script, [variable, try #require(Self.curlPath)] + words).ended()
+    }
+
+    @Test(.enabled(if: curlPath != nil, "curl is not installed"))
+    func certificatesAreJudgedAsByCurl() async throws {
+        let (process, pipe, port) = try await serve()
+        let file = path("server.pem")
+        for arguments in [[], ["--cacert", file], ["--cacert", path("client.pem")], ["-k"], ["--insecure"]] {
+            let (ours, curls) = (try await fetch(port, arguments), try await curl(port, arguments))
+            #expect((ours.status == 0) == (curls.status == 0), "\(arguments): \(ours.errors)")
+        }
+        for variable in ["CURL_CA_BUNDLE=\(file)", "SSL_CERT_FILE=\(file)"] {
+            #expect(try await curl(port, [], variable: variable).status == 0)
+        }
+        let (ours, curls) = (try await fetch(port, ["-v", "-k"]), try await curl(port, ["-k"]))
+        let words = try #require(curls.errors.firstMatch(of: #/SSL connection using TLSv([0-9.]+) \/ (\S+)/#))
+        #expect(ours.errors.contains("TLS \(words.1) with \(words.2) after "), "\(ours.errors)")
+        try await stop(process)
+        withExtendedLifetime(pipe) {}
+    }
+
+    @Test(.enabled(if: curlPath != nil, "curl is not installed"))
+    func certificatesOfTheClientAndVersionsAreAsOfCurl() async throws {
+        let trust = ["--cacert", path("server.pem")]
+        let key = ["--cert", path("client.pem"), "--key", path("client.key")]
+        let verifying = try await serve(["-Verify", "1", "-CAfile", "client.pem", "-verify_return_error"])
+        for arguments in [trust, trust + key] {
+            let (ours, curls) = (try await fetch(verifying.port, arguments), try await curl(verifying.port, arguments))
+            #expect((ours.status == 0) == (curls.status == 0), "\(arguments): \(ours.errors)")
+        }
+        try await stop(verifying.process)
+        let old = try await serve(["-tls1_2"])
+        for (ours, curls) in [(["--tls-min", "1.2"], ["--tlsv1.2"]), (["--tls-min", "1.3"], ["--tlsv1.3"])] {
+            let endings = (try await fetch(old.port, trust + ours), try await curl(old.port, trust + curls))
+            #expect((endings.0.status == 0) == (endings.1.status == 0), "\(ours): \(endings.0.errors)")
+        }
+        let told = try await fetch(old.port, trust + ["-v"])
+        #expect(told.errors.contains("TLS 1.2 with ECDHE"), "\(told.errors)")
+        try await stop(old.process)
+        // It says that it speaks HTTP/2, which it does not: curl waits for ever.
+        let newer = try await serve(["-alpn", "h2,http/1.1"])
+        for (ours, curls) in [([], []), (["--http1"], ["--http1.1"])] {
+            let common = trust + ["-m", "2"]
+            let endings = (try await fetch(newer.port, common + ours), try await curl(newer.port, common + curls))
+            #expect((endings.0.status == 0) == (endings.1.status == 0), "\(ours): \(endings.0.errors)")
+            #expect((endings.0.status == 0) == !ours.isEmpty)
+        }
+        try await stop(newer.process)
+        withExtendedLifetime([verifying.pipe, old.pipe, newer.pipe]) {}
+    }
+
     private func stop(_ process: ConvoyProcess) async throws {
         process.send(SIGKILL)
         _ = try await process.ended(mayBeKilled: true)
@@ -53,13 +113,18 @@ struct TLSRunningTests {
         let (process, pipe, port) = try await serve()
         let refused = try await fetch(port, [])
         #expect(refused.status == 1)
-        #expect(refused.errors.contains("tlsFailed"))
+        #expect(refused.errors.contains("no trusted connection could be made"))
         let trusted = try await fetch(port, ["--cacert", path("server.pem")])
         #expect(trusted.status == 0, "\(trusted.errors)")
         let loud = try await fetch(port, ["-k"])
         #expect(loud.status == 0, "\(loud.errors)")
         #expect(loud.errors.contains("WARNING"))
         #expect(loud.errors.contains("--insecure"))
+        let told = try await fetch(port, ["-k", "--json"])
+        #expect(told.status == 0)
+        #expect(told.errors == "")
+        #expect(told.events.first?["event"] as? String == "warning", "\(told.output)")
+        #expect((told.events.first?["message"] as? String)?.contains("--insecure") == true)
         for name in ["CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
             let child = try ConvoyProcess(
                 shell: "unset CURL_CA_BUNDLE SSL_CERT_FILE; \(name)=\"$1\"; export \(name); shift; exec \"$0\" \"$@\"",
@@ -89,7 +154,7 @@ struct TLSRunningTests {
         #expect(try await fetch(port, trust + ["--tls-min", "1.2"]).status == 0)
         let refused = try await fetch(port, trust + ["--tls-min", "1.3"])
         #expect(refused.status == 1)
-        #expect(refused.errors.contains("tlsFailed"))
+        #expect(refused.errors.contains("no trusted connection could be made"))
         try await stop(process)
         withExtendedLifetime(pipe) {}
     }

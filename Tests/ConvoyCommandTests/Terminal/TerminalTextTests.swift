@@ -58,11 +58,19 @@ import Testing
     }
 }
 
+@Suite struct WrappingTests {
+    @Test func textIsBrokenAtBlanks() {
+        #expect("one two three".wrapped(toColumns: 13) == "one two three")
+        #expect("one two three".wrapped(toColumns: 12) == "one two\n  three")
+        #expect("one http://a/rather-long two".wrapped(toColumns: 9) == "one\n  http://a/rather-long\n  two")
+    }
+}
+
 @Suite struct ProgressLineTests {
     @Test func detailsGoBeforeTheBarAndTheBarBeforeTheLabel() {
         let line = ProgressLine(label: "name.zip", fraction: 0.455, details: ["1.2 MB", "3.4 MB/s"])
         #expect(line.text(columns: 60) == "name.zip         [=======>        ]   45 %  1.2 MB  3.4 MB/s")
-        #expect(line.text(columns: 30) == "name.zip   45 %  1.2 MB")
+        #expect(line.text(columns: 30) == "name.zip          45 %  1.2 MB")
         #expect(line.text(columns: 8) == "name.zip")
     }
 
@@ -80,7 +88,7 @@ import Testing
         #expect(region.draw(["a", "b"], size: size) == "\u{1B}[?25l\ra\u{1B}[K\nb\u{1B}[K\n\u{1B}[J")
         #expect(region.draw(["c"], size: size) == "\r\u{1B}[2Ac\u{1B}[K\n\u{1B}[J")
         #expect(region.draw(["c"], size: size) == "")
-        #expect(region.erase() == "\r\u{1B}[1A\u{1B}[J\u{1B}[?25h")
+        #expect(region.erase() == "\r\u{1B}[1A\u{1B}[K\n\u{1B}[J\r\u{1B}[1A\u{1B}[?25h")
         #expect(region.erase() == "")
     }
 
@@ -90,10 +98,25 @@ import Testing
         #expect(region.lines == ["012345...", "012345..."])
     }
 
+    @Test func permanentTextComesWithThePictureInOneWrite() {
+        var region = LiveRegion()
+        _ = region.draw(["a"], size: size)
+        #expect(region.draw(["a"], size: size, above: "x\n") == "\r\u{1B}[1Ax\u{1B}[K\na\u{1B}[K\n\u{1B}[J")
+    }
+
+    @Test func aNarrowerTerminalHasWrappedTheLines() {
+        var region = LiveRegion()
+        _ = region.draw(["012345678", "01"], size: size)
+        // The first takes three rows of four columns now.
+        let narrow = Terminal.Size(width: 4, height: 9)
+        #expect(region.draw(["b"], size: narrow) == "\r\u{1B}[4Ab\u{1B}[K\n\u{1B}[J")
+        #expect(region.erase(columns: 4) == "\r\u{1B}[1A\u{1B}[K\n\u{1B}[J\r\u{1B}[1A\u{1B}[?25h")
+    }
+
     @Test func permanentTextGoesAbove() {
         var region = LiveRegion()
         #expect(region.insert("x\n") == "x\n")
         _ = region.draw(["a"], size: size)
-        #expect(region.insert("x\n") == "\r\u{1B}[1A\u{1B}[Jx\na\n")
+        #expect(region.insert("x\n") == "\r\u{1B}[1Ax\u{1B}[K\na\u{1B}[K\n\u{1B}[J")
     }
 }

@@ -42,21 +42,21 @@ struct JSONLine: Decodable {
     let headers: [String: String]?
 
     static func outcome(_ text: String, _ number: Int) -> ListParser.Outcome {
+        func broken(_ reason: String) -> ListParser.Outcome { .broken(line: number, reason: reason, text: text) }
         guard let line = try? JSONDecoder().decode(JSONLine.self, from: Data(text.utf8)) else {
-            return .broken(
-                line: number, reason: #"it is not an object like {"url": "https://example.com/a", "name": "a.bin"}"#)
+            return broken(#"it is not an object like {"url": "https://example.com/a", "name": "a.bin"}"#)
         }
         switch InputLine(url: line.url) {
-        case .blank: return .broken(line: number, reason: "its URL is empty")
-        case .broken(let reason): return .broken(line: number, reason: reason)
-        case .request(let url, _, _):
+        case .blank: return broken("its URL is empty")
+        case .broken(let reason): return broken(reason)
+        case .request(let url, _, _, _):
             var entry = ListEntry(url: url, name: line.name.flatMap { $0.isEmpty ? nil : $0 })
             entry.digest = line.sha256.map(FileDigest.sha256) ?? line.sha512.map(FileDigest.sha512)
-            if let defect = entry.digest?.defect { return .broken(line: number, reason: defect) }
+            if let defect = entry.digest?.defect { return broken(defect) }
             var sending = SendingOptions()
             for (name, value) in (line.headers ?? [:]).sorted(by: { $0.key < $1.key }) {
                 do { try sending.addHeaderField("\(name): \(value)") } catch {
-                    return .broken(line: number, reason: "a header field of it cannot be sent")
+                    return broken("a header field of it cannot be sent")
                 }
             }
             entry.headerFields = sending.headerFields

@@ -2,11 +2,11 @@
 import Convoy
 import Foundation
 
-/// What a line of a list asks for: `URL`, `URL<TAB>NAME`, `URL<TAB>NAME<TAB>DIGEST`, nothing, or something that cannot be
-/// sent.
+/// What a line of a list asks for: `URL`, `URL<TAB>NAME`, `URL<TAB>NAME<TAB>DIGEST`, `URL<TAB>URL...`, nothing, or
+/// something that cannot be sent.
 enum InputLine: Equatable {
     case blank
-    case request(URL, name: String?, digest: FileDigest? = nil)
+    case request(URL, name: String?, digest: FileDigest? = nil, mirrors: [URL] = [])
     case broken(reason: String)
 
     /// Reads a line of a list.
@@ -21,30 +21,64 @@ enum InputLine: Equatable {
         let columns = text.split(separator: "\t", maxSplits: 2, omittingEmptySubsequences: false)
             .map { String($0).trimmed }
         let (name, digits) = (columns.dropFirst().first ?? "", columns.dropFirst(2).first ?? "")
+        if name.contains("://") {
+            self.init(columns: text.split(separator: "\t").map { String($0).trimmed }.filter { !$0.isEmpty })
+            return
+        }
         let digest = digits.isEmpty ? nil : FileDigest(digits)
         guard digits.isEmpty || digest != nil else {
             self = .broken(
-                reason: columns.dropFirst().allSatisfy { $0.contains("://") }
-                    ? "it has more than two URLs of one file; leave all but the first two out"
-                    : "its third column is no digest, which is sha256: and 64 hexadecimal digits, or sha512: and 128")
+                reason: "its third column is no digest, which is sha256: and 64 hexadecimal digits, or sha512: and 128")
             return
         }
-        // Further URLs of the same file, as aria2 has them.
-        let isName = !name.isEmpty && !name.contains("://")
-        if let base, columns[0].withScheme == columns[0], !columns[0].contains("://") {
-            self = .request(base.appending(path: columns[0]), name: isName ? name : nil, digest: digest)
+        // A name may look like a host: report.zip.
+        if let base, !columns[0].contains("://") {
+            self = .request(base.appending(path: columns[0]), name: name.isEmpty ? nil : name, digest: digest)
         } else if columns[0].contains(" ") {
             self = .broken(reason: Self.blank(in: columns[0]))
         } else {
-            self.init(url: columns[0], name: isName ? name : nil, digest: digest)
+            self.init(url: columns[0], name: name.isEmpty ? nil : name, digest: digest)
         }
+    }
+
+    /// Reads a line of several URLs of one file, behind which its digest may stand.
+    private init(columns: [String]) {
+        let digest = columns.last.flatMap { $0.contains("://") ? nil : FileDigest($0) }
+        let urls = digest == nil ? columns : columns.dropLast()
+        guard urls.allSatisfy({ $0.contains("://") }) else {
+            self = .broken(
+                reason: "behind several URLs of one file only its digest may stand, sha256: and 64 hexadecimal digits; "
+                    + "name the file in the next line, after a blank: out=NAME")
+            return
+        }
+        self.init(urls: urls, digest: digest)
+    }
+
+    /// Reads several URLs of one file: the first that can be fetched, and the others as its mirrors.
+    init(urls: [String], name: String? = nil, digest: FileDigest? = nil) {
+        var (usable, defect): ([URL], InputLine?) = ([], nil)
+        for text in urls {
+            switch InputLine(url: text) {
+            case .request(let url, _, _, _): usable.append(url)
+            case .broken(let reason): defect = defect ?? .broken(reason: reason)
+            case .blank: break
+            }
+        }
+        guard let first = usable.first else {
+            self = defect ?? .blank
+            return
+        }
+        self = .request(first, name: name, digest: digest, mirrors: Array(usable.dropFirst()))
     }
 
     private static func blank(in text: String) -> String {
         text.withScheme.contains("://")
             ? "a blank stands behind its URL: put a tab before the name, or %20 for a blank of the URL"
-            : "it is not a URL"
+            : noURL
     }
+
+    private static let noURL =
+        "it is not a URL, such as https://example.com/file; what cannot stand in one is written %XX"
 
     /// Checks a URL as a request will.
     ///
@@ -55,7 +89,7 @@ enum InputLine: Equatable {
             return
         }
         guard let url = text.withScheme.requestURL else {
-            self = .broken(reason: "it is not a URL")
+            self = .broken(reason: text.contains(" ") ? "it is not a URL; a blank in one is written %20" : Self.noURL)
             return
         }
         guard url.scheme != nil, text.contains("://") || url.host() != nil else {
@@ -67,10 +101,19 @@ enum InputLine: Equatable {
             return
         }
         if let defect = Request<Data>.get(url).defect {
-            self = .broken(reason: defect)
+            self = .broken(reason: Self.defect(of: url) ?? defect)
         } else {
             self = .request(url, name: name, digest: digest)
         }
+    }
+
+    /// What is wrong, without the URL, which the library repeats: it stands before the reason, or may hold a password.
+    private static func defect(of url: URL) -> String? {
+        let scheme = url.scheme?.lowercased() ?? ""
+        guard ["http", "https"].contains(scheme) else {
+            return "it is of \(scheme)://, and only http:// and https:// can be fetched"
+        }
+        return url.host()?.isEmpty == false ? nil : "it has no host: write https:// and the host before the path"
     }
 }
 
@@ -78,7 +121,7 @@ extension InputLine {
     /// The URL that an option was given.
     static func url(_ text: String) throws(UsageError) -> URL {
         switch InputLine(url: text) {
-        case .request(let url, _, _): return url
+        case .request(let url, _, _, _): return url
         case .broken(let reason): throw UsageError("takes a URL: \(reason)")
         case .blank: throw UsageError("takes a URL, and got none")
         }

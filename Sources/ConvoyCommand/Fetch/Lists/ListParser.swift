@@ -8,6 +8,8 @@ struct ListEntry: Equatable, Sendable {
     var name: String?
     var digest: FileDigest?
     var headerFields = HeaderFields()
+    /// Where else the file is.
+    var mirrors: [URL] = []
 }
 
 /// Takes a list apart, line by line; its format is told by its first line.
@@ -24,7 +26,20 @@ struct ListParser {
     /// What came of a line.
     enum Outcome: Equatable, Sendable {
         case entry(ListEntry)
-        case broken(line: Int?, reason: String)
+        /// With the lines as they stood, where they are lines of text.
+        case broken(line: Int?, reason: String, text: String? = nil)
+    }
+
+    /// What may go on in the next line.
+    private struct Open {
+        var entry: ListEntry
+        var defect: (line: Int, reason: String)?
+        let line: Int
+        var text: String
+
+        var outcome: Outcome {
+            defect.map { .broken(line: $0.line, reason: $0.reason, text: text) } ?? .entry(entry)
+        }
     }
 
     /// The most that is read of a Metalink, which has to be read whole.
@@ -33,7 +48,7 @@ struct ListParser {
     private let base: URL?
     private(set) var format: Format?
     /// The entry of the last line, which options may follow; nil after a broken one.
-    private var open: (entry: ListEntry, defect: Outcome?)?
+    private var open: Open?
     private var isAfterBroken = false
     private var document: [UInt8] = []
     private var hasEnded = false
@@ -42,6 +57,11 @@ struct ListParser {
 
     /// Whether an entry waits for the next line.
     var isOpen: Bool { open != nil }
+
+    /// The line from which on nothing has become an outcome yet.
+    ///
+    /// - Parameter next: the number of the line that would be parsed next.
+    func firstUnfinishedLine(before next: Int) -> Int { format == .metalink ? 1 : open?.line ?? next }
 
     /// What a line completes: the entry before it, for example.
     mutating func parse(_ line: NumberedLine) -> [Outcome] {
@@ -57,7 +77,7 @@ struct ListParser {
     /// What is complete at the end, or where no line follows at once.
     mutating func close() -> [Outcome] {
         defer { open = nil }
-        return open.map { [$0.defect ?? .entry($0.entry)] } ?? []
+        return open.map { [$0.outcome] } ?? []
     }
 
     /// What is complete at the end of the list.
@@ -94,7 +114,9 @@ struct ListParser {
 
     private mutating func digestLine(_ text: String, _ number: Int) -> [Outcome] {
         guard let line = DigestLine(text) else {
-            return [.broken(line: number, reason: "it is not a digest and a name, as the lines before it")]
+            return [
+                .broken(line: number, reason: "it is not a digest and a name, as the lines before it", text: text)
+            ]
         }
         guard let base else {
             hasEnded = true
@@ -105,7 +127,7 @@ struct ListParser {
             ]
         }
         guard let digest = line.digest else {
-            return [.broken(line: number, reason: "its digest is none of SHA-256 or SHA-512")]
+            return [.broken(line: number, reason: "its digest is none of SHA-256 or SHA-512", text: text)]
         }
         let name = line.name.split(separator: "/").last.map(String.init)
         return [.entry(ListEntry(url: base.appending(path: line.name), name: name, digest: digest))]
@@ -121,20 +143,24 @@ struct ListParser {
         if text.first == " " || text.first == "\t", !Self.isURL(text), open != nil || isAfterBroken {
             guard var before = open else { return [] }
             let problem = Aria2Option(text).apply(to: &before.entry)
-            if before.defect == nil, let problem { before.defect = .broken(line: number, reason: problem) }
+            if before.defect == nil, let problem { before.defect = (number, problem) }
+            before.text += "\n" + text
             open = before
             return []
         }
         let closed = close()
+        // Among lines of URLs too, as --save-failed writes them.
+        if text.hasPrefix("{") { return closed + [JSONLine.outcome(text, number)] }
         let line = InputLine(text, base: base)
         isAfterBroken = false
         switch line {
         case .blank: return closed
         case .broken(let reason):
             isAfterBroken = true
-            return closed + [.broken(line: number, reason: reason)]
-        case .request(let url, let name, let digest):
-            open = (ListEntry(url: url, name: name, digest: digest), nil)
+            return closed + [.broken(line: number, reason: reason, text: text)]
+        case .request(let url, let name, let digest, let mirrors):
+            let entry = ListEntry(url: url, name: name, digest: digest, mirrors: mirrors)
+            open = Open(entry: entry, line: number, text: text)
             return closed
         }
     }

@@ -14,15 +14,12 @@ enum Metalink {
             let sorted = urls.enumerated().sorted {
                 ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset)
             }
-            let usable = sorted.lazy.compactMap { place -> URL? in
-                if case .request(let url, _, _) = InputLine(url: place.element.text) { url } else { nil }
-            }
-            guard let url = usable.first else {
+            guard case .request(let url, _, _, let mirrors) = InputLine(urls: sorted.map(\.element.text)) else {
                 return .broken(line: nil, reason: "\(shown) has no URL of http or https")
             }
             let digest = digests["sha-256"].map(FileDigest.sha256) ?? digests["sha-512"].map(FileDigest.sha512)
             if let defect = digest?.defect { return .broken(line: nil, reason: "\(shown): \(defect)") }
-            return .entry(ListEntry(url: url, name: name.isEmpty ? nil : name, digest: digest))
+            return .entry(ListEntry(url: url, name: name.isEmpty ? nil : name, digest: digest, mirrors: mirrors))
         }
     }
 
@@ -82,16 +79,15 @@ private struct XMLScanner {
             self.pending = nil
             return pending
         }
+        guard passOver() else { return fail() }
         guard !rest.isEmpty else { return nil }
         guard rest.first == "<" else {
             let text = rest.prefix { $0 != "<" }
             rest = rest[text.endIndex...]
             return .text(Self.decoded(text))
         }
-        if rest.hasPrefix("<!--") { return skip(past: "-->") }
-        if rest.hasPrefix("<?") { return skip(past: "?>") }
         if rest.hasPrefix("<![CDATA[") {
-            guard let end = rest.range(of: "]]>") else { return fail() }
+            guard let end = rest.firstRange(of: "]]>") else { return fail() }
             defer { rest = rest[end.upperBound...] }
             return .text(String(rest[rest.index(rest.startIndex, offsetBy: 9)..<end.lowerBound]))
         }
@@ -148,10 +144,13 @@ private struct XMLScanner {
             .reduce(String(text)) { $0.replacing($1.0, with: $1.1) }
     }
 
-    private mutating func skip(past end: String) -> Piece? {
-        guard let place = rest.range(of: end) else { return fail() }
-        rest = rest[place.upperBound...]
-        return next()
+    /// Leaves comments and instructions behind, however many there are; false where one has no end.
+    private mutating func passOver() -> Bool {
+        while rest.hasPrefix("<!--") || rest.hasPrefix("<?") {
+            guard let end = rest.firstRange(of: rest.hasPrefix("<?") ? "?>" : "-->") else { return false }
+            rest = rest[end.upperBound...]
+        }
+        return true
     }
 
     private mutating func fail() -> Piece {

@@ -10,6 +10,8 @@ struct CredentialOptions: Sendable {
     }
 
     private(set) var user: (name: String, password: String)?
+    /// A user whose password is to be asked for.
+    private(set) var userWithoutPassword: String?
     /// Whether the password is sent only where it is asked for.
     var answersChallenges = false
     var netrc: NetrcPlace?
@@ -24,15 +26,21 @@ struct CredentialOptions: Sendable {
     mutating func setUser(_ value: String) throws(UsageError) {
         var text = value
         if value == "-" {
-            guard let line = readLine() else { throw UsageError("- reads standard input, which is empty") }
+            guard let line = OptionValues.firstLineOfStandardInput() else {
+                throw UsageError("- reads standard input, which is empty")
+            }
             text = line
         }
         guard let colon = text.firstIndex(of: ":") else {
-            throw UsageError(
-                "takes NAME:PASSWORD, and got no colon; to keep a password from other users write -u - and give both on "
-                    + "standard input, or use --netrc")
+            guard value != "-" else { throw UsageError("- takes NAME:PASSWORD on standard input, and got no colon") }
+            (user, userWithoutPassword) = (nil, text)
+            return
         }
-        user = (String(text[..<colon]), String(text[text.index(after: colon)...]))
+        try setUser(String(text[..<colon]), String(text[text.index(after: colon)...]))
+    }
+
+    mutating func setUser(_ name: String, _ password: String) throws(UsageError) {
+        (user, userWithoutPassword) = ((name, password), nil)
         _ = try authenticator(for: nil)
     }
 
@@ -68,7 +76,7 @@ extension FetchOptions {
     /// Reads `FILE` or `FILE:PASSWORD`.
     mutating func setCertificate(_ value: String) throws(UsageError) {
         var (path, password) = (value, String?.none)
-        if access(value, F_OK) != 0, let colon = value.lastIndex(of: ":") {
+        if access(value, F_OK) != 0, let colon = value.firstIndex(of: ":") {
             path = String(value[..<colon])
             password = String(value[value.index(after: colon)...])
         }

@@ -49,7 +49,7 @@ struct Netrc: Sendable, Equatable {
     private static func words(of text: String) -> [String] {
         var words: [String] = []
         var isMacro = false
-        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+        for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
             let line = line.trimmingCharacters(in: .whitespaces)
             if isMacro {
                 // Up to an empty line.
@@ -78,7 +78,7 @@ struct Netrc: Sendable, Equatable {
             case "\"" where isQuoted || word == nil:
                 isQuoted.toggle()
                 word = word ?? ""
-            case " ", "\t", "\r":
+            case " ", "\t":
                 if isQuoted {
                     word?.append(character)
                 } else if let end = word {

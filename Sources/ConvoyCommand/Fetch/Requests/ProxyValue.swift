@@ -3,7 +3,11 @@ import Convoy
 import Foundation
 
 enum ProxyValue {
-    /// `http://USER:PASSWORD@HOST:PORT`, of which only host and port must be there; never told, as there may be a password.
+    private static let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
+
+    /// `SCHEME://USER:PASSWORD@HOST:PORT`, of which only the host must be there; never told, as there may be a password.
+    ///
+    /// What is missing is what curl takes: http, and the port 1080, for https 443.
     static func read(_ text: String) throws(UsageError) -> ConnectionOptions.Proxy {
         if ["direct", "none"].contains(text) { return .direct }
         if Int(text) != nil {
@@ -15,14 +19,16 @@ enum ProxyValue {
         guard var components = URLComponents(string: absolute), let host = components.host, !host.isEmpty else {
             throw UsageError("takes http://HOST:PORT, or direct for none, and what it was given is no such URL")
         }
-        guard ["http", "https"].contains(components.scheme?.lowercased()) else {
+        // curl's name for the first of its kind.
+        let scheme = components.scheme?.lowercased() == "socks" ? "socks4" : components.scheme?.lowercased() ?? ""
+        guard schemes.contains(scheme) else {
             throw UsageError(
-                "takes a proxy of http:// or https://, not of \(components.scheme ?? "")://; SOCKS is not spoken here")
+                "takes a proxy of \(schemes.map { $0 + "://" }.joined(separator: ", ")), not of \(scheme)://")
         }
-        guard let port = components.port, (1...65_535).contains(port) else {
-            throw UsageError("needs the port of the proxy: write \(components.scheme ?? "http")://\(host):3128, say")
-        }
+        let port = components.port ?? (scheme == "https" ? 443 : 1_080)
+        guard (1...65_535).contains(port) else { throw UsageError("takes a port from 1 to 65535, not \(port)") }
         let (user, password) = (components.user, components.password)
+        (components.scheme, components.port) = (scheme, port)
         (components.user, components.password) = (nil, nil)
         (components.path, components.query, components.fragment) = ("", nil, nil)
         guard let url = components.url else { throw UsageError("takes http://HOST:PORT, or direct for none") }

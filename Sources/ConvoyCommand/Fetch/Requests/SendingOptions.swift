@@ -47,7 +47,7 @@ struct SendingOptions: Sendable {
         let parts = text.split(separator: ",", omittingEmptySubsequences: false)
         let areRanges = parts.allSatisfy { part in
             let ends = part.split(separator: "-", omittingEmptySubsequences: false)
-            let areNumbers = ends.allSatisfy { $0.isEmpty || Int64($0) != nil }
+            let areNumbers = ends.allSatisfy { $0.isEmpty || $0.first != "+" && Int64($0) != nil }
             guard ends.count == 2, areNumbers, !(ends[0].isEmpty && ends[1].isEmpty) else { return false }
             guard let first = Int64(ends[0]), let last = Int64(ends[1]) else { return true }
             return first <= last
@@ -59,8 +59,14 @@ struct SendingOptions: Sendable {
     /// Never tells the value: it may be a secret.
     mutating func addHeaderField(_ text: String) throws(UsageError) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        let name = parts[0].trimmingCharacters(in: .whitespaces)
+        if parts.count == 1, name.hasSuffix(";") { return try add(String(name.dropLast()), "") }
         guard parts.count == 2 else { throw UsageError("takes 'Name: value', and got no colon") }
-        try add(parts[0].trimmingCharacters(in: .whitespaces), String(parts[1]))
+        // For curl that leaves the field out.
+        guard !parts[1].allSatisfy({ " \t".contains($0) }) else {
+            throw UsageError("takes 'Name: value', and got no value; 'Name;' sends the field without one")
+        }
+        try add(name, String(parts[1]))
     }
 
     /// Sets a field by an option of its own.

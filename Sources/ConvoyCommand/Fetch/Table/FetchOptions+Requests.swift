@@ -12,14 +12,15 @@ extension FetchOptions {
             "data", short: "d", value: .text("TEXT"), .requests, summary: "send fields of a form",
             detail: "send TEXT, or with @FILE what is in FILE without its line ends, as fields of a form; several are "
                 + "joined by &",
-            aliases: ["data-ascii"], isRepeatable: true
+            aliases: ["data-ascii"], isRepeatable: true, mayBeEmpty: true
         ) { options, value throws(UsageError) in try options.sending.addData(value, keepsLines: false) },
         Option(
-            "data-raw", value: .text("TEXT"), .requests, summary: "the same, where @ means nothing", isRepeatable: true
+            "data-raw", value: .text("TEXT"), .requests, summary: "the same, where @ means nothing", isRepeatable: true,
+            mayBeEmpty: true
         ) { options, value throws(UsageError) in try options.sending.addData(value, mayNameFile: false) },
         Option(
             "data-binary", value: .text("TEXT"), .requests, summary: "the same, keeping the line ends of a file",
-            isRepeatable: true
+            isRepeatable: true, mayBeEmpty: true
         ) { options, value throws(UsageError) in try options.sending.addData(value) },
         Option(
             "json-body", value: .text("JSON"), .requests, summary: "send JSON",
@@ -58,8 +59,8 @@ extension FetchOptions {
     static let credentialOptions: [Option] = [
         Option(
             "user", short: "u", value: .text("NAME:PASSWORD"), .credentials, summary: "user name and password",
-            detail: "user name and password, sent with every request (Basic); - in place of both reads them from "
-                + "standard input, where other users do not see them"
+            detail: "user name and password, sent with every request (Basic); without :PASSWORD it is asked for at the "
+                + "terminal; - in place of both reads them from standard input, where other users do not see them"
         ) { options, value throws(UsageError) in try options.credentials.setUser(value) },
         Option(
             "anyauth", .credentials, summary: "send the password as the server asks",
@@ -87,8 +88,9 @@ extension FetchOptions {
     static let connectionOptions: [Option] = [
         Option(
             "proxy", short: "x", value: .text("URL"), .connections, summary: "the proxy, or direct for none",
-            detail: "the proxy, http://[USER:PASSWORD@]HOST:PORT, or direct for none (default: what http_proxy, "
-                + "https_proxy, all_proxy and no_proxy say)"
+            detail:
+                "the proxy, http://[USER:PASSWORD@]HOST[:PORT], https:// or socks5h:// (socks5, socks4a, socks4), or "
+                + "direct for none (default: what http_proxy, https_proxy, all_proxy and no_proxy say)"
         ) { options, value throws(UsageError) in options.connection.proxy = try ProxyValue.read(value) },
         Option(
             "cacert", value: .file("FILE"), .connections, summary: "trust these authorities only",

@@ -33,8 +33,9 @@ extension FetchOptions {
         },
         Option(
             "newer", short: "z", value: .file("DATE|FILE"), .files, summary: "only what is newer than a date or a file",
-            detail: "fetch only what has changed since DATE, or since FILE was fetched; an unchanged file is left, and "
-                + "a new one gets the time that the server names",
+            detail:
+                "fetch only what has changed since DATE, or since FILE was fetched; what has not is skipped, and a new "
+                + "file gets the time that the server names",
             aliases: ["time-cond"]
         ) { options, value throws(UsageError) in
             options.sending.newer = try NewerThan(value)
@@ -86,7 +87,7 @@ extension FetchOptions {
         ) { options, value throws(UsageError) in options.base = try InputLine.url(value) },
         Option(
             "save-failed", value: .file("FILE"), .lists, summary: "write a list of what failed",
-            detail: "write what failed or was cancelled to FILE, a list for -i"
+            detail: "write what failed or was cancelled to FILE, a list for -i, broken lines too"
         ) { $0.failedList = $1 },
     ]
 

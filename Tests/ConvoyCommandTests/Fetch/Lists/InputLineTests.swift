@@ -33,6 +33,24 @@ import Testing
         }
     }
 
+    @Test func furtherURLsAreMirrors() throws {
+        let urls = try ["http://a/b", "https://c/d", "http://e/"].map { try #require(URL(string: $0)) }
+        let digits = String(repeating: "0F", count: 32)
+        #expect(
+            InputLine("http://a/b\thttps://c/d\thttp://e/")
+                == .request(urls[0], name: nil, mirrors: [urls[1], urls[2]]))
+        #expect(
+            InputLine("http://a/b\thttps://c/d\tsha256:\(digits)")
+                == .request(urls[0], name: nil, digest: .sha256(digits), mirrors: [urls[1]]))
+        for broken in ["name", "sha256:00", "sha256:\(digits)\tname"] {
+            guard case .broken(let reason) = InputLine("http://a/b\thttps://c/d\t\(broken)") else {
+                Issue.record("\(broken) is understood")
+                continue
+            }
+            #expect(reason.contains("only its digest may stand"))
+        }
+    }
+
     @Test(arguments: ["not a url", "/relative", "ftp://a/b", "http://", "http://a:99999/", "http://[::1/"])
     func brokenLinesHaveAReason(line: String) {
         guard case .broken(let reason) = InputLine(line) else {

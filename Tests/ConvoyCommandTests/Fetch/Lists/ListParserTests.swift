@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test func aBlankBeforeTheNameIsToldWithWhatToDo() {
-        guard case .broken(1, let reason)? = outcomes("https://a.example/b name.txt").first else {
+        guard case .broken(1, let reason, _)? = outcomes("https://a.example/b name.txt").first else {
             Issue.record("the line is not broken")
             return
         }
@@ -50,14 +50,43 @@ import Testing
             """
         var second = ListEntry(url: try #require(URL(string: "https://a.example/c")))
         second.headerFields.add("X-Key", "v", isSecret: true)
-        #expect(
-            outcomes(text) == [try entry("https://a.example/b", "other.bin", .sha256(digits)), .entry(second)])
+        var first = ListEntry(
+            url: try #require(URL(string: "https://a.example/b")), name: "other.bin", digest: .sha256(digits))
+        first.mirrors = [try #require(URL(string: "https://m.example/b"))]
+        #expect(outcomes(text) == [.entry(first), .entry(second)])
         for option in ["dir=/x", "checksum=md5=00", "nonsense", "header=no colon"] {
-            guard case .broken(2, _)? = outcomes("https://a.example/b\n \(option)").first else {
+            guard case .broken(2, _, _)? = outcomes("https://a.example/b\n \(option)").first else {
                 Issue.record("\(option) is understood")
                 continue
             }
         }
+    }
+
+    @Test func urlsOfOneFileAreMirrorsAsFarAsTheyCanBeFetched() throws {
+        let text = "ftp://a.example/b\thttps://m.example/b\t https://n.example/b\n"
+        var entry = ListEntry(url: try #require(URL(string: "https://m.example/b")))
+        entry.mirrors = [try #require(URL(string: "https://n.example/b"))]
+        #expect(outcomes(text) == [.entry(entry)])
+        guard case .broken(1, let reason, _)? = outcomes("ftp://a.example/b\tftp://c.example/b").first else {
+            Issue.record("there is a URL")
+            return
+        }
+        #expect(reason.contains("http"))
+    }
+
+    @Test func brokenLinesAreKeptAsTheyStood() {
+        for text in ["https://a.example/b name", "https://a.example/b\n dir=/x\n out=c", #"{"url": 1}"#] {
+            guard case .broken(_, _, let kept)? = outcomes(text + "\n\nhttps://a.example/c").first else {
+                Issue.record("\(text) is understood")
+                continue
+            }
+            #expect(kept == text)
+        }
+    }
+
+    @Test func anObjectMayStandAmongURLs() throws {
+        let text = "https://a.example/b\n{\"url\": \"https://a.example/c\", \"name\": \"n\"}"
+        #expect(outcomes(text) == [try entry("https://a.example/b"), try entry("https://a.example/c", "n")])
     }
 
     @Test(arguments: ["%@  dir/a b.iso", "%@ *dir/a b.iso", "SHA256 (dir/a b.iso) = %@"])
@@ -66,7 +95,7 @@ import Testing
         #expect(
             outcomes(line + "\n", base: "https://a.example/x")
                 == [try entry("https://a.example/x/dir/a%20b.iso", "a b.iso", .sha256(digits))])
-        guard case .broken(nil, let reason)? = outcomes(line + "\n" + line).first else {
+        guard case .broken(nil, let reason, _)? = outcomes(line + "\n" + line).first else {
             Issue.record("no base is missed")
             return
         }
@@ -91,7 +120,7 @@ import Testing
         #expect(
             all.prefix(2) == [try entry("https://a.example/b", "n", .sha256(digits)), try entry("https://a.example/c")])
         let lines = all.dropFirst(2).map { outcome -> Int? in
-            if case .broken(let line, _) = outcome { line } else { nil }
+            if case .broken(let line, _, _) = outcome { line } else { nil }
         }
         #expect(lines == [3, 4])
     }
@@ -113,12 +142,21 @@ import Testing
             </metalink>
             """
         let all = outcomes(text)
-        #expect(all.first == (try entry("https://c.example/a?x=1&y=2", "a & b.iso", .sha256(digits))))
-        guard all.count == 2, case .broken(nil, let reason) = all[1] else {
+        var image = ListEntry(
+            url: try #require(URL(string: "https://c.example/a?x=1&y=2")), name: "a & b.iso", digest: .sha256(digits))
+        image.mirrors = [try #require(URL(string: "https://b.example/a"))]
+        #expect(all.first == .entry(image))
+        guard all.count == 2, case .broken(nil, let reason, _) = all[1] else {
             Issue.record("\(all)")
             return
         }
         #expect(reason.contains("no URL of http or https"))
+    }
+
+    @Test func aMetalinkMayHaveAnyNumberOfComments() {
+        let file = "<file name=\"a\"><url>https://a.example/a</url></file>"
+        let text = "<metalink>" + String(repeating: "<!--\n-->", count: 100_000) + file + "</metalink>"
+        #expect(outcomes(text).count == 1)
     }
 
     @Test(arguments: [
@@ -127,7 +165,7 @@ import Testing
         "<metalink></metalink", "< ></ >",
     ])
     func whatIsNoMetalinkIsSaid(text: String) {
-        guard case .broken(nil, let reason)? = outcomes(text).first else {
+        guard case .broken(nil, let reason, _)? = outcomes(text).first else {
             Issue.record("\(text) is one")
             return
         }

@@ -1,0 +1,89 @@
+// The report for people.
+import Convoy
+import Foundation
+
+/// Live progress on a terminal, a line for each file elsewhere, a summary; errors on standard error.
+final class LineReport: FetchReport {
+    private let console: Console
+    private let isQuiet: Bool
+    private let discards: Bool
+    private let maxAttempts: Int
+    /// Whether the live region has a line for what waits for its retry.
+    private let showsRetries: Bool
+    private let screen: Locked<FetchScreen>
+    /// What the next picture puts above its lines: one write for all files that end between two of them.
+    private let endedLines = Locked<[String]>([])
+
+    init(console: Console, isQuiet: Bool, discards: Bool, maxAttempts: Int, usesSegments: Bool) {
+        self.console = console
+        self.isQuiet = isQuiet
+        self.discards = discards
+        self.maxAttempts = maxAttempts
+        showsRetries = console.isLive && !usesSegments
+        screen = Locked(FetchScreen(maxAttempts: maxAttempts))
+    }
+
+    var tickInterval: DispatchTimeInterval? { console.isLive ? .milliseconds(100) : nil }
+    var wantsSteps: Bool { !isQuiet }
+    var wantsCancelled: Bool { false }
+
+    func happened(_ step: FetchStep, to item: FetchItem) {
+        guard case .retrying(let attempt, _, _, let cause, let delay) = step, !showsRetries else { return }
+        let words = Words.retry(after: cause, attempt: attempt, of: maxAttempts, in: delay)
+        console.printError("convoy: \(item.url.withoutCredentials): \(words)")
+    }
+
+    func tick(_ progress: RunProgress, _ running: [RunningTransfer]) {
+        let size = console.size
+        let lines = screen.withLock { $0.lines(progress, running, size: size, now: .now) }
+        console.draw(lines, above: takeEnded())
+    }
+
+    func finished(_ outcome: FetchOutcome) {
+        switch outcome.result {
+        case .success(let success):
+            guard !isQuiet else { return }
+            let line = line(outcome, success)
+            if console.isLive && console.isOutputTerminal {
+                endedLines.withLock { $0.append(line) }
+            } else {
+                console.printLine(line)
+            }
+        case .failure(let error):
+            let attempts = outcome.attemptCount > 1 ? " (\(outcome.attemptCount) attempts)" : ""
+            let cause = outcome.cause ?? error.message
+            console.printError("convoy: \(outcome.item.url.withoutCredentials): \(cause)\(attempts)", isFailure: true)
+        }
+    }
+
+    func isDefective(_ defect: FetchItems.Defect) {
+        let place = defect.line.map { "line \($0) of \(defect.list)" } ?? defect.list
+        console.printError("convoy: \(place): \(defect.reason)")
+    }
+
+    func ended(_ summary: FetchSummary) {
+        let files = takeEnded()
+        if !files.isEmpty { console.draw([], above: files) }
+        console.endLive()
+        // What reads a pipe wants the files, not the figures; one that has been closed ends the run without a word.
+        guard !isQuiet, !console.isOutputClosed else { return }
+        for line in summary.lines {
+            if console.isOutputPipe { console.printError(line) } else { console.printLine(line) }
+        }
+    }
+
+    private func takeEnded() -> [String] {
+        endedLines.withLock { lines in
+            defer { lines = [] }
+            return lines
+        }
+    }
+
+    private func line(_ outcome: FetchOutcome, _ success: FetchOutcome.Success) -> String {
+        let name = success.fileName ?? outcome.item.fileName
+        if let reason = outcome.skipWords { return "skipped \(name)  \(reason)" }
+        let what = discards ? "received \(outcome.item.url.withoutCredentials)" : "saved \(name)"
+        let resumed = success.resumedBytes > 0 ? ", \(Figures.bytes(success.resumedBytes)) of it from before" : ""
+        return "\(what)  \(Figures.bytes(success.bytes)) in \(Figures.time(success.time))\(resumed)"
+    }
+}

@@ -1,0 +1,68 @@
+// Words for people in place of numbers and codes.
+import Convoy
+import Foundation
+
+enum Words {
+    /// Why an attempt failed, without the details that the end of the request tells.
+    static func cause(_ record: AttemptRecord) -> String {
+        if let message = record.message {
+            return message.range(of: " (").map { String(message[..<$0.lowerBound]) } ?? message
+        }
+        return record.statusCode.map(status) ?? "no answer"
+    }
+
+    /// Why a request failed: of a refusal its status, and the first line of its body where that is plain text.
+    static func cause(_ error: RequestError) -> String {
+        guard error.code == .unacceptableStatus, let head = error.response else { return error.message }
+        let answer = error.message.replacing("the server answered \(head.statusCode)", with: status(head.statusCode))
+        guard head.headerFields["Content-Type"]?.lowercased().hasPrefix("text/plain") == true,
+            let line = error.body.flatMap(firstLine)
+        else { return answer }
+        return "\(answer): \(line)"
+    }
+
+    /// What a request waits for after an attempt has failed.
+    static func retry(after cause: String, attempt: Int, of maxAttempts: Int, in delay: Duration) -> String {
+        "\(cause); attempt \(attempt + 1) of \(maxAttempts) in \(Figures.seconds(delay))"
+    }
+
+    /// `connection failed`, the words of the code `connectionFailed`.
+    static func code(_ code: String) -> String {
+        let words = code.replacing(#/[A-Z]/#) { " " + $0.output.lowercased() }
+        return words.hasPrefix("tls ") ? "TLS" + words.dropFirst(3) : words
+    }
+
+    /// `404 Not Found`, as RFC 9110 and RFC 6585 name it; the number alone where they have no name.
+    static func status(_ code: Int) -> String { names[code].map { "\(code) \($0)" } ?? "\(code)" }
+
+    private static func firstLine(of body: Data) -> String? {
+        let text = String(decoding: body.prefix(200), as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        return text.split(whereSeparator: \.isNewline).first.map(String.init)
+    }
+
+    private static let names = [
+        300: "Multiple Choices", 301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified",
+        305: "Use Proxy", 307: "Temporary Redirect", 308: "Permanent Redirect", 400: "Bad Request",
+        401: "Unauthorized", 402: "Payment Required", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
+        406: "Not Acceptable", 407: "Proxy Authentication Required", 408: "Request Timeout", 409: "Conflict",
+        410: "Gone", 411: "Length Required", 412: "Precondition Failed", 413: "Content Too Large",
+        414: "URI Too Long", 415: "Unsupported Media Type", 416: "Range Not Satisfiable", 417: "Expectation Failed",
+        421: "Misdirected Request", 422: "Unprocessable Content", 425: "Too Early", 426: "Upgrade Required",
+        428: "Precondition Required", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
+        451: "Unavailable For Legal Reasons", 500: "Internal Server Error", 501: "Not Implemented",
+        502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout", 505: "HTTP Version Not Supported",
+        507: "Insufficient Storage", 511: "Network Authentication Required",
+    ]
+}
+
+extension RunningTransfer.Wait {
+    /// `waiting for the server`, or `503 Service Unavailable; attempt 2 of 4 in 0.5 s`.
+    func text(maxAttempts: Int, now: ContinuousClock.Instant) -> String {
+        switch self {
+        case .host: "waiting for other files of its host"
+        case .answer: "waiting for the server"
+        case .retry(let attempt, let cause, let due):
+            Words.retry(after: cause, attempt: attempt, of: maxAttempts, in: due - now)
+        }
+    }
+}

@@ -1,0 +1,77 @@
+// `--junit`: outcomes as pipelines read them.
+import Foundation
+
+/// The outcomes of a run in the XML of JUnit: a test case for each request.
+struct JUnitReport {
+    enum Outcome {
+        case success
+        case failure(String)
+        /// It was not sent.
+        case skipped(String)
+    }
+
+    private struct Case {
+        let name: String
+        let outcome: Outcome
+        let seconds: Double
+    }
+
+    /// The file of requests.
+    let suite: String
+    private var cases: [Case] = []
+
+    init(suite: String) { self.suite = suite }
+
+    mutating func add(_ name: String, _ outcome: Outcome, seconds: Double = 0) {
+        cases.append(Case(name: name, outcome: outcome, seconds: seconds))
+    }
+
+    /// - Parameter time: of the whole run.
+    func text(after time: Duration) -> String {
+        let failures = cases.count { if case .failure = $0.outcome { true } else { false } }
+        let skipped = cases.count { if case .skipped = $0.outcome { true } else { false } }
+        let name = suite.xmlEscaped
+        let head =
+            "<testsuite name=\"\(name)\" tests=\"\(cases.count)\" failures=\"\(failures)\" errors=\"0\" "
+            + "skipped=\"\(skipped)\" time=\"\(Self.text(time.inSeconds))\">"
+        var lines = ["<?xml version=\"1.0\" encoding=\"UTF-8\"?>", "<testsuites>", head]
+        for item in cases {
+            let start =
+                "<testcase classname=\"\(name)\" name=\"\(item.name.xmlEscaped)\" time=\"\(Self.text(item.seconds))\""
+            switch item.outcome {
+            case .success: lines.append(start + "/>")
+            case .failure(let message):
+                lines.append(start + "><failure message=\"\(message.xmlEscaped)\"/></testcase>")
+            case .skipped(let message):
+                lines.append(start + "><skipped message=\"\(message.xmlEscaped)\"/></testcase>")
+            }
+        }
+        return (lines + ["</testsuite>", "</testsuites>", ""]).joined(separator: "\n")
+    }
+
+    /// Seconds with three digits behind the point.
+    private static func text(_ seconds: Double) -> String {
+        let milliseconds = Int64((max(0, min(seconds, 1e9)) * 1_000).rounded())
+        let digits = String(milliseconds % 1_000)
+        return "\(milliseconds / 1_000)." + String(repeating: "0", count: 3 - digits.count) + digits
+    }
+}
+
+extension String {
+    /// For an attribute; what XML cannot hold becomes a question mark.
+    fileprivate var xmlEscaped: String {
+        var result = ""
+        for scalar in unicodeScalars {
+            switch scalar {
+            case "&": result += "&amp;"
+            case "<": result += "&lt;"
+            case ">": result += "&gt;"
+            case "\"": result += "&quot;"
+            case "\n", "\r", "\t": result += " "
+            case _ where scalar.value < 0x20 || (0xFFFE...0xFFFF).contains(scalar.value): result += "?"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,174 @@
+// From a planned request and the answers it needs to a request of the library.
+import Convoy
+import ConvoyHTTPFile
+import Foundation
+
+/// Makes the requests of a run, each when what it needs has been answered.
+struct RequestMaker: Sendable {
+    let plan: RunPlan
+    let surroundings: Surroundings
+    let options: FetchOptions
+    /// Where paths in the file begin.
+    let sourceDirectory: URL
+    let outputDirectory: URL
+
+    /// Makes a request.
+    ///
+    /// - Parameter answers: of what it needs, in that order.
+    func request(
+        at place: Int, after answers: [Response<RunAnswer>]
+    ) throws(RequestError) -> Request<RunAnswer> {
+        let planned = plan.requests[place]
+        try checkTimes(of: planned.needs, answers)
+        var names: [String: Int] = [:]
+        for (index, needed) in planned.needs.enumerated() {
+            let request = plan.requests[needed].request
+            if let name = (request.name ?? request.title)?.text { names[name] = index }
+        }
+        let built: BuiltRequest
+        do throws(BuildFailure) {
+            built = try planned.build(surroundings) { name in
+                names[name].map { answers[$0].value.exchange(answers[$0].head) }
+            }
+        } catch { throw Self.refusal(error.message) }
+        var request = Request<Data>(method: HTTPMethod(built.method), url: built.url).tagged(String(place))
+            .limited(by: options)
+        for field in built.fields { request = request.addingHeader(field.name, field.value, isSecret: field.isSecret) }
+        request = try adding(built.body, to: request)
+        if let digest = built.digest {
+            request = request.intercepted(
+                by: try PasswordAuthenticator(user: digest.user, password: digest.password, schemes: .digest))
+        }
+        if !planned.request.followsRedirects {
+            request = request.redirects(.never).acceptableStatusCodes(.range(200...399))
+        }
+        if planned.checks.contains(where: { $0.subject == .status }) { request = request.acceptableStatusCodes(.any) }
+        return try finishing(request, planned, built)
+    }
+
+    private static func refusal(_ reason: String) -> RequestError {
+        RequestError(.invalidRequest, "nothing was sent: \(reason)")
+    }
+
+    /// How long an answer took is known only when it is there.
+    private func checkTimes(of needs: [Int], _ answers: [Response<RunAnswer>]) throws(RequestError) {
+        for (needed, answer) in zip(needs, answers) {
+            let request = plan.requests[needed]
+            guard let defect = request.checks.timeDefect(answer) else { continue }
+            throw RequestError(
+                .dependencyFailed, "nothing was sent: \(request.label), which it depends on, failed: \(defect)")
+        }
+    }
+
+    // MARK: Bodies
+
+    private func adding(_ body: [BuiltRequest.Part], to request: Request<Data>) throws(RequestError) -> Request<Data> {
+        guard !body.isEmpty else { return request }
+        if body.count == 1, case .file(let path) = body[0] {
+            return request.body(fromFile: RunInput.url(of: path, in: sourceDirectory), contentType: nil)
+        }
+        var data = Data()
+        for part in body {
+            switch part {
+            case .bytes(let bytes): data += bytes
+            case .file(let path):
+                do throws(Unreadable) { data += try surroundings.readFile(path) } catch {
+                    throw Self.refusal("\(path) cannot be read: \(error.reason)")
+                }
+            }
+        }
+        return request.body(data, contentType: nil)
+    }
+
+    // MARK: Answers
+
+    /// Sends the answer where it is needed: into a file, into memory, or nowhere.
+    private func finishing(
+        _ request: Request<Data>, _ planned: PlannedRequest, _ built: BuiltRequest
+    ) throws(RequestError) -> Request<RunAnswer> {
+        let checks = planned.checks
+        let file = try built.output.map { (output) throws(RequestError) in try place(output.path) }
+        if checks.isEmpty {
+            if let file, let output = built.output {
+                return request.saved(to: file, existing: output.replaces ? .overwrite : .rename)
+                    .map { RunAnswer(request: built, body: .file($0)) }
+            }
+            guard planned.keepsBody else {
+                return request.ignoringBody().map { RunAnswer(request: built, body: .dropped) }
+            }
+        }
+        return request.decoding { body, head in
+            if let defect = checks.defect(head, body) { throw CheckFailure(description: defect) }
+            guard let file, let output = built.output else { return RunAnswer(request: built, body: .memory(body)) }
+            let written = output.replaces ? file : file.withFreeName
+            try written.write(body, replaces: output.replaces)
+            return RunAnswer(request: built, body: .file(written))
+        }
+    }
+
+    /// The file of an output, whose directories are made; links lead nowhere else.
+    private func place(_ path: String) throws(RequestError) -> URL {
+        let file = outputDirectory.appending(path: path, directoryHint: .notDirectory)
+        let directory = file.deletingLastPathComponent()
+        // Looked at before a directory is made, too: else that could be made elsewhere.
+        var there = directory
+        while access(there.path, F_OK) != 0, there.path.count > outputDirectory.path.count {
+            there.deleteLastPathComponent()
+        }
+        guard there.isInside(outputDirectory) else {
+            throw Self.refusal("\(path) leads out of the output directory by a link")
+        }
+        do {
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        } catch { throw Self.refusal("the directory of \(path) cannot be made") }
+        return file
+    }
+}
+
+extension [Check] {
+    /// What a check of the time says; nil where nothing is wrong.
+    func timeDefect(_ response: Response<RunAnswer>) -> String? {
+        let checks = filter { $0.subject == .time }
+        let time = response.metrics?.total ?? response.timings.executed ?? .zero
+        return checks.defect(response.head, Data(), milliseconds: time.inSeconds * 1_000)
+    }
+}
+
+extension URL {
+    /// Whether it is a directory, or in it, when links are followed.
+    fileprivate func isInside(_ directory: URL) -> Bool {
+        guard let inner = realPath, let outer = directory.realPath else { return false }
+        return inner == outer || inner.hasPrefix(outer == "/" ? "/" : outer + "/")
+    }
+
+    /// Its path without links; nil where there is nothing.
+    fileprivate var realPath: String? {
+        guard let resolved = realpath(path, nil) else { return nil }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
+    /// Writes the file as a whole; a link of its name is replaced, and never followed.
+    fileprivate func write(_ data: Data, replaces: Bool) throws {
+        guard replaces else { return try data.write(to: self, options: .withoutOverwriting) }
+        let name = ".\(lastPathComponent.prefix(100)).\(UUID().uuidString).tmp"
+        let temporary = deletingLastPathComponent().appending(path: name, directoryHint: .notDirectory)
+        try data.write(to: temporary, options: .withoutOverwriting)
+        guard rename(temporary.path, path) != 0 else { return }
+        let reason = String(cString: strerror(errno))
+        unlink(temporary.path)
+        throw CheckFailure(description: "\(lastPathComponent) cannot be written: \(reason)")
+    }
+
+    /// The same, or `name-1.ext` and so on where there is a file.
+    fileprivate var withFreeName: URL {
+        var (url, number) = (self, 0)
+        while access(url.path, F_OK) == 0, number < 100_000 {
+            number += 1
+            let stem = deletingPathExtension().lastPathComponent
+            let name = "\(stem)-\(number)" + (pathExtension.isEmpty ? "" : "." + pathExtension)
+            url = deletingLastPathComponent().appending(path: name, directoryHint: .notDirectory)
+        }
+        return url
+    }
+}

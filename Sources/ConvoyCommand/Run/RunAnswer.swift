@@ -1,0 +1,54 @@
+// What is kept of an answer, for those that refer to it.
+import Convoy
+import ConvoyHTTPFile
+import Foundation
+
+/// What was sent, and where the body of the answer is.
+struct RunAnswer: Sendable {
+    enum Body: Sendable {
+        case memory(Data)
+        case file(URL)
+        /// Nothing refers to it.
+        case dropped
+    }
+
+    /// A file that is read for a reference may be no larger.
+    private static let limitBytes = 64 << 20
+
+    var request: BuiltRequest
+    var body: Body
+
+    /// For references into it.
+    func exchange(_ head: ResponseHead) -> Exchange {
+        Exchange(request: request, responseFields: head.headerFields.map { ($0.name, $0.value) }) {
+            () throws(Unreadable) in
+            switch body {
+            case .memory(let data): return Array(data)
+            case .dropped: return []
+            case .file(let url):
+                do {
+                    let data = try Data(contentsOf: url, options: .mappedIfSafe)
+                    if data.count <= Self.limitBytes { return Array(data) }
+                } catch { throw Unreadable(reason: "\(url.lastPathComponent) cannot be read any more") }
+                throw Unreadable(reason: "\(url.lastPathComponent) is larger than 64 MiB")
+            }
+        }
+    }
+}
+
+/// An answer that is not what a check of its request says.
+struct CheckFailure: Error, CustomStringConvertible {
+    let description: String
+}
+
+extension [Check] {
+    /// What is wrong with an answer; nil where nothing is.
+    func defect(_ head: ResponseHead, _ body: Data, milliseconds: Double? = nil) -> String? {
+        guard !isEmpty else { return nil }
+        let answer = CheckedAnswer(
+            statusCode: head.statusCode, fields: head.headerFields.map { ($0.name, $0.value) }, body: [UInt8](body),
+            milliseconds: milliseconds)
+        let defects = compactMap { $0.defect(in: answer) }
+        return defects.isEmpty ? nil : defects.joined(separator: "; ")
+    }
+}

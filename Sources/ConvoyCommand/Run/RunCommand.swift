@@ -1,0 +1,68 @@
+// `convoy run`: reads, plans, and sends when nothing is wrong.
+import Convoy
+import ConvoyHTTPFile
+import Foundation
+
+/// The subcommand.
+struct RunCommand {
+    let options: RunOptions
+
+    /// - Throws: what makes the run impossible; nothing has been sent then.
+    func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
+        let input = try RunInput(options)
+        let console = Console(allowsLive: false)
+        console.onOutputClosed { interruption.interrupt(.outputClosed) }
+        let plan = RunPlan(input.file, input.surroundings, options.wishes)
+        guard plan.problems.isEmpty else { return tell(plan.problems, console) }
+        for request in plan.leftOut {
+            console.printError("convoy: \(options.file): \(request.label) is left out: \(request.reason)")
+        }
+        guard !plan.requests.isEmpty else {
+            throw RunOptions.error("\(options.file) has no request that can be sent; write GET https://example.com")
+        }
+        if options.isDryRun {
+            for line in PlanText.lines(plan) { console.printLine(line) }
+            return console.status(after: .success)
+        }
+        let directory = options.directory.map { URL(filePath: $0, directoryHint: .isDirectory).absoluteURL }
+        if plan.requests.contains(where: { $0.output != nil }) {
+            try FetchCommand.check(directory: (directory ?? input.directory).path)
+        }
+        let setup = try FetchSetup(options.fetch, console: console) { interruption.interrupt(.outputClosed) }
+        let run = GraphRun(
+            options: options, plan: plan, surroundings: input.surroundings, sourceDirectory: input.directory,
+            outputDirectory: directory ?? input.directory, setup: setup, console: console, interruption: interruption)
+        return console.status(after: setup.finish(await run.run()))
+    }
+
+    private func tell(_ problems: [Problem], _ console: Console) -> ExitStatus {
+        for problem in problems {
+            let file = problem.file == nil ? "\(options.file):" : ""
+            console.printError("convoy: \(file)\(problem)")
+        }
+        let mistakes = Figures.count(problems.count, "problem")
+        let skipped =
+            problems.contains { $0.kind != .mistake } ? "; --skip-scripts leaves out what only scripts can do" : ""
+        console.printError("convoy: \(mistakes) in \(options.file), and nothing was sent\(skipped)")
+        return .usage
+    }
+}
+
+/// A plan in words.
+enum PlanText {
+    /// A line for each request, in an order in which they could be sent: its number, what it is, and what it waits for.
+    static func lines(_ plan: RunPlan) -> [String] {
+        plan.requests.enumerated().map { place, request in
+            var line = "\(place + 1)  \(request.method) \(request.shownTarget)"
+            if request.label != "\(request.method) \(request.shownTarget)" { line += "  (\(request.label))" }
+            if !request.needs.isEmpty { line += "  needs \(numbers(request.needs))" }
+            if !request.follows.isEmpty { line += "  after \(numbers(request.follows))" }
+            return line
+        }
+    }
+
+    private static func numbers(_ places: [Int]) -> String {
+        let shown = places.prefix(12).map { String($0 + 1) }.joined(separator: ", ")
+        return places.count > 12 ? "\(shown) and \(places.count - 12) more" : shown
+    }
+}

@@ -1,0 +1,92 @@
+// What a run reads before it sends anything: the file, environments, .env.
+import ConvoyHTTPFile
+import Foundation
+
+/// The files around a file of requests.
+struct RunInput {
+    let file: HTTPFile
+    let surroundings: Surroundings
+    /// Where paths in the file begin.
+    let directory: URL
+
+    private static let limitBytes = 64 << 20
+
+    init(_ options: RunOptions) throws(UsageError) {
+        let bytes: Data
+        do throws(UsageError) { bytes = try OptionValues.content(of: options.file) } catch {
+            throw RunOptions.error(error.message)
+        }
+        guard bytes.count <= Self.limitBytes else {
+            throw RunOptions.error("\(options.file) is larger than 64 MiB: that is no file of requests")
+        }
+        guard let text = String(data: bytes, encoding: .utf8) else {
+            throw RunOptions.error("\(options.file) is not UTF-8")
+        }
+        file = HTTPFileReader.read(text)
+        directory =
+            options.file == "-"
+            ? URL(filePath: ".", directoryHint: .isDirectory).absoluteURL
+            : URL(filePath: options.file, directoryHint: .notDirectory).absoluteURL.deletingLastPathComponent()
+        surroundings = Self.surroundings(of: options, directory)
+    }
+
+    private static func surroundings(of options: RunOptions, _ directory: URL) -> Surroundings {
+        var surroundings = Surroundings()
+        surroundings.given = options.variables
+        surroundings.environmentName = options.environment
+        surroundings.processEnvironment = ProcessInfo.processInfo.environment
+        surroundings.skipsScripts = options.skipsScripts
+        let names = ["http-client.env.json", "http-client.private.env.json"]
+        for (name, file) in nearest(names, from: directory) {
+            if let data = try? Data(contentsOf: file) {
+                surroundings.environments.add(Array(data), file: file.path, isSecret: name == names[1])
+            }
+        }
+        let dotNames = (options.environment.map { [".env.\($0)"] } ?? []) + [".env"]
+        if let (_, file) = nearest(dotNames, from: directory).first, let data = try? Data(contentsOf: file) {
+            surroundings.dotEnvironment = DotEnvironment.read(String(decoding: data, as: UTF8.self))
+        }
+        surroundings.readFile = { path throws(Unreadable) in
+            if let reason = defect(of: path, in: directory) { throw Unreadable(reason: reason) }
+            do { return Array(try Data(contentsOf: url(of: path, in: directory))) } catch {
+                throw Unreadable(reason: "it is unreadable")
+            }
+        }
+        surroundings.defectOfFile = { defect(of: $0, in: directory) }
+        return surroundings
+    }
+
+    /// The files of these names in the nearest directory, upwards, that has any: within a repository only, for what lies
+    /// above may be of others.
+    private static func nearest(_ names: [String], from directory: URL) -> [(name: String, file: URL)] {
+        var directories = [directory.standardizedFileURL]
+        while let last = directories.last, access(last.appending(path: ".git").path, F_OK) != 0 {
+            let above = last.deletingLastPathComponent().standardizedFileURL
+            guard above.path != last.path, !above.path.hasSuffix("..") else {
+                directories = [directory]
+                break
+            }
+            directories.append(above)
+        }
+        for directory in directories {
+            let files = names.map { ($0, directory.appending(path: $0, directoryHint: .notDirectory)) }
+                .filter { access($0.1.path, R_OK) == 0 }
+            if !files.isEmpty { return files }
+        }
+        return []
+    }
+
+    /// The file of a path in the file of requests.
+    static func url(of path: String, in directory: URL) -> URL {
+        let home = ProcessInfo.processInfo.environment["HOME"] ?? "/"
+        let full = path.hasPrefix("~/") ? home + path.dropFirst() : path
+        return URL(filePath: full, directoryHint: .notDirectory, relativeTo: directory).absoluteURL
+    }
+
+    private static func defect(of path: String, in directory: URL) -> String? {
+        do throws(UsageError) {
+            _ = try OptionValues.readableFile(url(of: path, in: directory).path)
+            return nil
+        } catch { return error.message.split(separator: ": ").last.map(String.init) ?? error.message }
+    }
+}

@@ -1,0 +1,69 @@
+// The table of the options of `convoy run`: the parser, the help and the completions are made from it.
+import Convoy
+import Foundation
+
+extension RunOptions {
+    /// An option of this command alone, and what it sets.
+    struct OwnOption: Sendable {
+        let option: Option
+        let apply: @Sendable (inout RunOptions, String) throws(UsageError) -> Void
+    }
+
+    /// All of them, in the order of the help.
+    static let table: [Option] = own.map(\.option) + FetchOptions.table.filter { shared.contains($0.name) }
+
+    /// Those of `convoy fetch` that mean the same here.
+    private static let shared: Set = [
+        "proxy", "cacert", "insecure", "cert", "key", "resolve", "tls-min", "http1", "transport", "jobs", "per-host",
+        "retries", "connect-timeout", "max-time", "deadline", "max-size", "rate", "verbose", "har", "quiet", "help",
+    ]
+
+    static let own: [OwnOption] = [
+        OwnOption(
+            option: Option(
+                "env", value: .text("NAME"), .requests, summary: "the environment that variables are of",
+                detail:
+                    "take variables from this environment of http-client.env.json and http-client.private.env.json, "
+                    + "beside the file, or above it in a repository; those of $shared count in any case")
+        ) { options, value in options.environment = value },
+        OwnOption(
+            option: Option(
+                "variable", value: .text("NAME=VALUE"), .requests, summary: "the value of a variable",
+                detail: "the value of a variable, over what the file and the environments say", isRepeatable: true)
+        ) { options, value throws(UsageError) in try options.setVariable(value) },
+        OwnOption(
+            option: Option(
+                "skip-scripts", .requests, summary: "leave scripts out",
+                detail: "leave scripts out, and the requests that need what only scripts, prompts or XPath give")
+        ) { options, _ in options.skipsScripts = true },
+        OwnOption(
+            option: Option(
+                "directory-prefix", short: "P", value: .directory("DIR"), .files,
+                summary: "the directory where answers go",
+                detail: "where >> writes answers; nothing is written outside (default: the directory of the file)",
+                aliases: ["output-dir"])
+        ) { options, value in options.directory = value },
+        OwnOption(
+            option: Option(
+                "serial", .limits, summary: "one request after the other",
+                detail: "send one request after the other, in the order of the file")
+        ) { options, _ in options.wishes.isSerial = true },
+        OwnOption(
+            option: Option(
+                "parallel-unsafe", .limits, summary: "keep no order among requests that change something",
+                detail:
+                    "keep no order among requests that change something, POST for example, but what they need; else "
+                    + "each waits for all before it to its server, and those behind wait for it")
+        ) { options, _ in options.wishes.mixesUnsafe = true },
+        OwnOption(
+            option: Option(
+                "dry-run", .output, summary: "print what would be sent",
+                detail: "print what would be sent, and what waits for what; nothing is sent")
+        ) { options, _ in options.isDryRun = true },
+        OwnOption(
+            option: Option(
+                "junit", value: .file("FILE"), .output, summary: "write the outcomes as JUnit does",
+                detail: "write the outcomes to FILE in the XML of JUnit, as pipelines read them")
+        ) { options, value in options.junit = value },
+    ]
+}

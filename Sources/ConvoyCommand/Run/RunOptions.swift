@@ -1,0 +1,60 @@
+// What `convoy run` was asked for.
+import Convoy
+import ConvoyHTTPFile
+import Foundation
+
+/// The options of a run, checked.
+struct RunOptions: Sendable {
+    /// The file of requests; a dash is standard input.
+    var file = ""
+    var wishes = RunPlan.Wishes()
+    var environment: String?
+    var variables: [String: String] = [:]
+    /// Where answers go; nil for the directory of the file.
+    var directory: String?
+    var skipsScripts = false
+    /// Whether the plan is only told.
+    var isDryRun = false
+    /// Where the outcomes are written for a pipeline.
+    var junit: String?
+    /// What is shared with `convoy fetch`: connections, limits, what is told.
+    var fetch = FetchOptions()
+
+    /// Reads a command line; nil when it asks for help.
+    init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
+        let scanned = try OptionScanner(options: Self.table, command: "run").scan(arguments)
+        if scanned.has(.help) { return nil }
+        try fetch.trustCertificates(of: environment)
+        for (option, value) in scanned.given { try apply(option, value) }
+        guard let file = scanned.operands.first else {
+            throw Self.error("there is no file; write convoy run FILE.http")
+        }
+        self.file = file
+        wishes.names = Array(scanned.operands.dropFirst())
+        if wishes.isSerial, wishes.mixesUnsafe {
+            throw Self.error("--serial and --parallel-unsafe exclude each other")
+        }
+    }
+
+    private mutating func apply(_ option: Option, _ value: String) throws(UsageError) {
+        do throws(UsageError) {
+            if let own = Self.own.first(where: { $0.option == option }) {
+                try own.apply(&self, value)
+            } else {
+                try option.apply(&fetch, value)
+            }
+        } catch {
+            throw Self.error("--\(option.name)\(error.message.hasPrefix(":") ? "" : " ")\(error.message)")
+        }
+    }
+
+    /// Notes `NAME=VALUE`; a value may be a secret, and is never told.
+    mutating func setVariable(_ text: String) throws(UsageError) {
+        guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
+            throw UsageError("takes NAME=VALUE, and got no name or no =")
+        }
+        variables[String(text[..<equals])] = String(text[text.index(after: equals)...])
+    }
+
+    static func error(_ message: String) -> UsageError { UsageError(message, command: "run") }
+}

@@ -1,0 +1,149 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+@testable import ConvoyCommand
+
+@Suite struct FetchScreenTests {
+    private func transfers(_ count: Int) throws -> [RunningTransfer] {
+        let url = try #require(URL(string: "http://a/"))
+        return (0..<count).map { index in
+            RunningTransfer(
+                item: FetchItem(index: index, url: url, fileName: "\u{6F22}\u{5B57}-long-name-of-a-file-\(index).bin"),
+                receivedBytes: Int64(index) * 1_000, expectedBytes: index % 2 == 0 ? 100_000 : nil)
+        }
+    }
+
+    @Test(arguments: [1, 10, 20, 40, 80, 200], [1, 2, 3, 5, 24])
+    func linesFitEveryTerminal(width: Int, height: Int) throws {
+        var screen = FetchScreen(maxAttempts: 4)
+        let size = Terminal.Size(width: width, height: height)
+        let lines = screen.lines(RunProgress(), try transfers(12), size: size, now: .now)
+        #expect(lines.count == min(13, max(1, height - 1)) || height == 3)
+        #expect(lines.allSatisfy { $0.columnCount <= max(1, width - 1) })
+    }
+
+    @Test(arguments: [(24, 12, 0), (14, 12, 0), (13, 10, 2), (5, 2, 10)])
+    func asManyFilesAsFitHaveALineAndTheOthersAreCounted(height: Int, shownCount: Int, hiddenCount: Int) throws {
+        var screen = FetchScreen(maxAttempts: 4)
+        let size = Terminal.Size(width: 100, height: height)
+        let lines = screen.lines(RunProgress(), try transfers(12), size: size, now: .now)
+        #expect(lines.count { $0.contains("long-name") } == shownCount)
+        let isCounted = lines.dropLast().last == "\u{2026} and \(hiddenCount) more"
+        #expect(isCounted == (hiddenCount > 0))
+    }
+
+    private let start = ContinuousClock.now
+    private let wide = Terminal.Size(width: 120, height: 24)
+
+    private func item(_ index: Int = 0) -> FetchItem {
+        FetchItem(index: index, url: URL(filePath: "/"), fileName: "file\(index).iso")
+    }
+
+    /// The lines after some seconds of files that move steadily, looked at ten times a second.
+    private func lines(
+        after seconds: Int, of count: Int = 1, resumed: Int64 = 0, size: Terminal.Size, totalCount: Int? = nil
+    ) -> [String] {
+        var screen = FetchScreen(maxAttempts: 4)
+        var lines: [String] = []
+        for tick in 0...seconds * 10 {
+            let running = (0..<count).map { index in
+                RunningTransfer(
+                    item: item(index), receivedBytes: resumed + Int64(tick) * 100_000, resumedBytes: resumed,
+                    expectedBytes: 10_000_000)
+            }
+            let received = running.reduce(0) { $0 + $1.receivedBytes }
+            let progress = RunProgress(
+                totalCount: totalCount ?? count, receivedBytes: received, resumedBytes: resumed * Int64(count))
+            lines = screen.lines(progress, running, size: size, now: start + .milliseconds(tick * 100))
+        }
+        return lines
+    }
+
+    @Test func oneFileHasOneLineAndNoTotal() {
+        #expect(lines(after: 3, size: wide).count == 1)
+        #expect(lines(after: 3, of: 2, size: wide).count == 3)
+        #expect(lines(after: 3, size: wide, totalCount: 2).count == 2)
+    }
+
+    @Test func ratesAppearAfterASecondAndTimesLeftAfterTwo() throws {
+        let begun = try #require(lines(after: 0, size: wide).first)
+        #expect(begun.hasSuffix("  0 %         0 B of 10.0 MB"))
+        let second = try #require(lines(after: 1, size: wide).first)
+        #expect(second.hasSuffix(" 10 %      1.0 MB of 10.0 MB    1.0 MB/s"))
+        let third = try #require(lines(after: 3, size: wide).first)
+        #expect(third.hasPrefix("file0.iso "))
+        #expect(third.contains("[==="))
+        #expect(third.hasSuffix(" 30 %      3.0 MB of 10.0 MB    1.0 MB/s    0:07"))
+    }
+
+    @Test func whatWasThereBeforeIsShownAndIsNoRate() throws {
+        let line = try #require(lines(after: 3, resumed: 6_000_000, size: wide).first)
+        #expect(line.hasSuffix(" 90 %      9.0 MB of 10.0 MB    1.0 MB/s    0:01"))
+    }
+
+    @Test func aNarrowTerminalKeepsRateAndTimeLeft() throws {
+        let narrow = lines(after: 3, of: 2, size: Terminal.Size(width: 40, height: 12))
+        #expect(narrow.allSatisfy { $0.columnCount <= 39 })
+        #expect(narrow.first == "file0.iso      30 %    1.0 MB/s    0:07")
+        #expect(narrow.last == "0 of 2 files   30 %    2.0 MB/s    0:07")
+    }
+
+    @Test func columnsOfFilesAndTotalAlign() {
+        for width in [40, 60, 80, 120] {
+            let lines = lines(after: 3, of: 3, size: Terminal.Size(width: width, height: 24))
+            let columns = lines.map { $0.split(separator: "%").first.map { String($0).columnCount } }
+            #expect(Set(columns).count == 1)
+            #expect(Set(lines.map(\.columnCount)).count == 1)
+        }
+    }
+
+    @Test func whatStandsStillIsStalled() throws {
+        var screen = FetchScreen(maxAttempts: 4)
+        func line(_ bytes: Int64, _ seconds: Int) -> String {
+            let transfer = RunningTransfer(item: item(), receivedBytes: bytes, expectedBytes: 10_000_000)
+            let progress = RunProgress(totalCount: 1, receivedBytes: bytes)
+            return screen.lines(progress, [transfer], size: wide, now: start + .seconds(seconds)).first ?? ""
+        }
+        for second in 0...3 { _ = line(Int64(second) * 1_000_000, second) }
+        #expect(!line(3_000_000, 7).contains("stalled"))
+        #expect(line(3_000_000, 8).hasSuffix(" 30 %      3.0 MB of 10.0 MB     stalled"))
+        #expect(!line(4_000_000, 9).contains("stalled"))
+    }
+
+    @Test func aFileThatWaitsSaysForWhat() {
+        var screen = FetchScreen(maxAttempts: 4)
+        let due = start + .milliseconds(500)
+        let waits: [RunningTransfer.Wait] = [
+            .answer, .retry(attempt: 1, cause: "the connection was refused", due: due),
+            .retry(attempt: 3, cause: "503 Service Unavailable", due: due), .host,
+        ]
+        let running = waits.enumerated().map { index, wait in
+            RunningTransfer(item: item(index), receivedBytes: 0, expectedBytes: nil, wait: wait)
+        }
+        let size = Terminal.Size(width: 80, height: 24)
+        let lines = screen.lines(RunProgress(totalCount: 4), running, size: size, now: start)
+        let name = String(repeating: " ", count: 10)
+        #expect(
+            lines.dropLast() == [
+                "file0.iso\(name)  waiting for the server",
+                "file1.iso\(name)  the connection was refused; attempt 2 of 4 in 0.5 s",
+                "file2.iso\(name)  503 Service Unavailable; attempt 4 of 4 in 0.5 s",
+                "file3.iso\(name)  waiting for other files of its host",
+            ])
+        // Nothing of a file is there.
+        #expect(lines.last?.hasSuffix("  0 %") == true || lines.last?.contains("  0 %  ") == true)
+    }
+
+    @Test func theTotalCountsBytes() {
+        var screen = FetchScreen(maxAttempts: 4)
+        let progress = RunProgress(
+            finishedCount: 30, failedCount: 1, totalCount: 60, receivedBytes: 29_000_000, savedCount: 29,
+            savedBytes: 29_000_000)
+        let lines = screen.lines(progress, [], size: wide, now: start)
+        #expect(lines.count == 1)
+        #expect(lines.first?.hasPrefix("30 of 60 files ") == true)
+        #expect(lines.first?.contains(" 49 %    29.0 MB of ~59.0 MB ") == true)
+        #expect(lines.first?.hasSuffix("  1 failed") == true)
+    }
+}

@@ -1,0 +1,435 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// `convoy run` against a real server.
+@Suite struct RunRunningTests {
+    private let directory: TestDirectory
+    private let server: TestServer
+
+    init() throws {
+        directory = try TestDirectory()
+        server = try TestServer()
+    }
+
+    private var base: String { String(server.url("/").absoluteString.dropLast()) }
+
+    @discardableResult
+    private func write(_ text: String, to name: String = "a.http") throws -> String {
+        let file = directory.url.appending(path: name)
+        try Data(text.replacing("BASE", with: base).utf8).write(to: file)
+        return file.path
+    }
+
+    private func text(of name: String) throws -> String {
+        try String(contentsOf: directory.url.appending(path: name), encoding: .utf8)
+    }
+
+    private func run(_ text: String, _ arguments: String...) async throws -> ConvoyProcess.Ending {
+        try await ConvoyProcess(["run", "--retries", "0", write(text)] + arguments).ended()
+    }
+
+    /// REST Client's own example of a chain, against a server that knows its tokens.
+    private static let chain = """
+        @baseUrl = BASE/api
+
+        # @name login
+        POST {{baseUrl}}/api/login HTTP/1.1
+        Content-Type: application/x-www-form-urlencoded
+
+        name=foo&password=bar
+
+        ###
+
+        @authToken = {{login.response.headers.X-AuthToken}}
+
+        # @name createComment
+        POST {{baseUrl}}/comments HTTP/1.1
+        Authorization: {{authToken}}
+        Content-Type: application/json
+
+        {
+            "content": "fake content"
+        }
+
+        ###
+
+        @commentId = {{createComment.response.body.$.id}}
+
+        # @name getCreatedComment
+        GET {{baseUrl}}/comments/{{commentId}} HTTP/1.1
+        Authorization: {{authToken}}
+
+        ###
+
+        # @name getReplies
+        GET {{baseUrl}}/comments/{{commentId}}/replies HTTP/1.1
+        Accept: application/xml
+        """
+
+    @Test func theChainRunsInItsOrderAndItsEndsAtTheSameTime() async throws {
+        let gate = Gate()
+        server.respond { request in
+            switch (request.method, request.path) {
+            case ("POST", "/api/api/login"):
+                request.bodyText == "name=foo&password=bar"
+                    ? .status(200, headerFields: [("X-AuthToken", "t0k")]) : .status(403)
+            case ("POST", "/api/comments"):
+                request.value(of: "Authorization") == "t0k" ? .json(#"{"id": 17}"#) : .status(403)
+            case ("GET", "/api/comments/17"), ("GET", "/api/comments/17/replies"): .json("{}").stalling(until: gate)
+            default: .status(404)
+            }
+        }
+        let process = try ConvoyProcess(["run", "--retries", "0", write(Self.chain)])
+        // Both are under way before either is answered.
+        try await gate.reached(count: 2)
+        gate.open()
+        let ending = try await process.ended()
+        #expect(ending.status == 0)
+        #expect(ending.errors == "")
+        let paths = server.recordedRequests.map(\.path)
+        #expect(paths.prefix(2) == ["/api/api/login", "/api/comments"])
+        #expect(Set(paths.dropFirst(2)) == ["/api/comments/17", "/api/comments/17/replies"])
+        let lines = ending.output.split(separator: "\n").map(String.init)
+        #expect(lines.count == 5)
+        #expect(lines[0].hasPrefix("200  POST \(base)/api/api/login  (login)  0 B in "))
+        #expect(lines[4].hasPrefix("4 answers, "))
+        #expect(!ending.output.contains("t0k"))
+    }
+
+    @Test func aDryRunPrintsThePlanAndSendsNothing() async throws {
+        let ending = try await run(Self.chain, "--dry-run")
+        #expect(ending.status == 0)
+        #expect(
+            ending.output == """
+                1  POST \(base)/api/api/login  (login)
+                2  POST \(base)/api/comments  (createComment)  needs 1
+                3  GET \(base)/api/comments/{{createComment.response.body.$.id}}  (getCreatedComment)  needs 1, 2
+                4  GET \(base)/api/comments/{{createComment.response.body.$.id}}/replies  (getReplies)  needs 2
+
+                """)
+        #expect(server.connectionCount == 0)
+    }
+
+    @Test func aFailureEndsWhatNeedsItUnsent() async throws {
+        server.respond { $0.path == "/other" ? .status(200) : .status(403, body: "{\"error\":\n \"who?\"}") }
+        let ending = try await run(Self.chain + "\n###\nGET BASE/other\n")
+        #expect(ending.status == 1)
+        #expect(server.recordedRequests.map(\.path) == ["/api/api/login", "/other"])
+        let file = directory.url.appending(path: "a.http").path
+        let lines = ending.errors.split(separator: "\n").map(String.init)
+        #expect(lines.count == 4)
+        #expect(lines.first == "convoy: \(file):4: login: the server answered 403: {\"error\": \"who?\"}")
+        #expect(lines[1] == "convoy: \(file):14: createComment: nothing was sent: login, which it depends on, failed")
+        #expect(ending.output.contains("1 answer, 0 B in "))
+        #expect(ending.output.contains(", 1 failed, 3 not sent; exit status 1"))
+    }
+
+    @Test func problemsAreToldAllAtOnceAndNothingIsSent() async throws {
+        let ending = try await run("GET BASE/{{x}}\n###\nGTE BASE/\n###\nGET BASE/\n\n> {% x %}\n")
+        #expect(ending.status == 2)
+        #expect(server.connectionCount == 0)
+        let file = directory.url.appending(path: "a.http").path
+        let column = base.count + 6
+        #expect(
+            ending.errors == """
+                convoy: \(file):1:\(column): the variable ‘x’ has no value; write @x = …, or give --variable x=…
+                convoy: \(file):3:1: there is no method GTE; did you mean GET?
+                convoy: \(file):7:1: scripts are not run here; use {{name.response.body.$.x}} for a value of an answer and # @expect for a check, or give --skip-scripts
+                convoy: 3 problems in \(file), and nothing was sent; --skip-scripts leaves out what only scripts can do
+
+                """)
+    }
+
+    @Test func scriptsAreLeftOutOnRequest() async throws {
+        server.respond { _ in .status(200) }
+        let text = "### a\nGET BASE/a\n\n> {% client.global.set(\"t\", 1) %}\n### b\nGET BASE/b/{{t}}\n"
+        let ending = try await run(text, "--skip-scripts")
+        #expect(ending.status == 0)
+        #expect(ending.errors.hasSuffix(": b is left out: the variable ‘t’ has no value\n"))
+        #expect(server.recordedRequests.map(\.path) == ["/a"])
+    }
+
+    @Test func namesChooseRequestsAndWhatTheyNeed() async throws {
+        server.respond { _ in .json("{\"x\": 1}") }
+        let text = "# @name a\nGET BASE/a\n###\n# @name b\nGET BASE/b/{{a.response.body.$.x}}\n### see\nGET BASE/c\n"
+        let ending = try await run(text, "b")
+        #expect(ending.status == 0)
+        #expect(server.recordedRequests.map(\.path) == ["/a", "/b/1"])
+        let wrong = try await run(text, "sea")
+        #expect(wrong.status == 2)
+        #expect(wrong.errors.contains("there is no request called ‘sea’; did you mean see?"))
+    }
+
+    @Test func answersGoToFilesAndAreReferredToThere() async throws {
+        server.respond { $0.path == "/a" ? .json(#"{"id": 5}"#) : .status(200, body: $0.bodyText) }
+        try write("old", to: "old.txt")
+        let text = """
+            # @name a
+            GET BASE/a
+
+            >> sub/a.json
+            ###
+            POST BASE/b
+
+            {{a.response.body.$.id}}
+
+            >> old.txt
+            ###
+            POST BASE/b/{{a.response.body.$.id}}
+
+            new
+
+            >>! out-{{a.response.body.$.id}}.txt
+            """
+        let ending = try await run(text)
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(try self.text(of: "sub/a.json") == #"{"id": 5}"#)
+        #expect(try self.text(of: "old.txt") == "old")
+        #expect(try self.text(of: "old-1.txt") == "5")
+        #expect(try self.text(of: "out-5.txt") == "new")
+        #expect(ending.output.contains("  saved old-1.txt\n"))
+    }
+
+    @Test(arguments: [
+        "{\"v\": \"../x\"}", "{\"v\": \"/tmp/x\"}", "{\"v\": \"a/b\"}", "{\"v\": \"\"}", "{\"v\": \"..\"}",
+    ])
+    func noValueLeadsOutOfTheOutputDirectory(body: String) async throws {
+        server.respond { _ in .json(body) }
+        _ = try directory.makeDirectory("out")
+        let text = "# @name a\nGET BASE/a\n###\nGET BASE/b\n\n>> {{a.response.body.$.v}}\n"
+        let ending = try await run(text, "-P", directory.url.appending(path: "out").path)
+        #expect(ending.status == 1)
+        #expect(server.recordedRequests.map(\.path) == ["/a"])
+        #expect(try directory.names() == ["a.http", "out"])
+        #expect(try directory.names(in: "out") == [])
+    }
+
+    @Test(arguments: ["link/a", "link/sub/a"]) func noLinkLeadsOutOfTheOutputDirectory(path: String) async throws {
+        server.respond { _ in .status(200, body: "x") }
+        _ = try directory.makeDirectory("out")
+        _ = try directory.makeDirectory("secret")
+        try FileManager.default.createSymbolicLink(
+            at: directory.url.appending(path: "out/link"), withDestinationURL: directory.url.appending(path: "secret"))
+        let ending = try await run("GET BASE/\n\n>> \(path)\n", "-P", directory.url.appending(path: "out").path)
+        #expect(ending.status == 1)
+        #expect(ending.errors.contains("\(path) leads out of the output directory by a link"))
+        #expect(try directory.names(in: "secret") == [])
+        #expect(server.requestCount == 0)
+    }
+
+    @Test func aLinkOfTheNameIsReplacedAndNotFollowed() async throws {
+        server.respond { _ in .json("{}") }
+        try write("old", to: "secret")
+        for name in ["a", "b"] {
+            try FileManager.default.createSymbolicLink(
+                atPath: directory.url.appending(path: name).path, withDestinationPath: "secret")
+        }
+        // With a check the body is in memory first.
+        let ending = try await run("GET BASE/\n\n>>! a\n###\n# @expect status 200\nGET BASE/\n\n>>! b\n")
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(try self.text(of: "secret") == "old")
+        #expect(try self.text(of: "a") == "{}")
+        #expect(try self.text(of: "b") == "{}")
+        #expect(try directory.names() == ["a", "a.http", "b", "secret"])
+    }
+
+    @Test func noValueAddsFieldsOrRequests() async throws {
+        server.respond { _ in .json(#"{"v": "x HTTP/1.1\r\nX-Evil: 1\r\n\r\nGET /evil"}"#) }
+        let text = """
+            # @name a
+            GET BASE/a
+            ###
+            GET BASE/b
+            X: {{a.response.body.$.v}}
+            ###
+            GET BASE/c/{{a.response.body.$.v}}
+            """
+        let ending = try await run(text)
+        #expect(ending.status == 1)
+        #expect(ending.errors.contains("the value of {{a.response.body.$.v}} has a line end in it"))
+        #expect(
+            server.recordedRequests.map(\.path) == ["/a", "/c/x%20HTTP/1.1%0D%0AX-Evil:%201%0D%0A%0D%0AGET%20/evil"])
+        #expect(server.recordedRequests.allSatisfy { $0.value(of: "X-Evil") == nil })
+    }
+
+    @Test func environmentsAreFoundBesideAndAbove() async throws {
+        server.respond { _ in .status(200) }
+        try write(#"{"$shared": {"v": "v1"}, "dev": {"base": "BASE"}}"#, to: "http-client.env.json")
+        try write(#"{"dev": {"token": "s3cret"}}"#, to: "http-client.private.env.json")
+        try write("WHO=ada\n", to: ".env")
+        _ = try directory.makeDirectory("sub")
+        let alone = try await convoy("run", write("GET {{base}}/", to: "sub/a.http"))
+        #expect(alone.errors.contains("the variable ‘base’ has no value; write @base"))
+        _ = try directory.makeDirectory(".git")
+        let file = try write(
+            "GET {{base}}/{{v}}/{{$dotenv WHO}}?t={{token}}\nAuthorization: {{token}}\n", to: "sub/b.http")
+        let ending = try await convoy("run", "--env", "dev", file)
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(server.recordedRequests.first?.target == "/v1/ada?t=s3cret")
+        #expect(server.recordedRequests.first?.value(of: "Authorization") == "s3cret")
+        #expect(!ending.output.contains("s3cret"))
+        let without = try await convoy("run", file)
+        #expect(without.status == 2)
+        #expect(without.errors.contains("the variable ‘base’ has no value; give --env dev"))
+        let unknown = try await convoy("run", "--env", "prod", file)
+        #expect(unknown.errors.contains("there is no environment ‘prod’; there are dev"))
+    }
+
+    @Test func cookiesAreRememberedUnlessARequestSaysNot() async throws {
+        server.respond { _ in .status(200, headerFields: [("Set-Cookie", "a=b")]) }
+        let text = """
+            POST BASE/login
+            ###
+            GET BASE/with
+            ###
+            # @no-cookie-jar
+            GET BASE/without
+            """
+        #expect(try await run(text).status == 0)
+        let cookies = Dictionary(
+            uniqueKeysWithValues: server.recordedRequests.map { ($0.path, $0.value(of: "Cookie")) })
+        #expect(cookies == ["/login": nil, "/with": "a=b", "/without": nil])
+    }
+
+    @Test func redirectsAreFollowedUnlessARequestSaysNot() async throws {
+        server.respond { $0.path == "/end" ? .status(200) : .redirect(to: "/end") }
+        let ending = try await run("GET BASE/a\n###\n# @no-redirect\nGET BASE/b\n", "--serial")
+        #expect(ending.status == 0)
+        #expect(server.recordedRequests.map(\.path) == ["/a", "/end", "/b"])
+        #expect(ending.output.contains("302  GET \(base)/b  "))
+    }
+
+    @Test func aFailedCheckIsAFailedRequest() async throws {
+        server.respond { $0.path == "/missing" ? .status(404) : .json(#"{"id": 3}"#) }
+        let text = """
+            # @name a
+            # @expect status 2xx
+            # @expect body.$.id == 4
+            GET BASE/a
+            ###
+            # @ref a
+            GET BASE/b
+            ###
+            # @assert status == 404
+            GET BASE/missing
+            ###
+            # @expect header content-type contains json
+            # @expect time < 60s
+            GET BASE/c
+            """
+        let junit = directory.url.appending(path: "junit.xml").path
+        let ending = try await run(text, "--junit", junit)
+        #expect(ending.status == 1)
+        let xml = try self.text(of: "junit.xml")
+        #expect(xml.contains(" tests=\"4\" failures=\"1\" errors=\"0\" skipped=\"1\" "))
+        #expect(xml.contains("<failure message=\"expected body.$.id == 4, and found ‘3’\"/></testcase>"))
+        #expect(xml.contains("<skipped message=\"nothing was sent: a, which it depends on, failed\"/></testcase>"))
+        #expect(ending.errors.contains(":4: a: expected body.$.id == 4, and found ‘3’\n"))
+        #expect(ending.errors.contains("nothing was sent: a, which it depends on, failed"))
+        #expect(Set(server.recordedRequests.map(\.path)) == ["/a", "/missing", "/c"])
+        #expect(ending.output.contains("2 answers, "))
+    }
+
+    @Test func bodiesOfAllKindsArriveAsWritten() async throws {
+        server.respond { _ in .status(200) }
+        try write("file", to: "f.txt")
+        try write("<{{who}}>", to: "t.txt")
+        let text = """
+            POST BASE/1
+
+            < f.txt
+            ###
+            POST BASE/2
+
+            <@ t.txt
+            ###
+            POST BASE/3
+            Content-Type: multipart/form-data; boundary=abc
+
+            --abc
+            Content-Disposition: form-data; name="f"; filename="f.txt"
+
+            < ./f.txt
+            --abc--
+            ###
+            curl BASE/4 -H 'A: b' -d x=1
+            """
+        #expect(try await run(text, "--variable", "who=ada").status == 0)
+        let requests = server.recordedRequests
+        #expect(requests.map(\.path) == ["/1", "/2", "/3", "/4"])
+        #expect(
+            requests.map(\.bodyText) == [
+                "file", "<ada>",
+                "--abc\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f.txt\"\r\n\r\nfile\r\n--abc--", "x=1",
+            ])
+        #expect(requests.last?.value(of: "A") == "b")
+    }
+
+    @Test func digestIsSentWhenItIsAskedFor() async throws {
+        server.respond { request in
+            request.value(of: "Authorization")?.hasPrefix("Digest username=\"user\"") == true
+                ? .status(200)
+                : .status(401, headerFields: [("WWW-Authenticate", "Digest realm=\"r\", nonce=\"n\", qop=\"auth\"")])
+        }
+        let ending = try await run("GET BASE/a\nAuthorization: Digest user pass\n")
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(server.requestCount == 2)
+        #expect(server.recordedRequests.first?.value(of: "Authorization") == nil)
+    }
+
+    @Test func secretsAreInNoArchiveAndNoLog() async throws {
+        server.respond { _ in .json(#"{"token": "s3cret"}"#) }
+        let archive = directory.url.appending(path: "a.har").path
+        let text = """
+            # @name login
+            GET BASE/a
+            Authorization: Basic user {{password}}
+            ###
+            GET BASE/b
+            X-Key: {{login.response.body.$.token}}
+            """
+        let ending = try await run(text, "-v", "--har", archive, "--variable", "password=s3cret")
+        #expect(ending.status == 0)
+        #expect(server.recordedRequests.last?.value(of: "X-Key") == "s3cret")
+        #expect(!(ending.output + ending.errors).contains("s3cret"))
+        #expect(!(try self.text(of: "a.har")).contains("s3cret"))
+    }
+
+    @Test func anInterruptionCancelsWhatIsUnderWayAndWhatWaits() async throws {
+        let gate = Gate()
+        server.respond { _ in .status(200).stalling(until: gate) }
+        let process = try ConvoyProcess(["run", write("# @name a\nGET BASE/a\n###\n# @ref a\nGET BASE/b\n")])
+        try await gate.reached()
+        process.send(SIGINT)
+        let ending = try await process.ended()
+        gate.open()
+        #expect(ending.status == 130)
+        #expect(ending.output.hasPrefix("interrupted: 0 answers, 0 B in "))
+        #expect(ending.output.contains(", 2 cancelled; exit status 130"))
+        #expect(ending.errors == "")
+        #expect(server.requestCount == 1)
+    }
+
+    @Test(
+        arguments: [
+            ([], "there is no file; write convoy run FILE.http"),
+            (["nope.http"], "cannot read nope.http: No such file or directory"),
+            (["--variable", "x", "a.http"], "--variable takes NAME=VALUE, and got no name or no ="),
+            (["--serial", "--parallel-unsafe", "a.http"], "--serial and --parallel-unsafe exclude each other"),
+            (["--jobs", "0", "a.http"], "--jobs takes a number from 1 to 256, not \"0\""),
+            (["--seriel", "a.http"], "there is no option --seriel; did you mean --serial?"),
+        ])
+    func mistakesOfTheCommandLineAreTold(arguments: [String], words: String) async throws {
+        let ending = try await ConvoyProcess(["run"] + arguments).ended()
+        #expect(ending.status == 2)
+        #expect(ending.errors == "convoy: \(words)\nTry 'convoy run --help'.\n")
+    }
+
+    @Test func aFileOfRequestsNeedsNoCommand() async throws {
+        server.respond { _ in .status(200) }
+        let file = try write("GET BASE/a\n")
+        #expect(try await convoy(file).status == 0)
+        #expect(server.requestCount == 1)
+    }
+}

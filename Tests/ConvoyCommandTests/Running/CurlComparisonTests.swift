@@ -1,0 +1,254 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+private let curl = ["/usr/bin/curl", "/usr/local/bin/curl", "/opt/homebrew/bin/curl"]
+    .first { FileManager.default.isExecutableFile(atPath: $0) }
+
+/// What becomes of options that curl has too, beside what becomes of them in curl.
+@Suite(.enabled(if: curl != nil, "curl is not installed"))
+struct CurlComparisonTests {
+    private let directory: TestDirectory
+    private let (ours, curls): (URL, URL)
+    private let server: TestServer
+
+    init() throws {
+        directory = try TestDirectory()
+        (ours, curls) = (try directory.makeDirectory("ours"), try directory.makeDirectory("curls"))
+        server = try TestServer()
+        server.respond { _ in .resource(Data("0123456789".utf8), etag: "\"v1\"", headerFields: [("X-A", "b")]) }
+    }
+
+    private func url(_ path: String) -> String { server.url(path).absoluteString }
+
+    /// What both say of the same, each in a directory of its own and in an environment with these variables.
+    private func both(
+        _ arguments: [String], curls curlArguments: [String]? = nil, variables: [String] = []
+    ) async throws -> (ours: ConvoyProcess.Ending, curls: ConvoyProcess.Ending) {
+        let script = """
+            unset http_proxy https_proxy all_proxy no_proxy
+            cd "$1" && program="${2:-$0}" && shift 2
+            for word in \(variables.map { "'\($0)'" }.joined(separator: " ")); do export "$word"; done
+            exec "$program" "$@"
+            """
+        let first = [ours.path, "", "--no-config", "--retries=0"] + arguments
+        let second = [curls.path, try #require(curl), "-q", "-sS"] + (curlArguments ?? arguments)
+        return (
+            try await ConvoyProcess(shell: script, first).ended(),
+            try await ConvoyProcess(shell: script, second).ended()
+        )
+    }
+
+    private func contents(_ directory: URL, _ name: String) -> String? {
+        try? String(contentsOf: directory.appending(path: name), encoding: .utf8)
+    }
+
+    @Test func bodiesGoToTheSameFiles() async throws {
+        let named = try await both(["-o", "own name", url("/page")])
+        #expect(named.ours.status == 0 && named.curls.status == 0)
+        let inside = try await both(
+            ["-P", "\(ours.path)", url("/page")], curls: ["-O", "--output-dir", curls.path, url("/page")])
+        #expect(inside.ours.status == 0 && inside.curls.status == 0)
+        for name in ["own name", "page"] {
+            #expect(contents(ours, name) == "0123456789")
+            #expect(contents(ours, name) == contents(curls, name))
+        }
+        let printed = try await both(["-o", "-", url("/page")])
+        #expect(printed.ours.output == "0123456789")
+        #expect(printed.ours.output == printed.curls.output)
+    }
+
+    @Test func headsAreTheSame() async throws {
+        let heads = try await both(["-I", url("/page")])
+        func fields(_ text: String) -> [String] {
+            let lines = text.split(whereSeparator: \.isNewline).dropFirst().map { $0.lowercased() }
+            return lines.filter { !$0.hasPrefix("date:") }.sorted()
+        }
+        #expect(fields(heads.ours.output) == fields(heads.curls.output))
+        #expect(fields(heads.ours.output).contains("x-a: b"))
+        #expect(try await server.takeRequest().method == "HEAD")
+        #expect(try await server.takeRequest().method == "HEAD")
+    }
+
+    @Test func compressedBodiesAreTheSame() async throws {
+        let coded = try #require(Data(base64Encoded: "H4sIAAAAAAACA8tIzcnJ11FIzs8tKEotLk5NAQASfhl4EQAAAA=="))
+        server.respond { request in
+            request.value(of: "Accept-Encoding")?.contains("gzip") == true
+                ? .status(200, headerFields: [("Content-Encoding", "gzip")], body: coded) : .status(200, body: "plain")
+        }
+        for (arguments, text) in [(["--compressed"], "hello, compressed"), ([], "plain")] {
+            let endings = try await both(arguments + ["-o", "page", url("/page")])
+            #expect(endings.ours.status == 0 && endings.curls.status == 0)
+            #expect(contents(ours, "page") == text)
+            #expect(contents(curls, "page") == text)
+        }
+    }
+
+    @Test func limitsEndTheSame() async throws {
+        for (ours, curls, succeeds) in [
+            (["--max-size", "10"], ["--max-filesize", "10"], true),
+            (["--max-size", "9"], ["--max-filesize", "9"], false),
+        ] {
+            let endings = try await both(
+                ours + ["-o", "page", url("/page")], curls: curls + ["-o", "page", url("/page")])
+            #expect((endings.ours.status == 0) == succeeds)
+            #expect((endings.curls.status == 0) == succeeds)
+        }
+        server.respond { _ in .status(200, body: "x").stalling() }
+        let late = try await both(["-m", "0.3", "-o", "late", url("/page")])
+        #expect(late.ours.status != 0 && late.curls.status != 0)
+        #expect(late.ours.errors.contains("the time for the transfer was over"), "\(late.ours.errors)")
+        // Takes connections, and says nothing: no TLS handshake ends.
+        let silent = try SilentListener()
+        let arguments = ["--connect-timeout", "0.3", "-o", "silent", "https://127.0.0.1:\(silent.port)/"]
+        let unconnected = try await both(arguments)
+        #expect(unconnected.ours.status != 0 && unconnected.curls.status != 0)
+        #expect(unconnected.ours.errors.contains("connect timeout"), "\(unconnected.ours.errors)")
+    }
+
+    @Test func whatIsNotNewerIsNotFetched() async throws {
+        server.respond { request in
+            request.value(of: "If-Modified-Since") == nil ? .status(200, body: "new") : .status(304)
+        }
+        let date = "Sat, 31 Jan 2026 12:00:00 GMT"
+        let endings = try await both(["-z", date, "-o", "page", url("/page")])
+        #expect(endings.ours.status == 0, "\(endings.ours.errors)")
+        #expect(endings.curls.status == 0)
+        #expect(try directory.names(in: "ours") == [])
+        #expect(try directory.names(in: "curls") == [])
+        #expect(endings.ours.output.hasPrefix("skipped page  not newer than \(date)\n"), "\(endings.ours.output)")
+        #expect(endings.ours.errors == "")
+        for _ in 0..<2 { #expect(try await server.takeRequest().value(of: "If-Modified-Since") == date) }
+        let told = try await both(
+            ["-z", date, "--json", "--save-failed", "failed", url("/page")], curls: [url("/page")])
+        let skipped = told.ours.events(named: "skipped")
+        #expect(skipped.count == 1 && skipped.first?["file"] == nil, "\(told.ours.output)")
+        #expect(told.ours.events(named: "summary").first?["skipped"] as? Int == 1)
+        #expect(contents(ours, "failed") == "")
+        let written = try await both([
+            "-z", date, "-w", "%{http_code} %{exitcode} %{size_download}", "-o", "page", url("/a"),
+        ])
+        #expect(written.ours.output == "304 0 0")
+        #expect(written.ours.output == written.curls.output)
+        // By the time of a file that is there.
+        let file = directory.url.appending(path: "old").path
+        try Data().write(to: URL(filePath: file))
+        let byFile = try await both(["-z", file, "-o", "page", url("/page")])
+        #expect(byFile.ours.status == 0 && byFile.curls.status == 0)
+        #expect(try directory.names(in: "ours") == ["failed"])
+    }
+
+    @Test func theFilesOfTheUserAreRead() async throws {
+        let home = try directory.makeDirectory("home")
+        try Data("machine 127.0.0.1 login me password from-home\n".utf8).write(to: home.appending(path: ".netrc"))
+        let config = directory.url.appending(path: "config").path
+        let text = "# both read this\nuser-agent = \"of a file\"\n-H \"X-Key: v\"\noutput = \"page\"\n"
+        try Data(text.utf8).write(to: URL(filePath: config))
+        let endings = try await both(["--netrc", "-K", config, url("/page")], variables: ["HOME=\(home.path)"])
+        #expect(endings.ours.status == 0, "\(endings.ours.errors)")
+        #expect(endings.curls.status == 0, "\(endings.curls.errors)")
+        for _ in 0..<2 {
+            let request = try await server.takeRequest()
+            #expect(request.value(of: "Authorization") == "Basic bWU6ZnJvbS1ob21l")
+            #expect(request.value(of: "User-Agent") == "of a file")
+            #expect(request.value(of: "X-Key") == "v")
+        }
+        #expect(contents(ours, "page") == contents(curls, "page"))
+    }
+
+    @Test func jarsOfCookiesAreTheSame() async throws {
+        let formatter = DateFormatter()
+        (formatter.locale, formatter.timeZone) = (Locale(identifier: "en_US_POSIX"), TimeZone(secondsFromGMT: 0))
+        formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+        // Of a cookie that is to live longer than 400 days some programs make one that does not.
+        let date = formatter.string(from: .now.addingTimeInterval(1_000_000))
+        server.respond { request in
+            request.path == "/moved"
+                ? Reply.status(
+                    302,
+                    headerFields: [
+                        ("Location", "/page"), ("Set-Cookie", "a=1; Path=/; Expires=\(date)"),
+                    ])
+                : .status(
+                    200, headerFields: [("Set-Cookie", "b=2; HttpOnly"), ("Set-Cookie", "c=; Path=/x")], body: "in")
+        }
+        let endings = try await both(
+            ["--cookie-jar", "jar", "-o", "page", url("/moved")],
+            curls: ["-L", "--cookie-jar", "jar", "-o", "page", url("/moved")])
+        #expect(endings.ours.status == 0 && endings.curls.status == 0)
+        func cookies(_ directory: URL) -> [Substring] {
+            let lines = contents(directory, "jar")?.split(separator: "\n") ?? []
+            return lines.filter { !$0.hasPrefix("# ") }.sorted()
+        }
+        #expect(cookies(ours).count == 3)
+        #expect(cookies(ours) == cookies(curls))
+    }
+
+    @Test func aHostHasTheAddressThatItIsGiven() async throws {
+        let target = "http://example.invalid:\(server.port)/a"
+        let endings = try await both(["--resolve", "example.invalid:\(server.port):127.0.0.1", "-o", "a", target])
+        #expect(endings.ours.status == 0 && endings.curls.status == 0)
+        for _ in 0..<2 {
+            #expect(try await server.takeRequest().value(of: "Host") == "example.invalid:\(server.port)")
+        }
+    }
+
+    @Test func proxiesOfTheEnvironmentAreAskedTheSame() async throws {
+        for name in ["http_proxy", "all_proxy"] {
+            let variables = ["\(name)=http://127.0.0.1:\(server.port)"]
+            let endings = try await both(["-o", "a", "http://example.invalid/a?b"], variables: variables)
+            #expect(endings.ours.status == 0, "\(endings.ours.errors)")
+            #expect(endings.curls.status == 0)
+            for _ in 0..<2 { #expect(try await server.takeRequest().target == "http://example.invalid/a?b") }
+            let past = try await both(
+                ["-o", "a", url("/past")],
+                variables: ["\(name)=http://127.0.0.1:1", "no_proxy=127.0.0.1"])
+            #expect(past.ours.status == 0 && past.curls.status == 0)
+            for _ in 0..<2 { #expect(try await server.takeRequest().target == "/past") }
+        }
+    }
+
+    #if os(Linux)
+        @Test(arguments: [
+            ("socks5h", "http://name.invalid/a", "name.invalid"), ("socks5", "http://127.0.0.1:9/a", "127.0.0.1"),
+        ])
+        func proxiesOfSOCKSAreAskedTheSame(scheme: String, url: String, host: String) async throws {
+            let proxy = try SOCKSServer()
+            let endings = try await both(["-x", "\(scheme)://127.0.0.1:\(proxy.port)", "-o", "a", url])
+            #expect(endings.ours.status == 0, "\(endings.ours.errors)")
+            #expect(endings.curls.status == 0)
+            #expect(proxy.requests == [String](repeating: "\(host) GET /a HTTP/1.1", count: 2))
+            #expect(contents(ours, "a") == "hello")
+        }
+    #endif
+}
+
+/// A port at which connections are taken by the system, and never answered.
+private final class SilentListener {
+    private let descriptor: Int32
+    let port: Int
+
+    init() throws {
+        #if canImport(Darwin)
+            descriptor = socket(AF_INET, SOCK_STREAM, 0)
+        #else
+            descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        #endif
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let descriptor = descriptor
+        let isListening = withUnsafeMutableBytes(of: &address) { bytes in
+            bytes.withMemoryRebound(to: sockaddr.self) { addresses in
+                bind(descriptor, addresses.baseAddress, length) == 0 && listen(descriptor, 8) == 0
+                    && getsockname(descriptor, addresses.baseAddress, &length) == 0
+            }
+        }
+        port = Int(UInt16(bigEndian: address.sin_port))
+        if !isListening { close(descriptor) }
+        try #require(isListening, "no loopback address")
+    }
+
+    deinit { close(descriptor) }
+}

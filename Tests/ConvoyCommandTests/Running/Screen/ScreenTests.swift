@@ -1,0 +1,178 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import ConvoyCommand
+
+/// What is on the screen of a real terminal, at moments that a gate of the server holds.
+@Suite(.enabled(if: TmuxTerminal.isInstalled, "tmux is not installed")) struct ScreenTests {
+    private let directory: TestDirectory
+    private let server: TestServer
+    private let gate = Gate()
+
+    init() throws {
+        directory = try TestDirectory()
+        server = try TestServer()
+        server.respond { [gate] _ in .generated(byteCount: 100_000).stalling(afterBodyBytes: 50_000, until: gate) }
+    }
+
+    private func terminal(_ columns: Int, _ rows: Int, _ script: String) async throws -> TmuxTerminal {
+        try await TmuxTerminal(columns: columns, rows: rows, in: directory, script)
+    }
+
+    private func urls(_ count: Int) -> String {
+        (0..<count).map { server.url("/file-\($0).iso").absoluteString }.joined(separator: " ")
+    }
+
+    /// What must stay true of every screen of a run: no row is wider than the terminal, and columns align.
+    private func expectAligned(_ rows: [String], columns: Int, _ place: SourceLocation = #_sourceLocation) {
+        #expect(rows.allSatisfy { $0.columnCount < columns }, sourceLocation: place)
+        let percents = rows.compactMap { $0.firstRange(of: " % ")?.lowerBound.utf16Offset(in: $0) }
+        #expect(Set(percents).count <= 1, "\(rows.joined(separator: "\n"))", sourceLocation: place)
+    }
+
+    @Test func oneFileHasOneLineAndThenItsName() async throws {
+        let terminal = try await terminal(80, 24, "$0 fetch \(urls(1))")
+        let rows = try await terminal.rows { $0.last?.contains(" 50 %    50.0 kB of 100.0 kB") == true }
+        #expect(rows.count == 1)
+        #expect(rows.first?.hasPrefix("file-0.iso ") == true)
+        gate.open()
+        let ended = try await terminal.ended(status: 0)
+        #expect(ended.first?.hasPrefix("saved file-0.iso  100.0 kB in ") == true)
+        #expect(ended.dropFirst().first?.hasPrefix("1 file, 100.0 kB in ") == true)
+        #expect(ended.dropFirst(2) == ["the files are in .", "exit 0"])
+    }
+
+    @Test(arguments: [(80, 24), (120, 40), (40, 12)])
+    func manyFilesHaveALineEachAndThoseOfABusyHostWait(columns: Int, rows: Int) async throws {
+        let terminal = try await terminal(columns, rows, "$0 fetch \(urls(9))")
+        let shown = try await terminal.rows { rows in rows.count { $0.contains(" 50 %") } == 6 && rows.count == 9 }
+        expectAligned(shown, columns: columns)
+        #expect(shown[6].hasSuffix("waiting for other files of its host"[...].prefix(columns - 12)) || columns == 40)
+        #expect(shown[7].contains("waiting for other files"))
+        // 300 kB of nine files of 100 kB.
+        #expect(shown[8].hasPrefix("0 of 9 files "))
+        #expect(shown[8].contains(" 33 %"))
+        #expect(shown[8].contains("300.0 kB of ~900.0 kB") == (columns > 40))
+        gate.open()
+        let ended = try await terminal.ended(status: 0)
+        for index in 0..<9 { #expect(ended.count { $0.hasPrefix("saved file-\(index).iso  100.0 kB in") } == 1) }
+        #expect(ended.contains { $0.hasPrefix("9 files, 900.0 kB in ") })
+        // Nothing of the live lines is left.
+        #expect(!ended.contains { $0.contains(" %") || $0.contains("waiting") })
+    }
+
+    @Test func failuresStayAndAreSaidAgainAtTheEnd() async throws {
+        server.route("/missing") { _ in
+            .status(404, headerFields: [("Content-Type", "text/plain")], body: "no such thing\nat all")
+        }
+        let missing = server.url("/missing").absoluteString
+        let terminal = try await terminal(80, 24, "$0 fetch \(missing) \(urls(2))")
+        let shown = try await terminal.rows { rows in rows.count { $0.contains(" 50 %") } == 3 }
+        #expect(shown.first == "convoy: \(missing): 404 Not Found: no such thing")
+        // Red where the terminal has colours.
+        #expect(try await terminal.rows(coloured: true).first?.hasPrefix("\u{1B}[31mconvoy:\u{1B}[39m ") == true)
+        expectAligned(shown, columns: 80)
+        #expect(shown.last?.hasPrefix("1 of 3 files ") == true)
+        gate.open()
+        let ended = try await terminal.ended(status: 1)
+        let end = ended.joined(separator: "\n").replacing("\n  ", with: " ")
+        #expect(end.contains(", 1 failed (1 unacceptable status); exit status 1\n"))
+        #expect(end.contains("\nfailed: \(missing): 404 Not Found: no such thing\nthe files are in .\n"))
+        #expect(
+            end.contains("\nthe same command tries them again; --existing skip leaves out what is complete\n"))
+    }
+
+    @Test func headsSteerNoTerminal() async throws {
+        server.route("/head") { _ in .raw("HTTP/1.1 200 OK\r\nX-A: a\u{1B}[31mb\r\nContent-Length: 0\r\n\r\n") }
+        let terminal = try await terminal(80, 24, "$0 -I \(server.url("/head"))")
+        _ = try await terminal.ended(status: 0)
+        let rows = try await terminal.rows(coloured: true)
+        #expect(rows.contains("X-A: a?[31mb"), "\(rows)")
+    }
+
+    @Test func withoutColoursThereAreNone() async throws {
+        server.route("/missing") { _ in .status(404) }
+        let terminal = try await terminal(80, 24, "NO_COLOR=1 $0 fetch \(server.url("/missing"))")
+        _ = try await terminal.ended(status: 1)
+        #expect(try await terminal.rows(coloured: true).first == "convoy: \(server.url("/missing")): 404 Not Found")
+    }
+
+    @Test func aRetryIsCountedDownInTheLineOfItsFile() async throws {
+        server.respond { _ in
+            .status(503, headerFields: [("Retry-After", "50")], body: String(repeating: "x", count: 20_000))
+        }
+        let terminal = try await terminal(80, 24, "$0 fetch \(urls(2))")
+        let shown = try await terminal.rows { rows in rows.count { $0.contains(" attempt 2 of 4 in ") } == 2 }
+        for row in shown.prefix(2) {
+            #expect(row.contains(#/^file-[01]\.iso  +503 Service Unavailable; attempt 2 of 4 in [0-9.]+ s$/#))
+        }
+        // What came with a refusal is no part of a file.
+        #expect(shown.count == 3)
+        #expect(shown.last?.contains("  0 %") == true)
+        #expect(shown.last?.contains(" kB") == false)
+        try await terminal.press("C-c")
+        #expect(try await terminal.ended(status: 130).contains { $0.hasPrefix("interrupted: 0 files") })
+    }
+
+    @Test func segmentsOfAFileAreOneLine() async throws {
+        let resource = Reply.resource(generatedByteCount: 8_000_000, etag: "\"v1\"")
+        server.respond { [gate] _ in resource.stalling(afterBodyBytes: 1_000_000, until: gate) }
+        let terminal = try await terminal(120, 40, "$0 fetch --segments 4 \(urls(1))")
+        let shown = try await terminal.rows {
+            $0.first?.contains(#/ [1-9][0-9] %       [1-4]\.0 MB of 8\.0 MB/#) == true
+        }
+        #expect(shown.count == 1)
+        gate.open()
+        #expect(try await terminal.ended(status: 0).first?.hasPrefix("saved file-0.iso  8.0 MB in ") == true)
+    }
+
+    @Test(arguments: [(40, 12), (40, 24), (120, 40), (60, 24)])
+    func aWindowOfAnotherSizeKeepsNothingOfTheOldPicture(columns: Int, rows: Int) async throws {
+        let terminal = try await terminal(80, 24, "$0 fetch \(urls(4))")
+        _ = try await terminal.rows { rows in rows.count { $0.contains(" 50 %") } == 5 }
+        try await terminal.resize(columns: columns, rows: rows)
+        let shown = try await terminal.rows { rows in
+            rows.count == 5 && rows.allSatisfy { $0.contains(" 50 %") && ($0.columnCount > 60) == (columns > 60) }
+        }
+        expectAligned(shown, columns: columns)
+        gate.open()
+        // What a terminal moves into its history while it wraps lines anew is out of reach.
+        _ = try await terminal.ended(status: 0)
+        let ended = try await terminal.rows()
+        #expect(!ended.contains { $0.contains(" %") })
+        #expect(ended.count { $0.hasPrefix("saved file-") } == 4)
+    }
+
+    @Test func anInterruptionLeavesWhatAPersonNeeds() async throws {
+        let resource = Reply.resource(generatedByteCount: 8_000_000, etag: "\"v1\"")
+        server.respond { [gate] _ in resource.stalling(afterBodyBytes: 2_000_000, until: gate) }
+        let terminal = try await terminal(80, 24, "$0 fetch \(urls(2))")
+        _ = try await terminal.rows { $0.last?.contains(" 25 % ") == true }
+        try await terminal.press("C-c")
+        let ended = try await terminal.ended(status: 130)
+        #expect(ended.contains { $0.hasPrefix("interrupted: 0 files, 0 B in ") })
+        #expect(ended.contains("2 files are kept in part, 4.0 MB; the same command continues them"))
+        #expect(!ended.contains { $0.contains(" %") })
+    }
+
+    @Test func thePipeGetsTheFilesAndTheScreenTheSummary() async throws {
+        gate.open()
+        let terminal = try await terminal(80, 24, "$0 fetch \(urls(3)) | tee log")
+        let ended = try await terminal.ended(status: 0)
+        #expect(ended.count { $0.hasPrefix("saved file-") } == 3)
+        #expect(ended.count { $0.hasPrefix("3 files, 300.0 kB in ") } == 1)
+        #expect(ended.count == 6)
+        let log = try String(contentsOf: directory.url.appending(path: "log"), encoding: .utf8).split(separator: "\n")
+        #expect(log.count == 3)
+        #expect(log.allSatisfy { $0.hasPrefix("saved file-") })
+    }
+
+    @Test func moreFilesThanRowsStayEachWithItsName() async throws {
+        server.respond { _ in .status(200, body: "x") }
+        let terminal = try await terminal(80, 10, "$0 fetch \(urls(40))")
+        let ended = try await terminal.ended(status: 0)
+        for index in 0..<40 { #expect(ended.count { $0.hasPrefix("saved file-\(index).iso  1 B in ") } == 1) }
+        #expect(ended.count == 43, "\(ended)")
+    }
+}
