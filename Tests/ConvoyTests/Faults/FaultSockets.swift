@@ -43,7 +43,7 @@
             Thread.detachNewThread {
                 while true {
                     let connection = accept(listener, nil, nil)
-                    guard connection >= 0 else { return }
+                    guard connection >= 0 else { break }
                     var request = Data()
                     var buffer = [UInt8](repeating: 0, count: 4_096)
                     while request.range(of: Data("\r\n\r\n".utf8)) == nil {
@@ -54,13 +54,13 @@
                     _ = answer.withCString { send(connection, $0, strlen($0), Int32(MSG_NOSIGNAL)) }
                     close(connection)
                 }
+                close(listener)
             }
         }
 
         deinit {
-            // Wakes the thread that accepts.
+            // Wakes the thread that accepts, which closes the socket: its number must not be another's while it accepts.
             shutdown(listener, Int32(SHUT_RDWR))
-            close(listener)
             close(refusing)
         }
     }

@@ -2,6 +2,8 @@
 import Foundation
 import Testing
 
+@testable import ConvoyTesting
+
 #if os(Linux)
     /// An HTTP proxy on 127.0.0.1 that goes on to 127.0.0.1 and nowhere else.
     ///
@@ -98,8 +100,7 @@ import Testing
     final class LoopbackListener: @unchecked Sendable {
         // @unchecked: what changes is behind `lock`.
         private let lock = NSLock()
-        private let descriptor: Int32
-        private var isListening = true
+        private let socket: Descriptor
         private var connections: [ObjectIdentifier: LoopbackConnection] = [:]
         private var accepted = 0
         let port: Int
@@ -111,12 +112,14 @@ import Testing
 
         /// - Parameter serve: the connection is closed when it returns.
         init(isIPv6: Bool = false, serve: @escaping @Sendable (LoopbackConnection) -> Void) throws {
-            (descriptor, port) = try Self.listen(isIPv6: isIPv6)
-            Thread { [weak self, descriptor] in
-                while case let number = accept(descriptor, nil, nil), number >= 0 {
+            let (number, port) = try Self.listen(isIPv6: isIPv6)
+            let socket = Descriptor(number)
+            (self.socket, self.port) = (socket, port)
+            Thread { [weak self] in
+                while case let number = accept(socket.number, nil, nil), number >= 0 {
                     self?.serve(LoopbackConnection(number), serve)
                 }
-                close(descriptor)
+                socket.close()
             }.start()
         }
 
@@ -124,12 +127,9 @@ import Testing
 
         /// Stops listening and breaks off all connections; safe to call again.
         func shutDown() {
-            lock.withLock {
-                // Wakes the thread that accepts, which closes the descriptor.
-                if isListening { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
-                isListening = false
-                for connection in connections.values { connection.breakOff() }
-            }
+            // Wakes the thread that accepts, which closes the descriptor.
+            socket.shutDown(reading: true, writing: true)
+            for connection in lock.withLock({ Array(connections.values) }) { connection.breakOff() }
         }
 
         private func serve(_ connection: LoopbackConnection, _ body: @escaping @Sendable (LoopbackConnection) -> Void) {
@@ -146,7 +146,7 @@ import Testing
 
         private static func listen(isIPv6: Bool) throws -> (descriptor: Int32, port: Int) {
             let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-            let descriptor = socket(isIPv6 ? AF_INET6 : AF_INET, type, 0)
+            let descriptor = Glibc.socket(isIPv6 ? AF_INET6 : AF_INET, type, 0)
             try #require(descriptor >= 0, "no socket")
             // The port is at the same place in both addresses.
             var address = sockaddr_in6()
@@ -171,13 +171,14 @@ import Testing
 
     /// One end of a connection; one thread reads and one writes, and nothing waits longer than 30 seconds.
     final class LoopbackConnection: @unchecked Sendable {
-        // @unchecked: `rest` and `isOpen` are the reader's; the listener breaks off nothing that is closed.
-        private let descriptor: Int32
-        private var isOpen = true
+        // @unchecked: `rest` is the reader's.
+        private let socket: Descriptor
         private var rest = Data()
 
+        private var descriptor: Int32 { socket.number }
+
         init(_ descriptor: Int32) {
-            self.descriptor = descriptor
+            socket = Descriptor(descriptor)
             _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
             var bound = timeval(tv_sec: 30, tv_usec: 0)
             for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
@@ -187,7 +188,7 @@ import Testing
 
         /// Connects to a port of 127.0.0.1.
         convenience init?(port: UInt16) {
-            self.init(socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
+            self.init(Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
             var address = sockaddr_in.loopback(port: port)
             let result = withUnsafeBytes(of: &address) { bytes in
                 bytes.withMemoryRebound(to: sockaddr.self) {
@@ -197,12 +198,7 @@ import Testing
             if result != 0 { return nil }
         }
 
-        deinit { close() }
-
-        func close() {
-            if isOpen { _ = Glibc.close(descriptor) }
-            isOpen = false
-        }
+        func close() { socket.close() }
 
         /// What arrives next; nil at the end.
         func read() -> Data? {
@@ -250,7 +246,8 @@ import Testing
             write("HTTP/1.1 \(status)\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         }
 
-        func breakOff() { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
+        /// Does nothing once it is closed: its number may be another's by then.
+        func breakOff() { socket.shutDown(reading: true, writing: true) }
     }
 
     extension String {
