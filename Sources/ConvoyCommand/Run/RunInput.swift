@@ -48,9 +48,11 @@ struct RunInput {
         }
         surroundings.readFile = { path throws(Unreadable) in
             if let reason = defect(of: path, in: directory) { throw Unreadable(reason: reason) }
-            do { return Array(try Data(contentsOf: url(of: path, in: directory))) } catch {
-                throw Unreadable(reason: "it is unreadable")
-            }
+            do {
+                let data = try Data(contentsOf: url(of: path, in: directory), options: .mappedIfSafe)
+                if data.count <= limitBytes { return Array(data) }
+            } catch { throw Unreadable(reason: "it is unreadable") }
+            throw Unreadable(reason: "it is larger than 64 MiB; without variables, < \(path), it may be")
         }
         surroundings.defectOfFile = { defect(of: $0, in: directory) }
         return surroundings
@@ -84,9 +86,12 @@ struct RunInput {
     }
 
     private static func defect(of path: String, in directory: URL) -> String? {
-        do throws(UsageError) {
-            _ = try OptionValues.readableFile(url(of: path, in: directory).path)
-            return nil
-        } catch { return error.message.split(separator: ": ").last.map(String.init) ?? error.message }
+        let file = url(of: path, in: directory).path
+        do throws(UsageError) { _ = try OptionValues.readableFile(file) } catch {
+            return error.message.split(separator: ": ").last.map(String.init) ?? error.message
+        }
+        // A pipe would be waited for, and a device has no end.
+        var status = stat()
+        return stat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG ? nil : "it is not a file"
     }
 }

@@ -23,9 +23,14 @@ package struct BuiltRequest: Sendable {
     package var digest: (user: String, password: String)?
     package var output: (path: String, replaces: Bool)?
 
-    /// Of the body what is in memory.
-    package var bodyBytes: [UInt8] {
-        body.flatMap { part -> [UInt8] in if case .bytes(let bytes) = part { bytes } else { [] } }
+    /// The body; nil where a part of it is a file, which is read only when it is sent.
+    package var bodyBytes: [UInt8]? {
+        var bytes: [UInt8] = []
+        for part in body {
+            guard case .bytes(let more) = part else { return nil }
+            bytes += more
+        }
+        return bytes
     }
 }
 
@@ -35,6 +40,11 @@ package struct BuildFailure: Error, Hashable, Sendable {
     package var advice: String
 
     package var message: String { advice.isEmpty ? what : "\(what); \(advice)" }
+}
+
+/// The bodies that the references of one request have been read from, each once.
+final class ParsedBodies {
+    fileprivate var values: [String: JSONValue] = [:]
 }
 
 /// What was sent and answered, for references into it.
@@ -52,7 +62,9 @@ package struct Exchange: Sendable {
     }
 
     /// What a reference means.
-    func value(of reference: Reference) throws(BuildFailure) -> String {
+    ///
+    /// - Parameter parsed: bodies that have been read already.
+    func value(of reference: Reference, _ parsed: ParsedBodies) throws(BuildFailure) -> String {
         let side = reference.side == .request ? "the request" : "the answer of"
         let whose = "\(side) \(reference.name)"
         switch reference.part {
@@ -68,14 +80,8 @@ package struct Exchange: Sendable {
         case .body: return String(decoding: try bytes(of: reference), as: UTF8.self)
         case .json(let path):
             let json: JSONValue
-            let bytes = try bytes(of: reference)
-            do throws(JSONReader.Defect) { json = try JSONReader.read(bytes) } catch {
-                let place = Position(of: error.offset, in: bytes)
-                throw BuildFailure(
-                    what:
-                        "{{\(reference.source)}}: \(whose) is no JSON: \(error.what), at \(place.line):\(place.column) of it",
-                    advice: "")
-            }
+            if let known = parsed.values[whose] { json = known } else { json = try self.json(of: reference, whose) }
+            parsed.values[whose] = json
             guard let node = path.nodes(in: json, atMost: 1).first else {
                 throw BuildFailure(what: "{{\(reference.source)}}: \(whose) has nothing there", advice: "")
             }
@@ -83,8 +89,23 @@ package struct Exchange: Sendable {
         }
     }
 
+    private func json(of reference: Reference, _ whose: String) throws(BuildFailure) -> JSONValue {
+        let bytes = try bytes(of: reference)
+        do throws(JSONReader.Defect) { return try JSONReader.read(bytes) } catch {
+            let place = Position(of: error.offset, in: bytes)
+            throw BuildFailure(
+                what:
+                    "{{\(reference.source)}}: \(whose) is no JSON: \(error.what), at \(place.line):\(place.column) of it",
+                advice: "")
+        }
+    }
+
     private func bytes(of reference: Reference) throws(BuildFailure) -> [UInt8] {
-        guard reference.side == .response else { return request.bodyBytes }
+        guard reference.side == .response else {
+            if let bytes = request.bodyBytes { return bytes }
+            throw BuildFailure(
+                what: "{{\(reference.source)}}: the body of the request is a file", advice: "refer to its answer")
+        }
         do throws(Unreadable) { return try responseBody() } catch {
             throw BuildFailure(what: "{{\(reference.source)}}: \(error.reason)", advice: "")
         }

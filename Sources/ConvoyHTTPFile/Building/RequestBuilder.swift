@@ -11,6 +11,12 @@ struct RequestBuilder {
     /// What was sent and answered, by the name of the request.
     let exchange: (String) -> Exchange?
 
+    private let parsed = ParsedBodies()
+
+    init(planned: PlannedRequest, surroundings: Surroundings, exchange: @escaping (String) -> Exchange?) {
+        (self.planned, self.surroundings, self.exchange) = (planned, surroundings, exchange)
+    }
+
     private struct Filled {
         var text: String
         /// The placeholder of an answer; nil for what the file or its surroundings say.
@@ -38,7 +44,7 @@ struct RequestBuilder {
                 guard let exchange = exchange(reference.name) else {
                     throw BuildFailure(what: "{{\(reference.source)}}: \(reference.name) has no answer", advice: "")
                 }
-                let text = try exchange.value(of: reference)
+                let text = try exchange.value(of: reference, parsed)
                 filled.append(
                     Filled(text: piece.isEncoded ? text.percentEncoded : text, answer: "{{\(reference.source)}}"))
             }

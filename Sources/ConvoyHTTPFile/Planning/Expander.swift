@@ -92,7 +92,8 @@ struct Expander {
         var (low, high) = (0, places.count)
         while low < high {
             let middle = (low + high) / 2
-            if file.variables[places[middle]].position < placeholder.position {
+            // Not the line that it stands in: `@a = {{a}}2` goes on from the one before.
+            if file.variables[places[middle]].position.line < placeholder.position.line {
                 low = middle + 1
             } else {
                 high = middle

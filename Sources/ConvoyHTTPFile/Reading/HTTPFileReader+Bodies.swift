@@ -12,6 +12,7 @@ extension HTTPFileReader {
     /// Reads up to the end of the block.
     mutating func readBody() {
         var body: [BodyLine] = []
+        var hasContent = false
         while index < blockEnd {
             let line = lines[index]
             let text = line.trimmed
@@ -20,10 +21,11 @@ extension HTTPFileReader {
                 index += 1
             } else if readScript(text, startsBody: true) {
                 continue
-            } else if text.hasPrefix("@"), text.contains("="), body.allSatisfy(\.isBlank), readVariable(line) {
+            } else if text.hasPrefix("@"), text.contains("="), !hasContent, readVariable(line) {
                 index += 1
             } else {
                 readBodyLine(line, text, &body)
+                hasContent = hasContent || body.last?.isBlank == false
                 index += 1
             }
         }

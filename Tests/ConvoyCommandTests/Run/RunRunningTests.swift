@@ -366,6 +366,18 @@ import Testing
         #expect(requests.last?.value(of: "A") == "b")
     }
 
+    /// A pipe would be waited for, a device has no end.
+    @Test(arguments: ["<", "<@"]) func onlyFilesAreBodies(mark: String) async throws {
+        let pipe = directory.url.appending(path: "pipe").path
+        #expect(mkfifo(pipe, 0o600) == 0)
+        for path in [pipe, "/dev/zero"] {
+            let ending = try await run("POST BASE/\n\n\(mark) \(path)")
+            #expect(ending.status == 2)
+            #expect(ending.errors.contains("\(path)’ cannot be read: it is not a file"), "\(ending.errors)")
+        }
+        #expect(server.requestCount == 0)
+    }
+
     @Test func digestIsSentWhenItIsAskedFor() async throws {
         server.respond { request in
             request.value(of: "Authorization")?.hasPrefix("Digest username=\"user\"") == true

@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 
 @testable import ConvoyHTTPFile
@@ -58,6 +59,32 @@ import Testing
         #expect(
             try failure("GET http://h/{{a.response.headers.X}}", "")
                 == "{{a.response.headers.X}}: the answer of a has no header field X")
+    }
+
+    /// A body that many references go into is read once: each took a millisecond for a megabyte.
+    @Test func aBodyIsAskedForOnceByAllThatReferToIt() throws {
+        let plan = plan(
+            "# @name a\nGET http://h/\n###\nGET http://h/{{a.response.body.$.x}}/{{a.response.body.$.y}}")
+        let count = Mutex(0)
+        let answer = Exchange(request: BuiltRequest(method: "GET", url: "http://h/"), responseFields: []) {
+            () throws(Unreadable) in
+            count.withLock { $0 += 1 }
+            return Array(#"{"x": 1, "y": 2}"#.utf8)
+        }
+        let request = try #require(plan.requests.last)
+        #expect(try request.build(surroundings()) { _ in answer }.url == "http://h/1/2")
+        #expect(count.withLock { $0 } == 1)
+    }
+
+    @Test func aBodyOfAFileIsNotReferredTo() throws {
+        var answer = exchange("")
+        answer.request.body = [.file("b.bin")]
+        let plan = plan("# @name a\nGET http://h/\n###\nGET http://h/{{a.request.body.*}}")
+        let request = try #require(plan.requests.last)
+        do {
+            _ = try request.build(surroundings()) { _ in answer }
+            Issue.record("it was built")
+        } catch { #expect(error.what == "{{a.request.body.*}}: the body of the request is a file") }
     }
 
     // MARK: Injection

@@ -36,6 +36,11 @@ import Testing
         }
     }
 
+    @Test func aVariableMayGoOnFromTheOneBefore() throws {
+        #expect(try built("@a = 1\n@a = {{a}}2\n@a = {{a}}3\nGET http://h/{{a}}").first?.url == "http://h/123")
+        #expect(plan("@a = {{a}}2\nGET http://h/{{a}}").problems.first?.what == "@a is made of itself: @a → @a")
+    }
+
     @Test func thePrivateFileCountsOverTheOther() throws {
         let values = surroundings {
             $0.environments = environments(

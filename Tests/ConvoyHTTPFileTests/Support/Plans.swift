@@ -38,7 +38,7 @@ func exchange(_ body: String = "", fields: [(name: String, value: String)] = [])
 }
 
 extension BuiltRequest {
-    var bodyText: String { String(decoding: bodyBytes, as: UTF8.self) }
+    var bodyText: String { String(decoding: bodyBytes ?? [], as: UTF8.self) }
 
     func value(of name: String) -> String? { fields.first { $0.name.lowercased() == name.lowercased() }?.value }
 }
