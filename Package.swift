@@ -7,6 +7,7 @@ let package = Package(
     products: [
         .library(name: "Convoy", targets: ["Convoy"]),
         .library(name: "ConvoyTesting", targets: ["ConvoyTesting"]),
+        .library(name: "ConvoyQueue", targets: ["ConvoyQueue"]),
         .executable(name: "convoy", targets: ["ConvoyCommand"]),
     ],
     targets: [
@@ -18,6 +19,14 @@ let package = Package(
             name: "CLibcurl",
             linkerSettings: [.linkedLibrary(":libcurl.so.4", .when(platforms: [.linux]))]),
         .target(name: "ConvoyTesting", dependencies: ["Convoy"]),
+        // Requests that outlive the process: a durable queue on a database. Nothing in Convoy knows it.
+        .target(
+            name: "ConvoyQueue",
+            dependencies: ["Convoy", .target(name: "CSQLite", condition: .when(platforms: [.linux]))]),
+        // By its file name too: the system's SQLite, without its headers.
+        .target(
+            name: "CSQLite",
+            linkerSettings: [.linkedLibrary(":libsqlite3.so.0", .when(platforms: [.linux]))]),
         // Files of requests, `.http`: read, planned and filled in, without sending anything.
         .target(name: "ConvoyHTTPFile"),
         .executableTarget(name: "ConvoyCommand", dependencies: ["Convoy", "ConvoyHTTPFile", "ConvoyTesting"]),
@@ -30,6 +39,7 @@ let package = Package(
             name: "ConvoyExampleTests", dependencies: ["Convoy", "ConvoyTesting"],
             swiftSettings: [.defaultIsolation(MainActor.self)]),
         .testTarget(name: "ConvoyTestingTests", dependencies: ["Convoy", "ConvoyTesting", "TestTurns"]),
+        .testTarget(name: "ConvoyQueueTests", dependencies: ["ConvoyQueue", "ConvoyTesting", "TestTurns"]),
         .testTarget(name: "ConvoyHTTPFileTests", dependencies: ["ConvoyHTTPFile"]),
         .testTarget(name: "ConvoyCommandTests", dependencies: ["ConvoyCommand", "ConvoyTesting", "TestTurns"]),
     ],

@@ -41,6 +41,13 @@ extension PreparedRequest {
             keepsUnknownCodings: policies?.keepsUnknownCodings ?? false, hostKey: hostKey, summary: core.summary)
     }
 
+    /// Checks a request that has no manager, for those that keep it rather than send it.
+    ///
+    /// - Throws: `.invalidRequest` with the reason, `.bodyUnreadable` for a file that cannot be read.
+    package init<Output>(checking request: Request<Output>) throws(RequestError) {
+        try self.init(request.core, baseURL: nil)
+    }
+
     /// Checks a request that has no manager.
     init(_ core: RequestCore, baseURL: URL?) throws(RequestError) {
         try self.init(core.encoded(by: nil), baseURL.map { RequestDefaults(baseURL: $0) } ?? .standard)

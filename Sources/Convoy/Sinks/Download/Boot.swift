@@ -2,9 +2,9 @@
 import Foundation
 
 /// The boot of the system.
-enum Boot {
+package enum Boot {
     /// A name that is another one after every start of the system; nil where there is none.
-    static let name: String? = {
+    package static let name: String? = {
         #if canImport(Darwin)
             var length = 0
             guard sysctlbyname("kern.bootsessionuuid", nil, &length, nil, 0) == 0, (1...128).contains(length) else {

@@ -1,0 +1,49 @@
+// The part of SQLite that ConvoyQueue uses, declared by hand: the system's library is enough, its headers are not needed.
+//
+// Names, values and layouts are SQLite's own; they are part of its stable binary interface (https://sqlite.org/c3ref/intro.html).
+#ifndef CSQLITE_H
+#define CSQLITE_H
+
+#include <stdint.h>
+
+/// A connection to a database.
+typedef struct sqlite3 sqlite3;
+/// A prepared statement.
+typedef struct sqlite3_stmt sqlite3_stmt;
+/// What lets go of bound bytes.
+typedef void (*sqlite3_destructor_type)(void *);
+
+int sqlite3_libversion_number(void);
+const char *sqlite3_libversion(void);
+
+int sqlite3_open_v2(const char *filename, sqlite3 **database, int flags, const char *vfs);
+int sqlite3_close_v2(sqlite3 *database);
+int sqlite3_busy_timeout(sqlite3 *database, int milliseconds);
+int sqlite3_extended_result_codes(sqlite3 *database, int on);
+int sqlite3_extended_errcode(sqlite3 *database);
+int sqlite3_system_errno(sqlite3 *database);
+const char *sqlite3_errmsg(sqlite3 *database);
+int sqlite3_changes(sqlite3 *database);
+int sqlite3_get_autocommit(sqlite3 *database);
+int64_t sqlite3_last_insert_rowid(sqlite3 *database);
+int sqlite3_exec(sqlite3 *database, const char *sql, int (*row)(void *, int, char **, char **), void *context, char **error);
+
+int sqlite3_prepare_v2(sqlite3 *database, const char *sql, int byte_count, sqlite3_stmt **statement, const char **tail);
+int sqlite3_step(sqlite3_stmt *statement);
+int sqlite3_reset(sqlite3_stmt *statement);
+int sqlite3_finalize(sqlite3_stmt *statement);
+
+int sqlite3_bind_int64(sqlite3_stmt *statement, int index, int64_t value);
+int sqlite3_bind_null(sqlite3_stmt *statement, int index);
+int sqlite3_bind_text(
+    sqlite3_stmt *statement, int index, const char *text, int byte_count, sqlite3_destructor_type destructor);
+int sqlite3_bind_blob(
+    sqlite3_stmt *statement, int index, const void *bytes, int byte_count, sqlite3_destructor_type destructor);
+
+int sqlite3_column_type(sqlite3_stmt *statement, int column);
+int64_t sqlite3_column_int64(sqlite3_stmt *statement, int column);
+const unsigned char *sqlite3_column_text(sqlite3_stmt *statement, int column);
+const void *sqlite3_column_blob(sqlite3_stmt *statement, int column);
+int sqlite3_column_bytes(sqlite3_stmt *statement, int column);
+
+#endif

@@ -1,0 +1,128 @@
+// The life of a job as a state machine: pure values, no clock, no database.
+
+/// State, holds and lease of one job.
+///
+/// Every store keeps these values in its own way and changes them by these rules; the conformance suite compares.
+public struct JobLife: Sendable, Hashable {
+    /// What happens to a job.
+    public enum Event: Sendable, Hashable {
+        /// An owner takes it.
+        case claimed(by: String)
+        /// The owner says what came of it; the token tells an owner that has lost the job.
+        case settled(token: Int64, JobVerdict)
+        /// The lease has ended, or its owner has gone.
+        case leaseEnded
+        /// What it waits for has changed.
+        case held(JobHolds)
+        /// Its expiry has passed.
+        case expired
+        /// It was cancelled, or a job it depends on was.
+        case cancelled
+        /// The result that waits was acknowledged without being claimed.
+        case acknowledged
+        /// A dead letter is to be sent again.
+        case retried(JobHolds)
+    }
+
+    /// Where the job is.
+    public private(set) var state: JobState
+    /// What keeps it back; none unless it is blocked.
+    public private(set) var holds: JobHolds
+    /// The lease; nil unless it is claimed.
+    public private(set) var lease: JobLease?
+    /// How often it was claimed.
+    public private(set) var claimCount: Int64
+    /// Whether a result waits to be handled.
+    public private(set) var hasResult: Bool
+
+    /// A job that has just been added.
+    public init(holds: JobHolds = JobHolds()) {
+        self.init(state: holds.isEmpty ? .waiting : .blocked, holds: holds, lease: nil, claimCount: 0, hasResult: false)
+    }
+
+    /// A job as a store has kept it.
+    public init(state: JobState, holds: JobHolds, lease: JobLease?, claimCount: Int64, hasResult: Bool) {
+        self.state = state
+        self.holds = holds
+        self.lease = lease
+        self.claimCount = claimCount
+        self.hasResult = hasResult
+    }
+
+    /// Takes an event in.
+    ///
+    /// - Returns: false when it has no effect in this state; then nothing has changed.
+    public mutating func handle(_ event: Event) -> Bool {
+        switch (state, event) {
+        case (.waiting, .claimed(let owner)), (.answered, .claimed(let owner)):
+            claimCount += 1
+            lease = JobLease(owner: owner, token: claimCount)
+            state = .claimed
+        case (.claimed, .settled(token: claimCount, let verdict)):
+            lease = nil
+            settle(verdict)
+        case (.claimed, .leaseEnded):
+            lease = nil
+            giveBack()
+        case (.waiting, .held(let new)), (.blocked, .held(let new)):
+            guard new != holds else { return false }
+            wait(for: new)
+        case (.waiting, .expired), (.blocked, .expired):
+            holds = JobHolds()
+            state = .dead
+        case (.waiting, .cancelled), (.blocked, .cancelled), (.claimed, .cancelled), (.answered, .cancelled),
+            (.dead, .cancelled):
+            lease = nil
+            hasResult = false
+            holds = JobHolds()
+            state = .cancelled
+        case (.answered, .acknowledged):
+            hasResult = false
+            state = .done
+        case (.dead, .retried(let new)):
+            wait(for: new)
+        default: return false
+        }
+        return true
+    }
+
+    private mutating func settle(_ verdict: JobVerdict) {
+        switch verdict {
+        case .done:
+            hasResult = false
+            state = .done
+        case .answered:
+            hasResult = true
+            state = .answered
+        case .retry:
+            hasResult = false
+            state = .waiting
+        case .dead:
+            hasResult = false
+            state = .dead
+        case .release: giveBack()
+        }
+    }
+
+    /// What was answered is not sent again.
+    private mutating func giveBack() { state = hasResult ? .answered : .waiting }
+
+    private mutating func wait(for new: JobHolds) {
+        holds = new
+        state = new.isEmpty ? .waiting : .blocked
+    }
+}
+
+/// What the owner of a claimed job says of it.
+public enum JobVerdict: Sendable, Hashable {
+    /// Its outcome was acknowledged.
+    case done
+    /// Its result waits for a handler.
+    case answered(JobResult)
+    /// It is to be sent again when this time has passed.
+    case retry(after: Duration)
+    /// It failed for good, for this reason.
+    case dead(String)
+    /// It is given back as it was: nothing was found out.
+    case release
+}

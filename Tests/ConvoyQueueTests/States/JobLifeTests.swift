@@ -1,0 +1,111 @@
+import Testing
+
+@testable import ConvoyQueue
+
+/// Every state with every event.
+@Suite struct JobLifeTests {
+    private static let held = JobHolds(dependencies: 1)
+    private static let result = JobResult(statusCode: 200)
+    private static let token: Int64 = 3
+
+    /// A life in each state.
+    private static func life(_ state: JobState, hasResult: Bool = false) -> JobLife {
+        JobLife(
+            state: state, holds: state == .blocked ? held : JobHolds(),
+            lease: state == .claimed ? JobLease(owner: "a", token: token) : nil, claimCount: token,
+            hasResult: hasResult || state == .answered)
+    }
+
+    static let events: [JobLife.Event] = [
+        .claimed(by: "b"), .settled(token: token, .done), .settled(token: token, .answered(result)),
+        .settled(token: token, .retry(after: .zero)), .settled(token: token, .dead("no")),
+        .settled(token: token, .release), .settled(token: token - 1, .done), .leaseEnded, .held(held),
+        .held(JobHolds()),
+        .expired, .cancelled, .acknowledged, .retried(JobHolds()), .retried(held),
+    ]
+
+    /// Where each state goes with each of the events above; nil: no effect.
+    static let table: [(JobState, [JobState?])] = [
+        (
+            .waiting,
+            [
+                .claimed, nil, nil, nil, nil, nil, nil, nil, .blocked, nil, .dead, .cancelled, nil, nil, nil,
+            ]
+        ), (.blocked, [nil, nil, nil, nil, nil, nil, nil, nil, nil, .waiting, .dead, .cancelled, nil, nil, nil]),
+        (
+            .claimed,
+            [
+                nil, .done, .answered, .waiting, .dead, .waiting, nil, .waiting, nil, nil, nil, .cancelled, nil, nil,
+                nil,
+            ]
+        ), (.answered, [.claimed, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, .cancelled, .done, nil, nil]),
+        (.done, Array(repeating: nil, count: 15)),
+        (.dead, Array(repeating: nil, count: 11) + [.cancelled, nil, .waiting, .blocked]),
+        (.cancelled, Array(repeating: nil, count: 15)),
+    ]
+
+    @Test(arguments: table)
+    func everyStateWithEveryEvent(state: JobState, ends: [JobState?]) {
+        #expect(ends.count == Self.events.count)
+        for (event, end) in zip(Self.events, ends) {
+            var life = Self.life(state)
+            let hadEffect = life.handle(event)
+            #expect(hadEffect == (end != nil), "\(state) with \(event)")
+            #expect(life.state == end ?? state, "\(state) with \(event)")
+            if !hadEffect { #expect(life == Self.life(state), "\(state) with \(event)") }
+            expectWhole(life)
+        }
+    }
+
+    @Test func everyStateIsInTheTable() { #expect(Self.table.map(\.0) == JobState.allCases) }
+
+    /// The life after an event; nil when that has no effect.
+    private func after(_ life: JobLife, _ event: JobLife.Event) -> JobLife? {
+        var life = life
+        return life.handle(event) ? life : nil
+    }
+
+    @Test func whatWasAnsweredIsNotSentAgain() {
+        let claimed = Self.life(.claimed, hasResult: true)
+        for event in [JobLife.Event.leaseEnded, .settled(token: Self.token, .release)] {
+            let life = after(claimed, event)
+            #expect(life?.state == .answered && life?.hasResult == true)
+        }
+        let life = after(claimed, .settled(token: Self.token, .retry(after: .zero)))
+        #expect(life?.state == .waiting && life?.hasResult == false)
+    }
+
+    @Test func eachClaimHasATokenOfItsOwn() throws {
+        let first = try #require(after(JobLife(), .claimed(by: "a")))
+        #expect(first.lease == JobLease(owner: "a", token: 1))
+        let second = try #require(after(first, .leaseEnded).flatMap { after($0, .claimed(by: "a")) })
+        #expect(second.lease == JobLease(owner: "a", token: 2))
+        #expect(after(second, .settled(token: 1, .done)) == nil)
+    }
+
+    @Test func everySequenceOfFiveEventsLeavesALifeWhole() {
+        var lives: Set<JobLife> = [JobLife(), JobLife(holds: Self.held)]
+        for _ in 1...5 {
+            for var life in lives {
+                let own = [JobVerdict.done, .release, .answered(Self.result)].map {
+                    JobLife.Event.settled(token: life.claimCount, $0)
+                }
+                for event in Self.events + own {
+                    let before = life
+                    if life.handle(event) { lives.insert(life) }
+                    expectWhole(life)
+                    life = before
+                }
+            }
+        }
+        #expect(Set(lives.map(\.state)) == Set(JobState.allCases))
+    }
+
+    /// What holds in every state.
+    private func expectWhole(_ life: JobLife) {
+        #expect((life.lease != nil) == (life.state == .claimed), "\(life)")
+        #expect(life.holds.isEmpty == (life.state != .blocked), "\(life)")
+        #expect(!life.hasResult || life.state == .answered || life.state == .claimed, "\(life)")
+        #expect(life.state != .answered || life.hasResult, "\(life)")
+    }
+}

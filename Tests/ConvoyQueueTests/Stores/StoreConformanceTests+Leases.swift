@@ -1,0 +1,140 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// Leases, expiry, and what is told of changes.
+extension StoreConformanceTests {
+    @Test(arguments: ConformingStore.all)
+    func aLeaseThatIsNotRenewedEnds(conforming: ConformingStore) async throws {
+        let (one, two) = (try await conforming.open(place), try await conforming.open(place))
+        _ = try await one.add([.test("a"), .test("b")])
+        let lost = try #require(try await one.claim(1, lease: .seconds(30)).first)
+        let exchange = try await two.exchange([], claiming: ClaimRequest(limit: 5, lease: .seconds(30)))
+        #expect(exchange.jobs.ids == ["b"])
+        #expect(abs(try #require(exchange.next) / .seconds(1) - 30) < 0.1)
+        place.clock.advance(by: .seconds(29))
+        #expect(try await two.renew([], for: .seconds(30)).isEmpty)
+        #expect(try await two.claim().isEmpty)
+        place.clock.advance(by: .seconds(1))
+        let taken = try #require(try await two.claim().first)
+        #expect(taken.job.id == "a" && taken.claim.token == 2)
+        // Its first owner comes too late.
+        #expect(try await one.settle(lost, .done) == false)
+        #expect(try await two.settle(taken, .done))
+        await one.close()
+        await two.close()
+    }
+
+    @Test(arguments: ConformingStore.all)
+    func aHeartbeatKeepsALeaseAndTellsWhatIsLost(conforming: ConformingStore) async throws {
+        let (one, two) = (try await conforming.open(place), try await conforming.open(place))
+        _ = try await one.add([.test("a"), .test("b"), .test("c")])
+        let claims = try await one.claim(2, lease: .seconds(30)).map(\.claim)
+        for _ in 1...5 {
+            place.clock.advance(by: .seconds(20))
+            #expect(try await one.renew(claims, for: .seconds(30)) == [])
+            #expect(try await two.claim(kinds: .only(["none"])).isEmpty)
+        }
+        #expect(try await two.cancel(JobSelection(ids: ["b"])) == 1)
+        #expect(try await one.renew(claims, for: .seconds(30)) == [Claim(id: "b", token: 1)])
+        place.clock.advance(by: .seconds(31))
+        #expect(try await two.claim().ids == ["a", "c"])
+        #expect(try await one.renew(claims, for: .seconds(30)) == claims)
+        await one.close()
+        await two.close()
+    }
+
+    @Test(arguments: ConformingStore.all)
+    func theCalendarMovesNoLease(conforming: ConformingStore) async throws {
+        let (one, two) = (try await conforming.open(place), try await conforming.open(place))
+        try await one.add(.test("a"))
+        _ = try await one.claim(lease: .seconds(30))
+        for jump in [1e6, -2e6, 5e6] {
+            place.clock.setCalendar(forward: jump)
+            #expect(try await two.claim().isEmpty)
+        }
+        place.clock.advance(by: .seconds(30))
+        #expect(try await two.claim().ids == ["a"])
+        await one.close()
+        await two.close()
+    }
+
+    @Test(arguments: ConformingStore.all)
+    func closingGivesBackAtOnce(conforming: ConformingStore) async throws {
+        let (one, two) = (try await conforming.open(place), try await conforming.open(place))
+        _ = try await one.add([.test("a"), .test("b")])
+        _ = try await one.claim()
+        try await one.release()
+        #expect(try await two.claim(1).ids == ["a"])
+        _ = try await one.claim()
+        await one.close()
+        await one.close()
+        #expect(try await two.claim().ids == ["b"])
+        await two.close()
+    }
+
+    @Test(arguments: ConformingStore.all)
+    func whatHasExpiredIsADeadLetter(conforming: ConformingStore) async throws {
+        let store = try await conforming.open(place)
+        let date = place.clock.date
+        _ = try await store.add([
+            .test("claimed") { $0.expires = date + 10 }, .test("waiting") { $0.expires = date + 10 },
+            .test("blocked") {
+                $0.expires = date + 10
+                $0.dependencies = ["waiting"]
+            }, .test("later") { $0.expires = date + 1_000 },
+        ])
+        let claimed = try #require(try await store.claim(1).first)
+        let request = ClaimRequest(limit: 5, lease: .seconds(9_999), kinds: .only([]))
+        let next = try await store.exchange([], claiming: request).next
+        #expect(abs(try #require(next) / .seconds(1) - 10) < 1)
+        place.clock.advance(by: .seconds(11))
+        #expect(try await store.claim().ids == ["later"])
+        #expect(
+            try await store.states() == [
+                "claimed": .claimed, "waiting": .dead, "blocked": .dead, "later": .claimed,
+            ])
+        #expect(try await store.job("waiting")?.failure == JobRecord.expired)
+        // One under way may still succeed; it is not sent again.
+        #expect(try await store.settle(claimed, .retry(after: .zero)))
+        #expect(try await store.claim().isEmpty)
+        #expect(try await store.state("claimed") == .dead)
+        // Retried, it has no expiry any more.
+        #expect(try await store.retry(JobSelection(ids: ["waiting"])) == 1)
+        #expect(try await store.claim().ids == ["waiting"])
+        await store.close()
+    }
+
+    @Test(arguments: ConformingStore.all)
+    func changesAreToldToEachInstance(conforming: ConformingStore) async throws {
+        let (one, two) = (try await conforming.open(place), try await conforming.open(place))
+        // A store that cannot be told says how often to look.
+        if two.pollInterval == nil {
+            var (mine, theirs) = (one.changes().makeAsyncIterator(), two.changes().makeAsyncIterator())
+            try await one.add(.test("a"))
+            #expect(await mine.next() != nil)
+            #expect(await theirs.next() != nil)
+        }
+        await one.close()
+        await two.close()
+    }
+
+    @Test(arguments: ConformingStore.all)
+    func whatIsThereOutlivesEveryInstance(conforming: ConformingStore) async throws {
+        let first = try await conforming.open(place)
+        _ = try await first.add([.test("a"), .test("b"), .test("c")])
+        let claimed = try await first.claim(2)
+        #expect(try await first.settle(claimed[0], .dead("no such customer"), attempt: JobAttempt(started: .now)))
+        #expect(try await first.settle(claimed[1], .retry(after: .seconds(50))))
+        await first.close()
+        let second = try await conforming.open(place)
+        #expect(try await second.states() == ["a": .dead, "b": .waiting, "c": .waiting])
+        #expect(try await second.job("a")?.failure == "no such customer")
+        #expect(try await second.claim().ids == ["c"])
+        place.clock.advance(by: .seconds(51))
+        #expect(try await second.claim().ids == ["b"])
+        await second.close()
+    }
+}

@@ -1,0 +1,37 @@
+// The stores that the conformance suite runs over.
+import Convoy
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// A kind of store; every test of ``StoreConformanceTests`` runs over each of them.
+struct ConformingStore: Sendable, CustomTestStringConvertible {
+    let name: String
+    /// Opens another instance on the jobs of a place.
+    let open: @Sendable (StorePlace) async throws -> any Store
+
+    /// A new store is one more line here.
+    static let all: [ConformingStore] = [
+        ConformingStore(name: "memory") { MemoryStore($0.memory, clock: $0.clock) }
+    ]
+
+    var testDescription: String { name }
+}
+
+/// Where the jobs of one test are, for all instances.
+final class StorePlace: Sendable {
+    let directory: URL
+    let clock = VirtualClock()
+    let memory = MemoryDatabase()
+
+    init() throws {
+        directory = FileManager.default.temporaryDirectory.appending(path: "convoy-queue-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: directory) }
+
+    var file: URL { directory.appending(path: "jobs.db") }
+}

@@ -1,0 +1,55 @@
+// Jobs for tests, and what is done with them again and again.
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+extension Job {
+    /// A job that is told from others by its id.
+    static func test(_ id: String, kind: String = "test", _ change: (inout Job) -> Void = { _ in }) throws -> Job {
+        let url = try #require(URL(string: "http://127.0.0.1:9/\(id)"))
+        var job = Job(kind, JobRequest(method: .post, url: url), id: id)
+        change(&job)
+        return job
+    }
+}
+
+extension Store {
+    func add(_ job: Job) async throws { _ = try await add([job]) }
+
+    /// Claims for a minute unless told otherwise.
+    func claim(
+        _ limit: Int = 100, lease: Duration = .seconds(60), kinds: ClaimRequest.Kinds = .all,
+        answered: ClaimRequest.Kinds = .only([])
+    ) async throws -> [ClaimedJob] {
+        let request = ClaimRequest(limit: limit, lease: lease, kinds: kinds, answeredKinds: answered)
+        return try await exchange([], claiming: request).jobs
+    }
+
+    /// Settles one claim; whether it counts.
+    func settle(_ claimed: ClaimedJob, _ verdict: JobVerdict, attempt: JobAttempt? = nil) async throws -> Bool {
+        try await exchange([Settlement(claimed.claim, verdict, attempt: attempt)], claiming: nil).isSettled == [true]
+    }
+
+    /// Claims all that can be claimed, one after the other, and says that each is done; their ids.
+    func finishAll(_ verdict: JobVerdict = .done) async throws -> [String] {
+        var ids: [String] = []
+        while let job = try await claim(1).first {
+            #expect(try await settle(job, verdict))
+            ids.append(job.job.id)
+        }
+        return ids
+    }
+
+    func states() async throws -> [String: JobState] {
+        let records = try await jobs(.all, after: 0, limit: 1_000)
+        return Dictionary(records.map { ($0.job.id, $0.state) }) { first, _ in first }
+    }
+
+    func state(_ id: String) async throws -> JobState? { try await job(id)?.state }
+}
+
+extension [ClaimedJob] {
+    var ids: [String] { map(\.job.id) }
+}

@@ -1,0 +1,183 @@
+// What happens to the jobs of a store in memory.
+import Foundation
+
+@testable import ConvoyQueue
+
+extension MemoryDatabase.State {
+    func select(_ selection: JobSelection) -> [JobRecord] {
+        ordered.map(\.record).filter { selection.contains($0.job, in: $0.state) }
+    }
+
+    mutating func apply(_ event: JobLife.Event, to id: String) { _ = entries[id]?.record.life.handle(event) }
+
+    mutating func add(_ job: Job, date: Date, now: ContinuousClock.Instant) throws(QueueError) -> JobAddition {
+        if entries[job.id] != nil { return JobAddition(id: job.id, outcome: .alreadyThere) }
+        for id in job.dependencies where entries[id] == nil {
+            throw QueueError(.unknownJob, "\(job.id) depends on \(id), and there is no such job")
+        }
+        if let uniqueness = job.uniqueness {
+            let others = ordered.filter { $0.isUnfinished && $0.record.job.uniqueness?.key == uniqueness.key }
+            switch uniqueness.policy {
+            case .keep:
+                if let first = others.first { return JobAddition(id: first.record.job.id, outcome: .kept) }
+            case .replace: for other in others { _ = cancel(other.record.job.id, now: now) }
+            case .append: break
+            }
+        }
+        lastPosition += 1
+        var entry = MemoryDatabase.Entry(
+            record: JobRecord(job: job, position: lastPosition, life: JobLife(), added: date),
+            notBefore: job.notBefore)
+        if job.dependencies.contains(where: { entries[$0]?.record.state == .cancelled }) {
+            _ = entry.record.life.handle(.cancelled)
+            entry.finished = now
+        }
+        entries[job.id] = entry
+        keepRules(now: now)
+        return JobAddition(id: job.id, outcome: .added)
+    }
+
+    /// Holds follow from the states of the others.
+    mutating func keepRules(now: ContinuousClock.Instant) {
+        let all = ordered
+        for entry in all {
+            let id = entry.record.job.id
+            if entry.record.state.isFinished, entry.finished == nil { entries[id]?.finished = now }
+            guard entry.record.state == .waiting || entry.record.state == .blocked else { continue }
+            let reasons = blockers(of: entry.record, among: all).map(\.reason)
+            let holds = JobHolds(
+                dependencies: reasons.count { $0 == .dependency }, isBehindGroup: reasons.contains(.group),
+                isBehindKey: reasons.contains(.key))
+            apply(.held(holds), to: id)
+        }
+    }
+
+    func blockers(of id: String) -> [JobBlocker] {
+        guard let record = entries[id]?.record, record.state == .blocked else { return [] }
+        return blockers(of: record, among: ordered)
+    }
+
+    private func blockers(of record: JobRecord, among all: [MemoryDatabase.Entry]) -> [JobBlocker] {
+        let needed = Set(record.job.dependencies).sorted().compactMap { id -> JobBlocker? in
+            guard let other = entries[id]?.record, other.state != .done else { return nil }
+            return JobBlocker(id: id, state: other.state, reason: .dependency)
+        }
+        func first(_ reason: JobBlocker.Reason, _ isMeant: (Job) -> Bool) -> [JobBlocker] {
+            let other = all.first { $0.isUnfinished && isMeant($0.record.job) }?.record
+            guard let other, other.position < record.position else { return [] }
+            return [JobBlocker(id: other.job.id, state: other.state, reason: reason)]
+        }
+        return needed
+            + (record.job.group.map { group in first(.group) { $0.group == group } } ?? [])
+            + (record.job.uniqueness.map { own in first(.key) { $0.uniqueness?.key == own.key } } ?? [])
+    }
+
+    mutating func settle(_ settlement: Settlement, now: ContinuousClock.Instant) -> Bool {
+        let claim = settlement.claim
+        guard var entry = entries[claim.id],
+            entry.record.life.handle(.settled(token: claim.token, settlement.verdict))
+        else { return false }
+        if let attempt = settlement.attempt {
+            entry.record.attempts = (entry.record.attempts + [attempt]).suffix(JobRecord.maxAttempts)
+            entry.record.attemptCount += 1
+        }
+        switch settlement.verdict {
+        case .retry(let delay):
+            entry.due = now + delay
+            entry.record.result = nil
+        case .dead(let reason): entry.record.failure = reason
+        case .answered(let result): entry.record.result = result
+        case .done: entry.record.result = nil
+        case .release: break
+        }
+        entries[claim.id] = entry
+        keepRules(now: now)
+        return true
+    }
+
+    mutating func expire(_ date: Date, now: ContinuousClock.Instant) {
+        for entry in ordered where entry.record.job.expires.map({ $0 <= date }) ?? false {
+            let id = entry.record.job.id
+            if entries[id]?.record.life.handle(.expired) ?? false { entries[id]?.record.failure = JobRecord.expired }
+        }
+        for (owner, end) in leases where end <= now { endLease(of: owner) }
+        keepRules(now: now)
+    }
+
+    mutating func endLease(of owner: String) {
+        for entry in ordered where entry.record.life.lease?.owner == owner {
+            apply(.leaseEnded, to: entry.record.job.id)
+        }
+        leases[owner] = nil
+    }
+
+    mutating func claim(
+        _ request: ClaimRequest, by owner: String, now: ContinuousClock.Instant, date: Date
+    ) -> [ClaimedJob] {
+        let waiting = ordered.filter { entry in
+            entry.record.state == .waiting && request.kinds.contains(entry.record.job.kind)
+                && entry.delay(now: now, date: date) == nil
+        }.sorted { left, right in
+            let (first, second) = (left.record.job.priority.rawValue, right.record.job.priority.rawValue)
+            return first == second ? left.record.position < right.record.position : first > second
+        }
+        let answered = ordered.filter { entry in
+            entry.record.state == .answered && request.answeredKinds.contains(entry.record.job.kind)
+        }
+        return (waiting + answered).prefix(request.limit).map { entry in
+            var entry = entry
+            _ = entry.record.life.handle(.claimed(by: owner))
+            entry.due = nil
+            entry.notBefore = nil
+            entries[entry.record.job.id] = entry
+            return ClaimedJob(
+                claim: Claim(id: entry.record.job.id, token: entry.record.life.claimCount), job: entry.record.job,
+                attemptCount: entry.record.attemptCount, result: entry.record.result)
+        }
+    }
+
+    func next(after now: ContinuousClock.Instant, date: Date, _ owner: String) -> Duration? {
+        var moments = leases.filter { lease in
+            lease.key != owner && entries.values.contains { $0.record.life.lease?.owner == lease.key }
+        }.map { now.duration(to: $0.value) }
+        for entry in entries.values where entry.record.state == .waiting || entry.record.state == .blocked {
+            if let expires = entry.record.job.expires { moments.append(.seconds(expires.timeIntervalSince(date))) }
+            guard entry.record.state == .waiting, let delay = entry.delay(now: now, date: date) else { continue }
+            moments.append(delay)
+        }
+        return moments.min().map { max(.zero, $0) }
+    }
+
+    /// How many were cancelled.
+    mutating func cancel(_ id: String, now: ContinuousClock.Instant) -> Int {
+        guard entries[id]?.record.life.handle(.cancelled) ?? false else { return 0 }
+        entries[id]?.record.result = nil
+        entries[id]?.record.failure = nil
+        entries[id]?.finished = now
+        let dependents = ordered.filter { $0.record.job.dependencies.contains(id) }
+        return dependents.reduce(1) { $0 + cancel($1.record.job.id, now: now) }
+    }
+
+    /// Jobs and all that depend on them, in the order of adding.
+    func withDependents(_ ids: [String]) -> [String] {
+        var meant = Set(ids)
+        let all = ordered
+        var count = 0
+        while meant.count > count {
+            count = meant.count
+            for entry in all where entry.record.state == .blocked {
+                if !meant.isDisjoint(with: entry.record.job.dependencies) { meant.insert(entry.record.job.id) }
+            }
+        }
+        return all.map(\.record.job.id).filter(meant.contains)
+    }
+
+    mutating func retry(_ id: String, date: Date) {
+        guard var entry = entries[id], entry.record.life.handle(.retried(JobHolds())) else { return }
+        entry.record.failure = nil
+        entry.record.attemptCount = 0
+        entry.finished = nil
+        if let expires = entry.record.job.expires, expires <= date { entry.record.job.expires = nil }
+        entries[id] = entry
+    }
+}
