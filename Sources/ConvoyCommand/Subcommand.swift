@@ -4,6 +4,7 @@
 enum Subcommand: String, CaseIterable, Sendable {
     case fetch
     case run
+    case report
     case demo
     case completions
     case help
@@ -12,7 +13,9 @@ enum Subcommand: String, CaseIterable, Sendable {
     enum Operands: Equatable, Sendable {
         case none
         case urls
+        /// A file, and names in it.
         case files
+        case manyFiles
         case choice([String])
     }
 
@@ -21,6 +24,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         switch self {
         case .fetch: "download, many at a time"
         case .run: "send the requests of a file as a graph"
+        case .report: "join the events of runs on one page"
         case .demo: "show a batch, a chain and a continued download"
         case .completions: "print a completion script for a shell"
         case .help: "explain a command or a topic"
@@ -31,6 +35,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         switch self {
         case .fetch: FetchOptions.table
         case .run: RunOptions.table
+        case .report: ReportOptions.table
         case .demo, .completions, .help: [.help]
         }
     }
@@ -39,6 +44,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         switch self {
         case .fetch: .urls
         case .run: .files
+        case .report: .manyFiles
         case .demo: .none
         case .completions: .choice(Shell.allCases.map(\.rawValue))
         case .help: .choice(HelpTopic.allCases.map(\.rawValue))
@@ -49,6 +55,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         switch self {
         case .fetch: HelpText.fetch
         case .run: HelpText.run
+        case .report: HelpText.report
         case .demo: HelpText.demo
         case .completions: HelpText.completions
         case .help: HelpText.help

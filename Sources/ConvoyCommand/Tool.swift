@@ -12,6 +12,7 @@ enum Tool {
         case ended(ExitStatus)
         case fetch(FetchOptions, Interruption)
         case run(RunOptions, Interruption)
+        case report(ReportOptions)
         case demo(Interruption)
     }
 
@@ -19,6 +20,7 @@ enum Tool {
         case text(String)
         case fetch(FetchOptions)
         case run(RunOptions)
+        case report(ReportOptions)
         case demo
     }
 
@@ -43,6 +45,7 @@ enum Tool {
                 }
                 options.fetch = fetch
                 return .run(options, interruption)
+            case .report(let options): return .report(options)
             case .demo:
                 _ = try limits.jobs(atMost: 1, for: "demo")
                 let interruption = Interruption()
@@ -74,6 +77,8 @@ enum Tool {
             do { return try await FetchCommand(options: options).run(interruption) } catch { return tell(error) }
         case .run(let options, let interruption):
             do { return try await RunCommand(options: options).run(interruption) } catch { return tell(error) }
+        case .report(let options):
+            do { return try ReportCommand(options: options).run() } catch { return tell(error) }
         case .demo(let interruption): return await DemoCommand.run(interruption)
         }
     }
@@ -124,6 +129,9 @@ enum Tool {
         case .run:
             let options = try RunOptions(parsing: arguments, environment: ProcessInfo.processInfo.environment)
             return options.map(Request.run) ?? .text(command.help)
+        case .report:
+            let options = try ReportOptions(parsing: arguments)
+            return options.map(Request.report) ?? .text(command.help)
         case .help:
             guard let operands = try command.operands(parsing: arguments) else { return .text(command.help) }
             return .text(try HelpTopic.text(for: operands))

@@ -19,7 +19,9 @@ enum FishCompletions {
                 command == .fetch
                 ? "'not __fish_seen_subcommand_from \(others)'" : "'__fish_seen_subcommand_from \(command.rawValue)'"
             for option in command.options { lines.append(line(option, when: isCommand)) }
-            if command.operands == .files { lines.append("complete -c convoy -n \(isCommand) -F") }
+            if [.files, .manyFiles].contains(command.operands) {
+                lines.append("complete -c convoy -n \(isCommand) -F")
+            }
             if case .choice(let choices) = command.operands {
                 lines.append("complete -c convoy -n \(isCommand) -a '\(choices.joined(separator: " "))'")
             }

@@ -79,6 +79,8 @@ struct FetchOptions: Sendable {
     var writeOut: WriteOut?
     /// Where an archive of all requests is written.
     var archive: String?
+    /// Where a page about all requests is written.
+    var report: String?
     /// Where the list of what failed is written.
     var failedList: String?
 

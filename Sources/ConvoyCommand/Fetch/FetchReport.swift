@@ -25,19 +25,13 @@ struct FetchOutcome: Sendable {
     let result: Result<Success, RequestError>
     /// What became of each attempt; empty when nothing was sent.
     let attempts: [AttemptRecord]
+    /// When it was taken, and when it ended.
+    var span = EventSpan()
     /// How much is kept for the next run; nil when nothing is, or it ended well.
     var keptBytes: Int64?
 
-    /// How often it was tried: once, and once more for each retry; redirects do not count, nor what was not sent for want
-    /// of a file descriptor.
-    var attemptCount: Int {
-        attempts.count { record in
-            switch record.next {
-            case .redirect, .awaitedDescriptor, .awaitedConnectivity: false
-            default: true
-            }
-        }
-    }
+    /// How often it was tried.
+    var attemptCount: Int { attempts.triedCount }
 
     /// Why it failed, as far as the command's own options can help; nil when it did not.
     var message: String? {
@@ -79,6 +73,19 @@ extension FetchOutcome.Success {
         guard isSkipped, !sent.contains("If-None-Match") else { return }
         unchangedSince = sent["If-Modified-Since"]
         hasFile = (response.value as? UnchangedResource) == nil
+    }
+}
+
+extension [AttemptRecord] {
+    /// How often it was tried: once, and once more for each retry; redirects do not count, nor what was not sent for want
+    /// of a file descriptor.
+    var triedCount: Int {
+        count { record in
+            switch record.next {
+            case .redirect, .awaitedDescriptor, .awaitedConnectivity: false
+            default: true
+            }
+        }
     }
 }
 

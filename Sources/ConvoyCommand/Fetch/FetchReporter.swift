@@ -32,6 +32,8 @@ final class FetchReporter: EventMonitor {
 
     private let report: any FetchReport
     private let parts: PartFinder?
+    /// What is kept for `--report`; nil without it.
+    private let kept: Locked<Report>?
     private let jobs: Int
     private let perHost: Int
     private let queue = DispatchQueue(label: "convoy.report")
@@ -40,14 +42,16 @@ final class FetchReporter: EventMonitor {
     /// - Parameters:
     ///   - summary: what is known of the run before it begins.
     ///   - parts: finds what failed downloads leave; nil when they leave nothing.
+    ///   - kept: keeps every end for a page; nil when there is none.
     ///   - jobs: how many requests may run at once.
     ///   - perHost: how many of them may be of one host.
     init(
         report: any FetchReport, summary: FetchSummary = FetchSummary(), parts: PartFinder? = nil,
-        jobs: Int = FetchOptions.defaultJobs, perHost: Int = FetchOptions.defaultPerHost
+        kept: Locked<Report>? = nil, jobs: Int = FetchOptions.defaultJobs, perHost: Int = FetchOptions.defaultPerHost
     ) {
         self.report = report
         self.parts = parts
+        self.kept = kept
         (self.jobs, self.perHost) = (jobs, perHost)
         state = Locked(State(summary: summary))
     }
@@ -77,14 +81,16 @@ final class FetchReporter: EventMonitor {
                 tell(index) { $0.begin(first.number) }
                 for record in attempts where record.next != .outcome { tell(index) { $0.end(record) } }
             }
-            guard let item = state.withLock({ $0.open.removeValue(forKey: index)?.item }) else { return }
+            guard let request = state.withLock({ $0.open.removeValue(forKey: index) }) else { return }
             var outcome = FetchOutcome(
-                item: item, result: result.map { FetchOutcome.Success($0, attempts) }, attempts: attempts)
+                item: request.item, result: result.map { FetchOutcome.Success($0, attempts) }, attempts: attempts,
+                span: EventSpan(queued: request.opened, (try? result.get())?.timings, attempts))
             outcome.keptBytes = keptBytes(of: outcome)
             state.withLock { [outcome] state in
                 state.summary.count(outcome, isStopping: isStopping)
                 state.noteBytes(outcome)
             }
+            kept?.withLock { [outcome] in $0.add(EventLine(outcome, directory: nil)) }
             // Hundreds of lines that say "cancelled" would hide the one that says why.
             if !(isStopping && outcome.isCancelled && !report.wantsCancelled) { report.finished(outcome) }
         }
@@ -95,6 +101,7 @@ final class FetchReporter: EventMonitor {
         queue.sync {
             state.withLock { $0.summary.countFailure(defect.code) }
             report.isDefective(defect)
+            kept?.withLock { $0.add(EventLine(defect)) }
         }
     }
 
@@ -178,7 +185,7 @@ final class FetchReporter: EventMonitor {
 
 extension Result {
     /// What became of each attempt; empty when nothing was sent.
-    fileprivate func attempts<Value>() -> [AttemptRecord] where Success == Response<Value>, Failure == RequestError {
+    func attempts<Value>() -> [AttemptRecord] where Success == Response<Value>, Failure == RequestError {
         switch self {
         case .success(let response): response.attempts
         case .failure(let error): error.attempts

@@ -90,7 +90,8 @@ struct FetchRun {
                 usesSegments: options.segments > 1, started: Date(),
                 numbersNames: !options.takesProposedNames && options.existing == .rename)
         return FetchReporter(
-            report: report, summary: summary, parts: parts, jobs: options.jobs, perHost: options.perHost)
+            report: report, summary: summary, parts: parts, kept: setup.report, jobs: options.jobs,
+            perHost: options.perHost)
     }
 
     func makeManager(monitor: any EventMonitor) -> RequestManager {

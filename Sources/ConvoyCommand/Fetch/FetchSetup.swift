@@ -9,6 +9,8 @@ struct FetchSetup: Sendable {
     let interceptors: [any RequestInterceptor]
     let monitors: [any EventMonitor]
     let records: FetchRecords
+    /// What `--report` shows at the end; nil without it.
+    let report: Locked<Report>?
     private let netrc: Netrc?
     private let credentials: CredentialOptions
     private let recorder: HARRecorder?
@@ -16,16 +18,20 @@ struct FetchSetup: Sendable {
     private let console: Console
     private let output: StandardOutputStream.State
 
-    /// - Parameter onOutputClosed: called when standard output has been closed.
+    /// - Parameters:
+    ///   - title: what the page of `--report` is about.
+    ///   - onOutputClosed: called when standard output has been closed.
     /// - Throws: what makes the run impossible.
     init(
-        _ options: FetchOptions, console: Console, onOutputClosed: @escaping @Sendable () -> Void
+        _ options: FetchOptions, title: String = "convoy fetch", console: Console,
+        onOutputClosed: @escaping @Sendable () -> Void
     ) throws(UsageError) {
         (self.options, self.console, credentials) = (options, console, options.credentials)
         transport = try options.chosenTransport()
         cookies = try options.credentials.makeJar()
         netrc = try options.credentials.readNetrc()
         recorder = options.archive.map { _ in HARRecorder(requestLimit: 100_000) }
+        report = options.report.map { _ in Locked(Report(title: title)) }
         output = StandardOutputStream.State(onClosed: onOutputClosed)
         records = FetchRecords(options, output)
         var interceptors: [any RequestInterceptor] = []
@@ -44,9 +50,9 @@ struct FetchSetup: Sendable {
     }
 
     /// Says what is no failure, and has to be known: on standard error, or as an event.
-    private func warn(_ message: String, list: String? = nil) {
+    func warn(_ message: String, list: String? = nil) {
         guard options.isJSON else { return console.printError("convoy: \(message)") }
-        console.printLine(FetchEvent(event: "warning", list: list, message: message.visible()).jsonLine)
+        console.printLine(EventLine(event: "warning", list: list, message: message.visible()).jsonLine)
     }
 
     /// Says that nothing was in a list.
@@ -104,6 +110,9 @@ struct FetchSetup: Sendable {
         }
         if let path = options.archive, let recorder {
             problems += Self.write(String(decoding: recorder.har(), as: UTF8.self), to: path)
+        }
+        if let path = options.report, let report {
+            problems += Self.write(ReportPage.text(report.withLock { $0.closed() }), to: path)
         }
         for problem in problems { console.printError("convoy: \(problem)") }
         return problems.isEmpty || status != .success ? status : .failure

@@ -4,11 +4,9 @@ import Convoy
 /// What has been told of a request.
 struct OpenRequest {
     let item: FetchItem
-    /// The number of the last attempt that has begun, and of the last that led to another; redirects count.
-    private var begun = 0
-    private var ended = 0
-    /// How many attempts have failed; redirects do not count.
-    private var failedCount = 0
+    /// When it was taken.
+    let opened = ContinuousClock.now
+    private var steps = ToldSteps()
     /// What an earlier run had left, as the attempts that have ended tell.
     private(set) var resumed = ResumedBytes()
     /// The file's bytes as the last attempt that brought some of them left them.
@@ -20,9 +18,9 @@ struct OpenRequest {
     init(item: FetchItem) { self.item = item }
 
     /// Whether an attempt has begun.
-    var hasBegun: Bool { begun > 0 }
+    var hasBegun: Bool { steps.begun > 0 }
     /// Whether an attempt is under way, as far as has been told.
-    private var isUnderWay: Bool { begun > ended }
+    private var isUnderWay: Bool { steps.begun > steps.ended }
 
     /// How far the file is; nil before the first attempt.
     ///
@@ -42,26 +40,18 @@ struct OpenRequest {
     }
 
     mutating func begin(_ attempt: Int) -> FetchStep? {
-        if attempt > ended { retry = nil }
-        defer { begun = max(begun, attempt) }
-        return begun == 0 ? .started : nil
+        if attempt > steps.ended { retry = nil }
+        return steps.begin(attempt)
     }
 
     mutating func end(_ record: AttemptRecord) -> FetchStep? {
-        guard record.number > ended else { return nil }
-        ended = record.number
+        guard record.number > steps.ended else { return nil }
         resumed.note(record.transfer, statusCode: record.statusCode)
         if let statusCode = record.statusCode, (200..<300).contains(statusCode) { heldBytes = record.transfer.download }
-        switch record.next {
-        case .redirect(let target): return .redirected(statusCode: record.statusCode, to: target)
-        case .retry(let delay):
-            failedCount += 1
-            let cause = Words.cause(record)
-            retry = .retry(attempt: failedCount, cause: cause, due: record.ended + delay)
-            return .retrying(
-                attempt: failedCount, failure: record.failure, statusCode: record.statusCode, cause: cause,
-                delay: delay)
-        case .outcome, .intercepted, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: return nil
+        let step = steps.end(record)
+        if case .retrying(let attempt, _, _, let cause, let delay)? = step {
+            retry = .retry(attempt: attempt, cause: cause, due: record.ended + delay)
         }
+        return step
     }
 }

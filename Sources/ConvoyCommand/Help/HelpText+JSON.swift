@@ -13,9 +13,10 @@ extension HelpText {
           redirect   index, url, status, location: where it leads, without a password
           retry      index, url, attempt, code, status?, delay_seconds: attempt 1, 2...
                      failed; the wait before the next
-          finished   index, url, status, bytes, resumed_bytes?, seconds, attempts,
-                     file?: the bytes of the file, and how many of them an earlier run
-                     had left; seconds since started; no file with --discard
+          finished   index, url, method?, status, bytes, resumed_bytes?, seconds,
+                     attempts, file?: the bytes of the file, and how many of them an
+                     earlier run had left; seconds since started; no file with
+                     --discard
           skipped    index, url, file?: it is there; nothing was sent, and it was not
                      started, or with updateIfChanged the server has the same version;
                      with --newer the server has nothing newer, and no file if none is
@@ -32,6 +33,19 @@ extension HelpText {
                      failures, cancelled, kept_files, kept_bytes, exit_status: once, at
                      the end; bytes were received, resumed_bytes were there before,
                      both of files that succeeded; failures counts by code
+
+        finished, failed, and skipped if something was sent, have queued_at, when the
+        URL was taken, in seconds since 1970, life_seconds from there to the end,
+        method? and timeline?: for each attempt, redirects included, in seconds, start
+        (after queued_at), lookup?, connect?, tls?, wait, receive, and status?, code?,
+        next? (redirect, retry or again), delay?, location?. Files of events are joined
+        by convoy report.
+
+        convoy run has the same events, but for progress and skipped. "index" is the
+        place in its plan, from 0, "name" what the file calls the request, "after" the
+        indices of those that it waited for. A failed check has the code checkFailed,
+        what was not sent because of another dependencyFailed; the summary has
+        "unsent" for those.
 
         "attempts" and "attempt" count a URL's first attempt and its retries, not its
         redirects, and are not told with --segments. The code is a word:

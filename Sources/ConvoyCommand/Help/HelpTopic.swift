@@ -4,6 +4,7 @@
 enum HelpTopic: String, CaseIterable, Sendable {
     case fetch
     case run
+    case report
     case demo
     case completions
     case lists
@@ -17,6 +18,7 @@ enum HelpTopic: String, CaseIterable, Sendable {
         switch self {
         case .fetch: "downloads, and all their options"
         case .run: "files of requests, .http, and what is read in them"
+        case .report: "the events of several runs on one page"
         case .demo: "a batch, a chain and a continued download"
         case .completions: "scripts that complete this command in a shell"
         case .lists: "what lists of URLs may look like"
@@ -32,6 +34,7 @@ enum HelpTopic: String, CaseIterable, Sendable {
         switch self {
         case .fetch: HelpText.fetch
         case .run: HelpText.run
+        case .report: HelpText.report
         case .demo: HelpText.demo
         case .completions: HelpText.completions
         case .lists: HelpText.lists

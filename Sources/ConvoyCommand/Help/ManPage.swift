@@ -15,6 +15,9 @@ enum ManPage {
         for command in Subcommand.allCases where command != .fetch {
             lines += [".br", ".B convoy \(command.rawValue)"]
             if command.operands == .files { lines.append("[\\fIoptions\\fR] \\fIFILE.http\\fR [\\fINAME\\fR...]") }
+            if command.operands == .manyFiles {
+                lines.append("\\fIEVENTS.jsonl\\fR... \\fB\\-\\-html\\fR \\fIFILE\\fR")
+            }
             if case .choice(let words) = command.operands { lines.append(escaped(words.joined(separator: "|"))) }
         }
         lines += [
@@ -29,6 +32,7 @@ enum ManPage {
             if !members.isEmpty { lines += [".SS \(escaped(group.rawValue))"] + members.flatMap(entry) }
         }
         lines += [".SH OPTIONS OF RUN"] + RunOptions.own.flatMap { entry($0.option) }
+        lines += [".SH OPTIONS OF REPORT"] + ReportOptions.table.filter { $0 != .help }.flatMap(entry)
         lines += [".SH FILES OF REQUESTS"] + paragraphs(HelpText.requestFiles)
         lines += [".SH ENVIRONMENT"] + HelpText.variables.flatMap { [".TP", ".B \(escaped($0))", escaped($1)] }
         let topics: [(String, String)] = [

@@ -16,10 +16,18 @@ struct GraphRun {
 
     typealias Outcome = RequestOperation<RunAnswer>.Result
 
+    /// Something that is told.
+    enum Happening: Sendable {
+        case began(attempt: Int)
+        case ended(AttemptRecord)
+        /// The last of a request; with the moment at which it was taken.
+        case finished(Outcome, queued: ContinuousClock.Instant)
+    }
+
     func run() async -> ExitStatus {
         let start = ContinuousClock.now
-        let managers = makeManagers()
-        let (outcomes, tell) = AsyncStream.makeStream(of: (place: Int, outcome: Outcome).self)
+        let (happenings, tell) = AsyncStream.makeStream(of: (place: Int, what: Happening).self)
+        let managers = makeManagers(options.fetch.isJSON ? [StepMonitor { tell.yield(($0, $1)) }] : [])
         var operations: [RequestOperation<RunAnswer>] = []
         let maker = RequestMaker(
             plan: plan, surroundings: surroundings, options: options.fetch, sourceDirectory: sourceDirectory,
@@ -31,7 +39,8 @@ struct GraphRun {
             }
             operation.name = request.label
             for followed in request.follows { operation.addDependency(operations[followed], onFailure: .ignore) }
-            operation.onFinish { tell.yield((place, $0)) }
+            let queued = ContinuousClock.now
+            operation.onFinish { tell.yield((place, .finished($0, queued: queued))) }
             operations.append(operation)
         }
         interruption.onStop {
@@ -41,9 +50,9 @@ struct GraphRun {
         managers.withCookies.enqueue(contentsOf: operations.enumerated().filter { uses($0.offset) }.map(\.element))
         managers.without.enqueue(contentsOf: operations.enumerated().filter { !uses($0.offset) }.map(\.element))
         operations = []
-        var report = RunReport(options: options, plan: plan, console: console)
-        for await (place, outcome) in outcomes {
-            report.finished(place, outcome, isStopping: interruption.reason != nil)
+        var report = RunReport(options: options, plan: plan, console: console, kept: setup.report)
+        for await (place, what) in happenings {
+            report.happened(what, to: place, isStopping: interruption.reason != nil)
             if report.isComplete { break }
         }
         if !setup.monitors.isEmpty {
@@ -56,7 +65,9 @@ struct GraphRun {
     private func uses(_ place: Int) -> Bool { plan.requests[place].request.usesCookieJar }
 
     /// Those of `# @no-cookie-jar` have a manager of their own, whose limits count apart.
-    private func makeManagers() -> (withCookies: RequestManager, without: RequestManager) {
+    private func makeManagers(
+        _ monitors: [any EventMonitor]
+    ) -> (withCookies: RequestManager, without: RequestManager) {
         var configuration = RequestManager.Configuration(
             maxConcurrentOperationCount: options.fetch.jobs, maxConcurrentPerHost: options.fetch.perHost,
             transport: setup.transport)
@@ -64,9 +75,23 @@ struct GraphRun {
         configuration.retryBudget = .unlimited
         configuration.limit(by: options.fetch)
         configuration.interceptors = setup.interceptors
-        configuration.monitors = setup.monitors
+        configuration.monitors = setup.monitors + monitors
         let without = RequestManager(configuration: configuration)
         configuration.cookies = CookieJar()
         return (RequestManager(configuration: configuration), without)
+    }
+}
+
+/// Tells of attempts; only `--json` does.
+private struct StepMonitor: EventMonitor {
+    let tell: @Sendable (_ place: Int, _ what: GraphRun.Happening) -> Void
+
+    func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
+        guard let place = operation.tags.first.flatMap({ Int($0) }) else { return }
+        switch event {
+        case .started(let attempt): tell(place, .began(attempt: attempt))
+        case .attemptEnded(let record): tell(place, .ended(record))
+        default: break
+        }
     }
 }

@@ -15,7 +15,12 @@ struct RunCommand {
         let plan = RunPlan(input.file, input.surroundings, options.wishes)
         guard plan.problems.isEmpty else { return tell(plan.problems, console) }
         for request in plan.leftOut {
-            console.printError("convoy: \(options.file): \(request.label) is left out: \(request.reason)")
+            let words = "\(options.file): \(request.label) is left out: \(request.reason)"
+            guard options.fetch.isJSON else {
+                console.printError("convoy: \(words)")
+                continue
+            }
+            console.printLine(EventLine(event: "warning", message: words.visible()).jsonLine)
         }
         guard !plan.requests.isEmpty else {
             throw RunOptions.error("\(options.file) has no request that can be sent; write GET https://example.com")
@@ -28,7 +33,9 @@ struct RunCommand {
         if plan.requests.contains(where: { $0.output != nil }) {
             try FetchCommand.check(directory: (directory ?? input.directory).path)
         }
-        let setup = try FetchSetup(options.fetch, console: console) { interruption.interrupt(.outputClosed) }
+        let setup = try FetchSetup(options.fetch, title: "convoy run \(options.file)", console: console) {
+            interruption.interrupt(.outputClosed)
+        }
         let run = GraphRun(
             options: options, plan: plan, surroundings: input.surroundings, sourceDirectory: input.directory,
             outputDirectory: directory ?? input.directory, setup: setup, console: console, interruption: interruption)

@@ -15,7 +15,8 @@ extension RunOptions {
     /// Those of `convoy fetch` that mean the same here.
     private static let shared: Set = [
         "proxy", "cacert", "insecure", "cert", "key", "resolve", "tls-min", "http1", "transport", "jobs", "per-host",
-        "retries", "connect-timeout", "max-time", "deadline", "max-size", "rate", "verbose", "har", "quiet", "help",
+        "retries", "connect-timeout", "max-time", "deadline", "max-size", "rate", "verbose", "har", "report", "quiet",
+        "json", "help",
     ]
 
     static let own: [OwnOption] = [

@@ -34,6 +34,9 @@ struct RunOptions: Sendable {
         if wishes.isSerial, wishes.mixesUnsafe {
             throw Self.error("--serial and --parallel-unsafe exclude each other")
         }
+        if fetch.isJSON, fetch.isQuiet || isDryRun {
+            throw Self.error("--json and \(fetch.isQuiet ? "--quiet" : "--dry-run") exclude each other")
+        }
     }
 
     private mutating func apply(_ option: Option, _ value: String) throws(UsageError) {

@@ -120,7 +120,7 @@ import Testing
     }
 
     @Test func eventsLeaveOutWhatDoesNotApply() {
-        let event = FetchEvent(event: "progress", index: 3, bytes: 5, expectedBytes: 9)
+        let event = EventLine(event: "progress", index: 3, bytes: 5, expectedBytes: 9)
         #expect(event.jsonLine == #"{"bytes":5,"event":"progress","expected_bytes":9,"index":3}"#)
     }
 }

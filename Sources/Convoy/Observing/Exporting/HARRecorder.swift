@@ -63,6 +63,8 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
         "auth", "code", "jwt", "key", "otp", "pass", "pin", "pwd", "sid", "sig",
     ]
 
+    private static let shownWords = SecretWords(secretWords)
+
     private let style: HARStyle
     private let requestLimit: Int
     private let state = Locked(State())
@@ -83,6 +85,9 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
             revealsSecrets: revealingSecrets, bodyLimitBytes: bodyLimitBytes, secretWords: SecretWords(secretWords))
         self.requestLimit = max(1, requestLimit)
     }
+
+    /// A URL as it is recorded: without user name and password, and without the values that ``secretWords`` tell of.
+    package static func redacted(_ url: String) -> String { shownWords.redacted(reference: url) }
 
     var keptBodyBytes: Int { style.bodyLimitBytes }
 
@@ -148,7 +153,7 @@ extension AnyRequestOperation {
             let harTimings = HARTimings(
                 waited: (free ?? attempt.started).duration(to: attempt.started), delay: delay,
                 total: attempt.started.duration(to: attempt.ended), firstByte: firstByte,
-                hasAnswer: attempt.response != nil, metrics: attempt.metrics)
+                hasAnswer: attempt.response != nil, hasBody: attempt.request.body != nil, metrics: attempt.metrics)
             (free, delay) = (attempt.ended, attempt.next.delay)
             let age = attempt.started.duration(to: now).seconds + Double(harTimings.blocked) / 1e6
             let started = date.addingTimeInterval(-age)

@@ -4,20 +4,20 @@ import Foundation
 /// The phases of one attempt, one after the other, in whole microseconds; nil where a phase does not apply.
 ///
 /// They add up to ``time``, the TLS handshake being part of ``connect``.
-struct HARTimings: Equatable {
+package struct HARTimings: Equatable {
     /// Before the attempt: behind dependencies and for a slot, in back-off, with interceptors.
-    var blocked: Int64
+    package var blocked: Int64
     /// How much of that was not asked for by a retry's delay.
-    var queued: Int64
-    var dns: Int64?
-    var connect: Int64?
-    var ssl: Int64?
+    package var queued: Int64
+    package var dns: Int64?
+    package var connect: Int64?
+    package var ssl: Int64?
     /// Not measured by any transport: the request's body is part of ``wait``.
-    let send: Int64 = 0
-    var wait: Int64
-    var receive: Int64
+    package let send: Int64 = 0
+    package var wait: Int64
+    package var receive: Int64
 
-    var time: Int64 { blocked + (dns ?? 0) + (connect ?? 0) + send + wait + receive }
+    package var time: Int64 { blocked + (dns ?? 0) + (connect ?? 0) + send + wait + receive }
 
     /// - Parameters:
     ///   - waited: from the end of the attempt before, or from the beginning, to this attempt.
@@ -25,10 +25,12 @@ struct HARTimings: Equatable {
     ///   - total: from the start of the attempt to its end; decoding is part of it.
     ///   - firstByte: from the start of the attempt to the first byte of the answer, where the operation noted it.
     ///   - hasAnswer: whether an answer came.
+    ///   - hasBody: whether the request had one. Then the noted first byte counts: libcurl 7 takes the first byte that is
+    ///     sent for it.
     ///   - metrics: what the transport measured; each moment is kept between those around it.
-    init(
+    package init(
         waited: Duration, delay: Duration, total: Duration, firstByte: Duration?, hasAnswer: Bool,
-        metrics: TransferMetrics?
+        hasBody: Bool = false, metrics: TransferMetrics?
     ) {
         blocked = waited.microseconds
         queued = max(0, blocked - delay.microseconds)
@@ -45,7 +47,8 @@ struct HARTimings: Equatable {
             connect = start - looked
             ssl = metrics.secureConnect > .zero ? start - connected : nil
         }
-        let measured = metrics.flatMap { $0.firstByte > .zero ? $0.firstByte : nil } ?? firstByte
+        let told = metrics.flatMap { $0.firstByte > .zero ? $0.firstByte : nil }
+        let measured = hasBody ? firstByte ?? told : told ?? firstByte
         let answered = hasAnswer ? max(start, min(measured?.microseconds ?? end, end)) : end
         wait = answered - start
         receive = end - answered

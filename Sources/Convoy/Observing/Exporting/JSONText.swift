@@ -1,7 +1,7 @@
 // JSON whose members keep their order (RFC 8259).
 
 /// A JSON value; written without anything that can fail.
-enum JSONText: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByArrayLiteral,
+package enum JSONText: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByArrayLiteral,
     ExpressibleByDictionaryLiteral
 {
     case text(String)
@@ -12,10 +12,10 @@ enum JSONText: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Expressi
     case list([JSONText])
     case members([(String, JSONText)])
 
-    init(stringLiteral value: String) { self = .text(value) }
-    init(integerLiteral value: Int64) { self = .integer(value) }
-    init(arrayLiteral elements: JSONText...) { self = .list(elements) }
-    init(dictionaryLiteral elements: (String, JSONText)...) { self = .members(elements) }
+    package init(stringLiteral value: String) { self = .text(value) }
+    package init(integerLiteral value: Int64) { self = .integer(value) }
+    package init(arrayLiteral elements: JSONText...) { self = .list(elements) }
+    package init(dictionaryLiteral elements: (String, JSONText)...) { self = .members(elements) }
 
     /// Adds members behind those there are; without effect on what has none.
     func adding(_ more: [(String, JSONText)]) -> JSONText {
@@ -23,7 +23,7 @@ enum JSONText: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Expressi
     }
 
     /// The value as it is written.
-    var string: String {
+    package var string: String {
         var text = ""
         write(to: &text)
         return text

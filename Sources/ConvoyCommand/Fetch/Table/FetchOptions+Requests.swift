@@ -150,6 +150,10 @@ extension FetchOptions {
             "har", value: .file("FILE"), .output, summary: "write an archive of the requests",
             detail: "write all requests and the heads of their answers to FILE, as browsers do (HAR 1.2)"
         ) { $0.archive = $1 },
+        Option(
+            "report", value: .file("FILE"), .output, summary: "write a page that shows every request",
+            detail: "write a page to FILE, for browsers: a waterfall and a table of all requests, without passwords"
+        ) { $0.report = $1 },
         Option("quiet", .output, summary: "print errors only", aliases: ["silent", "no-verbose"]) { options, _ in
             options.isQuiet = true
         },

@@ -1,0 +1,30 @@
+// Which steps of a request have been told.
+import Convoy
+
+/// Turns starts and ends of attempts into steps, each told once; those that come late or twice are none.
+struct ToldSteps {
+    /// The number of the last attempt that has begun, and of the last that led to another; redirects count.
+    private(set) var begun = 0
+    private(set) var ended = 0
+    /// How many attempts have failed; redirects do not count.
+    private var failedCount = 0
+
+    mutating func begin(_ attempt: Int) -> FetchStep? {
+        defer { begun = max(begun, attempt) }
+        return begun == 0 ? .started : nil
+    }
+
+    mutating func end(_ record: AttemptRecord) -> FetchStep? {
+        guard record.number > ended else { return nil }
+        ended = record.number
+        switch record.next {
+        case .redirect(let target): return .redirected(statusCode: record.statusCode, to: target)
+        case .retry(let delay):
+            failedCount += 1
+            return .retrying(
+                attempt: failedCount, failure: record.failure, statusCode: record.statusCode,
+                cause: Words.cause(record), delay: delay)
+        case .outcome, .intercepted, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: return nil
+        }
+    }
+}

@@ -1,0 +1,104 @@
+// What the page does. Text of others reaches the document as text nodes only; styles are set by properties.
+
+enum PageScript {
+    /// What there is: the requests, how they are named, filtered and sorted.
+    static let model = #"""
+        const data = JSON.parse(document.getElementById("data").textContent);
+        const fields = ["run", "index", "outcome", "status", "name", "method", "url", "code", "message", "bytes",
+          "resumed", "tries", "queued", "life", "blocker", "timeline"];
+        const attemptFields = ["start", "lookup", "connect", "tls", "wait", "receive", "status", "code", "next",
+          "delay", "location"];
+        const phases = ["lookup", "connect", "tls", "wait", "receive"];
+        const colours = { queued: "queued", blocked: "blocked by another", lookup: "name lookup", connect: "connect",
+          tls: "TLS", wait: "sent, waiting", receive: "receiving", delay: "before a retry" };
+        const classes = ["failed", "unsent", "unfinished", "cancelled", "succeeded", "skipped"];
+        const named = (names, values) => Object.fromEntries(names.map((name, i) => [name, values[i]]));
+        const all = data.rows.map((values, place) => {
+          const row = named(fields, values);
+          row.place = place;
+          row.timeline = row.timeline.map(values => named(attemptFields, values));
+          // Where nothing was sent there is none.
+          row.time = row.timeline.length ? row.life - row.timeline[0].start : row.outcome === 4 ? row.life : -1;
+          return row;
+        });
+        const critical = new Set(data.path);
+        const byID = id => document.getElementById(id);
+
+        function make(tag, className, text) {
+          const element = document.createElement(tag);
+          if (className) element.className = className;
+          if (text !== undefined) element.textContent = text;
+          return element;
+        }
+        function time(us) {
+          if (us < 0) return "";
+          if (us < 1e4) return (us / 1e3).toFixed(us < 100 ? 2 : 1) + " ms";
+          if (us < 1e6) return Math.round(us / 1e3) + " ms";
+          if (us < 6e7) return (us / 1e6).toFixed(2) + " s";
+          const seconds = Math.round(us / 1e6), minutes = Math.floor(seconds / 60);
+          return minutes < 60 ? minutes + " min " + seconds % 60 + " s"
+            : Math.floor(minutes / 60) + " h " + minutes % 60 + " min";
+        }
+        function bytes(count) {
+          if (count < 1000) return count + " B";
+          const units = ["kB", "MB", "GB", "TB", "PB", "EB"];
+          let unit = -1;
+          while (count >= 999.95 && unit < 5) { count /= 1000; unit += 1; }
+          return count.toFixed(1) + " " + units[unit];
+        }
+        const spaced = code => code.replace(/[A-Z]+/g, letters => " " + letters.toLowerCase());
+        const number = count => count.toLocaleString("en");
+        const label = row => row.name || (row.method + " " + row.url).trim();
+        function state(row) {
+          const word = data.outcomes[row.outcome][0];
+          return row.status > 0 ? row.status + (row.outcome === 4 ? "" : " " + word) : word;
+        }
+
+        // Where a row's time went, one after the other: from, length, class.
+        function pieces(row) {
+          if (row.queued < 0) return [];
+          const end = row.queued + row.life, first = row.timeline[0];
+          const start = first ? row.queued + first.start : end;
+          const blocker = row.blocker < 0 ? null : all[row.blocker];
+          const freed = blocker ? Math.max(row.queued, Math.min(blocker.queued + blocker.life, start)) : row.queued;
+          const list = [[row.queued, freed - row.queued, "blocked"]];
+          // Of a download in parts, what the parts did is not told.
+          list.push([freed, start - freed, first || row.outcome !== 4 ? "queued" : "receive"]);
+          for (const attempt of row.timeline) {
+            let at = row.queued + attempt.start;
+            for (const phase of phases) {
+              if (attempt[phase] > 0) list.push([at, attempt[phase], phase]);
+              at += Math.max(0, attempt[phase]);
+            }
+            if (attempt.next === "retry") list.push([at, Math.max(0, attempt.delay), "delay"]);
+          }
+          if (row.outcome < 4 && row.outcome !== 3) list.push([end, 0, "end"]);
+          return list.filter(piece => piece[1] > 0 || piece[2] === "end");
+        }
+
+        const columns = [
+          { key: "index", title: "#", wide: true, of: row => row.run * 1e9 + row.index },
+          { key: "outcome", title: "Outcome", of: row => row.outcome },
+          { key: "request", title: "Request", of: label },
+          { key: "bytes", title: "Bytes", wide: true, number: true, of: row => row.bytes },
+          { key: "tries", title: "Tries", wide: true, number: true, of: row => row.tries },
+          { key: "time", title: "Time", number: true, of: row => row.time },
+          { key: "start", title: "Waterfall", of: row => row.queued + (row.timeline[0] ? row.timeline[0].start : 0) },
+        ];
+        const view = { shown: [], sort: "outcome", down: false, words: [], hidden: new Set(), onlyPath: false,
+          selected: -1, from: 0, to: Math.max(1, data.span) };
+        const hay = row => row.hay ??= [row.name, row.method, row.url, row.code, row.message, row.status, state(row)]
+          .join(" ").toLowerCase();
+
+        function select() {
+          view.shown = all.filter(row => !view.hidden.has(row.outcome) && (!view.onlyPath || critical.has(row.place))
+            && view.words.every(word => hay(row).includes(word)));
+          const of = columns.find(column => column.key === view.sort).of, sign = view.down ? -1 : 1;
+          const keys = new Map(view.shown.map(row => [row, of(row)]));
+          view.shown.sort((a, b) => {
+            const x = keys.get(a), y = keys.get(b);
+            return (x < y ? -sign : x > y ? sign : 0) || a.queued - b.queued || a.place - b.place;
+          });
+        }
+        """#
+}

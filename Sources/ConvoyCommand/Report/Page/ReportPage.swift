@@ -1,0 +1,67 @@
+// A page about requests, for browsers: one file that needs no network.
+import Convoy
+import Foundation
+
+/// Makes the page of a report.
+///
+/// Names, URLs and messages are of others. They are in the page as JSON that cannot end its element, reach the document as
+/// text only, and the policy of the page runs no script but its own, and loads nothing.
+enum ReportPage {
+    static func text(_ report: Report, made: Date = Date()) -> String {
+        let nonce = UUID().uuidString
+        let policy =
+            "default-src 'none'; script-src 'nonce-\(nonce)'; style-src 'nonce-\(nonce)'; base-uri 'none'; "
+            + "form-action 'none'"
+        return """
+            <!doctype html>
+            <html lang="en">
+            <head>
+            <meta charset="utf-8">
+            <meta http-equiv="Content-Security-Policy" content="\(policy)">
+            <meta name="viewport" content="width=device-width, initial-scale=1">
+            <meta name="color-scheme" content="light dark">
+            <meta name="generator" content="Convoy \(Version.current)">
+            <title>Convoy report</title>
+            <style nonce="\(nonce)">
+            \(PageStyle.text)
+            </style>
+            </head>
+            \(body)
+            <script type="application/json" id="data">\(PageData(report, made: made).text)</script>
+            <script nonce="\(nonce)">
+            "use strict";
+            \(PageScript.model)
+            \(PageScript.rows)
+            \(PageScript.events)
+            </script>
+            </html>
+
+            """
+    }
+
+    private static let body = """
+        <body>
+        <header>
+        <h1 id="title"></h1>
+        <p id="when"></p>
+        <ul id="figures" aria-label="Figures"></ul>
+        <ul id="remarks" aria-label="Remarks" hidden></ul>
+        <section id="path" aria-label="Critical path" hidden><h2></h2><div class="track"></div></section>
+        <div id="tools">
+        <input id="search" type="search" placeholder="Search  ( / )" aria-label="Search names, URLs and errors">
+        <div id="filters" role="group" aria-label="Show"></div>
+        <label><input id="fit" type="checkbox"> fit times to the rows in sight</label>
+        <ul id="legend" aria-label="Colours"></ul>
+        </div>
+        <noscript>This page shows its requests with JavaScript, which is switched off.</noscript>
+        </header>
+        <main id="table" role="table" aria-label="Requests">
+        <div id="head" class="row" role="row"></div>
+        <div id="scroll" role="rowgroup" tabindex="0" aria-label="Requests; arrow keys, Enter for more"><div id="rows">
+        </div></div>
+        </main>
+        <section id="detail" aria-label="The selected request" hidden></section>
+        <footer id="summary" role="status"></footer>
+        </body>
+        """
+}

@@ -1,0 +1,167 @@
+import Foundation
+import Testing
+
+@testable import ConvoyCommand
+
+/// The page in a browser: headless Chromium.
+@Suite(.enabled(if: Chromium.isInstalled, "chromium is not installed: apt-get install chromium"))
+struct ReportBrowserTests {
+    private let directory: TestDirectory
+
+    init() throws { directory = try TestDirectory() }
+
+    /// Requests of several shapes: failures, retries, chains.
+    private static func report(_ count: Int) -> Report {
+        var report = Report(title: "convoy run big.http")
+        for index in 0..<count {
+            var line = EventLine(
+                event: "finished", index: index, name: index % 3 == 0 ? "step \(index)" : nil, method: "GET",
+                url: "http://127.0.0.1/items/\(index)?page=\(index % 7)", status: 200, bytes: Int64(index), attempts: 1)
+            (line.queuedAt, line.lifeSeconds) = (1_000, Double(index + 40) / 100)
+            line.timeline = [
+                AttemptLine(
+                    start: Double(index) / 100, lookup: 0.002, connect: 0.01, tls: 0.03, wait: 0.3, receive: 0.058,
+                    status: 200)
+            ]
+            if index % 10 == 9 { line.after = [index - 5] }
+            if index % 100 == 42 {
+                (line.event, line.code, line.message) = ("failed", "unacceptableStatus", "<img src=x onerror=alert(1)>")
+                (line.bytes, line.status) = (nil, 503)
+            }
+            report.add(line)
+        }
+        return report.closed()
+    }
+
+    @Test func aPageShowsItsRowsAndSums() async throws {
+        let report = Self.report(10_000)
+        let dom = try await Chromium.dom(of: ReportPage.text(report), in: directory)
+        let summary = try Chromium.attributes(of: "summary", in: dom)
+        #expect(summary["rows"] == "10000")
+        #expect(summary["requests"] == "10000")
+        #expect(summary["bytes"] == "\(report.sums.bytes)")
+        #expect(summary["attempts"] == "10000")
+        print("10,000 rows were there \(summary["milliseconds"] ?? "?") ms after the page was asked for")
+        #expect(dom.contains("10,000 of 10,000 rows"))
+        // Failures first; what a server said is text.
+        #expect(try Chromium.rows(in: dom).first == 42)
+        #expect(dom.contains("&lt;img src=x onerror=alert(1)&gt;"))
+        // Only the rows in sight are in the document.
+        #expect((10...200).contains(try Chromium.rows(in: dom).count))
+        #expect(dom.contains("Critical path: "))
+    }
+
+    @Test func rowsAreScrolledSortedSearchedAndSelected() async throws {
+        let page = Chromium.driven(
+            ReportPage.text(Self.report(10_000)),
+            by: """
+                const told = {}, rows = () => [...document.querySelectorAll("#rows .row")].map(row => row.id).join(" ");
+                // The document is told when it has been loaded: nothing may come later.
+                window.requestAnimationFrame = draw => draw();
+                const key = name => scroll.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
+                scroll.scrollTop = scroll.scrollHeight;
+                scroll.dispatchEvent(new Event("scroll"));
+                told.end = rows();
+                key("Home");
+                key("ArrowDown");
+                key("Enter");
+                told.selected = document.querySelector(".selected").id;
+                told.detail = byID("detail").innerText;
+                byID("head").querySelectorAll("button")[3].click();
+                told.largest = document.querySelector("#rows .row").id;
+                byID("search").value = "items/123 step";
+                byID("search").dispatchEvent(new Event("input"));
+                told.found = rows();
+                byID("search").value = "";
+                byID("search").dispatchEvent(new Event("input"));
+                [...document.querySelectorAll("#filters button")].find(b => b.textContent.startsWith("succ")).click();
+                told.failures = view.shown.length;
+                byID("fit").click();
+                told.axis = byID("axis").innerText;
+                show(7);
+                told.shown = view.shown.length + " " + document.querySelector(".selected").id;
+                let most = 0;
+                for (let i = 0; i < 100; i++) {
+                  scroll.scrollTop = i * 2800;
+                  const start = performance.now();
+                  drawRows(false);
+                  most = Math.max(most, performance.now() - start);
+                }
+                told.drawing = most;
+                Object.assign(document.body.dataset, told);
+                """)
+        let dom = try await Chromium.dom(of: page, in: directory)
+        let told = try Chromium.attributes(in: #require(dom.firstMatch(of: /<body[^>]*>/)).output)
+        #expect(told["end"]?.hasSuffix("row9999") == true)
+        #expect(told["selected"] == "row142")
+        #expect(told["detail"]?.contains("<img src=x onerror=alert(1)>") == true)
+        #expect(told["detail"]?.contains("unacceptable status") == true)
+        #expect(told["largest"] == "row9999")
+        #expect(told["found"] == "row1239 row1236 row1233 row1230 row123")
+        #expect(told["failures"] == "100")
+        #expect(told["axis"]?.contains("100.00 s") == false)
+        #expect(told["shown"] == "10000 row7")
+        print("the slowest of 100 redraws took \(told["drawing"] ?? "?") ms")
+    }
+
+    @Test(arguments: [(1400, 900, false), (400, 800, true)])
+    func aScreenshotIsTaken(width: Int, height: Int, isDark: Bool) async throws {
+        let picture = directory.url.appending(path: "page.png")
+        let file = try Chromium.write(ReportPage.text(Self.report(300)), in: directory)
+        try await Chromium.run(
+            ["--window-size=\(width),\(height)", "--screenshot=\(picture.path)"]
+                + (isDark ? ["--blink-settings=preferredColorScheme=0"] : []) + [file.absoluteString], in: directory)
+        #expect(try Data(contentsOf: picture).count > 10_000)
+    }
+}
+
+/// Debian's browser, without a window.
+enum Chromium {
+    static let isInstalled = FileManager.default.isExecutableFile(atPath: "/usr/bin/chromium")
+
+    @discardableResult
+    static func run(_ arguments: [String], in directory: TestDirectory) async throws -> String {
+        let profile = directory.url.appending(path: "profile").path
+        let ending = try await ConvoyProcess(
+            program: "/usr/bin/chromium",
+            ["--headless=new", "--no-sandbox", "--disable-gpu", "--user-data-dir=\(profile)"] + arguments
+        ).ended()
+        #expect(ending.status == 0)
+        return ending.output
+    }
+
+    static func write(_ page: String, in directory: TestDirectory) throws -> URL {
+        let file = directory.url.appending(path: "page.html")
+        try Data(page.utf8).write(to: file)
+        return file
+    }
+
+    /// The document of a page when its scripts have run.
+    static func dom(of page: String, in directory: TestDirectory) async throws -> String {
+        try await run(["--dump-dom", write(page, in: directory).absoluteString], in: directory)
+    }
+
+    /// The page with a script of a test behind its own, which its policy allows.
+    static func driven(_ page: String, by script: String) -> String {
+        let nonce = page.firstMatch(of: /nonce="([^"]+)"/)?.output.1 ?? ""
+        return page.replacing("</html>", with: "<script nonce=\"\(nonce)\">\(script)</script></html>")
+    }
+
+    static func rows(in dom: String) throws -> [Int] {
+        dom.matches(of: /id="row([0-9]+)"/).compactMap { Int($0.output.1) }
+    }
+
+    static func attributes(of id: String, in dom: String) throws -> [String: String] {
+        try attributes(in: #require(dom.firstMatch(of: Regex("<[a-z]+ id=\"\(id)\"[^>]*>"))).output[0].substring ?? "")
+    }
+
+    /// The `data-` attributes of a tag.
+    static func attributes(in tag: Substring) throws -> [String: String] {
+        Dictionary(
+            tag.matches(of: /data-([a-z]+)="([^"]*)"/).map { match in
+                let value = String(match.output.2).replacing("&lt;", with: "<").replacing("&gt;", with: ">")
+                return (String(match.output.1), value)
+            }
+        ) { $1 }
+    }
+}

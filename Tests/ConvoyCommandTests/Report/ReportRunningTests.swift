@@ -1,0 +1,166 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// `--report`, `convoy run --json` and `convoy report` against a real server.
+@Suite struct ReportRunningTests {
+    private let directory: TestDirectory
+    private let server: TestServer
+
+    init() throws {
+        directory = try TestDirectory()
+        server = try TestServer()
+        server.respond { request in
+            switch request.path {
+            case "/login": .json(#"{"token": "t0k", "id": 7}"#)
+            case "/there": .redirect(to: "/7?token=hidden3")
+            // It repeats what it was sent.
+            case "/none": .status(404, body: "hidden1 <script>alert(1)</script>")
+            default: .status(200, body: "four")
+            }
+        }
+    }
+
+    private func path(_ name: String) -> String { directory.url.appending(path: name).path }
+
+    private static let chain = """
+        @password = hidden1
+        # @name login
+        POST BASE/login?api_key=hidden2
+        Authorization: Basic me {{password}}
+
+        ###
+        # @name profile
+        GET BASE/{{login.response.body.$.id}}
+        Authorization: Bearer {{login.response.body.$.token}}
+        ###
+        GET BASE/there?x={{login.response.body.$.id}}
+        ###
+        # @name missing
+        GET BASE/none
+        ###
+        # @name unsent
+        GET BASE/{{missing.response.body.$.id}}
+        ###
+        # @expect status 201
+        GET BASE/checked
+        """
+
+    private func run(_ arguments: String...) async throws -> ConvoyProcess.Ending {
+        let base = String(server.url("/").absoluteString.dropLast())
+        try Data(Self.chain.replacing("BASE", with: base).utf8).write(to: directory.url.appending(path: "a.http"))
+        return try await ConvoyProcess(["run", "--retries", "0", path("a.http")] + arguments).ended()
+    }
+
+    @Test func theEventsOfARunAreALineEachInOrder() async throws {
+        let ending = try await run("--json")
+        #expect(ending.status == 1)
+        #expect(ending.errors == "")
+        #expect(ending.events.count == ending.output.split(separator: "\n").count)
+        #expect(ending.steps.first == "started")
+        #expect(ending.steps.last == "summary")
+        for index in 0..<6 {
+            let steps = ending.events.filter { $0["index"] as? Int == index }.compactMap { $0["event"] as? String }
+            let expected =
+                switch index {
+                case 2: ["started", "redirect", "finished"]
+                case 3, 5: ["started", "failed"]
+                case 4: ["failed"]
+                default: ["started", "finished"]
+                }
+            #expect(steps == expected, "\(index)")
+        }
+        let unsent = try #require(ending.events(named: "failed").first { $0["name"] as? String == "unsent" })
+        #expect(unsent["code"] as? String == "dependencyFailed")
+        #expect((unsent["after"] as? [Int])?.contains(3) == true)
+        #expect(ending.events(named: "failed").compactMap { $0["code"] as? String }.contains("checkFailed"))
+        let summary = try #require(ending.events.last)
+        #expect(summary["succeeded"] as? Int == 3)
+        #expect(summary["failed"] as? Int == 2)
+        #expect(summary["unsent"] as? Int == 1)
+        #expect(summary["exit_status"] as? Int == 1)
+        #expect(!ending.output.contains("hidden1"))
+        #expect(!ending.output.contains("t0k"))
+    }
+
+    @Test func thePageOfARunHasWhatItsEventsHaveAndNoSecret() async throws {
+        let ending = try await run("--json", "--report", path("own.html"), "--har", path("a.har"))
+        try Data(ending.output.utf8).write(to: directory.url.appending(path: "a.jsonl"))
+        let report = try await convoy("report", path("a.jsonl"), "--html", path("joined.html"))
+        #expect(report.status == 0)
+        #expect(report.output.hasPrefix("6 requests in 1 run, 2 failed, 1 not sent, 3 succeeded, "))
+        #expect(report.errors == "")
+        let (own, joined) = (try PageReading(file: path("own.html")), try PageReading(file: path("joined.html")))
+        for key in ["outcomes", "failures", "requests", "bytes", "attempts", "redirects", "span", "path", "pathTime"] {
+            #expect("\(own.data[key] ?? 0)" == "\(joined.data[key] ?? 1)", "\(key)")
+        }
+        #expect(own.facts() == joined.facts())
+        #expect(own.rows.count == 6)
+        #expect(own.data["bytes"] as? Int == ending.events.last?["bytes"] as? Int)
+        let path = try #require(own.paths).map { own.names()[$0] }
+        #expect(path.first == "login")
+        #expect(path.count >= 2)
+        let secrets = ["hidden1", "hidden2", "hidden3", "t0k", "Bearer"]
+        for file in ["own.html", "joined.html", "a.har"] {
+            let text = try String(contentsOfFile: self.path(file), encoding: .utf8)
+            for secret in secrets { #expect(!text.contains(secret), "\(file) \(secret)") }
+        }
+    }
+
+    @Test func thePageOfAFetchHasItsSums() async throws {
+        let urls = ["/a?sig=hidden2", "/b", "/none", "/there"].map { server.url($0).absoluteString }
+        let ending = try await ConvoyProcess(
+            ["fetch", "-P", directory.url.path, "--json", "--report", path("f.html")] + urls
+        ).ended()
+        let page = try PageReading(file: path("f.html"))
+        let summary = try #require(ending.events.last)
+        #expect(page.count("succeeded") == summary["succeeded"] as? Int)
+        #expect(page.count("failed") == 1)
+        #expect(page.data["bytes"] as? Int == summary["bytes"] as? Int)
+        #expect(page.data["redirects"] as? Int == 1)
+        #expect(page.paths == [])
+        let text = try String(contentsOfFile: path("f.html"), encoding: .utf8)
+        #expect(!text.contains("hidden2"))
+        #expect(!text.contains("<script>alert"))
+        for event in ending.events(named: "finished") {
+            let timeline = try #require(event["timeline"] as? [[String: Any]])
+            let phases = timeline.map { attempt in
+                ["lookup", "connect", "tls", "wait", "receive"].reduce(0) { $0 + (attempt[$1] as? Double ?? 0) }
+            }
+            #expect(phases.reduce(0, +) <= (event["life_seconds"] as? Double ?? 0) + 1e-5)
+        }
+    }
+
+    @Test func aSilentRunWritesItsPageToo() async throws {
+        let ending = try await ConvoyProcess(
+            ["fetch", "--quiet", "--discard", "--report", path("q.html"), server.url("/a").absoluteString]
+        ).ended()
+        #expect(ending.output == "")
+        #expect(try PageReading(file: path("q.html")).rows.count == 1)
+    }
+
+    @Test func aPageThatCannotBeWrittenIsAFailure() async throws {
+        let url = server.url("/a").absoluteString
+        let ending = try await convoy("fetch", "--discard", "--report", path("no/x.html"), url)
+        #expect(ending.status == 1)
+        #expect(ending.errors.contains("x.html cannot be written: No such file or directory"))
+        try Data("{}\n".utf8).write(to: directory.url.appending(path: "e.jsonl"))
+        let report = try await convoy("report", path("e.jsonl"), "--html", path("no/x.html"))
+        #expect(report.status == 1)
+    }
+
+    @Test func aFileOfEventsThatIsNotThereIsAUsageError() async throws {
+        let ending = try await convoy("report", path("none.jsonl"), "--html", path("x.html"))
+        #expect(ending.status == 2)
+        #expect(ending.errors.contains("none.jsonl"))
+        #expect(try !directory.names().contains("x.html"))
+    }
+
+    @Test func standardInputIsRead() async throws {
+        let pipe = Pipe()
+        try pipe.fileHandleForWriting.write(contentsOf: Data(#"{"event":"finished","index":0}"#.utf8))
+        try pipe.fileHandleForWriting.close()
+        let ending = try await convoy("report", "-", input: pipe)
+        #expect(ending.output == "1 request in 1 run, 1 succeeded, 0 B, 0 ms\n")
+    }
+}

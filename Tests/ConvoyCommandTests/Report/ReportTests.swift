@@ -1,0 +1,160 @@
+import Foundation
+import Testing
+
+@testable import Convoy
+@testable import ConvoyCommand
+
+@Suite struct ReportTests {
+    private func line(
+        _ event: String, _ index: Int, _ path: String, bytes: Int64? = nil, code: String? = nil
+    ) -> String {
+        var line = EventLine(event: event, index: index, url: "http://a/\(path)", bytes: bytes, code: code)
+        (line.queuedAt, line.lifeSeconds, line.attempts) = (1_000 + Double(index), 1, 1)
+        if event == "started" { (line.queuedAt, line.lifeSeconds, line.attempts) = (nil, nil, nil) }
+        return line.jsonLine + "\n"
+    }
+    private var summary: String { EventLine(event: "summary").jsonLine + "\n" }
+
+    private func report(_ files: String...) -> Report {
+        var report = Report(title: "t", readsStarts: true)
+        for (number, text) in files.enumerated() {
+            EventFile.read(Data(text.utf8), name: "\(number).jsonl", into: &report)
+        }
+        return report.closed()
+    }
+
+    @Test func twoShardsWithTheSameIndicesAreTwoRuns() {
+        let report = report(
+            line("started", 0, "a") + line("finished", 0, "a", bytes: 10) + summary,
+            line("finished", 0, "b", bytes: 5) + line("failed", 1, "c", code: "timedOut") + summary)
+        #expect(report.runs.map(\.name) == ["0.jsonl", "1.jsonl"])
+        #expect(report.records.map(\.run) == [0, 1, 1])
+        #expect(report.sums.requests == 3)
+        #expect(report.sums.bytes == 15)
+        #expect(report.sums.failures == ["timedOut": 1])
+        #expect(report.sums.microseconds == 2_000_000)
+        #expect(report.remarks == [])
+    }
+
+    /// The run was killed while it wrote.
+    @Test func aLineThatIsCutOffIsLeftOutAndTold() {
+        let whole = line("started", 0, "a") + line("finished", 0, "a", bytes: 10) + line("started", 1, "b")
+        let report = report(whole + line("finished", 1, "b", bytes: 7).dropLast(20))
+        #expect(report.records.map(\.outcome) == [.succeeded, .unfinished])
+        #expect(report.sums.bytes == 10)
+        #expect(
+            report.remarks == ["0.jsonl: the last line is cut off, and was left out; the run may have been killed"])
+    }
+
+    @Test func everyPrefixOfAFileIsRead() {
+        let data = Data((line("started", 0, "ä") + line("finished", 0, "ä", bytes: 10) + summary).utf8)
+        for count in 0...data.count {
+            var report = Report(title: "t", readsStarts: true)
+            EventFile.read(data.prefix(count), name: "x", into: &report)
+            #expect(report.closed().sums.requests <= 1)
+        }
+    }
+
+    @Test func whatIsNoEventIsToldWithItsLine() {
+        let report = report("\n" + line("finished", 0, "a") + "nonsense\n[1]\r\n{}\n\u{0}\n")
+        #expect(report.sums.requests == 1)
+        #expect(report.remarks == ["0.jsonl: line 3, and 3 more is no event of --json, and was left out"])
+        #expect(self.report("").remarks == ["0.jsonl: there are no events in it; write them with convoy run --json"])
+    }
+
+    @Test func whatAnotherRunContinuedCountsOnce() {
+        let killed = line("started", 0, "a") + line("started", 1, "b") + line("started", 2, "lost")
+        let again = line("finished", 0, "a", bytes: 1) + line("skipped", 1, "b") + summary
+        for report in [report(killed, again), report(again, killed), report(killed + again)] {
+            #expect(report.sums.requests == 3)
+            #expect(report.sums[.succeeded] == 1)
+            #expect(report.sums[.skipped] == 1)
+            #expect(report.records.filter { $0.outcome == .unfinished }.map(\.url) == ["http://a/lost"])
+        }
+    }
+
+    @Test func twoRunsInOneFileAreTwo() {
+        let one = line("finished", 0, "a", bytes: 1) + summary
+        #expect(report(one + one).runs.count == 2)
+        #expect(report(one + one).sums.bytes == 2)
+    }
+
+    @Test func rowsAreBoundedAndSumsAreNot() {
+        var report = Report(title: "t", rowLimit: 2)
+        for index in 0..<10 { report.add(EventLine(event: "finished", index: index, bytes: 1)) }
+        for index in 10..<15 { report.add(EventLine(event: "failed", index: index, code: "timedOut")) }
+        report = report.closed()
+        #expect(report.records.map(\.outcome) == [.succeeded, .succeeded, .failed, .failed])
+        #expect(report.sums.requests == 15)
+        #expect(report.sums.bytes == 10)
+        #expect(report.sums.rowlessCount == 11)
+    }
+}
+
+@Suite struct ReportPageTests {
+    private static let hostile = "</script><script>alert(1)</script><!--\u{2028}\u{2029}&\u{0}\"'\\\u{FEFF}"
+
+    private func page(_ line: EventLine) -> String {
+        var report = Report(title: Self.hostile)
+        report.add(line)
+        report.note(Self.hostile)
+        return ReportPage.text(report.closed())
+    }
+
+    private var hostileLine: EventLine {
+        var line = EventLine(
+            event: "failed", index: 0, name: Self.hostile, method: Self.hostile, url: "http://a/" + Self.hostile)
+        (line.code, line.message) = (Self.hostile, Self.hostile)
+        line.timeline = [AttemptLine(start: 0, wait: 1, receive: 0, code: Self.hostile, location: Self.hostile)]
+        return line
+    }
+
+    @Test func textOfOthersIsNoPartOfTheDocument() throws {
+        let page = page(hostileLine)
+        // Of the page itself: the data and the script.
+        #expect(page.components(separatedBy: "</script>").count == 3)
+        #expect(page.components(separatedBy: "<script").count == 3)
+        #expect(!page.contains("<!--"))
+        #expect(!page.unicodeScalars.contains { ["\u{2028}", "\u{2029}", "\u{FEFF}", "\u{0}"].contains($0) })
+        let start = try #require(page.range(of: #"id="data">"#)).upperBound
+        let end = try #require(page[start...].range(of: "</script>")).lowerBound
+        let data = try #require(
+            JSONSerialization.jsonObject(with: Data(page[start..<end].utf8)) as? [String: Any])
+        #expect(data["title"] as? String == Self.hostile)
+        let row = try #require((data["rows"] as? [[Any]])?.first)
+        #expect(row[4] as? String == Self.hostile)
+        #expect(row[8] as? String == Self.hostile)
+    }
+
+    /// The one way in which text could become more than text.
+    @Test func theScriptNeverMakesHTMLOfText() {
+        let script = PageScript.model + PageScript.rows + PageScript.events
+        let words = [
+            "innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", ".href", ".src",
+        ]
+        for word in words { #expect(!script.contains(word), "\(word)") }
+    }
+
+    @Test func nothingIsLoaded() {
+        let page = page(hostileLine)
+        #expect(page.contains("default-src 'none'"))
+        let own = PageScript.model + PageScript.rows + PageScript.events + PageStyle.text
+        for word in ["http:", "https:", "url(", "@import", "fetch("] { #expect(!own.contains(word), "\(word)") }
+    }
+
+    @Test func fieldsAndValuesOfARowAreAsMany() throws {
+        func count(_ name: String) throws -> Int {
+            let script = PageScript.model
+            let start = try #require(script.range(of: "const \(name) = [")).upperBound
+            let end = try #require(script[start...].range(of: "]")).lowerBound
+            return script[start..<end].split(separator: ",").count
+        }
+        let page = page(hostileLine)
+        let start = try #require(page.range(of: #""rows":"#)).upperBound
+        let end = try #require(page[start...].range(of: "}</script>")).lowerBound
+        let rows = try #require(JSONSerialization.jsonObject(with: Data(page[start..<end].utf8)) as? [[Any]])
+        #expect(rows[0].count == (try count("fields")))
+        let attempts = try #require(rows[0].last as? [[Any]])
+        #expect(attempts[0].count == (try count("attemptFields")))
+    }
+}
