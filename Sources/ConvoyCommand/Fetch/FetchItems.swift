@@ -86,6 +86,7 @@ final class FetchItems: Sendable {
     private let state: Locked<State>
     private let list: LineReader?
     private let naming: FileNaming
+    private let shard: Shard?
     private let onDefect: @Sendable (Defect) -> Void
     private let onEmpty: @Sendable (String) -> Void
 
@@ -94,7 +95,7 @@ final class FetchItems: Sendable {
     ///   - onEmpty: called with the name of a list in which nothing was.
     init(
         urls: [URL], digest: FileDigest? = nil, outputName: String? = nil, list: LineReader?, base: URL? = nil,
-        naming: FileNaming, onEmpty: @escaping @Sendable (String) -> Void = { _ in },
+        naming: FileNaming, shard: Shard? = nil, onEmpty: @escaping @Sendable (String) -> Void = { _ in },
         onDefect: @escaping @Sendable (Defect) -> Void
     ) {
         state = Locked(
@@ -102,6 +103,7 @@ final class FetchItems: Sendable {
         self.onEmpty = onEmpty
         self.list = list
         self.naming = naming
+        self.shard = shard
         self.onDefect = onDefect
     }
 
@@ -114,13 +116,15 @@ final class FetchItems: Sendable {
             return (state.isStopped ? nil : state.urls.popFirst(), state.digest, state.outputName, state.isStopped)
         }
         if isStopped { return nil }
-        if let url { return makeItem(ListEntry(url: url, digest: digest), literal: outputName) }
+        if let url { return makeItem(ListEntry(url: url, digest: digest), literal: outputName, isListed: false) }
         guard let list else { return nil }
         while true {
             let hasLine = list.hasLine
             guard let step = state.withLock({ $0.nextStep(hasLine: hasLine) }) else { return nil }
             switch step {
-            case .give(.entry(let entry)): return makeItem(entry)
+            case .give(.entry(let entry)): if let item = makeItem(entry) { return item }
+            // One part tells of it.
+            case .give(.broken) where shard != nil && shard?.number != 1: break
             case .give(.broken(let line, let reason, let text)):
                 onDefect(Defect(list: list.name, line: line, reason: reason, text: text))
             case .read: await read(list)
@@ -160,7 +164,9 @@ final class FetchItems: Sendable {
     var rest: Rest {
         state.withLock { state in
             var rest = Rest(entries: state.urls.map { ListEntry(url: $0) })
-            rest.entries += state.ready.compactMap { if case .entry(let entry) = $0 { entry } else { nil } }
+            rest.entries += state.ready.compactMap {
+                if case .entry(let entry) = $0, isOurs(entry) { entry } else { nil }
+            }
             if let list, !state.hasEnded {
                 rest.list = (list.name, state.parser.firstUnfinishedLine(before: state.lineCount + 1))
             }
@@ -168,13 +174,18 @@ final class FetchItems: Sendable {
         }
     }
 
+    private func isOurs(_ entry: ListEntry) -> Bool { shard?.takes(entry.url.absoluteString) != false }
+
     /// - Parameter literal: a name of the user's own, taken as it is.
-    private func makeItem(_ entry: ListEntry, literal: String? = nil) -> FetchItem {
+    /// - Returns: nil for a line that belongs to another part.
+    private func makeItem(_ entry: ListEntry, literal: String? = nil, isListed: Bool = true) -> FetchItem? {
         let given = naming == .none ? nil : literal ?? entry.name.map { FileName.safe($0) }
         let proposed = given ?? FileName.proposed(by: entry.url)
         let isClaimed = naming == .byURL || given != nil
         return state.withLock { state in
+            // The names of the other parts are taken too: so each file has the same name, whichever part it is of.
             let fileName = isClaimed ? state.names.claim(proposed) : proposed
+            if isListed, !isOurs(entry) { return nil }
             defer { state.count += 1 }
             return FetchItem(
                 index: state.count, url: entry.url, fileName: fileName, isNamed: given != nil, digest: entry.digest,

@@ -35,6 +35,8 @@ struct FetchOptions: Sendable {
     /// Where else the file of the only URL is.
     var mirrors: [URL] = []
     var input: Input?
+    /// Which lines of the list are fetched here; nil for all.
+    var shard: Shard?
     /// What names in lists are relative to.
     var base: URL?
     var destination = Destination.files

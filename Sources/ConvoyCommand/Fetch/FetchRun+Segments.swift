@@ -57,7 +57,7 @@ extension FetchRun {
         let reporter = makeReporter()
         let items = FetchItems(
             urls: options.urls, digest: options.digest, outputName: options.outputName, list: list,
-            base: options.base, naming: .byURL, onEmpty: setup.tellEmpty
+            base: options.base, naming: .byURL, shard: options.shard, onEmpty: setup.tellEmpty
         ) { [setup] defect in
             reporter.isDefective(defect)
             setup.records.isDefective(defect)

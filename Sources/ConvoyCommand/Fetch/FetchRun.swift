@@ -23,7 +23,7 @@ struct FetchRun {
         let naming: FileNaming = options.discards ? .none : options.takesProposedNames ? .byServer : .byURL
         let items = FetchItems(
             urls: options.urls, digest: options.digest, outputName: options.outputName, list: list,
-            base: options.base, naming: naming, onEmpty: setup.tellEmpty
+            base: options.base, naming: naming, shard: options.shard, onEmpty: setup.tellEmpty
         ) { [setup] defect in
             reporter.isDefective(defect)
             setup.records.isDefective(defect)

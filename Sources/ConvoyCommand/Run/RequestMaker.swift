@@ -14,9 +14,11 @@ struct RequestMaker: Sendable {
 
     /// Makes a request.
     ///
-    /// - Parameter answers: of what it needs, in that order.
+    /// - Parameters:
+    ///   - index: what the events of the request are known by.
+    ///   - answers: of what it needs, in that order.
     func request(
-        at place: Int, after answers: [Response<RunAnswer>]
+        at place: Int, of row: Row, index: Int, after answers: [Response<RunAnswer>]
     ) throws(RequestError) -> Request<RunAnswer> {
         let planned = plan.requests[place]
         try checkTimes(of: planned.needs, answers)
@@ -27,11 +29,11 @@ struct RequestMaker: Sendable {
         }
         let built: BuiltRequest
         do throws(BuildFailure) {
-            built = try planned.build(surroundings) { name in
+            built = try planned.build(surroundings, row: row.values) { name in
                 names[name].map { answers[$0].value.exchange(answers[$0].head) }
             }
         } catch { throw Self.refusal(error.message) }
-        var request = Request<Data>(method: HTTPMethod(built.method), url: built.url).tagged(String(place))
+        var request = Request<Data>(method: HTTPMethod(built.method), url: built.url).tagged(String(index))
             .limited(by: options)
         for field in built.fields { request = request.addingHeader(field.name, field.value, isSecret: field.isSecret) }
         request = try adding(built.body, to: request)

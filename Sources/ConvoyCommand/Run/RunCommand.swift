@@ -12,7 +12,16 @@ struct RunCommand {
         let input = try RunInput(options)
         let console = Console(allowsLive: false)
         console.onOutputClosed { interruption.interrupt(.outputClosed) }
-        let plan = RunPlan(input.file, input.surroundings, options.wishes)
+        let journal =
+            options.isDryRun ? nil : try options.done.map { (path) throws(UsageError) in try RowJournal(path) }
+        let rows = try await RowSource(options, journal: journal)
+        var surroundings = input.surroundings
+        surroundings.columns = Set(rows.columns)
+        if let twice = rows.columns.first(where: { options.variables[$0] != nil }) {
+            throw RunOptions.error(
+                "--variable \(twice) is a column of \(options.each ?? "") too; leave one of them out")
+        }
+        let plan = RunPlan(input.file, surroundings, options.wishes)
         guard plan.problems.isEmpty else { return tell(plan.problems, console) }
         for request in plan.leftOut {
             let words = "\(options.file): \(request.label) is left out: \(request.reason)"
@@ -37,8 +46,9 @@ struct RunCommand {
             interruption.interrupt(.outputClosed)
         }
         let run = GraphRun(
-            options: options, plan: plan, surroundings: input.surroundings, sourceDirectory: input.directory,
-            outputDirectory: directory ?? input.directory, setup: setup, console: console, interruption: interruption)
+            options: options, plan: plan, surroundings: surroundings, rows: rows, journal: journal,
+            sourceDirectory: input.directory, outputDirectory: directory ?? input.directory, setup: setup,
+            console: console, interruption: interruption)
         return console.status(after: setup.finish(await run.run()))
     }
 

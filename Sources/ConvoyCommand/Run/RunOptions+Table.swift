@@ -16,7 +16,7 @@ extension RunOptions {
     private static let shared: Set = [
         "proxy", "cacert", "insecure", "cert", "key", "resolve", "tls-min", "http1", "transport", "jobs", "per-host",
         "retries", "connect-timeout", "max-time", "deadline", "max-size", "rate", "verbose", "har", "report", "quiet",
-        "json", "help",
+        "json", "shard", "help",
     ]
 
     static let own: [OwnOption] = [
@@ -32,6 +32,28 @@ extension RunOptions {
                 "variable", value: .text("NAME=VALUE"), .requests, summary: "the value of a variable",
                 detail: "the value of a variable, over what the file and the environments say", isRepeatable: true)
         ) { options, value throws(UsageError) in try options.setVariable(value) },
+        OwnOption(
+            option: Option(
+                "each", value: .file("FILE"), .requests, summary: "send the requests for each row of a file",
+                detail:
+                    "send the requests once for each row of FILE, a CSV file with the names of its columns in the first "
+                    + "line or a file with a JSON object on each line (- is standard input); {{column}} is the value of "
+                    + "a column. Rows are read as they are needed; they share no cookies, and none waits for another")
+        ) { options, value in options.each = value },
+        OwnOption(
+            option: Option(
+                "repeat", value: .text("N"), .requests, summary: "send the requests so many times",
+                detail: "send the requests N times, as many at the same time as --jobs lets; they share no cookies")
+        ) { options, value throws(UsageError) in
+            options.repeats = try OptionValues.number(value, in: 1...1_000_000_000)
+        },
+        OwnOption(
+            option: Option(
+                "done", value: .file("FILE"), .requests, summary: "leave out the rows that are done",
+                detail:
+                    "note in FILE each row whose requests have all ended well, and leave out the rows that are noted "
+                    + "there: a run that was interrupted goes on; several runs may share FILE")
+        ) { options, value in options.done = value },
         OwnOption(
             option: Option(
                 "skip-scripts", .requests, summary: "leave scripts out",

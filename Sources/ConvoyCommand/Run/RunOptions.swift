@@ -15,6 +15,12 @@ struct RunOptions: Sendable {
     var skipsScripts = false
     /// Whether the plan is only told.
     var isDryRun = false
+    /// The file with the rows for which the requests are sent; a dash is standard input.
+    var each: String?
+    /// How often they are sent; nil for once.
+    var repeats: Int?
+    /// Where the rows are noted that need not be run again.
+    var done: String?
     /// Where the outcomes are written for a pipeline.
     var junit: String?
     /// What is shared with `convoy fetch`: connections, limits, what is told.
@@ -34,9 +40,18 @@ struct RunOptions: Sendable {
         if wishes.isSerial, wishes.mixesUnsafe {
             throw Self.error("--serial and --parallel-unsafe exclude each other")
         }
+        try checkRows()
         if fetch.isJSON, fetch.isQuiet || isDryRun {
             throw Self.error("--json and \(fetch.isQuiet ? "--quiet" : "--dry-run") exclude each other")
         }
+    }
+
+    private func checkRows() throws(UsageError) {
+        if each != nil, repeats != nil { throw Self.error("--each and --repeat exclude each other") }
+        if each == nil, fetch.shard != nil || done != nil {
+            throw Self.error("--\(fetch.shard == nil ? "done" : "shard") is for the rows of --each")
+        }
+        if each == "-", file == "-" { throw Self.error("the file and the rows cannot both be standard input") }
     }
 
     private mutating func apply(_ option: Option, _ value: String) throws(UsageError) {

@@ -12,8 +12,26 @@ struct RunReport {
         let attempts: [AttemptRecord]
     }
 
+    /// What is known of the requests of a row.
+    private struct RowState {
+        let row: Row
+        /// Of how many that it needs each is still to be told.
+        var untold: [Int]
+        /// What cannot be told yet: a failure ends those that need it before its own end is told.
+        var held: [Int: Ending] = [:]
+        /// Of the requests under way, where steps are told.
+        var steps: [Int: ToldSteps] = [:]
+        var hasEnded: [Bool]
+        /// How many are still to be told, and whether one has failed.
+        var openCount: Int
+        var hasFailed = false
+    }
+
     private let options: RunOptions
     private let plan: RunPlan
+    /// The file of the rows.
+    private let rowsName: String?
+    private let journal: RowJournal?
     private let console: Console
     /// What is kept for `--report`; nil without it.
     private let kept: Locked<Report>?
@@ -24,73 +42,120 @@ struct RunReport {
     private var cancelled = 0
     private var bytes: Int64 = 0
     private var failures: [String: Int] = [:]
-    /// Of how many that it needs each is still to be told.
-    private var untold: [Int]
     private let dependents: [[Int]]
-    /// What cannot be told yet: a failure ends those that need it before its own end is told.
-    private var held: [Int: Ending] = [:]
-    /// Of the requests under way, where steps are told.
-    private var steps: [Int: ToldSteps] = [:]
-    private var hasEnded: [Bool]
-    private var junit: JUnitReport
+    /// The rows that are under way, by their places.
+    private var rows: [Int: RowState] = [:]
+    private var rowCount = 0
+    /// Lines that are no rows.
+    private var brokenCount = 0
+    /// Whether no row follows.
+    var hasAllRows = false
+    /// Nil where none is asked for: it keeps a case for each request.
+    private var junit: JUnitReport?
 
-    init(options: RunOptions, plan: RunPlan, console: Console, kept: Locked<Report>?) {
+    init(
+        options: RunOptions, plan: RunPlan, rowsName: String?, journal: RowJournal?, console: Console,
+        kept: Locked<Report>?
+    ) {
         (self.options, self.plan, self.console, self.kept) = (options, plan, console, kept)
-        untold = plan.requests.map(\.needs.count)
-        hasEnded = plan.requests.map { _ in false }
+        (self.rowsName, self.journal) = (rowsName, journal)
         var dependents = [[Int]](repeating: [], count: plan.requests.count)
         for (place, request) in plan.requests.enumerated() {
             for needed in request.needs { dependents[needed].append(place) }
         }
         self.dependents = dependents
-        junit = JUnitReport(suite: options.file)
+        guard options.junit != nil else { return }
+        var junit = JUnitReport(suite: options.file)
         for request in plan.leftOut { junit.add(request.label, .skipped(request.reason)) }
+        self.junit = junit
     }
 
-    /// Whether every request has an outcome.
-    var isComplete: Bool { succeeded + failed + unsent + cancelled == plan.requests.count }
+    /// Whether every request of every row has an outcome.
+    var isComplete: Bool { hasAllRows && rows.isEmpty }
     private var isJSON: Bool { options.fetch.isJSON }
 
-    mutating func happened(_ what: GraphRun.Happening, to place: Int, isStopping: Bool) {
+    mutating func begin(_ row: Row) {
+        rows[rowCount] = RowState(
+            row: row, untold: plan.requests.map(\.needs.count), hasEnded: plan.requests.map { _ in false },
+            openCount: plan.requests.count)
+        rowCount += 1
+    }
+
+    /// Notes a line that is no row.
+    mutating func isBroken(_ line: Int, _ reason: String) {
+        brokenCount += 1
+        let place = "\(rowsName ?? ""):\(line)"
+        junit?.add(place, .failure(reason))
+        guard isJSON else { return console.printError("convoy: \(place): \(reason)") }
+        console.printLine(
+            EventLine(event: "failed", list: rowsName, line: line, code: "invalidRow", message: reason.visible())
+                .jsonLine)
+    }
+
+    /// - Parameter index: the row's place times the number of requests, and the place of the request.
+    /// - Returns: whether the row has ended with it.
+    mutating func happened(_ what: GraphRun.Happening, to index: Int, isStopping: Bool) -> Bool {
+        let (number, place) = index.quotientAndRemainder(dividingBy: max(1, plan.requests.count))
+        guard var row = rows.removeValue(forKey: number) else { return false }
         switch what {
-        case .began(let attempt): tellStep(place) { $0.begin(attempt) }
-        case .ended(let record): tellStep(place) { $0.end(record) }
+        case .began(let attempt): tellStep(place, index, &row) { $0.begin(attempt) }
+        case .ended(let record): tellStep(place, index, &row) { $0.end(record) }
         case .finished(let outcome, let queued):
             let attempts = outcome.attempts()
             if isJSON, let first = attempts.first {
                 // What another queue has not told by now comes too late.
-                tellStep(place) { $0.begin(first.number) }
-                for record in attempts where record.next != .outcome { tellStep(place) { $0.end(record) } }
+                tellStep(place, index, &row) { $0.begin(first.number) }
+                for record in attempts where record.next != .outcome {
+                    tellStep(place, index, &row) { $0.end(record) }
+                }
             }
             let span = EventSpan(queued: queued, (try? outcome.get())?.timings, attempts)
-            held[place] = Ending(outcome: outcome, span: span, attempts: attempts)
-            hasEnded[place] = true
-            steps[place] = nil
-            tellHeld(place, isStopping)
+            row.held[place] = Ending(outcome: outcome, span: span, attempts: attempts)
+            row.hasEnded[place] = true
+            row.steps[place] = nil
+            tellHeld(place, index - place, &row, isStopping)
         }
+        guard row.openCount == 0 else {
+            rows[number] = row
+            return false
+        }
+        if !row.hasFailed, let problem = journal?.note(row.row) {
+            console.printError("convoy: \(problem)")
+            failed += 1
+        }
+        return true
     }
 
-    private mutating func tellStep(_ place: Int, _ note: (inout ToldSteps) -> FetchStep?) {
-        guard isJSON, plan.requests.indices.contains(place), !hasEnded[place] else { return }
-        guard let step = note(&steps[place, default: ToldSteps()]) else { return }
+    private func tellStep(
+        _ place: Int, _ index: Int, _ row: inout RowState, _ note: (inout ToldSteps) -> FetchStep?
+    ) {
+        guard isJSON, !row.hasEnded[place] else { return }
+        guard let step = note(&row.steps[place, default: ToldSteps()]) else { return }
         let request = plan.requests[place]
-        console.printLine(EventLine(step, index: place, name: request.givenName, url: request.shownTarget).jsonLine)
+        console.printLine(EventLine(step, index: index, name: request.givenName, url: request.shownTarget).jsonLine)
     }
 
-    private mutating func tellHeld(_ place: Int, _ isStopping: Bool) {
-        var open = untold[place] == 0 ? [place] : []
+    private mutating func tellHeld(_ place: Int, _ firstIndex: Int, _ row: inout RowState, _ isStopping: Bool) {
+        var open = row.untold[place] == 0 ? [place] : []
         while let place = open.popLast() {
-            guard let ending = held.removeValue(forKey: place) else { continue }
-            tell(place, ending, isStopping)
+            guard let ending = row.held.removeValue(forKey: place) else { continue }
+            let hasFailed = tell(place, firstIndex, ending, row.row, isStopping)
+            row.hasFailed = row.hasFailed || hasFailed
+            row.openCount -= 1
             for dependent in dependents[place].reversed() {
-                untold[dependent] -= 1
-                if untold[dependent] == 0 { open.append(dependent) }
+                row.untold[dependent] -= 1
+                if row.untold[dependent] == 0 { open.append(dependent) }
             }
         }
     }
 
-    private mutating func tell(_ place: Int, _ ending: Ending, _ isStopping: Bool) {
+    /// - Returns: whether it has failed.
+    private mutating func tell(
+        _ place: Int, _ firstIndex: Int, _ ending: Ending, _ row: Row, _ isStopping: Bool
+    ) -> Bool {
         let request = plan.requests[place]
+        let label = request.label + (rowsName.map { " (\($0):\(row.line))" } ?? "")
+        var hasFailed = true
         var defect: String?
         switch ending.outcome {
         case .success(let response):
@@ -98,41 +163,46 @@ struct RunReport {
             defect = request.checks.timeDefect(response)
             if let defect {
                 failed += 1
-                junit.add(request.label, .failure(defect), seconds: seconds)
-                tellFailure(request, defect)
+                junit?.add(label, .failure(defect), seconds: seconds)
+                tellFailure(request, label, defect)
             } else {
                 succeeded += 1
                 bytes += response.transfer.download.completedBytes
-                junit.add(request.label, .success, seconds: seconds)
-                if !options.fetch.isQuiet, !isJSON { console.printLine(line(request, response)) }
+                junit?.add(label, .success, seconds: seconds)
+                if !options.fetch.isQuiet, !isJSON { console.printLine(line(request, response, row)) }
+                hasFailed = false
             }
         // Hundreds of lines that say "cancelled" would hide the one that says why.
         case .failure(let error) where isStopping && [.cancelled, .dependencyFailed].contains(error.code):
             cancelled += 1
-            junit.add(request.label, .skipped("cancelled"))
+            junit?.add(label, .skipped("cancelled"))
         case .failure(let error):
             let message = message(of: error)
             if error.code == .dependencyFailed { unsent += 1 } else { failed += 1 }
-            junit.add(request.label, error.code == .dependencyFailed ? .skipped(message) : .failure(message))
-            tellFailure(request, message)
+            junit?.add(label, error.code == .dependencyFailed ? .skipped(message) : .failure(message))
+            tellFailure(request, label, message)
             // What a server wrote may repeat what it was sent: that stays on the terminal.
             defect = error.underlying is CheckFailure ? message : error.message
         }
-        guard isJSON || kept != nil else { return }
-        let event = event(place, ending, defect, isStopping)
+        guard isJSON || kept != nil else { return hasFailed }
+        var event = event(place, ending, defect, isStopping)
+        event.index = firstIndex + place
+        event.after = event.after.map { $0.map { firstIndex + $0 } }
+        if let rowsName { (event.list, event.line) = (rowsName, row.line) }
         if event.event == "failed", event.code != RequestError.Code.cancelled.rawValue, let code = event.code {
             failures[code, default: 0] += 1
         }
         if isJSON { console.printLine(event.jsonLine) }
         kept?.withLock { $0.add(event) }
+        return hasFailed
     }
 
     /// Tells the figures of the whole; the last call.
     ///
     /// - Parameter reason: why everything was cancelled; nil when nothing was.
     func ended(after time: Duration, reason: ExitStatus?) -> ExitStatus {
-        var status = reason ?? (failed + unsent == 0 ? .success : .failure)
-        if let file = options.junit {
+        var status = reason ?? (failed + unsent + brokenCount == 0 ? .success : .failure)
+        if let file = options.junit, let junit {
             let problems = FetchSetup.write(junit.text(after: time), to: file)
             for problem in problems { console.printError("convoy: \(problem)") }
             if !problems.isEmpty, status == .success { status = .failure }
@@ -148,6 +218,7 @@ struct RunReport {
         text += "\(Figures.count(succeeded, "answer")), \(Figures.bytes(bytes)) in \(Figures.time(time))"
         if failed > 0 { text += ", \(failed) failed" }
         if unsent > 0 { text += ", \(unsent) not sent" }
+        if brokenCount > 0 { text += ", \(Figures.count(brokenCount, "line")) no rows" }
         if cancelled > 0 { text += ", \(cancelled) cancelled" }
         console.printLine(status == .success ? text : "\(text); exit status \(status.code)")
         return status
@@ -185,9 +256,10 @@ struct RunReport {
         return event
     }
 
-    private func line(_ request: PlannedRequest, _ response: Response<RunAnswer>) -> String {
+    private func line(_ request: PlannedRequest, _ response: Response<RunAnswer>, _ row: Row) -> String {
         let what = "\(request.method) \(request.shownTarget)"
-        let name = request.givenName.map { "  (\($0))" } ?? ""
+        var name = request.givenName.map { "  (\($0))" } ?? ""
+        if let rowsName { name += "  \(rowsName):\(row.line)" }
         let figures =
             "\(Figures.bytes(response.transfer.download.completedBytes)) in "
             + Figures.time(response.timings.executed ?? .zero)
@@ -196,10 +268,10 @@ struct RunReport {
         return line
     }
 
-    private func tellFailure(_ request: PlannedRequest, _ message: String) {
+    private func tellFailure(_ request: PlannedRequest, _ label: String, _ message: String) {
         if isJSON { return }
         let place = "\(options.file):\(request.request.position.line)"
-        console.printError("convoy: \(place): \(request.label): \(message)")
+        console.printError("convoy: \(place): \(label): \(message)")
     }
 
     /// The library's words, with the beginning of what the server said; of a check its own.

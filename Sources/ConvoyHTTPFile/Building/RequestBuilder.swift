@@ -3,24 +3,29 @@ import Foundation
 
 /// Fills in what was not known before: values of answers, times, random numbers.
 ///
-/// A value of an answer stays a value: it adds no header field, no part to a form, leads to no other host than the text
+/// A value of an answer or of a row stays a value: it adds no header field, no part to a form, leads to no other host than the text
 /// around it says, and names no file outside of the output directory. What is in it is never read as a template.
 struct RequestBuilder {
     let planned: PlannedRequest
     let surroundings: Surroundings
+    /// The values of its columns.
+    let row: [String: String]
     /// What was sent and answered, by the name of the request.
     let exchange: (String) -> Exchange?
 
     private let parsed = ParsedBodies()
 
-    init(planned: PlannedRequest, surroundings: Surroundings, exchange: @escaping (String) -> Exchange?) {
-        (self.planned, self.surroundings, self.exchange) = (planned, surroundings, exchange)
+    init(
+        planned: PlannedRequest, surroundings: Surroundings, row: [String: String],
+        exchange: @escaping (String) -> Exchange?
+    ) {
+        (self.planned, self.surroundings, self.row, self.exchange) = (planned, surroundings, row, exchange)
     }
 
     private struct Filled {
         var text: String
-        /// The placeholder of an answer; nil for what the file or its surroundings say.
-        var answer: String?
+        /// The placeholder of an answer or a column; nil for what the file or its surroundings say.
+        var value: String?
     }
 
     func build() throws(BuildFailure) -> BuiltRequest {
@@ -46,7 +51,12 @@ struct RequestBuilder {
                 }
                 let text = try exchange.value(of: reference, parsed)
                 filled.append(
-                    Filled(text: piece.isEncoded ? text.percentEncoded : text, answer: "{{\(reference.source)}}"))
+                    Filled(text: piece.isEncoded ? text.percentEncoded : text, value: "{{\(reference.source)}}"))
+            case .column(let name):
+                guard let text = row[name] else {
+                    throw BuildFailure(what: "{{\(name)}}: the row has no \(name)", advice: "")
+                }
+                filled.append(Filled(text: piece.isEncoded ? text.percentEncoded : text, value: "{{\(name)}}"))
             }
         }
         return filled
@@ -60,7 +70,7 @@ struct RequestBuilder {
         var url = ""
         let filled = try fill(planned.target)
         for (place, piece) in filled.enumerated() {
-            if let answer = piece.answer, let host = url.openAuthority {
+            if let answer = piece.value, let host = url.openAuthority {
                 let next = place + 1 < filled.count ? filled[place + 1].text : ""
                 guard piece.text.mayFollow(host: host, before: next) else {
                     throw BuildFailure(
@@ -69,7 +79,7 @@ struct RequestBuilder {
                 }
             }
             // A fragment is not sent: what an answer has behind a # would be lost.
-            url += piece.answer != nil && !url.isEmpty ? piece.text.hashesEncoded : piece.text
+            url += piece.value != nil && !url.isEmpty ? piece.text.hashesEncoded : piece.text
         }
         try checkSecrets(of: filled, url)
         if !url.contains("://") { url = "http://" + url }
@@ -95,7 +105,7 @@ struct RequestBuilder {
 
     /// Secrets of the file go to another server than that of the answer only where the file names it.
     private func checkSecrets(of filled: [Filled], _ url: String) throws(BuildFailure) {
-        guard let first = filled.first, let answer = first.answer, let name = planned.target.first?.reference?.name,
+        guard let first = filled.first, let answer = first.value, let name = planned.target.first?.reference?.name,
             let origin = url.originText, origin != exchange(name)?.request.url.originText,
             let secret = planned.fields.first(where: {
                 ["authorization", "cookie", "proxy-authorization"].contains($0.name.lowercased()) || $0.name.namesSecret
@@ -111,11 +121,11 @@ struct RequestBuilder {
     private func add(_ field: PlannedRequest.Field, to built: inout BuiltRequest) throws(BuildFailure) {
         let filled = try fill(field.value)
         for piece in filled where piece.text.unicodeScalars.contains(where: { "\r\n\0".unicodeScalars.contains($0) }) {
-            let whose = piece.answer.map { "the value of \($0)" } ?? "the value of the field \(field.name)"
+            let whose = piece.value.map { "the value of \($0)" } ?? "the value of the field \(field.name)"
             throw BuildFailure(what: "\(whose) has a line end in it, which no header field can have", advice: "")
         }
         let value = filled.map(\.text).joined().trimmed
-        let isSecret = field.value.contains { $0.isSecret } || filled.contains { $0.answer != nil }
+        let isSecret = field.value.contains { $0.isSecret } || filled.contains { $0.value != nil }
         guard field.name.lowercased() == "authorization" else {
             built.fields.append(.init(name: field.name, value: value, isSecret: isSecret))
             return
@@ -131,7 +141,7 @@ struct RequestBuilder {
     private func path(_ pieces: [Piece]) throws(BuildFailure) -> String {
         let filled = try fill(pieces)
         for piece in filled {
-            guard let answer = piece.answer, let defect = OutputPath.defect(ofValue: piece.text) else { continue }
+            guard let answer = piece.value, let defect = OutputPath.defect(ofValue: piece.text) else { continue }
             throw BuildFailure(what: "the value of \(answer) \(defect), and is no part of a name of a file", advice: "")
         }
         let path = filled.map(\.text).joined()
@@ -164,7 +174,7 @@ struct RequestBuilder {
         let line = "--" + boundary
         var text = ""
         for piece in filled {
-            if let answer = piece.answer {
+            if let answer = piece.value {
                 let head = text.range(of: line, options: .backwards).map { text[$0.upperBound...] } ?? ""
                 let isInHead =
                     !head.utf8.isEmpty && head.firstRange(of: "\r\n\r\n") == nil && head.firstRange(of: "\n\n") == nil
@@ -177,10 +187,11 @@ struct RequestBuilder {
             }
             text += piece.text
         }
-        let own = filled.filter { $0.answer == nil }.map(\.text)
+        let own = filled.filter { $0.value == nil }.map(\.text)
         guard text.count(of: line) == own.reduce(0, { $0 + $1.count(of: line) }) else {
             throw BuildFailure(
-                what: "a value of an answer has the boundary of the parts in it", advice: "choose another boundary")
+                what: "a value of an answer or a row has the boundary of the parts in it",
+                advice: "choose another boundary")
         }
         return text
     }
@@ -201,7 +212,7 @@ struct RequestBuilder {
     /// What a form may not hold is percent-encoded, as REST Client does it; a last & is none.
     private func form(_ pieces: [Piece]) throws(BuildFailure) -> String {
         // A value of an answer is one value, whatever is in it.
-        let filled = try fill(pieces).map { $0.answer == nil ? $0.text : $0.text.percentEncoded }
+        let filled = try fill(pieces).map { $0.value == nil ? $0.text : $0.text.percentEncoded }
         let text = filled.joined().encodedForURL
         return text.hasSuffix("&") ? String(text.dropLast()) : text
     }
@@ -246,13 +257,14 @@ struct RequestBuilder {
 }
 
 extension PlannedRequest {
-    /// Makes what is sent of the answers of others.
+    /// Makes what is sent of a row and of the answers of others.
     package func build(
-        _ surroundings: Surroundings, answers: (String) -> Exchange? = { _ in nil }
+        _ surroundings: Surroundings, row: [String: String] = [:], answers: (String) -> Exchange? = { _ in nil }
     ) throws(BuildFailure) -> BuiltRequest {
         try withoutActuallyEscaping(answers) { answers in
             Result { () throws(BuildFailure) in
-                try RequestBuilder(planned: self, surroundings: surroundings, exchange: answers).build()
+                try RequestBuilder(planned: self, surroundings: surroundings, row: row, exchange: answers)
+                    .build()
             }
         }.get()
     }

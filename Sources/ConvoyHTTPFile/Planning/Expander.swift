@@ -72,6 +72,7 @@ struct Expander {
         if let value = surroundings.given[name] {
             return [Piece(source: .text(value), shown: name.namesSecret ? "{{\(name)}}" : value)]
         }
+        if surroundings.columns.contains(name) { return [Piece(source: .column(name), shown: "{{\(name)}}")] }
         if let definition = definition(name, before: placeholder) {
             return pieces(ofDefinition: definition)
         }
@@ -246,6 +247,7 @@ struct Expander {
         var advice = "write @\(name) = …, or give --variable \(name)=…"
         if let near = suggestion(for: name, among: definitions.keys) ?? suggestion(
             for: name, among: surroundings.given.keys)
+            ?? suggestion(for: name, among: surroundings.columns)
             ?? suggestion(for: name, among: environment.keys)
         {
             advice = "did you mean \(near)?"

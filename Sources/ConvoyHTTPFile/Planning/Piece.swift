@@ -8,6 +8,8 @@ package struct Piece: Sendable {
         case system(SystemVariable)
         /// Of a request that has ended before.
         case answer(Reference)
+        /// Of the row for which the request is made.
+        case column(String)
     }
 
     package var source: Source

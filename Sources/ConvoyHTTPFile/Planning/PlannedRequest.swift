@@ -51,10 +51,22 @@ package struct PlannedRequest: Sendable {
     package var checks: [Check] { request.checks }
 
     /// The references in it.
-    var references: [Reference] {
+    var references: [Reference] { pieces.compactMap(\.reference) }
+
+    /// Whether neither an answer nor a row makes a difference.
+    var isKnown: Bool {
+        pieces.allSatisfy { piece in
+            switch piece.source {
+            case .text, .system: true
+            case .answer, .column: false
+            }
+        }
+    }
+
+    private var pieces: [Piece] {
         var pieces = target + fields.flatMap(\.value) + (output?.path ?? [])
         for part in body + graphQLVariables { if case .text(let text) = part { pieces += text } }
-        return pieces.compactMap(\.reference)
+        return pieces
     }
 
     /// Scheme, host and port; nil while they are not known.

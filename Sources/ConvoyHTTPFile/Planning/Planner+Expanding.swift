@@ -122,7 +122,7 @@ extension Planner {
         }
         guard let path = expander.pieces(of: reference.path).knownText else {
             return problem(
-                "the name of a file cannot come from an answer", "write the name, or set it with --variable")
+                "the name of a file cannot come from an answer or a row", "write the name, or set it with --variable")
         }
         if let reason = surroundings.defectOfFile(path) {
             return problem(

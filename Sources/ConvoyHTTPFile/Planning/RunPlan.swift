@@ -89,7 +89,7 @@ struct Planner {
             for definition in file.variables.indices { expander.check(definition) }
             problems += expander.problems.filter { !surroundings.skipsScripts || $0.kind == .mistake }
         }
-        for index in order where (found[index] ?? []).isEmpty && planned[index].references.isEmpty {
+        for index in order where (found[index] ?? []).isEmpty && planned[index].isKnown {
             problems += planned[index].defects(surroundings)
         }
         if problems.isEmpty { arrange(order) }

@@ -5,6 +5,8 @@ import Foundation
 package struct Surroundings: Sendable {
     /// `--variable`; over everything else.
     package var given: [String: String] = [:]
+    /// The columns of the rows for which the file is sent; over the variables of the file.
+    package var columns: Set<String> = []
     package var environments = Environments()
     /// `--env`; nil for what all environments share only.
     package var environmentName: String?

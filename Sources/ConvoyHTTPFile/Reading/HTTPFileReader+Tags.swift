@@ -7,7 +7,7 @@ extension HTTPFileReader {
     ]
     /// Tags of other programs without which a request would be another one.
     private static let impossible = [
-        "import": "copy the requests into this file", "loop": "run convoy once for each value, with --variable",
+        "import": "copy the requests into this file", "loop": "give --each FILE or --repeat N",
         "no-reject-unauthorized": "give --insecure, which counts for all requests", "jwt": "",
         "injectVariables": "write {{name}} into the text", "connection-timeout": "give --connect-timeout",
         "timeout": "give --max-time", "use-os-credentials": "write Authorization: Basic user password",

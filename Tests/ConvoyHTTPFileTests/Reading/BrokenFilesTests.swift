@@ -64,7 +64,7 @@ import Testing
         Broken("# @name a b\nGET http://h/", 1, 9, "‘a b’ is no name of a request", "write letters, digits, - and _"),
         Broken("# @nmae a\nGET http://h/", 1, 3, "there is no @nmae", "did you mean # @name?"),
         Broken("# @name a\n", 1, 9, "there is no request below this line", "write its request line below"),
-        Broken("# @loop for 3\nGET http://h/", 1, 3, "@loop is not done here", "run convoy once for each value"),
+        Broken("# @loop for 3\nGET http://h/", 1, 3, "@loop is not done here", "give --each FILE or --repeat N"),
         Broken("# @import ./a.http\nGET http://h/", 1, 3, "@import is not done here", "copy the requests"),
         Broken("# @disabled x > 1\nGET http://h/", 1, 3, "conditions in scripts are not read", "# @disabled alone"),
         Broken("# @prompt otp The code\nGET http://h/", 1, 11, "nobody is asked for ‘otp’ here", "--variable otp=…"),
@@ -145,7 +145,7 @@ import Testing
         Broken("POST http://h/\n\n<@utf7 a.json", 3, 1, "‘utf7’ is no encoding that is read here", "utf8, latin1"),
         Broken(
             "# @name a\nGET http://h/\n###\nPOST http://h/\n\n< {{a.response.body.*}}", 6, 3,
-            "the name of a file cannot come from an answer", "write the name"),
+            "the name of a file cannot come from an answer or a row", "write the name"),
         Broken(
             "POST http://h/\nContent-Type: multipart/form-data\n\nx", 2, 1, "a body in parts has no boundary",
             "boundary=abcd"),

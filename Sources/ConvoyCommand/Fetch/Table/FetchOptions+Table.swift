@@ -86,6 +86,15 @@ extension FetchOptions {
             detail: "where the names in a list are, of SHA256SUMS for example"
         ) { options, value throws(UsageError) in options.base = try InputLine.url(value) },
         Option(
+            "shard", value: .text("I/N"), .lists, summary: "take one of N parts of a list",
+            detail:
+                "of the lines of a list, take those of part I of N, which follow from the lines themselves: N machines "
+                + "that each take another part take every line once. auto asks Slurm for both, auto/N Kubernetes "
+                + "(JOB_COMPLETION_INDEX) or GNU parallel (PARALLEL_SEQ) for I"
+        ) { options, value throws(UsageError) in
+            options.shard = try Shard(value, environment: ProcessInfo.processInfo.environment)
+        },
+        Option(
             "save-failed", value: .file("FILE"), .lists, summary: "write a list of what failed",
             detail: "write what failed or was cancelled to FILE, a list for -i, broken lines too"
         ) { $0.failedList = $1 },

@@ -1,0 +1,97 @@
+// The rows of a run: those of a file, so many without columns, or the only one.
+import ConvoyHTTPFile
+import Foundation
+
+/// Gives rows one after the other, as they are asked for.
+struct RowSource: Sendable {
+    /// What messages call the file; nil where there is none.
+    let name: String?
+    private let list: LineReader?
+    private let shard: Shard?
+    private let journal: RowJournal?
+    private var reader: RowReader?
+    private var ready: [RowReader.Outcome] = []
+    private var rest = 0
+    private var number = 0
+    private var hasEnded = false
+
+    /// Opens what the options name, and reads as far as its columns.
+    ///
+    /// - Parameter journal: what was done before; its rows are left out.
+    init(_ options: RunOptions, journal: RowJournal?) async throws(UsageError) {
+        (shard, self.journal) = (options.fetch.shard, journal)
+        guard let path = options.each else {
+            (name, list, rest) = (nil, nil, options.repeats ?? 1)
+            return
+        }
+        name = path == "-" ? "standard input" : path
+        do throws(UsageError) { list = try LineReader.open(path == "-" ? .standardInput : .file(path)) } catch {
+            throw RunOptions.error(error.message)
+        }
+        let ending = path.split(separator: ".").last?.lowercased()
+        if ending == "csv" { reader = RowReader(.csv) }
+        if ["jsonl", "ndjson", "json"].contains(ending) { reader = RowReader(.jsonLines) }
+        while reader?.columns == nil, reader?.defect == nil, !hasEnded { await readLine() }
+        if let defect = reader?.defect { throw RunOptions.error("\(path): \(defect)") }
+        guard reader?.columns != nil else {
+            if case .broken(let line, let reason)? = ready.first {
+                throw RunOptions.error("\(path):\(line): there is no row: \(reason)")
+            }
+            throw RunOptions.error("\(path) has no rows; the first line of a CSV file names its columns")
+        }
+    }
+
+    var columns: [String] { reader?.columns ?? [] }
+
+    /// The next row; nil at the end and after ``stop()``.
+    mutating func next() async -> RowReader.Outcome? {
+        guard list != nil else {
+            guard rest > 0 else { return nil }
+            (rest, number) = (rest - 1, number + 1)
+            return .row(Row(line: number))
+        }
+        while true {
+            while !ready.isEmpty {
+                let outcome = ready.removeFirst()
+                if isOurs(outcome) { return outcome }
+            }
+            if hasEnded { return nil }
+            await readLine()
+        }
+    }
+
+    /// Has ``next()`` give no more; from any thread.
+    func stop() { list?.stop() }
+
+    private func isOurs(_ outcome: RowReader.Outcome) -> Bool {
+        switch outcome {
+        case .row(let row): shard?.takes(row.text) != false && journal?.has(row) != true
+        // One part tells of it.
+        case .broken: shard == nil || shard?.number == 1
+        }
+    }
+
+    private mutating func readLine() async {
+        guard let list else { return }
+        switch await list.next() {
+        case .line(let line)?:
+            number = line.number
+            switch line.content {
+            case .text(let text):
+                if reader == nil {
+                    let first = text.utf8.first { $0 != 0x20 && $0 != 0x09 }
+                    reader = RowReader(first == UInt8(ascii: "{") ? .jsonLines : .csv)
+                }
+                if let outcome = reader?.take(text, at: line.number) { ready.append(outcome) }
+            case .broken(let reason):
+                reader?.skip()
+                ready.append(.broken(line: line.number, reason: reason))
+            }
+        case .failed(let reason)?:
+            ready.append(.broken(line: number + 1, reason: "\(name ?? "") cannot be read further: \(reason)"))
+        case nil:
+            hasEnded = true
+            if let last = reader?.finish() { ready.append(last) }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+// Rows of data, for each of which the requests of a file are sent.
+
+/// One row: a value for each of its columns.
+package struct Row: Sendable, Equatable {
+    /// The line on which it begins, from 1.
+    package var line: Int
+    package var values: [String: String]
+    /// As it stands in the file.
+    package var text: String
+
+    package init(line: Int, values: [String: String] = [:], text: String = "") {
+        (self.line, self.values, self.text) = (line, values, text)
+    }
+}
+
+/// Makes rows of lines, one after the other, and keeps no more than the one that is not complete.
+package struct RowReader: Sendable {
+    package enum Format: Sendable, Equatable {
+        /// RFC 4180: the first line names the columns; quotes may hold commas, quotes and line ends.
+        case csv
+        /// An object a line; what it holds that is neither text nor number is JSON.
+        case jsonLines
+    }
+
+    package enum Outcome: Sendable, Equatable {
+        case row(Row)
+        case broken(line: Int, reason: String)
+    }
+
+    private let format: Format
+    /// The names of the columns, once they are known: of CSV those of its first line, else those of the first row.
+    package private(set) var columns: [String]?
+    /// What makes the whole file unusable: its first line is no list of names.
+    package private(set) var defect: String?
+    /// The lines of a row whose quotes are open.
+    private var open: (line: Int, text: String)?
+
+    /// A row may be no longer.
+    private static let limitBytes = 1 << 20
+
+    package init(_ format: Format) { self.format = format }
+
+    /// Takes the next line, without its end; nil where that completes no row.
+    package mutating func take(_ line: String, at number: Int) -> Outcome? {
+        switch format {
+        case .jsonLines: line.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 } ? nil : readObject(line, at: number)
+        case .csv: readLine(line, at: number)
+        }
+    }
+
+    /// Gives up a row that a line has made unreadable.
+    package mutating func skip() { open = nil }
+
+    /// At the end: what is not complete.
+    package mutating func finish() -> Outcome? {
+        guard let (line, _) = open else { return nil }
+        open = nil
+        return .broken(line: line, reason: "its quote is not closed")
+    }
+
+    // MARK: JSON
+
+    private mutating func readObject(_ text: String, at line: Int) -> Outcome {
+        let value: JSONValue
+        do throws(JSONReader.Defect) { value = try JSONReader.read(Array(text.utf8)) } catch {
+            return .broken(line: line, reason: "it is no JSON: \(error.what)")
+        }
+        guard case .object(let members) = value else { return .broken(line: line, reason: "it is no object") }
+        if columns == nil { columns = members.map(\.name) }
+        let values = Dictionary(members.map { ($0.name, $0.value.text) }) { _, last in last }
+        return .row(Row(line: line, values: values, text: text))
+    }
+
+    // MARK: CSV
+
+    private mutating func readLine(_ line: String, at number: Int) -> Outcome? {
+        if open == nil, line.utf8.isEmpty { return nil }
+        var (start, text) = (number, line)
+        if var before = open {
+            open = nil
+            before.text += "\n" + line
+            guard before.text.utf8.count <= Self.limitBytes else {
+                return .broken(line: before.line, reason: "its quote is not closed within a megabyte")
+            }
+            // Quotes in pairs close nothing: what is open is not read again for each of its lines.
+            if line.utf8.count(where: { $0 == UInt8(ascii: "\"") }).isMultiple(of: 2) {
+                open = before
+                return nil
+            }
+            (start, text) = before
+        }
+        switch Self.fields(of: text) {
+        case .open:
+            open = (start, text)
+            return nil
+        case .broken(let reason):
+            if columns == nil { defect = "line \(start): \(reason)" }
+            return .broken(line: start, reason: reason)
+        case .fields(let fields):
+            guard let columns else {
+                nameColumns(fields)
+                return nil
+            }
+            guard fields.count == columns.count else {
+                let values = fields.count == 1 ? "1 value" : "\(fields.count) values"
+                return .broken(
+                    line: start, reason: "it has \(values), and there are \(columns.count) columns")
+            }
+            let values = Dictionary(zip(columns, fields)) { _, last in last }
+            return .row(Row(line: start, values: values, text: text))
+        }
+    }
+
+    private mutating func nameColumns(_ names: [String]) {
+        let names = names.map(\.trimmed)
+        // One without a name is an index that another program has added.
+        let named = names.filter { !$0.isEmpty }
+        if let twice = Dictionary(grouping: named, by: \.self).first(where: { $0.value.count > 1 })?.key {
+            defect = "its first line names the column \(twice.shown) twice"
+        } else if named.isEmpty {
+            defect = "its first line names no columns"
+        }
+        columns = names
+    }
+
+    private enum Fields {
+        case fields([String])
+        /// A quote is open: the next line belongs to it.
+        case open
+        case broken(String)
+    }
+
+    private static func fields(of text: String) -> Fields {
+        let (quote, comma) = (UInt8(ascii: "\""), UInt8(ascii: ","))
+        var fields: [String] = []
+        var field: [UInt8] = []
+        var bytes = text.utf8[...]
+        while true {
+            if bytes.first == quote {
+                bytes.removeFirst()
+                while true {
+                    guard let next = bytes.popFirst() else { return .open }
+                    guard next == quote else {
+                        field.append(next)
+                        continue
+                    }
+                    guard bytes.first == quote else { break }
+                    bytes.removeFirst()
+                    field.append(quote)
+                }
+                guard bytes.isEmpty || bytes.first == comma else { return .broken("text follows a closing quote") }
+            } else {
+                while let next = bytes.first, next != comma {
+                    guard next != quote else { return .broken("a quote stands within a value that has none around it") }
+                    field.append(next)
+                    bytes.removeFirst()
+                }
+            }
+            fields.append(String(decoding: field, as: UTF8.self))
+            field.removeAll(keepingCapacity: true)
+            guard bytes.popFirst() != nil else { return .fields(fields) }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import Foundation
+import Testing
+
+@testable import ConvoyCommand
+
+/// Parts of lists.
+@Suite struct ShardTests {
+    private func shard(_ text: String, _ environment: [String: String] = [:]) throws -> String {
+        let shard = try Shard(text, environment: environment)
+        return "\(shard.number)/\(shard.count)"
+    }
+
+    private func refusal(_ text: String, _ environment: [String: String] = [:]) -> String {
+        do throws(UsageError) {
+            _ = try Shard(text, environment: environment)
+            return ""
+        } catch { return error.message }
+    }
+
+    @Test func eachLineBelongsToOnePart() throws {
+        let lines = (0..<20_000).map { "https://example.com/files/\($0).bin" }
+        var counts: [Int] = []
+        var seen = 0
+        for number in 1...8 {
+            let shard = try #require(Shard(number: number, count: 8))
+            counts.append(lines.count { shard.takes($0) })
+            seen += counts.last ?? 0
+        }
+        #expect(seen == lines.count)
+        #expect(counts.allSatisfy { (2_200...2_800).contains($0) }, "\(counts)")
+    }
+
+    /// Of every version and on every machine: parts of a run are run again elsewhere.
+    @Test func aLineStaysWhereItIs() throws {
+        #expect(Shard.hash("") == 0xEFD0_1F60_BA99_2926)
+        let places = ["https://example.com/a", "https://example.com/b", "ü"].map { Shard.hash($0) % 1_000 }
+        #expect(places == Self.places)
+    }
+
+    private static let places: [UInt64] = [816, 204, 105]
+
+    @Test func partsAreReadAsTheyAreWritten() throws {
+        #expect(try shard("1/1") == "1/1")
+        #expect(try shard("8/8") == "8/8")
+        for text in ["0/8", "9/8", "-1/8", "1/0", "1", "1/", "/8", "a/b", "1/2/3", "", "1/9999999999999999999999"] {
+            #expect(refusal(text).contains("I/N"), "\(text)")
+        }
+    }
+
+    /// As Slurm 22.05 and GNU parallel 20221122 set them.
+    @Test func schedulersSayWhichPartItIs() throws {
+        func array(_ task: Int, _ min: Int, _ max: Int, _ count: Int, _ step: Int = 1) -> [String: String] {
+            [
+                "SLURM_ARRAY_TASK_ID": "\(task)", "SLURM_ARRAY_TASK_MIN": "\(min)", "SLURM_ARRAY_TASK_MAX": "\(max)",
+                "SLURM_ARRAY_TASK_COUNT": "\(count)", "SLURM_ARRAY_TASK_STEP": "\(step)", "SLURM_PROCID": "0",
+            ]
+        }
+        #expect(try shard("auto", array(3, 1, 3, 3)) == "3/3")
+        #expect(try shard("auto", array(4, 0, 6, 4, 2)) == "3/4")
+        let tasks = [
+            "SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2",
+        ]
+        #expect(try shard("auto", tasks) == "2/2")
+        #expect(try shard("auto", array(2, 1, 3, 3).merging(tasks) { $1 }) == "4/6")
+        #expect(try shard("auto/8", ["JOB_COMPLETION_INDEX": "0"]) == "1/8")
+        #expect(try shard("auto/8", ["PARALLEL_SEQ": "8", "PARALLEL_JOBSLOT": "2"]) == "8/8")
+    }
+
+    @Test func whatSaysNoPartIsRefused() {
+        #expect(refusal("auto").contains("no PARALLEL_SEQ"))
+        // The script of sbatch is one task, whatever it may start.
+        #expect(refusal("auto", ["SLURM_PROCID": "0", "SLURM_NTASKS": "2"]).contains("srun"))
+        #expect(refusal("auto", ["JOB_COMPLETION_INDEX": "3"]).contains("write auto/N"))
+        #expect(refusal("auto/3", ["JOB_COMPLETION_INDEX": "3"]).contains("no part of 3"))
+        let gap = [
+            "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_MAX": "5",
+            "SLURM_ARRAY_TASK_COUNT": "2",
+        ]
+        #expect(refusal("auto", gap).contains("scontrol requeue"))
+        let huge = ["PARALLEL_SEQ": "9223372036854775807"]
+        #expect(refusal("auto/8", huge).contains("no PARALLEL_SEQ"))
+    }
+}

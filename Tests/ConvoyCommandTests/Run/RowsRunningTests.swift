@@ -1,0 +1,154 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// `convoy run` for rows: `--each`, `--repeat`, `--shard`, `--done`.
+@Suite struct RowsRunningTests {
+    private let directory: TestDirectory
+    private let server: TestServer
+
+    init() throws {
+        directory = try TestDirectory()
+        server = try TestServer()
+        server.respond { .status(200, body: "{\"id\": \"\($0.path.split(separator: "/").last ?? "")\"}") }
+    }
+
+    private func write(_ text: String, to name: String) throws -> String {
+        let file = directory.url.appending(path: name)
+        let base = String(server.url("/").absoluteString.dropLast())
+        try Data(text.replacing("BASE", with: base).utf8).write(to: file)
+        return file.path
+    }
+
+    private func run(_ text: String, _ arguments: [String]) async throws -> ConvoyProcess.Ending {
+        try await ConvoyProcess(["run", "--retries", "0", write(text, to: "a.http")] + arguments).ended()
+    }
+
+    private var paths: [String] { server.recordedRequests.map(\.path).sorted() }
+
+    @Test func theGraphRunsForEachRow() async throws {
+        let rows = try write("id,name\r\n1,Ada\r\n2,\"B, \"\"x\"\"\"\r\n3\r\nü,D\r\n", to: "d.csv")
+        let text = """
+            # @name create
+            POST BASE/users/{{id}}
+
+            {{name}}
+            ###
+            GET BASE/read/{{create.response.body.$.id}}
+            """
+        let ending = try await run(text, ["--each", rows])
+        #expect(ending.status == 1)
+        #expect(ending.errors == "convoy: \(rows):4: it has 1 value, and there are 2 columns\n")
+        #expect(ending.output.contains("6 answers"))
+        #expect(ending.output.contains("(create)  \(rows):3  "))
+        #expect(paths == ["/read/%C3%BC", "/read/1", "/read/2", "/users/%C3%BC", "/users/1", "/users/2"])
+        let bodies = server.recordedRequests.filter { $0.method == "POST" }.map(\.bodyText).sorted()
+        #expect(bodies == ["Ada", "B, \"x\"", "D"])
+    }
+
+    @Test func objectsAreRowsToo() async throws {
+        let rows = try write("{\"id\": 1}\n{\"id\": {\"a\": 2}}\n{\"no\": 3}\noops\n", to: "d.jsonl")
+        let ending = try await run("POST BASE/x\n\n{{id}}", ["--each", rows, "--json"])
+        #expect(ending.status == 1)
+        #expect(server.recordedRequests.map(\.bodyText).sorted() == ["1", "{\"a\":2}"])
+        #expect(ending.output.contains("the row has no id"))
+        #expect(ending.output.contains("\"code\":\"invalidRow\""))
+        #expect(ending.output.contains("\"line\":4"))
+    }
+
+    /// A column counts over a variable of the file; one of the command line would be ignored.
+    @Test func columnsCountOverVariablesOfTheFile() async throws {
+        let rows = try write("id\n7\n", to: "d.csv")
+        #expect(try await run("@id = 1\n@path = x{{id}}\nGET BASE/{{path}}", ["--each", rows]).status == 0)
+        #expect(paths == ["/x7"])
+        let ending = try await run("GET BASE/{{id}}", ["--each", rows, "--variable", "id=3"])
+        #expect(ending.status == 2)
+        #expect(ending.errors.contains("--variable id is a column"))
+    }
+
+    @Test func aMissingColumnIsToldBeforeAnythingIsSent() async throws {
+        let rows = try write("id,name\n1,2\n", to: "d.csv")
+        let ending = try await run("GET BASE/{{nam}}", ["--each", rows])
+        #expect(ending.status == 2)
+        #expect(ending.errors.contains("the variable ‘nam’ has no value; did you mean name?"))
+        #expect(server.requestCount == 0)
+    }
+
+    @Test(arguments: ["", "\n\n", "a,a\n1,2\n", "a\"b\n"]) func aFileWithoutRowsIsAnError(text: String) async throws {
+        let rows = try write(text, to: "d.csv")
+        let ending = try await run("GET BASE/", ["--each", rows])
+        #expect(ending.status == 2)
+        #expect(ending.errors.contains(rows), "\(ending.errors)")
+        #expect(server.requestCount == 0)
+    }
+
+    @Test func requestsAreRepeatedAndShareNoCookies() async throws {
+        server.respond { _ in .status(200, headerFields: [("Set-Cookie", "a=b")]) }
+        let ending = try await run("GET BASE/x", ["--repeat", "5", "-j", "1"])
+        #expect(ending.status == 0)
+        #expect(paths.count == 5)
+        #expect(server.recordedRequests.allSatisfy { $0.value(of: "Cookie") == nil })
+    }
+
+    /// What a row says is a value: no header field, no other host, no way out of the directory.
+    @Test func valuesOfRowsStayWhereTheyStand() async throws {
+        let rows = try write(
+            "{\"v\": \"x\\r\\nX-Evil: 1\"}\n{\"v\": \"../../etc\"}\n{\"v\": \"@127.0.0.1:1\"}\n", to: "d.jsonl")
+        let fields = try await run("GET BASE/\nX: {{v}}", ["--each", rows])
+        #expect(fields.errors.contains("has a line end in it"))
+        let outputs = try await run("GET BASE/\n\n>> {{v}}/a", ["--each", rows])
+        #expect(outputs.errors.contains("is no part of a name of a file"))
+        let hosts = try await run("GET http://127.0.0.1{{v}}/", ["--each", rows])
+        #expect(hosts.errors.contains("would lead to another host"))
+        #expect(server.recordedRequests.allSatisfy { $0.value(of: "X-Evil") == nil })
+    }
+
+    /// Rows are read when there is room for them: of a pipe no more than are being sent.
+    @Test func rowsAreReadAsTheyAreNeeded() async throws {
+        let gate = Gate()
+        server.respond { _ in .status(200).stalling(until: gate) }
+        let process = try ConvoyProcess(
+            shell: #"printf 'n\n1\n2\n3\n4\n' | "$0" run --each - -j 2 "$1""#, [write("GET BASE/{{n}}", to: "a.http")])
+        var taken: [String] = []
+        for _ in 0..<2 { taken.append(try await server.takeRequest().path) }
+        #expect(server.requestCount == 2)
+        gate.open()
+        #expect(try await process.ended().status == 0)
+        #expect((taken + paths).sorted() == ["/1", "/2", "/3", "/4"])
+    }
+
+    @Test func aRunGoesOnWhereItWasInterrupted() async throws {
+        let rows = try write("id\n1\nbad\n1\n4\n", to: "d.csv")
+        let journal = directory.url.appending(path: "done").path
+        server.respond { .status($0.path == "/bad" ? 404 : 200) }
+        #expect(try await run("GET BASE/{{id}}", ["--each", rows, "--done", journal]).status == 1)
+        #expect(paths == ["/1", "/1", "/4", "/bad"])
+        // As a process that was killed while it wrote may leave it.
+        try Data((String(contentsOfFile: journal, encoding: .utf8).dropLast(5)).utf8)
+            .write(to: URL(filePath: journal))
+        server.respond { _ in .status(200) }
+        #expect(try await run("GET BASE/{{id}}", ["--each", rows, "--done", journal]).status == 0)
+        #expect(paths.count == 6)
+        #expect(paths.filter { $0 == "/bad" }.count == 2)
+        #expect(try await run("GET BASE/{{id}}", ["--each", rows, "--done", journal]).status == 0)
+        #expect(paths.count == 6)
+    }
+
+    @Test func partsTakeEachRowOnce() async throws {
+        let rows = try write("id\n" + (1...60).map { "\($0)\n" }.joined(), to: "d.csv")
+        for part in 1...3 {
+            #expect(try await run("GET BASE/{{id}}", ["--each", rows, "--shard", "\(part)/3"]).status == 0)
+        }
+        #expect(paths == (1...60).map { "/\($0)" }.sorted())
+    }
+
+    @Test(arguments: [
+        ["--each", "x.csv", "--repeat", "2"], ["--shard", "1/2"], ["--done", "x"], ["--repeat", "0"],
+        ["--each", "/nonexistent.csv"], ["--each", "/"],
+    ])
+    func whatDoesNotGoTogetherIsRefused(arguments: [String]) async throws {
+        let ending = try await run("GET BASE/", arguments)
+        #expect(ending.status == 2)
+        #expect(server.requestCount == 0)
+    }
+}
