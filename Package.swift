@@ -22,7 +22,9 @@ let package = Package(
         // Requests that outlive the process: a durable queue on a database. Nothing in Convoy knows it.
         .target(
             name: "ConvoyQueue",
-            dependencies: ["Convoy", .target(name: "CSQLite", condition: .when(platforms: [.linux]))]),
+            dependencies: ["Convoy", "CPostgres", .target(name: "CSQLite", condition: .when(platforms: [.linux]))]),
+        // PostgreSQL's client library is opened at run time: it need not be installed.
+        .target(name: "CPostgres"),
         // By its file name too: the system's SQLite, without its headers.
         .target(
             name: "CSQLite",
@@ -39,7 +41,10 @@ let package = Package(
             name: "ConvoyExampleTests", dependencies: ["Convoy", "ConvoyTesting"],
             swiftSettings: [.defaultIsolation(MainActor.self)]),
         .testTarget(name: "ConvoyTestingTests", dependencies: ["Convoy", "ConvoyTesting", "TestTurns"]),
-        .testTarget(name: "ConvoyQueueTests", dependencies: ["ConvoyQueue", "ConvoyTesting", "TestTurns"]),
+        .testTarget(
+            name: "ConvoyQueueTests", dependencies: ["ConvoyQueue", "ConvoyTesting", "TestTurns", "QueueWorker"]),
+        // What tests of a queue start as processes of their own.
+        .executableTarget(name: "QueueWorker", dependencies: ["ConvoyQueue"], path: "Tests/QueueWorker"),
         .testTarget(name: "ConvoyHTTPFileTests", dependencies: ["ConvoyHTTPFile"]),
         .testTarget(name: "ConvoyCommandTests", dependencies: ["ConvoyCommand", "ConvoyTesting", "TestTurns"]),
     ],

@@ -13,9 +13,10 @@ struct ConformingStore: Sendable, CustomTestStringConvertible {
     let open: @Sendable (StorePlace) async throws -> any Store
 
     /// A new store is one more line here.
-    static let all: [ConformingStore] = [
-        ConformingStore(name: "memory") { MemoryStore($0.memory, clock: $0.clock) }
-    ]
+    static let all: [ConformingStore] =
+        [
+            ConformingStore(name: "memory") { MemoryStore($0.memory, clock: $0.clock) }
+        ] + postgres
 
     var testDescription: String { name }
 }

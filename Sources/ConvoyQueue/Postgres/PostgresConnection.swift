@@ -1,0 +1,121 @@
+// One connection to a PostgreSQL server: opened, waited for and closed within bounds.
+import CPostgres
+import Foundation
+
+/// A connection to a PostgreSQL server.
+///
+/// Its calls block, none beyond its bound, and so it belongs to one thread that may wait: not one of the cooperative pool.
+/// libpq looks up a host's name while it connects, within the bounds of the system's resolver only.
+final class PostgresConnection {
+    /// What a wait ended with.
+    enum Wait {
+        case ready
+        case timedOut
+        case woken
+    }
+
+    let library: convoy_pg_functions
+    let handle: OpaquePointer
+    /// Statements that the server has parsed, by their text.
+    var prepared: [String: String] = [:]
+    /// Why nothing can be asked any more.
+    var ending: PostgresError?
+
+    /// Connects.
+    ///
+    /// - Parameter address: `postgres://user@host:port/database`, or libpq's `key=value …`.
+    init(_ address: String, within bound: Duration) throws(PostgresError) {
+        library = try PostgresLibrary.shared.get()
+        try Self.check(address, library)
+        // What comes before the address is a default, what follows it holds.
+        let parameters = [
+            ("fallback_application_name", "convoy"), ("keepalives_idle", "30"), ("keepalives_interval", "10"),
+            ("keepalives_count", "3"), ("dbname", address), ("client_encoding", "UTF8"),
+        ]
+        let started = Self.withStrings(parameters.map(\.0)) { [library] keywords in
+            Self.withStrings(parameters.map(\.1)) { library.connectStartParams(keywords, $0, 1) }
+        }
+        guard let started else { throw PostgresError(.unreachable, "there is no memory for a connection") }
+        handle = started
+        // Else libpq prints them.
+        _ = library.setNoticeProcessor(handle, { _, _ in }, nil)
+        try connect(until: .now + bound)
+        _ = library.setnonblocking(handle, 1)
+    }
+
+    deinit { library.finish(handle) }
+
+    /// libpq's own message may have parts of a password; with a second @ it takes them for the host's name.
+    private static func check(_ address: String, _ library: convoy_pg_functions) throws(PostgresError) {
+        var reason: UnsafeMutablePointer<CChar>?
+        let list = library.conninfoParse(address, &reason)
+        library.conninfoFree(list)
+        library.freemem(reason)
+        let authority = address.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false).dropFirst(2).first
+        let host = authority?.prefix { $0 != "/" && $0 != "?" } ?? ""
+        guard list == nil || host.count(where: { $0 == "@" }) > 1 else { return }
+        throw PostgresError(
+            .addressInvalid,
+            "the address of the database cannot be read; it has the form postgres://user@host:port/database, "
+                + "with %40 for a @ in a name or password")
+    }
+
+    private func connect(until end: ContinuousClock.Instant) throws(PostgresError) {
+        var state = Int32(CONVOY_PG_POLLING_WRITING)
+        while state != CONVOY_PG_POLLING_OK {
+            guard state != CONVOY_PG_POLLING_FAILED, library.status(handle) != CONVOY_PG_CONNECTION_BAD else {
+                throw PostgresError(.unreachable, "no connection to the database: \(message)")
+            }
+            let events = state == CONVOY_PG_POLLING_READING ? POLLIN : POLLOUT
+            if try wait(for: Int16(events), until: end) == .timedOut {
+                throw PostgresError(.unreachable, "no connection to the database: the server does not answer")
+            }
+            state = library.connectPoll(handle)
+        }
+    }
+
+    /// What libpq says of its last failure, in one line.
+    var message: String {
+        let text = library.errorMessage(handle).map { String(cString: $0) } ?? ""
+        return text.split(whereSeparator: \.isNewline).map { $0.trimmingPrefix(while: \.isWhitespace) }
+            .joined(separator: " ")
+    }
+
+    /// Waits for the socket, until an instant or until the wakeup is signalled.
+    func wait(
+        for events: Int16, until end: ContinuousClock.Instant, wakeup: Int32 = -1
+    ) throws(PostgresError) -> Wait {
+        while true {
+            let descriptor = library.socket(handle)
+            guard descriptor >= 0 else { throw lost(message) }
+            var waits = [
+                pollfd(fd: descriptor, events: events, revents: 0),
+                pollfd(fd: wakeup, events: Int16(POLLIN), revents: 0),
+            ]
+            let rest = ContinuousClock.now.duration(to: end)
+            // Rounded up: no turns of a loop without waiting at the end.
+            let milliseconds = max(0, min(60_000, rest / .milliseconds(1) + 1))
+            let count = poll(&waits, 2, rest > .zero ? Int32(milliseconds) : 0)
+            if count < 0, errno != EINTR { throw lost(String(cString: strerror(errno))) }
+            if count > 0 { return waits.last?.revents != 0 ? .woken : .ready }
+            if rest <= .zero { return .timedOut }
+        }
+    }
+
+    /// Ends the use of the connection.
+    func lost(_ reason: String) -> PostgresError {
+        let error = ending ?? PostgresError(.lost, "the connection to the database is lost: \(reason)")
+        ending = error
+        return error
+    }
+
+    /// Calls a body with C's form of a list of strings, which ends with NULL.
+    private static func withStrings<Result>(
+        _ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> Result
+    ) -> Result {
+        let copies = strings.map { strdup($0) }
+        defer { for copy in copies { free(copy) } }
+        let pointers = copies.map { UnsafePointer($0) } + [nil]
+        return pointers.withUnsafeBufferPointer { body($0.baseAddress) }
+    }
+}

@@ -1,0 +1,116 @@
+// Jobs as rows.
+import Convoy
+import Foundation
+
+/// The columns that are written of new jobs, as lists for `unnest`.
+enum PostgresJobs {
+    static func columns(_ jobs: [Job]) throws -> [PostgresValue] {
+        [
+            .texts(jobs.map(\.id)), .texts(jobs.map(\.kind)), .ints(jobs.map { Int64($0.priority.rawValue) }),
+            .doubles(jobs.map { $0.notBefore?.timeIntervalSinceReferenceDate }),
+            .doubles(jobs.map { $0.expires?.timeIntervalSinceReferenceDate }), .texts(jobs.map(\.group)),
+            .texts(jobs.map { $0.uniqueness?.key }), .texts(jobs.map { $0.uniqueness?.policy.rawValue }),
+            .texts(jobs.map(\.request.method.rawValue)), .texts(jobs.map(\.request.url.absoluteString)),
+            .texts(try jobs.map { try text(of: $0.request.headerFields) }), .blobs(jobs.map { body(of: $0).bytes }),
+            .texts(jobs.map { body(of: $0).file }), .texts(jobs.map { $0.request.destination?.path }),
+            .texts(jobs.map { $0.tags.isEmpty ? nil : $0.tags.sorted().joined(separator: "\n") }),
+            .texts(jobs.map(\.idempotencyKey)),
+        ]
+    }
+
+    private static func body(of job: Job) -> (bytes: [UInt8]?, file: String?) {
+        switch job.request.body {
+        case nil: (nil, nil)
+        case .data(let data): (Array(data), nil)
+        case .file(let file): (nil, file.path)
+        }
+    }
+
+    static func text(of fields: HeaderFields) throws -> String { try text(of: fields.map { [$0.name, $0.value] }) }
+
+    static func text(of value: some Encodable) throws -> String {
+        String(decoding: try JSONEncoder().encode(value), as: UTF8.self)
+    }
+
+    static func headerFields(_ text: String?) throws -> HeaderFields {
+        var fields: HeaderFields = [:]
+        for pair in try JSONDecoder().decode([[String]].self, from: Data((text ?? "[]").utf8)) {
+            if let name = pair.first, let value = pair.last { fields.add(name, value) }
+        }
+        return fields
+    }
+}
+
+/// The columns of a job's rows, always in this order, and where they begin in an answer.
+struct PostgresJobRow {
+    static func columns(withBody: Bool) -> String {
+        """
+        j.position, j.id, j.kind, j.state, j.priority, j.expires, j.group_name, j.unique_key, j.claim_count,
+        j.attempt_count, c.method, c.url, c.header_fields, \(withBody ? "b.body" : "NULL::bytea"), c.body_file,
+        c.destination, c.not_before, c.policy, c.tags, c.idempotency_key,
+        (SELECT array_agg(n.needed ORDER BY n.number) FROM convoy_needs AS n WHERE n.position = j.position),
+        r.position IS NOT NULL, r.status_code, r.header_fields, \(withBody ? "r.body" : "''::bytea"), r.is_body_cut,
+        r.failure
+        """
+    }
+    /// What follows `convoy_jobs AS j`.
+    static let joins = """
+        JOIN convoy_contents AS c ON c.position = j.position LEFT JOIN convoy_bodies AS b ON b.position = j.position
+        LEFT JOIN convoy_results AS r ON r.position = j.position
+        """
+
+    let rows: PostgresRows
+    let row: Int
+
+    var position: Int64 { get throws { try rows.int(row, 0) ?? 0 } }
+    var claimCount: Int64 { get throws { try rows.int(row, 8) ?? 0 } }
+    var attemptCount: Int { get throws { Int(try rows.int(row, 9) ?? 0) } }
+
+    var state: JobState {
+        get throws {
+            let number = Int(try rows.int(row, 3) ?? -1)
+            guard PostgresSchema.states.indices.contains(number) else {
+                throw QueueError(.damaged, "a job in the database has the state \(number), and there is none")
+            }
+            return PostgresSchema.states[number]
+        }
+    }
+
+    var result: JobResult? {
+        get throws {
+            guard try rows.bool(row, 21) ?? false else { return nil }
+            return JobResult(
+                statusCode: try rows.int(row, 22).map { Int($0) },
+                headerFields: try PostgresJobs.headerFields(rows.text(row, 23)),
+                body: Data(try rows.bytes(row, 24) ?? []), isBodyCut: try rows.bool(row, 25) ?? false,
+                failure: try rows.text(row, 26))
+        }
+    }
+
+    func job() throws -> Job {
+        let id = try text(1)
+        guard let url = URL(string: try text(11)), let priority = Operation.QueuePriority(rawValue: try int(4)) else {
+            throw QueueError(.damaged, "the URL or the priority of the job \(id) in the database cannot be read")
+        }
+        var request = JobRequest(
+            method: HTTPMethod(rawValue: try text(10)), url: url, headerFields: try PostgresJobs.headerFields(text(12)))
+        if let bytes = try rows.bytes(row, 13) { request.body = .data(Data(bytes)) }
+        if let file = try rows.text(row, 14) { request.body = .file(URL(filePath: file)) }
+        request.destination = try rows.text(row, 15).map { URL(filePath: $0) }
+        var job = Job(try text(2), request, id: id)
+        job.priority = priority
+        job.notBefore = try rows.double(row, 16).map { Date(timeIntervalSinceReferenceDate: $0) }
+        job.expires = try rows.double(row, 5).map { Date(timeIntervalSinceReferenceDate: $0) }
+        job.group = try rows.text(row, 6)
+        if let key = try rows.text(row, 7), let policy = try Job.Uniqueness.Policy(rawValue: text(17)) {
+            job.uniqueness = Job.Uniqueness(key: key, policy: policy)
+        }
+        job.tags = Set(try rows.texts(row, 18) ?? [])
+        job.idempotencyKey = try text(19)
+        job.dependencies = try rows.texts(row, 20) ?? []
+        return job
+    }
+
+    private func text(_ column: Int) throws -> String { try rows.text(row, column) ?? "" }
+    private func int(_ column: Int) throws -> Int { Int(try rows.int(row, column) ?? 0) }
+}

@@ -1,0 +1,32 @@
+// libpq, found when the first database of PostgreSQL is opened.
+import CPostgres
+
+/// The functions of the system's libpq.
+enum PostgresLibrary {
+    #if canImport(Darwin)
+        private static let names = [
+            "libpq.5.dylib", "/opt/homebrew/opt/libpq/lib/libpq.5.dylib", "/usr/local/opt/libpq/lib/libpq.5.dylib",
+        ]
+        private static let advice = "brew install libpq"
+    #else
+        private static let names = ["libpq.so.5"]
+        private static let advice = "apt-get install libpq5"
+    #endif
+
+    /// Opened once in the process; that it is missing stays so.
+    static let shared = Result { () throws(PostgresError) in try open(names) }
+
+    /// The first of the libraries that is there and complete.
+    static func open(_ names: [String]) throws(PostgresError) -> convoy_pg_functions {
+        var reasons: [String] = []
+        for name in names {
+            var missing: UnsafePointer<CChar>?
+            if let functions = convoy_pg_open(name, &missing) { return functions.pointee }
+            let reason = missing.map { String(cString: $0) } ?? "there is no memory"
+            reasons.append(reason.hasPrefix("PQ") ? "\(name) has no \(reason)" : reason)
+        }
+        throw PostgresError(
+            .libraryMissing,
+            "PostgreSQL needs \(names.first ?? "libpq"); \(advice) (\(reasons.joined(separator: "; ")))")
+    }
+}

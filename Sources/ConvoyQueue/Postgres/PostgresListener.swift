@@ -1,0 +1,87 @@
+// Being told of new work.
+import Convoy
+import Foundation
+
+/// A connection that listens while there are streams to tell, and is made again when it is lost.
+final class PostgresListener: Sendable {
+    private struct State {
+        var streams: [Int: AsyncStream<Void>.Continuation] = [:]
+        var count = 0
+        var isRunning = false
+        var isClosed = false
+    }
+
+    private static let longestPause = Duration.seconds(10)
+
+    private let address: String
+    private let queue = DispatchQueue(label: "convoy.postgres.listen")
+    private let state = Locked(State())
+    /// What ends a wait: an end of a pipe that becomes readable.
+    private let wakeup = Pipe()
+
+    init(_ address: String) { self.address = address }
+
+    func changes() -> AsyncStream<Void> {
+        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let isFirst = state.withLock { state -> Bool? in
+            guard !state.isClosed else { return nil }
+            state.count += 1
+            state.streams[state.count] = continuation
+            let number = state.count
+            continuation.onTermination = { [weak self] _ in self?.forget(number) }
+            defer { state.isRunning = true }
+            return !state.isRunning
+        }
+        switch isFirst {
+        case nil: continuation.finish()
+        case true?: queue.async { self.listen() }
+        case false?: break
+        }
+        return stream
+    }
+
+    func close() {
+        let streams = state.withLock { state in
+            state.isClosed = true
+            defer { state.streams = [:] }
+            return Array(state.streams.values)
+        }
+        try? wakeup.fileHandleForWriting.close()
+        for stream in streams { stream.finish() }
+    }
+
+    private func forget(_ number: Int) { state.withLock { state in _ = state.streams.removeValue(forKey: number) } }
+
+    private var isClosed: Bool { state.withLock { $0.isClosed } }
+
+    private func tell() {
+        for stream in state.withLock({ Array($0.streams.values) }) { stream.yield() }
+    }
+
+    /// Until it is closed.
+    private func listen() {
+        var pause = Duration.milliseconds(20)
+        while !isClosed {
+            do {
+                let connection = try PostgresConnection(address, within: PostgresSession.patience)
+                try connection.run("LISTEN convoy_jobs")
+                pause = .milliseconds(20)
+                // What was sent while there was no connection.
+                tell()
+                while !isClosed {
+                    let wakeup = wakeup.fileHandleForReading.fileDescriptor
+                    if try !connection.notifications(within: .seconds(600), wakeup: wakeup).isEmpty { tell() }
+                }
+            } catch {
+                wait(pause)
+                pause = min(pause * 2, Self.longestPause)
+            }
+        }
+    }
+
+    /// Waits for a time or for the end.
+    private func wait(_ duration: Duration) {
+        var descriptor = pollfd(fd: wakeup.fileHandleForReading.fileDescriptor, events: Int16(POLLIN), revents: 0)
+        _ = poll(&descriptor, 1, Int32(duration / .milliseconds(1)))
+    }
+}

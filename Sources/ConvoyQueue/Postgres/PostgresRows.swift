@@ -1,0 +1,79 @@
+// What a statement answers.
+import CPostgres
+
+/// The rows of an answer, and how many rows the statement has changed; on the connection's thread.
+final class PostgresRows {
+    private let library: convoy_pg_functions
+    private let result: OpaquePointer
+    let count: Int
+    private let columnCount: Int
+
+    init(library: convoy_pg_functions, result: OpaquePointer) {
+        self.library = library
+        self.result = result
+        count = Int(library.ntuples(result))
+        columnCount = Int(library.nfields(result))
+    }
+
+    deinit { library.clear(result) }
+
+    /// How many rows were inserted, updated, deleted or selected.
+    var changedCount: Int { library.cmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0 }
+
+    /// The bytes of a column; `nil` for NULL.
+    func bytes(_ row: Int, _ column: Int) throws(PostgresError) -> [UInt8]? {
+        guard row >= 0, row < count, column >= 0, column < columnCount else {
+            throw PostgresError(.answerInvalid, "the answer has no row \(row), column \(column)")
+        }
+        let (row, column) = (Int32(row), Int32(column))
+        guard library.getisnull(result, row, column) == 0, let value = library.getvalue(result, row, column) else {
+            return nil
+        }
+        return Array(UnsafeRawBufferPointer(start: value, count: Int(library.getlength(result, row, column))))
+    }
+
+    func text(_ row: Int, _ column: Int) throws(PostgresError) -> String? {
+        try bytes(row, column).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// A whole number of any width.
+    func int(_ row: Int, _ column: Int) throws(PostgresError) -> Int64? {
+        guard let bytes = try bytes(row, column) else { return nil }
+        switch bytes.count {
+        case 2: return Int64(Int16(truncatingIfNeeded: Self.number(bytes)))
+        case 4: return Int64(Int32(truncatingIfNeeded: Self.number(bytes)))
+        case 8: return Int64(bitPattern: Self.number(bytes))
+        default: throw PostgresError(.answerInvalid, "column \(column) is no whole number: it has \(bytes.count) bytes")
+        }
+    }
+
+    func bool(_ row: Int, _ column: Int) throws(PostgresError) -> Bool? {
+        try bytes(row, column).map { $0.first == 1 }
+    }
+
+    func double(_ row: Int, _ column: Int) throws(PostgresError) -> Double? {
+        guard let bytes = try bytes(row, column) else { return nil }
+        guard bytes.count == 8 else { throw PostgresError(.answerInvalid, "column \(column) is no number") }
+        return Double(bitPattern: Self.number(bytes))
+    }
+
+    /// A list of texts, none of them NULL.
+    func texts(_ row: Int, _ column: Int) throws(PostgresError) -> [String]? {
+        guard let bytes = try bytes(row, column) else { return nil }
+        var texts: [String] = []
+        // What precedes the elements: PostgresValue has it.
+        var rest = bytes.dropFirst(20)
+        while rest.count >= 4 {
+            let length = Int(Self.number(Array(rest.prefix(4))))
+            rest = rest.dropFirst(4)
+            guard length <= rest.count else {
+                throw PostgresError(.answerInvalid, "column \(column) is no list of texts")
+            }
+            texts.append(String(decoding: rest.prefix(length), as: UTF8.self))
+            rest = rest.dropFirst(length)
+        }
+        return texts
+    }
+
+    private static func number(_ bytes: [UInt8]) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
+}

@@ -1,0 +1,170 @@
+// What the end of one job means for others: the rules of holds, as statements.
+import Convoy
+
+/// The changes of one transaction that go from job to job.
+///
+/// Each statement sees what was committed before it began. So that two transactions do not overlook each other, the jobs of
+/// a group or key change under an advisory lock of its name, and a dependency is locked while a job is added behind it. Rows
+/// are locked before names, both in their order; where that does not hold the server finds the deadlock, and the
+/// transaction is repeated.
+struct PostgresRules {
+    /// A job that has ended: what it may have kept back.
+    struct Ended {
+        let id: String
+        let position: Int64
+        let isDone: Bool
+        let isNeeded: Bool
+        let group: String?
+        let key: String?
+        /// Whether it leaves a body behind that is not sent any more.
+        let leavesBody: Bool
+    }
+
+    /// What `UPDATE convoy_jobs AS j` returns for ``ended(_:)``.
+    static let endedColumns = "j.id, j.state, j.is_needed, j.group_name, j.unique_key, j.has_body, j.position"
+
+    let transaction: PostgresTransaction
+    /// Whether a job may have become one that can be claimed.
+    private(set) var bringsWork = false
+
+    init(_ transaction: PostgresTransaction) { self.transaction = transaction }
+
+    mutating func noteWork() { bringsWork = true }
+
+    /// Tells all listeners when this transaction is committed.
+    func notify() throws {
+        if bringsWork { try transaction.run("SELECT 1 FROM (SELECT pg_notify('convoy_jobs', '')) AS a") }
+    }
+
+    /// Has the transaction wait until no other changes these groups and keys.
+    ///
+    /// There are 256 locks for all names: the server's table of locks is small.
+    func lock(groups: [String?], keys: [String?]) throws {
+        let names = groups.compactMap { $0.map { "g" + $0 } } + keys.compactMap { $0.map { "k" + $0 } }
+        guard !names.isEmpty else { return }
+        try transaction.run(
+            """
+            SELECT count(pg_advisory_xact_lock(1668181615, number)) FROM (
+                SELECT DISTINCT (hashtextextended(name, 0) & 255)::int4 AS number FROM unnest($1) AS a(name)
+                ORDER BY number) AS numbers
+            """, [.texts(names)])
+    }
+
+    /// The jobs that an update has ended.
+    static func ended(_ rows: PostgresRows) throws -> [Ended] {
+        try (0..<rows.count).compactMap { row in
+            let state = try rows.int(row, 1) ?? 0
+            guard state >= 4 else { return nil }
+            return Ended(
+                id: try rows.text(row, 0) ?? "", position: try rows.int(row, 6) ?? 0, isDone: state == 4,
+                isNeeded: try rows.bool(row, 2) ?? false, group: try rows.text(row, 3), key: try rows.text(row, 4),
+                leavesBody: try state != 5 && rows.bool(row, 5) ?? false)
+        }
+    }
+
+    /// Lets those go on that waited for jobs which have ended.
+    mutating func follow(_ ended: [Ended]) throws {
+        try drop(ended.filter(\.leavesBody).map(\.position), from: "convoy_bodies")
+        let done = ended.filter { $0.isDone && $0.isNeeded }.map(\.id)
+        if !done.isEmpty {
+            try free(
+                """
+                UPDATE convoy_jobs AS j SET needs = j.needs - d.count, state = CASE
+                    WHEN j.needs = d.count AND NOT j.is_behind_group AND NOT j.is_behind_key THEN 0 ELSE 1 END
+                FROM (SELECT position, count(DISTINCT needed)::int4 AS count FROM convoy_needs
+                    WHERE needed = ANY($1) GROUP BY position ORDER BY position) AS d
+                WHERE j.position = d.position AND j.state = 1
+                RETURNING j.state
+                """, [.texts(done)])
+        }
+        let (groups, keys) = (Set(ended.compactMap(\.group)), Set(ended.compactMap(\.key)))
+        try lock(groups: Array(groups), keys: Array(keys))
+        if !groups.isEmpty { try free(Self.freeingFirst("group_name", "is_behind_group"), [.texts(Array(groups))]) }
+        if !keys.isEmpty { try free(Self.freeingFirst("unique_key", "is_behind_key"), [.texts(Array(keys))]) }
+    }
+
+    /// Deletes what belongs to jobs.
+    func drop(_ positions: [Int64], from table: String) throws {
+        guard !positions.isEmpty else { return }
+        try transaction.run("DELETE FROM \(table) WHERE position = ANY($1)", [.ints(positions)])
+    }
+
+    private mutating func free(_ statement: String, _ parameters: [PostgresValue]) throws {
+        let rows = try transaction.run(statement, parameters)
+        for row in 0..<rows.count where try rows.int(row, 0) == 0 { bringsWork = true }
+    }
+
+    /// The first unfinished job of each name is behind none of that name.
+    private static func freeingFirst(_ name: String, _ flag: String) -> String {
+        """
+        UPDATE convoy_jobs AS j SET \(flag) = false, state = CASE
+            WHEN needs = 0 AND NOT (is_behind_group AND '\(flag)' <> 'is_behind_group')
+                AND NOT (is_behind_key AND '\(flag)' <> 'is_behind_key') THEN 0 ELSE 1 END
+        FROM unnest($1) AS names(name), LATERAL (
+            SELECT position FROM convoy_jobs WHERE \(name) = names.name AND state < 4 ORDER BY position LIMIT 1) AS f
+        WHERE j.position = f.position AND j.\(flag) AND j.state = 1
+        RETURNING j.state
+        """
+    }
+
+    /// Works out the holds of jobs that wait or are blocked, by all that there is.
+    mutating func hold(_ positions: [Int64], groups: [String], keys: [String]) throws {
+        try transaction.run(
+            """
+            SELECT count(*) FROM (SELECT 1 FROM convoy_jobs WHERE id IN (
+                SELECT needed FROM convoy_needs WHERE position = ANY($1)) ORDER BY position FOR SHARE) AS a
+            """, [.ints(positions)])
+        try free(
+            """
+            UPDATE convoy_jobs AS j SET needs = h.needs, is_behind_group = h.group_hold, is_behind_key = h.key_hold,
+                state = CASE WHEN h.needs > 0 OR h.group_hold OR h.key_hold THEN 1 ELSE 0 END
+            FROM (
+                SELECT k.position, (SELECT count(DISTINCT n.needed) FROM convoy_needs AS n
+                    JOIN convoy_jobs AS o ON o.id = n.needed WHERE n.position = k.position AND o.state <> 4) AS needs,
+                    EXISTS (SELECT 1 FROM convoy_jobs AS o WHERE o.group_name = k.group_name AND o.state < 4
+                        AND o.position < k.position) AS group_hold,
+                    EXISTS (SELECT 1 FROM convoy_jobs AS o WHERE o.unique_key = k.unique_key AND o.state < 4
+                        AND o.position < k.position) AS key_hold
+                FROM convoy_jobs AS k WHERE k.state < 2 AND k.position IN (
+                    SELECT unnest($1) UNION SELECT position FROM convoy_jobs WHERE group_name = ANY($2) AND state < 2
+                    UNION SELECT position FROM convoy_jobs WHERE unique_key = ANY($3) AND state < 2)
+            ) AS h
+            WHERE j.position = h.position AND j.state < 2
+            RETURNING j.state
+            """, [.ints(positions), .texts(groups), .texts(keys)])
+    }
+
+    /// Cancels jobs and all that depend on them; how many.
+    mutating func cancel(_ ids: [String]) throws -> Int {
+        var next = ids
+        var ended: [Ended] = []
+        while !next.isEmpty {
+            let rows = try transaction.run(
+                """
+                WITH meant AS MATERIALIZED (
+                    SELECT position FROM convoy_jobs WHERE id = ANY($1) AND state IN (0, 1, 2, 3, 5)
+                    ORDER BY position FOR UPDATE),
+                results AS (DELETE FROM convoy_results WHERE position IN (SELECT position FROM meant))
+                UPDATE convoy_jobs AS j SET state = 6, owner = NULL, has_result = false, failure = NULL, finished = $2,
+                    needs = 0, is_behind_group = false, is_behind_key = false
+                FROM meant WHERE j.position = meant.position
+                RETURNING \(Self.endedColumns)
+                """, [.texts(next), .int(transaction.time.now)])
+            let level = try Self.ended(rows)
+            ended += level
+            next = try dependents(of: level.filter(\.isNeeded).map(\.id))
+        }
+        try follow(ended)
+        return ended.count
+    }
+
+    private func dependents(of ids: [String]) throws -> [String] {
+        guard !ids.isEmpty else { return [] }
+        let rows = try transaction.run(
+            """
+            SELECT DISTINCT j.id FROM convoy_needs AS n JOIN convoy_jobs AS j USING (position)
+            WHERE n.needed = ANY($1) AND j.state IN (0, 1, 2, 3, 5)
+            """, [.texts(ids)])
+        return try (0..<rows.count).compactMap { try rows.text($0, 0) }
+    }
+}

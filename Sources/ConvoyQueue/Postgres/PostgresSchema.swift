@@ -1,0 +1,186 @@
+// The tables in the database, and how older ones become today's.
+import Convoy
+
+/// The schema: numbered steps, each run once in a database, whichever process comes first.
+enum PostgresSchema {
+    /// The steps from an empty database on; those of a published version never change.
+    static let migrations = [tables + indexes + counting]
+
+    /// The numbers of the states in the tables; of a published version they never change.
+    static let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .done, .dead, .cancelled]
+
+    /// The tables with what belongs to a job, by its position.
+    static let partTables = ["convoy_contents", "convoy_bodies", "convoy_results", "convoy_needs"]
+
+    /// The row of a job that changes often is narrow; what is sent is written once, in rows of its own.
+    ///
+    /// - `due` is a time of the clock in microseconds, the others are dates in seconds since 2001, as Foundation has them.
+    ///   A job whose time has come has neither `due` nor `not_before`.
+    /// - `needs` counts dependencies that are not done; `is_needed` says that the end of the job concerns others.
+    private static let tables = [
+        "CREATE SEQUENCE convoy_positions",
+        """
+        CREATE TABLE convoy_jobs (
+            position int8 PRIMARY KEY DEFAULT nextval('convoy_positions'),
+            id text COLLATE "C" NOT NULL UNIQUE,
+            kind text COLLATE "C" NOT NULL,
+            state int2 NOT NULL,
+            priority int4 NOT NULL,
+            due int8,
+            not_before float8,
+            expires float8,
+            group_name text COLLATE "C",
+            unique_key text COLLATE "C",
+            needs int4 NOT NULL DEFAULT 0,
+            is_needed bool NOT NULL DEFAULT false,
+            is_behind_group bool NOT NULL DEFAULT false,
+            is_behind_key bool NOT NULL DEFAULT false,
+            owner text COLLATE "C",
+            claim_count int8 NOT NULL DEFAULT 0,
+            has_result bool NOT NULL DEFAULT false,
+            has_body bool NOT NULL DEFAULT false,
+            attempt_count int8 NOT NULL DEFAULT 0,
+            attempts text[] NOT NULL DEFAULT '{}',
+            failure text,
+            added float8 NOT NULL,
+            finished int8
+        ) WITH (fillfactor = 80)
+        """,
+        """
+        CREATE TABLE convoy_contents (
+            position int8 PRIMARY KEY,
+            method text NOT NULL,
+            url text NOT NULL,
+            header_fields text NOT NULL,
+            body_file text,
+            destination text,
+            not_before float8,
+            policy text,
+            tags text[] NOT NULL,
+            idempotency_key text NOT NULL
+        )
+        """,
+        "CREATE TABLE convoy_bodies (position int8 PRIMARY KEY, body bytea NOT NULL)",
+        """
+        CREATE TABLE convoy_results (
+            position int8 PRIMARY KEY,
+            status_code int8,
+            header_fields text NOT NULL,
+            body bytea NOT NULL,
+            is_body_cut bool NOT NULL,
+            failure text
+        )
+        """,
+        """
+        CREATE TABLE convoy_needs (
+            position int8 NOT NULL,
+            number int4 NOT NULL,
+            needed text COLLATE "C" NOT NULL,
+            PRIMARY KEY (position, number)
+        )
+        """,
+        "CREATE TABLE convoy_owners (owner text COLLATE \"C\" PRIMARY KEY, ends int8 NOT NULL)",
+        // In shares, so that processes do not wait for each other at one row.
+        """
+        CREATE TABLE convoy_counts (
+            share int4 NOT NULL,
+            kind text COLLATE "C" NOT NULL,
+            state int2 NOT NULL,
+            count int8 NOT NULL,
+            PRIMARY KEY (share, kind, state)
+        ) WITH (fillfactor = 50)
+        """,
+    ]
+
+    private static let indexes = [
+        """
+        CREATE INDEX convoy_ready ON convoy_jobs (priority DESC, position)
+            WHERE state = 0 AND due IS NULL AND not_before IS NULL
+        """,
+        "CREATE INDEX convoy_due ON convoy_jobs (due) WHERE state = 0 AND due IS NOT NULL",
+        "CREATE INDEX convoy_dated ON convoy_jobs (not_before) WHERE state = 0 AND not_before IS NOT NULL",
+        "CREATE INDEX convoy_expiring ON convoy_jobs (expires) WHERE state < 2 AND expires IS NOT NULL",
+        "CREATE INDEX convoy_claimed ON convoy_jobs (owner) WHERE state = 2",
+        "CREATE INDEX convoy_answered ON convoy_jobs (position) WHERE state = 3",
+        "CREATE INDEX convoy_groups ON convoy_jobs (group_name, position) WHERE state < 4 AND group_name IS NOT NULL",
+        "CREATE INDEX convoy_keys ON convoy_jobs (unique_key, position) WHERE state < 4 AND unique_key IS NOT NULL",
+        "CREATE INDEX convoy_ended ON convoy_jobs (finished) WHERE state IN (4, 6)",
+        "CREATE INDEX convoy_needed ON convoy_needs (needed)",
+    ]
+
+    /// Counts by kind and state, kept by the database itself whatever changes a job.
+    private static let counting = [
+        """
+        CREATE FUNCTION convoy_count() RETURNS trigger LANGUAGE plpgsql AS $body$
+        DECLARE
+            own int4 := pg_backend_pid() % 32;
+        BEGIN
+            IF TG_OP = 'INSERT' THEN
+                INSERT INTO convoy_counts AS c (share, kind, state, count)
+                    SELECT own, kind, state, count(*) FROM new_jobs GROUP BY kind, state ORDER BY kind, state
+                    ON CONFLICT (share, kind, state) DO UPDATE SET count = c.count + excluded.count;
+            ELSIF TG_OP = 'DELETE' THEN
+                INSERT INTO convoy_counts AS c (share, kind, state, count)
+                    SELECT own, kind, state, -count(*) FROM old_jobs GROUP BY kind, state ORDER BY kind, state
+                    ON CONFLICT (share, kind, state) DO UPDATE SET count = c.count + excluded.count;
+            ELSE
+                INSERT INTO convoy_counts AS c (share, kind, state, count)
+                    SELECT own, kind, state, sum(n) FROM (
+                        SELECT kind, state, 1 AS n FROM new_jobs UNION ALL SELECT kind, state, -1 FROM old_jobs
+                    ) AS changes GROUP BY kind, state HAVING sum(n) <> 0 ORDER BY kind, state
+                    ON CONFLICT (share, kind, state) DO UPDATE SET count = c.count + excluded.count;
+            END IF;
+            RETURN NULL;
+        END
+        $body$
+        """,
+        """
+        CREATE TRIGGER convoy_count_added AFTER INSERT ON convoy_jobs
+            REFERENCING NEW TABLE AS new_jobs FOR EACH STATEMENT EXECUTE FUNCTION convoy_count()
+        """,
+        """
+        CREATE TRIGGER convoy_count_changed AFTER UPDATE ON convoy_jobs
+            REFERENCING NEW TABLE AS new_jobs OLD TABLE AS old_jobs
+            FOR EACH STATEMENT EXECUTE FUNCTION convoy_count()
+        """,
+        """
+        CREATE TRIGGER convoy_count_deleted AFTER DELETE ON convoy_jobs
+            REFERENCING OLD TABLE AS old_jobs FOR EACH STATEMENT EXECUTE FUNCTION convoy_count()
+        """,
+    ]
+}
+
+extension PostgresConnection {
+    /// Makes the tables, or brings them up to date; one process at a time, in one transaction.
+    func migrate() throws {
+        if try schemaVersion() == PostgresSchema.migrations.count { return }
+        try run("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE")
+        do {
+            // ASCII for `convoy`, as a number.
+            try run("SELECT 1 FROM (SELECT pg_advisory_xact_lock(109342240173945)) AS a")
+            try run("CREATE TABLE IF NOT EXISTS convoy_schema (version int8 NOT NULL)")
+            let version = try schemaVersion() ?? 0
+            guard version <= PostgresSchema.migrations.count else {
+                throw QueueError(
+                    .newerSchema,
+                    "the tables in the database have version \(version), made by a newer version of this program, which "
+                        + "knows \(PostgresSchema.migrations.count); use that one, or another database")
+            }
+            for statement in PostgresSchema.migrations.dropFirst(version).joined() { try run(statement) }
+            try run("DELETE FROM convoy_schema")
+            try run("INSERT INTO convoy_schema VALUES ($1)", [.int(PostgresSchema.migrations.count)])
+            try run("COMMIT")
+        } catch {
+            if ending == nil, (try? run("ROLLBACK")) == nil { _ = lost("a transaction stays open") }
+            throw error
+        }
+    }
+
+    /// Which steps were run in the database; nil where there are no tables.
+    private func schemaVersion() throws(PostgresError) -> Int? {
+        let isThere = try run("SELECT to_regclass('convoy_schema') IS NOT NULL").bool(0, 0) ?? false
+        guard isThere else { return nil }
+        let rows = try run("SELECT max(version) FROM convoy_schema")
+        return try rows.int(0, 0).map { Int($0) }
+    }
+}

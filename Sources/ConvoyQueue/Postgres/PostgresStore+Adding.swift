@@ -1,0 +1,161 @@
+// Adding jobs: lists of them at once.
+import Convoy
+
+extension PostgresStore {
+    /// Adds jobs, all or none, in their order.
+    public func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] {
+        guard !jobs.isEmpty else { return [] }
+        return try await callers.transaction { transaction in
+            var adding = Adding(PostgresRules(transaction))
+            for run in Adding.runs(jobs) { try adding.add(run) }
+            try adding.rules.notify()
+            return adding.additions
+        }
+    }
+}
+
+/// One call of `add`.
+private struct Adding {
+    /// How many jobs one statement inserts.
+    private static let maxRunCount = 2_000
+
+    var rules: PostgresRules
+    var additions: [JobAddition] = []
+    /// The ids that this call has added.
+    private var added: Set<String> = []
+
+    init(_ rules: PostgresRules) { self.rules = rules }
+
+    /// The jobs in parts that can be added at once: what `keep` and `replace` do depends on the jobs before them.
+    static func runs(_ jobs: [Job]) -> [[Job]] {
+        var runs: [[Job]] = []
+        var isOpen = false
+        for job in jobs {
+            let isAlone = job.uniqueness.map { $0.policy != .append } ?? false
+            if isOpen, !isAlone, let last = runs.indices.last, runs[last].count < maxRunCount {
+                runs[last].append(job)
+            } else {
+                runs.append([job])
+            }
+            isOpen = !isAlone
+        }
+        return runs
+    }
+
+    mutating func add(_ run: [Job]) throws {
+        let new = try withoutThose(thatAreThere: run)
+        try checkDependencies(of: new)
+        if let only = new.first, new.count == 1, let uniqueness = only.uniqueness, uniqueness.policy != .append {
+            if let kept = try settle(uniqueness) {
+                additions.append(JobAddition(id: kept, outcome: .kept))
+                return
+            }
+        }
+        try rules.lock(groups: new.map(\.group), keys: new.map { $0.uniqueness?.key })
+        let inserted = try insert(new)
+        try relate(new.filter { inserted[$0.id] != nil }, inserted)
+        for job in run {
+            let isAdded = inserted[job.id] != nil && added.insert(job.id).inserted
+            additions.append(JobAddition(id: job.id, outcome: isAdded ? .added : .alreadyThere))
+        }
+    }
+
+    /// A second job of an id in the same run is as one that is there.
+    private func withoutThose(thatAreThere run: [Job]) throws -> [Job] {
+        var ids: Set<String> = []
+        let run = run.filter { ids.insert($0.id).inserted }
+        guard run.contains(where: { !$0.dependencies.isEmpty || $0.uniqueness != nil }) else { return run }
+        let rows = try rules.transaction.run(
+            "SELECT id FROM convoy_jobs WHERE id = ANY($1)", [.texts(run.map(\.id))])
+        let there = Set(try (0..<rows.count).compactMap { try rows.text($0, 0) })
+        return run.filter { !there.contains($0.id) }
+    }
+
+    /// Every dependency is there or earlier in the call; it does not end unseen until this transaction has.
+    private func checkDependencies(of jobs: [Job]) throws {
+        var known = added
+        var needed: [(job: String, dependency: String)] = []
+        for job in jobs {
+            needed += job.dependencies.filter { !known.contains($0) }.map { (job.id, $0) }
+            known.insert(job.id)
+        }
+        guard !needed.isEmpty else { return }
+        let rows = try rules.transaction.run(
+            "SELECT id FROM convoy_jobs WHERE id = ANY($1) ORDER BY position FOR SHARE",
+            [.texts(Array(Set(needed.map(\.dependency))))])
+        let there = Set(try (0..<rows.count).compactMap { try rows.text($0, 0) })
+        for (job, dependency) in needed where !there.contains(dependency) {
+            throw QueueError(.unknownJob, "\(job) depends on \(dependency), and there is no such job")
+        }
+    }
+
+    /// Makes way for a job with a key; the id of the one that is kept instead.
+    private mutating func settle(_ uniqueness: Job.Uniqueness) throws -> String? {
+        try rules.lock(groups: [], keys: [uniqueness.key])
+        let rows = try rules.transaction.run(
+            "SELECT id FROM convoy_jobs WHERE unique_key = $1 AND state < 4 ORDER BY position", [.text(uniqueness.key)])
+        let others = try (0..<rows.count).compactMap { try rows.text($0, 0) }
+        if uniqueness.policy == .keep { return others.first }
+        _ = try rules.cancel(others)
+        return nil
+    }
+
+    /// The positions of those that were inserted, by id.
+    private mutating func insert(_ jobs: [Job]) throws -> [String: Int64] {
+        guard !jobs.isEmpty else { return [:] }
+        let rows = try rules.transaction.run(
+            """
+            WITH given AS MATERIALIZED (
+                SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+                WITH ORDINALITY AS g(id, kind, priority, not_before, expires, group_name, unique_key, policy, method, url,
+                    header_fields, body, body_file, destination, tags, idempotency_key, number)),
+            jobs AS (
+                INSERT INTO convoy_jobs (id, kind, state, priority, not_before, expires, group_name, unique_key,
+                    has_body, added)
+                SELECT id, kind, 0, priority, CASE WHEN not_before > $17 THEN not_before END, expires, group_name,
+                    unique_key, body IS NOT NULL, $17
+                FROM given ORDER BY number ON CONFLICT (id) DO NOTHING RETURNING position, id),
+            contents AS (
+                INSERT INTO convoy_contents (position, method, url, header_fields, body_file, destination, not_before,
+                    policy, tags, idempotency_key)
+                SELECT j.position, method, url, header_fields, body_file, destination, not_before, policy,
+                    coalesce(string_to_array(tags, E'\\n'), '{}'), idempotency_key
+                FROM jobs AS j JOIN given USING (id)),
+            bodies AS (
+                INSERT INTO convoy_bodies (position, body)
+                SELECT j.position, body FROM jobs AS j JOIN given USING (id) WHERE body IS NOT NULL)
+            SELECT id, position FROM jobs
+            """, PostgresJobs.columns(jobs) + [.double(rules.transaction.time.date)])
+        if rows.count > 0 { rules.noteWork() }
+        var positions: [String: Int64] = [:]
+        for row in 0..<rows.count { positions[try rows.text(row, 0) ?? ""] = try rows.int(row, 1) }
+        return positions
+    }
+
+    /// Writes down what jobs depend on, and works out what keeps them back.
+    private mutating func relate(_ jobs: [Job], _ positions: [String: Int64]) throws {
+        let related = jobs.filter { !$0.dependencies.isEmpty || $0.group != nil || $0.uniqueness != nil }
+        guard !related.isEmpty else { return }
+        let needs = related.flatMap { job in
+            job.dependencies.enumerated().map { (position: positions[job.id], number: $0.offset, needed: $0.element) }
+        }
+        let transaction = rules.transaction
+        if !needs.isEmpty {
+            try transaction.run(
+                "INSERT INTO convoy_needs (position, number, needed) SELECT * FROM unnest($1, $2, $3)",
+                [.ints(needs.map(\.position)), .ints(needs.map { Int64($0.number) }), .texts(needs.map(\.needed))])
+            try transaction.run(
+                "UPDATE convoy_jobs SET is_needed = true WHERE id = ANY($1) AND NOT is_needed",
+                [.texts(Array(Set(needs.map(\.needed))))])
+        }
+        let new = related.compactMap { positions[$0.id] }
+        try rules.hold(new, groups: [], keys: [])
+        guard !needs.isEmpty else { return }
+        let rows = try transaction.run(
+            """
+            SELECT DISTINCT j.id FROM convoy_needs AS n JOIN convoy_jobs AS o ON o.id = n.needed
+            JOIN convoy_jobs AS j ON j.position = n.position WHERE n.position = ANY($1) AND o.state = 6
+            """, [.ints(new)])
+        _ = try rules.cancel((0..<rows.count).compactMap { try rows.text($0, 0) })
+    }
+}

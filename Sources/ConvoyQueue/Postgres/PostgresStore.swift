@@ -1,0 +1,63 @@
+// The queue's store on a PostgreSQL server.
+import Convoy
+import Foundation
+
+/// Jobs in a PostgreSQL database, for any number of processes on any number of machines.
+///
+/// ```swift
+/// let store = try await PostgresStore("postgres://queue@db.example/orders")
+/// ```
+///
+/// The system's libpq is opened when the first store is made; nothing has to be installed to build a program. The tables, whose
+/// names begin with `convoy_`, are made in the first schema of the role's search path by the first process. The server is
+/// PostgreSQL 13 or newer. Time is the server's: the clocks of the machines may be wrong. A connection that is lost is made
+/// again, for 15 s within each call.
+///
+/// ## Concurrency
+/// Two connections for calls, one for claims and heartbeats and one for everything else, each with a queue of its own that
+/// blocks; and one that listens, while ``changes()`` is read.
+///
+/// ## Topics
+/// - ``init(_:)``
+/// - ``owner``
+/// - ``pollInterval``
+public final class PostgresStore: Store {
+    /// The name of this instance as an owner of leases.
+    public let owner = UUID().uuidString
+
+    /// A minute: a message is missed while the connection that listens is made again.
+    public let pollInterval: Duration? = .seconds(60)
+
+    /// For claims, settlements and heartbeats: they do not wait behind a long list of additions.
+    let workers: PostgresSession
+    let callers: PostgresSession
+    private let listener: PostgresListener
+
+    /// Connects, and makes the tables where there are none.
+    ///
+    /// - Parameter address: `postgres://user@host:port/database`, or libpq's `key=value …`. A password is better in a file,
+    ///   `~/.pgpass`, or in `PGPASSWORD`. A pooler between must keep a session to one connection.
+    /// - Throws: `.unavailable` without a server or libpq, `.newerSchema`, and what the server refuses.
+    public convenience init(_ address: String) async throws(QueueError) { try await self.init(address, time: nil) }
+
+    /// - Parameter time: in place of the server's.
+    init(_ address: String, time: (@Sendable () -> PostgresTime)?) async throws(QueueError) {
+        workers = PostgresSession(address, name: "work", time: time)
+        callers = PostgresSession(address, name: "calls", time: time)
+        listener = PostgresListener(address)
+        try await workers.transaction { _ in }
+    }
+
+    deinit { listener.close() }
+
+    /// Tells of new work, by `LISTEN`.
+    public func changes() -> AsyncStream<Void> { listener.changes() }
+
+    /// Gives back what is claimed, and ends the connections; again: no effect.
+    public func close() async {
+        try? await release()
+        listener.close()
+        await workers.close()
+        await callers.close()
+    }
+}

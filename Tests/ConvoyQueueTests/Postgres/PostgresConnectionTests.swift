@@ -1,0 +1,223 @@
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+@Suite struct PostgresLibraryTests {
+    @Test func aMissingLibraryIsNamedWithWhatToDo() {
+        let error = #expect(throws: PostgresError.self) { try PostgresLibrary.open(["libpq-of-no-system.so.5"]) }
+        #expect(error?.kind == .libraryMissing)
+        let text = error?.description ?? ""
+        #expect(text.hasPrefix("PostgreSQL needs libpq-of-no-system.so.5; "), "\(text)")
+        #expect(text.contains("install libpq"), "\(text)")
+        #expect(text.contains("cannot open shared object file"), "\(text)")
+    }
+
+    @Test func aLibraryWithoutAFunctionIsNotUsed() {
+        let error = #expect(throws: PostgresError.self) { try PostgresLibrary.open(["libm.so.6"]) }
+        #expect(error?.description.contains("libm.so.6 has no PQconninfoParse") == true)
+    }
+}
+
+@Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
+struct PostgresConnectionTests {
+    /// Runs a body with a connection to a new database.
+    private func connected(_ body: @escaping @Sendable (PostgresConnection) throws -> Void) async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        try await onThread { try body(PostgresConnection(address, within: .seconds(60))) }
+    }
+
+    /// The error of a body that runs on a thread of its own.
+    private func failure(_ body: @escaping @Sendable () throws -> Void) async -> PostgresError? {
+        await onThread {
+            do {
+                try body()
+                return nil
+            } catch {
+                return error as? PostgresError
+            }
+        }
+    }
+
+    @Test func valuesOfEveryTypeComeBackAsTheyWere() async throws {
+        try await connected { connection in
+            let text = "é\u{1F600}'\\\"\r\n"
+            let rows = try connection.run(
+                "SELECT $1, $2, $3, $4, $5, $6::int4, $7::int2",
+                [.int(.min), .text(text), .bytes([0, 255, 39]), .bool(true), .bool(false), .int(-7), .int(-8)])
+            #expect(try rows.int(0, 0) == .min)
+            #expect(try rows.text(0, 1) == text)
+            #expect(try rows.bytes(0, 2) == [0, 255, 39])
+            #expect(try rows.bool(0, 3) == true)
+            #expect(try rows.bool(0, 4) == false)
+            #expect(try rows.int(0, 5) == -7)
+            #expect(try rows.int(0, 6) == -8)
+            let nulls = try connection.run(
+                "SELECT $1, $2, $3, $4", [.int(nil), .text(nil), .bytes(nil), .text("")])
+            #expect(try (0..<3).map { try nulls.bytes(0, $0) } == [nil, nil, nil])
+            #expect(try nulls.text(0, 3) == "")
+        }
+    }
+
+    @Test func listsAreRows() async throws {
+        try await connected { connection in
+            let rows = try connection.run(
+                "SELECT * FROM unnest($1, $2, $3) AS a(i, t, b) ORDER BY i NULLS LAST",
+                [.ints([2, 1, nil]), .texts(["two, \"2\" {}", nil, ""]), .blobs([[], [1], nil])])
+            #expect(try (0..<3).map { try rows.int($0, 0) } == [1, 2, nil])
+            #expect(try (0..<3).map { try rows.text($0, 1) } == [nil, "two, \"2\" {}", ""])
+            #expect(try (0..<3).map { try rows.bytes($0, 2) } == [[1], [], nil])
+            #expect(try connection.run("SELECT cardinality($1)", [.ints([])]).int(0, 0) == 0)
+        }
+    }
+
+    @Test func aTextWithANulIsRefusedAndNotCut() async throws {
+        try await connected { connection in
+            let error = #expect(throws: PostgresError.self) {
+                _ = try connection.run("SELECT $1", [.text("a\0b")])
+            }
+            #expect(error?.state == "22021")
+            let rows = try connection.run("SELECT 1::int8")
+            #expect(try rows.int(0, 0) == 1)
+        }
+    }
+
+    @Test func whatIsNotThereIsAnErrorAndNoTrap() async throws {
+        try await connected { connection in
+            let rows = try connection.run("SELECT 'abc'::text")
+            for (row, column) in [(1, 0), (0, 1), (-1, 0), (0, -1)] {
+                #expect(throws: PostgresError.self) { try rows.text(row, column) }
+            }
+            #expect(throws: PostgresError.self) { try rows.int(0, 0) }
+        }
+    }
+
+    @Test func muchDataGoesBothWays() async throws {
+        try await connected { connection in
+            let bytes = (0..<20_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+            let rows = try connection.run("SELECT $1 || $1", [.bytes(bytes)])
+            #expect(try rows.bytes(0, 0) == bytes + bytes)
+        }
+    }
+
+    @Test func anErrorEndsItsTransactionOnly() async throws {
+        try await connected { connection in
+            try connection.run("CREATE TABLE a (id int8 PRIMARY KEY)")
+            let error = #expect(throws: PostgresError.self) {
+                try connection.transaction { () throws(PostgresError) in
+                    try connection.run("INSERT INTO a VALUES (1)")
+                    try connection.run("INSERT INTO a VALUES (1)")
+                }
+            }
+            #expect(error?.state == "23505")
+            #expect(error?.description.contains("duplicate key") == true)
+            let changed = try connection.transaction { () throws(PostgresError) in
+                try connection.run("INSERT INTO a VALUES (2), (3)").changedCount
+            }
+            #expect(changed == 2)
+            #expect(try connection.run("SELECT count(*) FROM a").int(0, 0) == 2)
+        }
+    }
+
+    @Test func anAnswerThatDoesNotComeIsBoundedAndEndsTheConnection() async throws {
+        try await connected { connection in
+            let error = #expect(throws: PostgresError.self) {
+                _ = try connection.run("SELECT pg_sleep(1000)::text", within: .milliseconds(50))
+            }
+            #expect(error?.kind == .lost)
+            let again = #expect(throws: PostgresError.self) { _ = try connection.run("SELECT 1") }
+            #expect(again?.description == error?.description)
+        }
+    }
+
+    @Test func aConnectionThatTheServerEndsIsLost() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let error = await failure {
+            let connection = try PostgresConnection(address, within: .seconds(60))
+            let other = try PostgresConnection(address, within: .seconds(60))
+            let process = try connection.run("SELECT pg_backend_pid()").int(0, 0)
+            try other.run("SELECT pg_terminate_backend($1::int4, 60000)", [.int(process)], within: .seconds(120))
+            try connection.run("SELECT 1")
+        }
+        #expect(error?.kind == .lost, "\(String(describing: error))")
+        #expect(error?.asksForConnection == true)
+    }
+
+    @Test func messagesOfAChannelArrive() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let heard = try await onThread {
+            let listener = try PostgresConnection(address, within: .seconds(60))
+            let other = try PostgresConnection(address, within: .seconds(60))
+            try listener.run("LISTEN work")
+            try other.run("SELECT pg_notify('work', 'é')")
+            return try listener.notifications(within: .seconds(120))
+        }
+        #expect(heard == [.init(channel: "work", payload: "é")])
+    }
+
+    @Test func aWaitForMessagesEndsAtItsBoundOrByItsWakeup() async throws {
+        try await connected { connection in
+            #expect(try connection.notifications(within: .milliseconds(1)) == [])
+            let pipe = Pipe()
+            try pipe.fileHandleForWriting.write(contentsOf: Data([1]))
+            let wakeup = pipe.fileHandleForReading.fileDescriptor
+            #expect(try connection.notifications(within: .seconds(600), wakeup: wakeup) == [])
+            #expect(try connection.run("SELECT 1::int8").int(0, 0) == 1)
+        }
+    }
+
+    @Test func anAddressThatCannotBeReadIsNotRepeated() async {
+        for address in ["postgres://me:s3cret@w0rd@[::1", "host=localhost s3cret", "postgres:///a?s3cret=1"] {
+            let error = await failure { _ = try PostgresConnection(address, within: .seconds(60)) }
+            #expect(error?.kind == .addressInvalid)
+            #expect(error?.description.contains("s3cret") == false)
+        }
+    }
+
+    @Test func noServerIsUnreachable() async throws {
+        let error = await failure {
+            _ = try PostgresConnection("postgres:///a?host=/tmp/convoy-no-server", within: .seconds(60))
+        }
+        #expect(error?.kind == .unreachable)
+        #expect(error?.description.contains("No such file or directory") == true)
+        let address = try await PostgresServer.shared().address(of: "no_such_database")
+        let missing = await failure { _ = try PostgresConnection(address, within: .seconds(60)) }
+        #expect(missing?.description.contains("database \"no_such_database\" does not exist") == true)
+    }
+
+    @Test func aServerThatDoesNotAnswerIsUnreachable() async throws {
+        // It accepts, by its backlog, and says nothing.
+        let listener = try SilentListener()
+        let error = await failure {
+            _ = try PostgresConnection(
+                "postgres://127.0.0.1:\(listener.port)/a?sslmode=disable", within: .milliseconds(50))
+        }
+        #expect(error?.kind == .unreachable)
+        #expect(error?.description == "no connection to the database: the server does not answer")
+    }
+}
+
+/// A port of 127.0.0.1 that accepts and never answers.
+private final class SilentListener: Sendable {
+    private let descriptor: Int32
+    let port: Int
+
+    init() throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let descriptor = descriptor
+        let isListening = withUnsafeMutablePointer(to: &address) { address in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+                    && listen(descriptor, 8) == 0
+            }
+        }
+        port = Int(UInt16(bigEndian: address.sin_port))
+        guard isListening else { throw POSIXError(.EADDRINUSE) }
+    }
+
+    deinit { close(descriptor) }
+}

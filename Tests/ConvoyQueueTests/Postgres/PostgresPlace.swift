@@ -1,0 +1,45 @@
+// PostgreSQL among the stores that the conformance suite runs over.
+import Convoy
+import Foundation
+
+@testable import ConvoyQueue
+
+extension ConformingStore {
+    /// Empty, with a printed reason, where no server is installed.
+    static let postgres: [ConformingStore] = {
+        guard PostgresServer.isInstalled else {
+            print("The conformance of the store on PostgreSQL is not tested: \(PostgresServer.reason)")
+            return []
+        }
+        return [
+            ConformingStore(name: "PostgreSQL") { place in
+                let address = try await PostgresPlaces.shared.address(of: place)
+                return try await PostgresStore(address, time: { PostgresTime(place.clock) })
+            }
+        ]
+    }()
+}
+
+extension PostgresTime {
+    /// Where the clock's moments are counted from.
+    private static let start = ContinuousClock.now
+
+    /// The time of a clock that a test moves.
+    init(_ clock: any RequestClock) {
+        self.init(
+            now: PostgresRules.microseconds(.seconds(1_000_000_000) + Self.start.duration(to: clock.now)),
+            date: clock.date.timeIntervalSinceReferenceDate)
+    }
+}
+
+/// One database for each place, whichever instance is opened first.
+private actor PostgresPlaces {
+    static let shared = PostgresPlaces()
+    private var addresses: [URL: Task<String, any Error>] = [:]
+
+    func address(of place: StorePlace) async throws -> String {
+        let making = addresses[place.directory] ?? Task { try await PostgresServer.shared().makeDatabase() }
+        addresses[place.directory] = making
+        return try await making.value
+    }
+}

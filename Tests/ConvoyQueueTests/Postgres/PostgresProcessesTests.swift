@@ -1,0 +1,85 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// Several processes on one database.
+///
+/// `CONVOY_JOBS=100000` in the environment makes it as thorough as the figures of the project.
+@Suite(.serialized, .enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
+struct PostgresProcessesTests {
+    private static let jobCount =
+        ProcessInfo.processInfo.environment["CONVOY_JOBS"].flatMap(Int.init) ?? 2_000
+
+    /// What the processes have told.
+    private struct Ledger {
+        var claims: [String: Int] = [:]
+        var settled: [String: Int] = [:]
+        var refused = 0
+
+        mutating func take(_ lines: [String]) {
+            for line in lines {
+                let words = line.split(separator: " ").map(String.init)
+                guard words.count == 3 else { continue }
+                switch (words[0], words[2]) {
+                case ("claimed", _): claims[words[1], default: 0] += 1
+                case ("settled", "true"): settled[words[1], default: 0] += 1
+                case ("settled", _): refused += 1
+                default: break
+                }
+            }
+        }
+    }
+
+    private func fill(_ store: PostgresStore, _ count: Int) async throws {
+        let url = try #require(URL(string: "http://127.0.0.1/"))
+        for start in stride(from: 0, to: count, by: 10_000) {
+            _ = try await store.add(
+                (start..<min(count, start + 10_000)).map {
+                    Job("work", JobRequest(method: .post, url: url, body: .data(Data("\($0)".utf8))), id: "job-\($0)")
+                })
+        }
+    }
+
+    /// What a process tells until it ends, or is killed because it has claimed so many jobs.
+    private func lines(of worker: WorkerProcess, killedAt end: Int) async -> [String] {
+        let claimed = Counter()
+        return await worker.lines { line in
+            if line.hasPrefix("claimed"), claimed.next() == end { worker.kill9() }
+        }
+    }
+
+    @Test func tenProcessesDoEachJobOnceThoughTwoAreKilled() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let store = try await PostgresStore(address)
+        let count = Self.jobCount
+        let began = ContinuousClock.now
+        try await fill(store, count)
+        let filled = ContinuousClock.now
+        var ledger = Ledger()
+        // The first one ends while it holds jobs, the second one wherever it is.
+        ledger.take(await lines(of: try WorkerProcess(["postgres", address, "50", "5", "50"]), killedAt: 50))
+        #expect(ledger.claims.count == 50)
+        try await withThrowingTaskGroup(of: [String].self) { group in
+            for number in 1..<10 {
+                let worker = try WorkerProcess(["postgres", address, "50", "5"])
+                group.addTask { await lines(of: worker, killedAt: number == 1 ? 60 : .max) }
+            }
+            for try await lines in group { ledger.take(lines) }
+        }
+        let done = ContinuousClock.now
+        let status = try await store.status()
+        #expect(status[.done] == count)
+        #expect(status.unfinishedCount == 0)
+        #expect(ledger.claims.count == count)
+        // What a killed process settled and could not tell is in its claims only.
+        #expect(ledger.settled.values.allSatisfy { $0 == 1 })
+        #expect(ledger.claims.values.contains { $0 > 1 })
+        let again = ledger.claims.values.reduce(0) { $0 + $1 - 1 }
+        print(
+            "\(count) jobs: added in \(began.duration(to: filled)), done by 10 processes in \(filled.duration(to: done)),"
+                + " 2 of them killed; claimed again: \(again), settlements refused: \(ledger.refused)")
+        await store.close()
+    }
+}

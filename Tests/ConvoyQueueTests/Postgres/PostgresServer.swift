@@ -1,0 +1,140 @@
+// A real PostgreSQL server for the tests.
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// A server in a temporary directory, reached by a socket in it; as `nobody` where the tests run as root.
+///
+/// It writes without `fsync`: what these tests show is about transactions, not about a server's loss of power. A shell
+/// holds it and waits for the end of its standard input: when the test process ends, however that is, the shell stops the
+/// server and removes the directory.
+final class PostgresServer: Sendable {
+    /// The newest one that is installed as Debian has it.
+    static let programs = (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql"))?
+        .sorted { (Int($0) ?? 0) < (Int($1) ?? 0) }.last.map { "/usr/lib/postgresql/\($0)/bin" }
+    static let isInstalled = programs.map { FileManager.default.isExecutableFile(atPath: $0 + "/initdb") } ?? false
+    static let reason: Comment = "PostgreSQL is not installed: apt-get install postgresql"
+
+    /// The one of all tests that neither stop it nor change its settings.
+    static func shared() async throws -> PostgresServer { try await sharedTask.value }
+    private static let sharedTask = Task { try await PostgresServer() }
+    private static let databaseCount = Counter()
+
+    private let process = Process()
+    private let commands = Pipe()
+    private let answers = Pipe()
+    private let directory: String
+
+    /// Makes a cluster and starts it.
+    ///
+    /// - Parameter isDurable: whether commits wait for the disk, as outside of tests.
+    init(isDurable: Bool = false) async throws {
+        var template = Array("/tmp/convoy-pg-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw POSIXError(.EIO) }
+        directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        process.executableURL = URL(filePath: "/bin/sh")
+        let durability = isDurable ? "on" : "off"
+        process.arguments = ["-c", Self.script, "sh", directory, Self.programs ?? "", durability]
+        process.standardInput = commands
+        process.standardOutput = answers
+        for handle in [commands.fileHandleForWriting, answers.fileHandleForReading] {
+            // Another child with this end would keep the server.
+            _ = fcntl(handle.fileDescriptor, F_SETFD, FD_CLOEXEC)
+        }
+        try process.run()
+        try await expectAnswer(to: "the start")
+    }
+
+    deinit { try? commands.fileHandleForWriting.close() }
+
+    private static let script = """
+        directory=$1 programs=$2 durability=$3
+        cd "$directory"
+        run() {
+            if [ "$(id -u)" = 0 ]; then
+                setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups timeout 150 "$@" >> log 2>&1 < /dev/null
+            else
+                timeout 150 "$@" >> log 2>&1 < /dev/null
+            fi
+        }
+        control() { run "$programs/pg_ctl" -w -t 120 -D "$directory/data" -l "$directory/data/log" "$@"; }
+        start() {
+            control start -o "-k $directory -c listen_addresses= -c fsync=$durability -c full_page_writes=$durability"
+        }
+        tell() { if [ "$1" = 0 ]; then echo done; else tail -n 20 log | tr '\\n' ' '; echo; fi; }
+        [ "$(id -u)" != 0 ] || chown nobody .
+        trap 'control stop -m immediate; rm -rf "$directory"' EXIT
+        trap '' INT TERM
+        run "$programs/initdb" --no-sync -D "$directory/data" -U convoy -A trust -E UTF8 --no-locale && start
+        tell $?
+        while read -r command; do
+            case $command in
+            stop) control stop -m immediate ;;
+            start) start ;;
+            freeze) kill -STOP "$(head -n 1 data/postmaster.pid)" ;;
+            esac
+            tell $?
+        done
+        """
+
+    private func expectAnswer(to command: String) async throws {
+        let output = answers.fileHandleForReading
+        let answer = await onThread { () -> String in
+            var line = Data()
+            while let byte = try? output.read(upToCount: 1), !byte.isEmpty, byte != Data("\n".utf8) { line += byte }
+            return String(decoding: line, as: UTF8.self)
+        }
+        guard answer == "done" else {
+            throw PostgresError(.unreachable, "\(command) of the server failed: \(answer)")
+        }
+    }
+
+    /// Ends the server as a crash does, and returns when it is gone.
+    func stop() async throws { try await tell("stop") }
+
+    func start() async throws { try await tell("start") }
+
+    private func tell(_ command: String) async throws {
+        try commands.fileHandleForWriting.write(contentsOf: Data((command + "\n").utf8))
+        try await expectAnswer(to: command)
+    }
+
+    func address(of database: String) -> String { "postgres:///\(database)?host=\(directory)&user=convoy" }
+
+    /// An empty database, and its address.
+    func makeDatabase() async throws -> String {
+        let name = "test_\(Self.databaseCount.next())"
+        let address = address(of: "postgres")
+        try await onThread {
+            let connection = try PostgresConnection(address, within: .seconds(60))
+            try connection.run("CREATE DATABASE \(name) TEMPLATE template0", within: .seconds(60))
+        }
+        return self.address(of: name)
+    }
+}
+
+/// Numbers from 1 on.
+final class Counter: @unchecked Sendable {
+    // @unchecked: the value is used under the lock only.
+    private let lock = NSLock()
+    private var value = 0
+
+    func next() -> Int {
+        lock.withLock {
+            value += 1
+            return value
+        }
+    }
+}
+
+/// Runs what blocks on a thread of its own.
+func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(with: Swift.Result(catching: body)) }
+    }
+}
+
+func onThread<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result {
+    await withCheckedContinuation { continuation in Thread.detachNewThread { continuation.resume(returning: body()) } }
+}

@@ -1,0 +1,74 @@
+// A child process that works on a store, and what it tells.
+import Foundation
+import Testing
+
+/// The program `QueueWorker` of the package, with a bound on its life.
+final class WorkerProcess: Sendable {
+    private static let boundSeconds = 900.0
+
+    private let process = Process()
+    private let output = Pipe()
+    private let ends: AsyncStream<Void>
+
+    init(_ arguments: [String], environment: [String: String] = [:]) throws {
+        process.executableURL = try Self.executable()
+        process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
+            .merging(environment) { $1 }
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output
+        _ = fcntl(output.fileHandleForReading.fileDescriptor, F_SETFD, FD_CLOEXEC)
+        let (ends, end) = AsyncStream.makeStream(of: Void.self)
+        self.ends = ends
+        process.terminationHandler = { _ in end.finish() }
+        try process.run()
+        try? output.fileHandleForWriting.close()
+        let identifier = process.processIdentifier
+        let bound = DispatchWorkItem { kill(identifier, SIGKILL) }
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.boundSeconds, execute: bound)
+        Task { [ends] in
+            for await _ in ends {}
+            bound.cancel()
+        }
+    }
+
+    deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+
+    func kill9() { kill(process.processIdentifier, SIGKILL) }
+
+    /// Every line that it prints, until it ends.
+    ///
+    /// - Parameter body: told each line as it comes.
+    func lines(_ body: @escaping @Sendable (String) -> Void = { _ in }) async -> [String] {
+        let handle = output.fileHandleForReading
+        // Not `read(upToCount:)`, which waits for as much as it may read.
+        return await onThread {
+            var lines: [String] = []
+            var rest = Data()
+            while true {
+                let data = handle.availableData
+                guard !data.isEmpty else { break }
+                rest += data
+                let parts = rest.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+                for part in parts.dropLast() {
+                    let line = String(decoding: part, as: UTF8.self)
+                    body(line)
+                    lines.append(line)
+                }
+                rest = Data(parts.last ?? Data())
+            }
+            return lines
+        }
+    }
+
+    /// The program lies beside the test bundle, or some directories above what runs it.
+    private static func executable() throws -> URL {
+        var directory = URL(filePath: CommandLine.arguments[0]).absoluteURL
+        while directory.path != "/" {
+            directory.deleteLastPathComponent()
+            let candidate = directory.appending(path: "QueueWorker", directoryHint: .notDirectory)
+            if FileManager.default.isExecutableFile(atPath: candidate.path) { return candidate }
+        }
+        throw CocoaError(.fileNoSuchFile)
+    }
+}
