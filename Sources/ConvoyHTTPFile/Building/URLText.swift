@@ -1,10 +1,23 @@
 // URLs that are put together of texts and of values of answers.
 import Foundation
 
+extension StringProtocol {
+    /// The place behind the first `://`; nil without one.
+    var schemeEnd: Index? {
+        var rest = utf8[...]
+        while let colon = rest.firstIndex(of: UInt8(ascii: ":")) {
+            rest = rest[colon...]
+            if rest.starts(with: "://".utf8) { return utf8.index(colon, offsetBy: 3) }
+            rest = rest.dropFirst()
+        }
+        return nil
+    }
+}
+
 extension String {
     /// With what no URL may hold percent-encoded; names of hosts in other scripts as DNS has them.
     var encodedBehindAuthority: String {
-        guard let start = range(of: "://")?.upperBound,
+        guard let start = schemeEnd,
             let end = self[start...].unicodeScalars.firstIndex(where: \.endsAuthority)
         else { return trimmed }
         var authority = self[..<end].trimmed
@@ -16,7 +29,7 @@ extension String {
 
     /// The beginning of the host and port that what follows goes on with; nil where it does not.
     var openAuthority: Substring? {
-        guard let start = range(of: "://")?.upperBound, !self[start...].unicodeScalars.contains(where: \.endsAuthority)
+        guard let start = schemeEnd, !self[start...].unicodeScalars.contains(where: \.endsAuthority)
         else { return nil }
         return self[start...]
     }

@@ -43,7 +43,7 @@ package struct PlannedRequest: Sendable {
     /// A password before the host is left out.
     package var shownTarget: String {
         let text = target.shown
-        guard let start = text.range(of: "://")?.upperBound else { return text }
+        guard let start = text.schemeEnd else { return text }
         let authority = text[start...].prefix { !"/?#".contains($0) }
         guard let at = authority.lastIndex(of: "@") else { return text }
         return text[..<start] + "***" + text[at...]
@@ -72,7 +72,7 @@ package struct PlannedRequest: Sendable {
     /// Scheme, host and port; nil while they are not known.
     var origin: String? {
         let text = target.leadingText
-        guard let start = text.range(of: "://")?.upperBound else { return nil }
+        guard let start = text.schemeEnd else { return nil }
         let authority = text[start...].prefix { !"/?#".contains($0) }
         let isWhole = authority.endIndex < text.endIndex || target.knownText != nil
         guard isWhole else { return nil }
