@@ -42,8 +42,10 @@ let package = Package(
             swiftSettings: [.defaultIsolation(MainActor.self)]),
         .testTarget(name: "ConvoyTestingTests", dependencies: ["Convoy", "ConvoyTesting", "TestTurns"]),
         .testTarget(
-            name: "ConvoyQueueTests", dependencies: ["ConvoyQueue", "ConvoyTesting", "TestTurns", "QueueWorker"]),
+            name: "ConvoyQueueTests",
+            dependencies: ["ConvoyQueue", "ConvoyTesting", "TestTurns", "QueueProgram", "QueueWorker"]),
         // What tests of a queue start as processes of their own.
+        .executableTarget(name: "QueueProgram", dependencies: ["Convoy", "ConvoyQueue"], path: "Tests/QueueProgram"),
         .executableTarget(name: "QueueWorker", dependencies: ["ConvoyQueue"], path: "Tests/QueueWorker"),
         .testTarget(name: "ConvoyHTTPFileTests", dependencies: ["ConvoyHTTPFile"]),
         .testTarget(name: "ConvoyCommandTests", dependencies: ["ConvoyCommand", "ConvoyTesting", "TestTurns"]),

@@ -137,3 +137,7 @@ public struct os_unfair_lock_s {
 }
 public func os_unfair_lock_lock(_ lock: UnsafeMutablePointer<os_unfair_lock_s>) {}
 public func os_unfair_lock_unlock(_ lock: UnsafeMutablePointer<os_unfair_lock_s>) {}
+
+extension DispatchSource {
+    public static func makeFileSystemObjectSource(fileDescriptor: Int32, eventMask: FileSystemEvent, queue: DispatchQueue? = nil) -> any DispatchSourceProtocol { makeReadSource(fileDescriptor: fileDescriptor, queue: queue) }
+}

@@ -110,7 +110,7 @@ public struct RetryPolicy: Sendable, Hashable {
     ///   - n: the number of the retry, from 1.
     ///   - unit: a random number from 0 up to 1.
     /// - Complexity: O(1): at most about a hundred doublings.
-    func delay(beforeRetry n: Int, unit: Double) -> Duration {
+    package func delay(beforeRetry n: Int, unit: Double) -> Duration {
         // A century: nothing that is reckoned with the wait overflows.
         let longest = max(.zero, min(maxDelay, .seconds(3_155_760_000 as Int64)))
         var ceiling = max(.zero, min(baseDelay, longest))
@@ -124,7 +124,7 @@ public struct RetryPolicy: Sendable, Hashable {
     }
 
     /// How long the server asks to be left alone, cut to ``maxRetryAfter``; nil when it does not ask.
-    func retryAfter(in head: ResponseHead, now: Date) -> Duration? {
+    package func retryAfter(in head: ResponseHead, now: Date) -> Duration? {
         head.retryAfter(now: now).map { max(.zero, min($0, maxRetryAfter)) }
     }
 }

@@ -87,6 +87,14 @@ public struct Job: Sendable, Hashable {
         self.request = request
         idempotencyKey = request.headerFields["Idempotency-Key"] ?? UUID().uuidString
     }
+
+    /// A job as a store has kept it.
+    public init(_ kind: String, _ request: JobRequest, id: String, idempotencyKey: String) {
+        self.id = id
+        self.kind = kind
+        self.request = request
+        self.idempotencyKey = idempotencyKey
+    }
 }
 
 extension Job {
@@ -96,7 +104,7 @@ extension Job {
         for case (let name, let text?) in texts {
             if text.isEmpty { return "its \(name) is empty" }
             if text.utf8.count > 500 { return "its \(name) is longer than 500 bytes" }
-            if text.utf8.contains(0) { return "there is a NUL in its \(name)" }
+            if text.utf8.contains(where: { $0 == 0 || $0 == 0x0A }) { return "a line feed or a NUL is in its \(name)" }
         }
         if tags.contains(where: { $0.isEmpty || $0.utf8.contains(0x0A) || $0.utf8.contains(0) }) {
             return "a tag is empty, or has a line feed or a NUL in it"

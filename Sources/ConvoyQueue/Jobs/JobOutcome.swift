@@ -10,7 +10,7 @@ public struct JobAttempt: Sendable, Hashable, Codable {
     public var milliseconds: Int64
     /// The status code of the answer; nil when there was none.
     public var statusCode: Int?
-    /// The code of the failure, as ``RequestError`` of Convoy has it; nil for an acceptable answer.
+    /// The code of the failure, as `RequestError` of Convoy has it; nil for an acceptable answer.
     public var failure: String?
     /// What went wrong, in words; nil for an acceptable answer.
     public var message: String?

@@ -15,7 +15,8 @@ struct ConformingStore: Sendable, CustomTestStringConvertible {
     /// A new store is one more line here.
     static let all: [ConformingStore] =
         [
-            ConformingStore(name: "memory") { MemoryStore($0.memory, clock: $0.clock) }
+            ConformingStore(name: "memory") { MemoryStore($0.memory, clock: $0.clock) },
+            ConformingStore(name: "SQLite") { try SQLiteStore(at: $0.file, clock: $0.clock) },
         ] + postgres
 
     var testDescription: String { name }

@@ -100,6 +100,10 @@ extension MemoryDatabase.State {
             let id = entry.record.job.id
             if entries[id]?.record.life.handle(.expired) ?? false { entries[id]?.record.failure = JobRecord.expired }
         }
+        endLeases(now)
+    }
+
+    mutating func endLeases(_ now: ContinuousClock.Instant) {
         for (owner, end) in leases where end <= now { endLease(of: owner) }
         keepRules(now: now)
     }

@@ -78,7 +78,7 @@ final class MemoryStore: Store {
 
     func renew(_ claims: [Claim], for lease: Duration) async throws(QueueError) -> [Claim] {
         try change { state throws(QueueError) in
-            state.expire(clock.date, now: clock.now)
+            state.endLeases(clock.now)
             state.leases[owner] = clock.now + lease
             return claims.filter { claim in
                 state.entries[claim.id]?.record.life.lease != JobLease(owner: owner, token: claim.token)

@@ -1,0 +1,49 @@
+// What SQLite's result codes mean for the person who reads them.
+import Foundation
+
+extension QueueError {
+    /// Makes an error of a result code of SQLite's.
+    ///
+    /// - Parameters:
+    ///   - file: the database.
+    ///   - code: the extended result code.
+    ///   - system: `errno` of the call that failed, or 0.
+    ///   - action: what was to be done, as a participle.
+    ///   - message: SQLite's own.
+    init(file: URL, code: Int32, system: Int32, doing action: String, message: String = "") {
+        let path = file.path
+        let reason = system == 0 ? message : String(cString: strerror(system))
+        switch (code & 0xFF, system) {
+        case (13, _), (10, ENOSPC), (10, EDQUOT), (10, EFBIG):
+            self.init(
+                .diskFull,
+                "\(path) could not be \(action): the disk is full, or a quota or a limit of file sizes was reached "
+                    + "(\(reason)). What was committed is safe; free some space, and it goes on")
+        case (8, _), (14, EACCES), (14, EPERM), (14, EROFS), (3, _):
+            self.init(
+                .notPermitted,
+                "\(path) could not be \(action): the file or its directory may not be written (\(reason)). "
+                    + "Give this user write permission to both, because the log of the database is beside it")
+        case (14, _):
+            self.init(
+                .notPermitted,
+                "\(path) could not be \(action) (\(reason)). Its directory must exist, and the file must be a regular one"
+            )
+        case (26, _):
+            self.init(
+                .foreignFile, "\(path) is not a database of SQLite: name another file, nothing was changed in this one")
+        case (11, _):
+            self.init(
+                .damaged,
+                "\(path) is damaged (\(message)). Keep a copy with its -wal file; `sqlite3 \(path) .recover` gets out what "
+                    + "can be read")
+        case (5, _), (6, _):
+            self.init(
+                .busy,
+                "\(path) was kept locked by another process for more than 10 seconds: end what holds it, "
+                    + "a shell of sqlite3 in a transaction for example, and try again")
+        default:
+            self.init(.failed, "\(path) could not be \(action): SQLite reports \(code), \(message) (\(reason))")
+        }
+    }
+}

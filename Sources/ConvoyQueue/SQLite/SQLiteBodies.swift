@@ -1,0 +1,78 @@
+// Large bodies as files beside the database.
+import Foundation
+
+/// The directory of the bodies that are too large for a row.
+///
+/// A file is on the disk, and so is its name, before its row is committed; it is removed after its row. What a crash leaves in
+/// between is a file without a row, whose owner has gone: removed at the next opening.
+final class SQLiteBodies {
+    /// Bodies above this size are files.
+    static let rowLimit = 65_536
+
+    let directory: URL
+    private let owner: String
+    private var count = 0
+
+    init(in directory: URL, owner: String) {
+        self.directory = directory
+        self.owner = owner
+    }
+
+    func url(of name: String) -> URL { directory.appending(path: name) }
+
+    /// Writes a body, durable only after ``sync()``; its name.
+    func write(_ data: Data) throws(QueueError) -> String {
+        count += 1
+        let name = "\(owner).\(count)"
+        let path = url(of: name).path
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw failure(path) }
+        defer { close(file) }
+        let isWritten = data.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) -> Bool in
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let written = rest.withUnsafeBytes { Foundation.write(file, $0.baseAddress, $0.count) }
+                if written < 0, errno == EINTR { continue }
+                guard written > 0 else { return false }
+                rest = rest.dropFirst(written)
+            }
+            return fsync(file) == 0
+        }
+        guard isWritten else {
+            let error = failure(path)
+            unlink(path)
+            throw error
+        }
+        return name
+    }
+
+    /// Brings the names to the disk.
+    func sync() throws(QueueError) { try Self.sync(directory) }
+
+    static func sync(_ directory: URL) throws(QueueError) {
+        let file = open(directory.path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw QueueError(file: directory, code: 14, system: errno, doing: "opened") }
+        defer { close(file) }
+        guard fsync(file) == 0 else { throw QueueError(file: directory, code: 10, system: errno, doing: "synced") }
+    }
+
+    func remove(_ names: [String]) {
+        for name in names { unlink(url(of: name).path) }
+    }
+
+    /// Names whose owner has gone: nothing commits their rows any more.
+    func abandoned(_ isGone: (String) -> Bool) -> [String] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
+        var verdicts: [String: Bool] = [owner: false]
+        return names.filter { name in
+            let owner = String(name.prefix { $0 != "." })
+            let verdict = verdicts[owner] ?? isGone(owner)
+            verdicts[owner] = verdict
+            return verdict
+        }
+    }
+
+    private func failure(_ path: String) -> QueueError {
+        QueueError(file: URL(fileURLWithPath: path), code: 10, system: errno, doing: "written")
+    }
+}

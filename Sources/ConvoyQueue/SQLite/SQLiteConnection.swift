@@ -1,0 +1,186 @@
+// A connection to a database: statements, transactions, errors.
+import Foundation
+
+#if os(Linux)
+    import CSQLite
+#else
+    import SQLite3
+#endif
+
+/// What a statement is given.
+enum SQLiteValue {
+    case null
+    case integer(Int64)
+    case text(String)
+    case blob(Data)
+
+    init(_ text: String?) { self = text.map(SQLiteValue.text) ?? .null }
+    init(_ number: Int64?) { self = number.map(SQLiteValue.integer) ?? .null }
+}
+
+/// A connection with its prepared statements.
+///
+/// Not for several threads: its store uses it on one queue.
+final class SQLiteConnection {
+    private static let copies = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+
+    let file: URL
+    private let handle: OpaquePointer
+    private var statements: [String: OpaquePointer] = [:]
+
+    /// Opens a file, and makes it when there is none.
+    init(at file: URL) throws(QueueError) {
+        self.file = file
+        var opened: OpaquePointer?
+        // READWRITE, CREATE, NOMUTEX: the queue of the store is the lock.
+        let code = sqlite3_open_v2(file.path, &opened, 0x0000_0002 | 0x0000_0004 | 0x0000_8000, nil)
+        guard let opened else {
+            throw QueueError(.failed, "\(file.path) was to be opened, and there is no memory for it")
+        }
+        guard code == 0 else {
+            let error = QueueError(file: file, code: code, system: sqlite3_system_errno(opened), doing: "opened")
+            sqlite3_close_v2(opened)
+            throw error
+        }
+        handle = opened
+        sqlite3_extended_result_codes(handle, 1)
+        sqlite3_busy_timeout(handle, 10_000)
+    }
+
+    deinit {
+        for statement in statements.values { sqlite3_finalize(statement) }
+        sqlite3_close_v2(handle)
+    }
+
+    /// Runs statements that are needed once.
+    func execute(_ sql: String) throws(QueueError) {
+        let code = sqlite3_exec(handle, sql, nil, nil, nil)
+        if code != 0 { throw error(code) }
+    }
+
+    /// Runs a statement that gives no row; how many rows it has changed.
+    @discardableResult
+    func run(_ sql: String, _ values: SQLiteValue...) throws(QueueError) -> Int {
+        try run(sql, values)
+    }
+
+    @discardableResult
+    func run(_ sql: String, _ values: [SQLiteValue]) throws(QueueError) -> Int {
+        let statement = try prepared(sql, values)
+        defer { sqlite3_reset(statement) }
+        let code = sqlite3_step(statement)
+        guard code == 101 || code == 100 else { throw error(code) }
+        return Int(sqlite3_changes(handle))
+    }
+
+    /// The rows of a query, each made into a value.
+    func rows<Value>(
+        _ sql: String, _ values: [SQLiteValue] = [], _ make: (SQLiteRow) throws(QueueError) -> Value
+    ) throws(QueueError) -> [Value] {
+        let statement = try prepared(sql, values)
+        defer { sqlite3_reset(statement) }
+        var made: [Value] = []
+        while true {
+            let code = sqlite3_step(statement)
+            if code == 101 { return made }
+            guard code == 100 else { throw error(code) }
+            made.append(try make(SQLiteRow(statement: statement)))
+        }
+    }
+
+    /// The first row of a query; nil when there is none.
+    func row<Value>(
+        _ sql: String, _ values: SQLiteValue..., make: (SQLiteRow) throws(QueueError) -> Value
+    ) throws(QueueError) -> Value? {
+        let statement = try prepared(sql, values)
+        defer { sqlite3_reset(statement) }
+        let code = sqlite3_step(statement)
+        if code == 101 { return nil }
+        guard code == 100 else { throw error(code) }
+        return try make(SQLiteRow(statement: statement))
+    }
+
+    /// One number; nil when there is no row, or NULL in it.
+    func number(_ sql: String, _ values: SQLiteValue...) throws(QueueError) -> Int64? {
+        try rows(sql, values) { row throws(QueueError) in row.integer(0) }.first ?? nil
+    }
+
+    /// All or nothing, and on the disk when it returns.
+    func transaction<Result>(_ body: () throws(QueueError) -> Result) throws(QueueError) -> Result {
+        try run("BEGIN IMMEDIATE")
+        do throws(QueueError) {
+            let result = try body()
+            try run("COMMIT")
+            return result
+        } catch {
+            // Some failures have rolled back already.
+            if sqlite3_get_autocommit(handle) == 0 { _ = try? run("ROLLBACK") }
+            throw error
+        }
+    }
+
+    private func prepared(_ sql: String, _ values: [SQLiteValue]) throws(QueueError) -> OpaquePointer {
+        let statement = if let kept = statements[sql] { kept } else { try prepare(sql) }
+        for (index, value) in values.enumerated() {
+            let code = bind(value, to: statement, at: Int32(index + 1))
+            if code != 0 { throw error(code) }
+        }
+        return statement
+    }
+
+    private func prepare(_ sql: String) throws(QueueError) -> OpaquePointer {
+        var made: OpaquePointer?
+        let code = sqlite3_prepare_v2(handle, sql, -1, &made, nil)
+        guard code == 0, let made else { throw error(code) }
+        statements[sql] = made
+        return made
+    }
+
+    private func bind(_ value: SQLiteValue, to statement: OpaquePointer, at index: Int32) -> Int32 {
+        switch value {
+        case .null: return sqlite3_bind_null(statement, index)
+        case .integer(let number): return sqlite3_bind_int64(statement, index, number)
+        case .text(var text):
+            return text.withUTF8 { bytes in
+                bytes.withMemoryRebound(to: CChar.self) {
+                    sqlite3_bind_text(statement, index, $0.baseAddress, Int32($0.count), Self.copies)
+                }
+            }
+        case .blob(let data):
+            return data.withUnsafeBytes { bytes in
+                sqlite3_bind_blob(statement, index, bytes.baseAddress, Int32(bytes.count), Self.copies)
+            }
+        }
+    }
+
+    private func error(_ code: Int32) -> QueueError {
+        QueueError(
+            file: file, code: code, system: sqlite3_system_errno(handle), doing: "written or read",
+            message: String(cString: sqlite3_errmsg(handle)))
+    }
+}
+
+/// The row that a statement stands at.
+struct SQLiteRow {
+    fileprivate let statement: OpaquePointer
+
+    /// Nil for NULL.
+    func integer(_ column: Int32) -> Int64? {
+        sqlite3_column_type(statement, column) == 5 ? nil : sqlite3_column_int64(statement, column)
+    }
+
+    /// Nil for NULL.
+    func text(_ column: Int32) -> String? {
+        guard let text = sqlite3_column_text(statement, column) else { return nil }
+        let count = Int(sqlite3_column_bytes(statement, column))
+        return String(decoding: UnsafeBufferPointer(start: text, count: count), as: UTF8.self)
+    }
+
+    /// Nil for NULL.
+    func blob(_ column: Int32) -> Data? {
+        guard sqlite3_column_type(statement, column) != 5 else { return nil }
+        let count = Int(sqlite3_column_bytes(statement, column))
+        guard count > 0, let bytes = sqlite3_column_blob(statement, column) else { return Data() }
+        return Data(bytes: bytes, count: count)
+    }
+}

@@ -1,0 +1,75 @@
+// Which instances are alive: a locked file for each.
+import Foundation
+
+/// The locks of the owners beside a database.
+///
+/// Each instance holds the lock (`flock`) of a file of its own from its opening to its closing. The kernel gives a lock back
+/// when the process ends, however it ends, and no other process can have the file: unlike a process's number, which is used
+/// again and means another process in another container.
+final class SQLiteOwners {
+    let name = UUID().uuidString
+    let directory: URL
+    private var descriptor: Int32 = -1
+
+    init(in directory: URL) throws(QueueError) {
+        self.directory = directory
+        // Between making a file and locking it, another process may take it for a dead one's and remove it.
+        for _ in 1...100 {
+            let path = self.path(of: name)
+            let made = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+            guard made >= 0 else {
+                throw QueueError(file: URL(fileURLWithPath: path), code: 14, system: errno, doing: "made")
+            }
+            if flock(made, LOCK_EX | LOCK_NB) == 0, Self.isSame(made, path) {
+                descriptor = made
+                return
+            }
+            Self.closeFile(made)
+        }
+        throw QueueError(.busy, "no file of its own could be locked in \(directory.path)")
+    }
+
+    deinit { close() }
+
+    private func path(of owner: String) -> String { directory.appending(path: "owner-\(owner)").path }
+
+    /// Whether an instance has gone: closed, or its process ended.
+    ///
+    /// Opened for reading only, so that closing the file again is not taken for the end of its owner by those that watch.
+    func isGone(_ owner: String) -> Bool {
+        guard owner != name else { return false }
+        let path = path(of: owner)
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return errno == ENOENT }
+        defer { Self.closeFile(file) }
+        guard flock(file, LOCK_EX | LOCK_NB) == 0 else { return false }
+        unlink(path)
+        return true
+    }
+
+    /// The names of all that have a file.
+    var all: [String] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
+        return names.filter { $0.hasPrefix("owner-") }.map { String($0.dropFirst("owner-".count)) }
+    }
+
+    func close() {
+        guard descriptor >= 0 else { return }
+        unlink(path(of: name))
+        Self.closeFile(descriptor)
+        descriptor = -1
+    }
+
+    private static func isSame(_ descriptor: Int32, _ path: String) -> Bool {
+        var (own, named) = (stat(), stat())
+        return fstat(descriptor, &own) == 0 && stat(path, &named) == 0 && own.st_ino == named.st_ino
+    }
+
+    private static func closeFile(_ descriptor: Int32) {
+        #if canImport(Darwin)
+            Darwin.close(descriptor)
+        #else
+            Glibc.close(descriptor)
+        #endif
+    }
+}

@@ -1,0 +1,120 @@
+// Rows of the table of jobs as values.
+import Convoy
+import Foundation
+
+/// What settling and ending a job needs of its row.
+struct LifeRow {
+    static let columns = "position, id, state, missing, behind, owner, claims, result, body, grp, key"
+    static let count: Int32 = 11
+
+    let position: Int64
+    let id: String
+    let life: JobLife
+    let result: Int64?
+    let body: Int64?
+    let group: String?
+    let key: String?
+
+    init(_ row: SQLiteRow) {
+        position = row.integer(0) ?? 0
+        id = row.text(1) ?? ""
+        result = row.integer(7)
+        life = Self.life(row, state: 2, missing: 3, behind: 4, owner: 5, claims: 6, hasResult: result != nil)
+        body = row.integer(8)
+        group = row.text(9)
+        key = row.text(10)
+    }
+
+    static func life(
+        _ row: SQLiteRow, state: Int32, missing: Int32, behind: Int32, owner: Int32, claims: Int32, hasResult: Bool
+    ) -> JobLife {
+        let state = Self.state(row.integer(state) ?? 0)
+        let (bits, token) = (row.integer(behind) ?? 0, row.integer(claims) ?? 0)
+        let holds = JobHolds(
+            dependencies: Int(row.integer(missing) ?? 0), isBehindGroup: bits & 1 != 0, isBehindKey: bits & 2 != 0)
+        return JobLife(
+            state: state, holds: state == .blocked ? holds : JobHolds(),
+            lease: state == .claimed ? row.text(owner).map { JobLease(owner: $0, token: token) } : nil,
+            claimCount: token, hasResult: hasResult)
+    }
+
+    static func state(_ number: Int64) -> JobState {
+        switch number {
+        case 2: .blocked
+        case 3: .claimed
+        case 4: .answered
+        case 5: .done
+        case 6: .dead
+        case 7: .cancelled
+        default: .waiting
+        }
+    }
+
+    /// The number of a state; a job that waits for its time has 1.
+    static func number(of state: JobState) -> Int64 {
+        switch state {
+        case .waiting: 0
+        case .blocked: 2
+        case .claimed: 3
+        case .answered: 4
+        case .done: 5
+        case .dead: 6
+        case .cancelled: 7
+        }
+    }
+}
+
+/// A whole row, without the bytes of its body and its result.
+struct JobRow {
+    static let columns = """
+        position, id, kind, state, priority, due, due_clock, not_before, expires, needs, missing, behind, grp, key, key_policy, \
+        tags, method, url, fields, body, body_path, destination, idempotency_key, added, owner, claims, attempt_count, \
+        attempts, result, failure
+        """
+
+    let position: Int64
+    let job: Job
+    let life: JobLife
+    let due: Int64?
+    let isDueByCalendar: Bool
+    let body: Int64?
+    let claimCount: Int64
+    let attemptCount: Int
+    let attempts: String?
+    let result: Int64?
+    let failure: String?
+    let added: Date
+
+    init(_ row: SQLiteRow) {
+        position = row.integer(0) ?? 0
+        var request = JobRequest(
+            method: HTTPMethod(row.text(16) ?? "GET"),
+            // What was stored came of a URL.
+            url: row.text(17).flatMap { URL(string: $0) } ?? URL(fileURLWithPath: "/"),
+            headerFields: JobText.fields(of: row.text(18)))
+        request.body = row.text(20).map { .file(URL(fileURLWithPath: $0)) }
+        request.destination = row.text(21).map { URL(fileURLWithPath: $0) }
+        var job = Job(row.text(2) ?? "", request, id: row.text(1) ?? "", idempotencyKey: row.text(22) ?? "")
+        job.priority = Operation.QueuePriority(rawValue: Int(row.integer(4) ?? 0)) ?? .normal
+        job.notBefore = row.integer(7).map { Date(milliseconds: $0) }
+        job.expires = row.integer(8).map { Date(milliseconds: $0) }
+        job.dependencies = JobText.lines(of: row.text(9))
+        job.group = row.text(12)
+        if let key = row.text(13) {
+            job.uniqueness = .init(key: key, policy: row.text(14).flatMap(Job.Uniqueness.Policy.init) ?? .keep)
+        }
+        job.tags = Set(JobText.lines(of: row.text(15)))
+        self.job = job
+        due = row.integer(5)
+        isDueByCalendar = row.integer(6) == 1
+        body = row.integer(19)
+        added = Date(milliseconds: row.integer(23) ?? 0)
+        claimCount = row.integer(25) ?? 0
+        attemptCount = Int(row.integer(26) ?? 0)
+        attempts = row.text(27)
+        result = row.integer(28)
+        failure = row.text(29)
+        life = LifeRow.life(
+            row, state: 3, missing: 10, behind: 11, owner: 24, claims: 25, hasResult: result != nil)
+    }
+}

@@ -1,0 +1,102 @@
+// The tables, and how older ones become these.
+import Foundation
+
+/// The schema of the database, by its number in `user_version`.
+enum SQLiteSchema {
+    /// "CVQ1": tells our files from those of other programs.
+    static let applicationID: Int64 = 0x4356_5131
+    /// One entry for each version; a file of an older one gets what follows.
+    static let migrations = [version1]
+    static var version: Int64 { Int64(migrations.count) }
+
+    /// States: 0 waiting, 1 waiting for its time, 2 blocked, 3 claimed, 4 answered, 5 done, 6 dead, 7 cancelled.
+    ///
+    /// `due` is in milliseconds, by the clock of the store (`due_clock` 0) or since 1970 (1). `behind` has a bit for the group,
+    /// 1, and one for the key, 2.
+    private static let version1 = """
+        CREATE TABLE job(
+            position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, state INTEGER NOT NULL,
+            priority INTEGER NOT NULL, due INTEGER, due_clock INTEGER NOT NULL DEFAULT 0, not_before INTEGER,
+            expires INTEGER, needs TEXT, missing INTEGER NOT NULL DEFAULT 0, behind INTEGER NOT NULL DEFAULT 0,
+            grp TEXT, key TEXT, key_policy TEXT, tags TEXT, method TEXT NOT NULL, url TEXT NOT NULL, fields TEXT,
+            body INTEGER, body_path TEXT, destination TEXT, idempotency_key TEXT NOT NULL, added INTEGER NOT NULL,
+            owner TEXT, claims INTEGER NOT NULL DEFAULT 0, attempt_count INTEGER NOT NULL DEFAULT 0, attempts TEXT,
+            result INTEGER, failure TEXT, finished INTEGER);
+        CREATE INDEX job_ready ON job(priority DESC) WHERE state = 0;
+        CREATE INDEX job_due ON job(due_clock, due) WHERE state = 1;
+        CREATE INDEX job_expires ON job(expires) WHERE expires IS NOT NULL AND state <= 2;
+        CREATE INDEX job_owner ON job(owner) WHERE state = 3;
+        CREATE INDEX job_answered ON job(position) WHERE state = 4;
+        CREATE INDEX job_dead ON job(position) WHERE state = 6;
+        CREATE INDEX job_group ON job(grp, position) WHERE grp IS NOT NULL AND state <= 4;
+        CREATE INDEX job_key ON job(key, position) WHERE key IS NOT NULL AND state <= 4;
+        CREATE INDEX job_finished ON job(finished) WHERE state = 5 OR state = 7;
+        CREATE TABLE body(number INTEGER PRIMARY KEY, bytes BLOB, file TEXT);
+        CREATE INDEX body_file ON body(file) WHERE file IS NOT NULL;
+        CREATE TABLE result(number INTEGER PRIMARY KEY, status INTEGER, fields TEXT, bytes BLOB, is_cut INTEGER,
+            failure TEXT);
+        CREATE TABLE dependency(job TEXT NOT NULL, needs TEXT NOT NULL, PRIMARY KEY(needs, job)) WITHOUT ROWID;
+        CREATE INDEX dependency_job ON dependency(job);
+        CREATE TABLE owner(name TEXT PRIMARY KEY, ends INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE clock(boot TEXT NOT NULL, shift INTEGER NOT NULL, last INTEGER NOT NULL);
+        CREATE TABLE tally(kind TEXT NOT NULL, state INTEGER NOT NULL, count INTEGER NOT NULL,
+            PRIMARY KEY(kind, state)) WITHOUT ROWID;
+        CREATE TRIGGER job_added AFTER INSERT ON job BEGIN
+            INSERT OR IGNORE INTO tally VALUES(new.kind, new.state, 0);
+            UPDATE tally SET count = count + 1 WHERE kind = new.kind AND state = new.state;
+        END;
+        CREATE TRIGGER job_moved AFTER UPDATE OF state ON job WHEN old.state <> new.state BEGIN
+            INSERT OR IGNORE INTO tally VALUES(new.kind, new.state, 0);
+            UPDATE tally SET count = count + 1 WHERE kind = new.kind AND state = new.state;
+            UPDATE tally SET count = count - 1 WHERE kind = old.kind AND state = old.state;
+        END;
+        CREATE TRIGGER job_deleted AFTER DELETE ON job BEGIN
+            UPDATE tally SET count = count - 1 WHERE kind = old.kind AND state = old.state;
+        END;
+        """
+
+    /// Checks a file and brings it up to date.
+    static func prepare(_ connection: SQLiteConnection) throws(QueueError) {
+        let path = connection.file.path
+        // Before anything is written to it: the file may be of another program.
+        try check(connection)
+        try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY")
+        try connection.execute("PRAGMA cache_size = -8192")
+        let mode = try connection.rows("PRAGMA journal_mode") { row throws(QueueError) in row.text(0) }.first ?? nil
+        guard mode == "wal" else {
+            throw QueueError(
+                .notPermitted,
+                "\(path) cannot have a write-ahead log (its journal mode is \(mode ?? "unknown")): "
+                    + "put it on a disk of this machine, not on a file system of the network")
+        }
+        try connection.transaction { () throws(QueueError) in
+            // Another process may have been faster.
+            let found = try check(connection)
+            for script in migrations[Int(found)...] { try connection.execute(script) }
+            if found < version {
+                try connection.execute("PRAGMA application_id = \(applicationID); PRAGMA user_version = \(version)")
+            }
+        }
+    }
+
+    /// The version of a file that is ours, or 0 for an empty one.
+    @discardableResult
+    private static func check(_ connection: SQLiteConnection) throws(QueueError) -> Int64 {
+        let path = connection.file.path
+        let application = try connection.number("PRAGMA application_id") ?? 0
+        let found = try connection.number("PRAGMA user_version") ?? 0
+        let tables = try connection.number("SELECT count(*) FROM sqlite_master") ?? 0
+        guard application == applicationID || (application == 0 && tables == 0 && found == 0) else {
+            throw QueueError(
+                .foreignFile,
+                "\(path) is a database of another program: name another file, nothing was changed in this one")
+        }
+        guard found <= version else {
+            throw QueueError(
+                .newerSchema,
+                "\(path) has tables of version \(found), and this library knows version \(version): "
+                    + "use the newer library for it; nothing was changed")
+        }
+        return max(0, found)
+    }
+}

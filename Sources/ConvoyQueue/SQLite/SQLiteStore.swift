@@ -1,0 +1,144 @@
+// The store in one file of this machine.
+import Convoy
+import Foundation
+
+/// Jobs in an SQLite database: one file, nothing to install or run.
+///
+/// Beside `FILE` are SQLite's own `FILE-wal` and `FILE-shm`, and the directory `FILE-convoy` with bodies above 64 KiB and a lock
+/// for each process that has the file open. They belong together; move or copy them together, while no process has them.
+///
+/// What a function has returned from is on the disk: the log of the database is synced at each commit
+/// (`journal_mode=WAL`, `synchronous=FULL`). Any number of processes of one machine may use a file; on a file system of the
+/// network SQLite's locks cannot be relied on.
+///
+/// ## Concurrency
+/// One serial queue (`convoy.queue.sqlite`) has the connection; no caller's thread waits for the disk.
+public final class SQLiteStore: Store {
+    /// The name of this instance as an owner of leases.
+    public let owner: String
+    /// Nil where the system tells of changes by other processes; else ten seconds.
+    public let pollInterval: Duration?
+    /// The database.
+    public let file: URL
+
+    private let bell: SQLiteBell
+    private let worker: SQLiteWorker
+    private let queue: DispatchQueue
+
+    /// Opens a database, and makes it when there is none.
+    ///
+    /// Blocks the calling thread for some commits.
+    ///
+    /// - Parameters:
+    ///   - file: a file URL; its directory must exist.
+    ///   - clock: what leases, back-off and dates are measured by.
+    /// - Throws: an error that names the file and says what to do: `.notPermitted`, `.foreignFile`, `.damaged`, `.newerSchema`,
+    ///   `.diskFull`, `.busy`.
+    public convenience init(at file: URL, clock: any RequestClock = SystemClock.shared) throws(QueueError) {
+        try self.init(at: file, clock: clock, boot: Boot.name ?? "")
+    }
+
+    init(at file: URL, clock: any RequestClock, boot: String) throws(QueueError) {
+        guard file.isFileURL else { throw QueueError(.notPermitted, "\(file) is not a file URL") }
+        self.file = file
+        worker = try SQLiteWorker(file: file, clock: clock, boot: boot)
+        owner = worker.owners.name
+        bell = SQLiteBell(in: worker.owners.directory)
+        pollInterval = bell.isHeard ? nil : .seconds(10)
+        queue = DispatchQueue(label: "convoy.queue.sqlite")
+    }
+
+    deinit { bell.shutDown() }
+
+    private func perform<Value: Sendable>(
+        _ body: @escaping @Sendable (SQLiteWorker) throws(QueueError) -> Value
+    ) async throws(QueueError) -> Value {
+        let (result, mustRing): (Result<Value, QueueError>, Bool) = await withCheckedContinuation { continuation in
+            queue.async { [worker] in
+                let result = Result { () throws(QueueError) in try body(worker) }
+                continuation.resume(returning: (result, worker.takeRing()))
+            }
+        }
+        if mustRing { bell.ring() }
+        return try result.get()
+    }
+
+    /// Adds jobs, all or none, in their order.
+    public func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] {
+        try await perform { worker throws(QueueError) in try worker.add(jobs) }
+    }
+
+    /// Settles claimed jobs, then claims others.
+    public func exchange(
+        _ settlements: [Settlement], claiming request: ClaimRequest?
+    ) async throws(QueueError) -> Exchange {
+        try await perform { worker throws(QueueError) in try worker.exchange(settlements, request) }
+    }
+
+    /// Renews the leases of this instance.
+    public func renew(_ claims: [Claim], for lease: Duration) async throws(QueueError) -> [Claim] {
+        try await perform { worker throws(QueueError) in try worker.renew(claims, lease) }
+    }
+
+    /// Gives back every job that this instance has claimed.
+    public func release() async throws(QueueError) {
+        try await perform { worker throws(QueueError) in try worker.release() }
+    }
+
+    /// Cancels unfinished and dead jobs, and the jobs that depend on them.
+    public func cancel(_ selection: JobSelection) async throws(QueueError) -> Int {
+        try await perform { worker throws(QueueError) in try worker.cancel(selection) }
+    }
+
+    /// Sends dead letters again.
+    public func retry(_ selection: JobSelection) async throws(QueueError) -> Int {
+        try await perform { worker throws(QueueError) in try worker.retry(selection) }
+    }
+
+    /// Acknowledges results that wait for a handler.
+    public func acknowledge(_ selection: JobSelection) async throws(QueueError) -> Int {
+        try await perform { worker throws(QueueError) in try worker.acknowledge(selection) }
+    }
+
+    /// Deletes finished jobs, dead letters among them.
+    public func delete(_ selection: JobSelection) async throws(QueueError) -> Int {
+        try await perform { worker throws(QueueError) in try worker.delete(selection) }
+    }
+
+    /// Deletes jobs that were done or cancelled this long ago.
+    public func purge(olderThan age: Duration) async throws(QueueError) -> Int {
+        try await perform { worker throws(QueueError) in try worker.purge(age) }
+    }
+
+    /// A job with everything that is known of it.
+    public func job(_ id: String) async throws(QueueError) -> JobRecord? {
+        try await perform { worker throws(QueueError) in try worker.job(id) }
+    }
+
+    /// The jobs of a selection in the order they were added.
+    public func jobs(
+        _ selection: JobSelection, after position: Int64, limit: Int
+    ) async throws(QueueError) -> [JobRecord] {
+        try await perform { worker throws(QueueError) in try worker.jobs(selection, position, limit) }
+    }
+
+    /// What a blocked job waits for.
+    public func blockers(of id: String) async throws(QueueError) -> [JobBlocker] {
+        try await perform { worker throws(QueueError) in try worker.blockers(id) }
+    }
+
+    /// How many jobs there are, by kind and state.
+    public func status() async throws(QueueError) -> QueueStatus {
+        try await perform { worker throws(QueueError) in try worker.status() }
+    }
+
+    /// Tells of new work, through any instance on this machine.
+    public func changes() -> AsyncStream<Void> { bell.listen() }
+
+    /// Gives back what is claimed, and closes the database.
+    public func close() async {
+        bell.shutDown()
+        _ = try? await perform { worker throws(QueueError) in try worker.close() }
+        // The bell has gone: those that watch are told by the end of the owner's file.
+    }
+}

@@ -1,0 +1,80 @@
+// The two clocks of a store on one machine.
+import Convoy
+import Foundation
+
+/// The time that leases and back-off are measured by, in milliseconds: it is never set, and goes on over a reboot.
+///
+/// Within a run of the system it is the time since boot, sleep included, plus a shift that all processes read from the file: a
+/// calendar that is set forward or back moves nothing. The first process after a boot sets the shift anew, to the calendar's
+/// time, or to the last time that was noted where the calendar is behind that.
+struct SQLiteTime {
+    private static let reference = (instant: ContinuousClock.now, milliseconds: sinceBoot())
+
+    let clock: any RequestClock
+    private var shift: Int64 = 0
+
+    init(clock: any RequestClock) { self.clock = clock }
+
+    /// The store's time.
+    var now: Int64 { shift + uptime }
+
+    /// The calendar's, since 1970.
+    var date: Int64 { Int64(clamping: clock.date) }
+
+    /// The time since boot, by the clock of the store: that of a test moves when the test says so.
+    private var uptime: Int64 {
+        Self.reference.milliseconds + Int64(clamping: Self.reference.instant.duration(to: clock.now))
+    }
+
+    /// Reads the shift, or sets it anew after a boot; true when it is a new boot, in which no owner of before is alive.
+    mutating func anchor(in connection: SQLiteConnection, boot: String) throws(QueueError) -> Bool {
+        let known = try connection.row("SELECT boot, shift, last FROM clock LIMIT 1") { row throws(QueueError) in
+            (boot: row.text(0), shift: row.integer(1) ?? 0, last: row.integer(2) ?? 0)
+        }
+        // Where boots have no names, the time since the last one tells.
+        if let known, known.boot == boot, known.shift + uptime >= known.last {
+            shift = known.shift
+            return false
+        }
+        shift = max(date, (known?.last ?? 0) + 1) - uptime
+        try connection.run("DELETE FROM clock")
+        try connection.run("INSERT INTO clock VALUES(?, ?, ?)", .text(boot), .integer(shift), .integer(now))
+        return true
+    }
+
+    /// Notes how far the time has come, for after the next boot.
+    func note(in connection: SQLiteConnection) throws(QueueError) {
+        try connection.run("UPDATE clock SET last = ? WHERE last < ?", .integer(now), .integer(now))
+    }
+
+    private static func sinceBoot() -> Int64 {
+        var time = timespec()
+        #if os(Linux)
+            clock_gettime(CLOCK_BOOTTIME, &time)
+        #else
+            clock_gettime(CLOCK_MONOTONIC_RAW, &time)
+        #endif
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+}
+
+extension Int64 {
+    /// Whole milliseconds, rounded up; a length of time that is too long counts as three thousand years.
+    init(clamping duration: Duration) {
+        let (seconds, attoseconds) = duration.components
+        guard abs(seconds) < 100_000_000_000 else {
+            self = seconds < 0 ? -100_000_000_000_000 : 100_000_000_000_000
+            return
+        }
+        self = seconds * 1_000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
+    }
+
+    /// Milliseconds since 1970.
+    init(clamping date: Date) {
+        self = Int64((Swift.max(-1e11, Swift.min(1e11, date.timeIntervalSince1970)) * 1_000).rounded())
+    }
+}
+
+extension Date {
+    init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1_000) }
+}

@@ -1,0 +1,118 @@
+// Adding jobs.
+import Convoy
+import Foundation
+
+extension SQLiteWorker {
+    func add(_ jobs: [Job]) throws(QueueError) -> [JobAddition] {
+        var files: [Int: String] = [:]
+        do throws(QueueError) {
+            for (index, job) in jobs.enumerated() {
+                guard case .data(let data)? = job.request.body, data.count > SQLiteBodies.rowLimit else { continue }
+                files[index] = try bodies.write(data)
+            }
+            if !files.isEmpty { try bodies.sync() }
+            let additions = try transaction { () throws(QueueError) in
+                var next = (try connection().number("SELECT max(position) FROM job") ?? 0) + 1
+                var additions: [JobAddition] = []
+                additions.reserveCapacity(jobs.count)
+                for (index, job) in jobs.enumerated() {
+                    let addition = try add(job, at: next, bodyFile: files[index])
+                    if addition.outcome == .added { next += 1 }
+                    additions.append(addition)
+                }
+                return additions
+            }
+            bodies.remove(files.filter { additions[$0.key].outcome != .added }.map(\.value))
+            mustRing = true
+            return additions
+        } catch {
+            bodies.remove(Array(files.values))
+            throw error
+        }
+    }
+
+    private func add(_ job: Job, at position: Int64, bodyFile: String?) throws(QueueError) -> JobAddition {
+        let connection = try connection()
+        let here = try connection.number("SELECT 1 FROM job WHERE id = ?", .text(job.id))
+        if here != nil { return JobAddition(id: job.id, outcome: .alreadyThere) }
+        let missing = try missing(of: job)
+        if let kept = try applyUniqueness(of: job) { return JobAddition(id: kept, outcome: .kept) }
+
+        var behind: Int64 = 0
+        if let group = job.group, try hasUnfinished("grp", group) { behind |= 1 }
+        if let key = job.uniqueness?.key, try hasUnfinished("key", key) { behind |= 2 }
+        let notBefore = job.notBefore.map { Int64(clamping: $0) }
+        let due = notBefore.flatMap { $0 > time.date ? $0 : nil }
+        let isCancelled = missing == nil
+        let state: Int64 =
+            isCancelled ? 7 : missing?.isEmpty == false || behind != 0 ? 2 : due == nil ? 0 : 1
+        let (body, path) = isCancelled ? (nil, nil) : try keepBody(of: job, at: position, bodyFile)
+        if isCancelled, let bodyFile { removals.append(bodyFile) }
+        try connection.run(
+            """
+            INSERT INTO job(position, id, kind, state, priority, due, due_clock, not_before, expires, needs, missing, behind, grp,
+                key, key_policy, tags, method, url, fields, body, body_path, destination, idempotency_key, added, finished)
+            VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                .integer(position), .text(job.id), .text(job.kind), .integer(state),
+                .integer(Int64(job.priority.rawValue)), SQLiteValue(due), .integer(due == nil ? 0 : 1),
+                SQLiteValue(notBefore), SQLiteValue(job.expires.map { Int64(clamping: $0) }),
+                SQLiteValue(JobText.lines(job.dependencies)), .integer(Int64(missing?.count ?? 0)), .integer(behind),
+                SQLiteValue(job.group), SQLiteValue(job.uniqueness?.key), SQLiteValue(job.uniqueness?.policy.rawValue),
+                SQLiteValue(JobText.tags(job.tags)), .text(job.request.method.rawValue),
+                .text(job.request.url.absoluteString), SQLiteValue(JobText.fields(job.request.headerFields)),
+                SQLiteValue(body), SQLiteValue(path), SQLiteValue(job.request.destination?.path),
+                .text(job.idempotencyKey), .integer(time.date), isCancelled ? .integer(time.now) : .null,
+            ])
+        for id in missing ?? [] {
+            try connection.run("INSERT INTO dependency(needs, job) VALUES(?, ?)", .text(id), .text(job.id))
+        }
+        return JobAddition(id: job.id, outcome: .added)
+    }
+
+    /// The dependencies that are not done; nil when one was cancelled.
+    private func missing(of job: Job) throws(QueueError) -> Set<String>? {
+        var missing: Set<String> = []
+        var isCancelled = false
+        for id in job.dependencies {
+            switch try connection().number("SELECT state FROM job WHERE id = ?", .text(id)) {
+            case nil: throw QueueError(.unknownJob, "\(job.id) depends on \(id), and there is no such job")
+            case 5: break
+            case 7: isCancelled = true
+            default: missing.insert(id)
+            }
+        }
+        return isCancelled ? nil : missing
+    }
+
+    /// The id of the job that is kept in place of this one; nil when this one is to be added.
+    private func applyUniqueness(of job: Job) throws(QueueError) -> String? {
+        guard let uniqueness = job.uniqueness, uniqueness.policy != .append else { return nil }
+        let others = try connection().rows(
+            "SELECT id FROM job WHERE key = ? AND state <= 4 ORDER BY position", [.text(uniqueness.key)]
+        ) { row throws(QueueError) in row.text(0) ?? "" }
+        if uniqueness.policy == .keep { return others.first }
+        for other in others { _ = try cancel(other) }
+        return nil
+    }
+
+    private func hasUnfinished(_ column: String, _ value: String) throws(QueueError) -> Bool {
+        try connection().number("SELECT 1 FROM job WHERE \(column) = ? AND state <= 4 LIMIT 1", .text(value)) != nil
+    }
+
+    /// The row of the body, and the caller's file.
+    private func keepBody(
+        of job: Job, at position: Int64, _ file: String?
+    ) throws(QueueError) -> (Int64?, String?) {
+        switch job.request.body {
+        case nil: return (nil, nil)
+        case .file(let url): return (nil, url.path)
+        case .data(let data):
+            try connection().run(
+                "INSERT INTO body VALUES(?, ?, ?)", .integer(position), file == nil ? .blob(data) : .null,
+                SQLiteValue(file))
+            return (position, nil)
+        }
+    }
+}

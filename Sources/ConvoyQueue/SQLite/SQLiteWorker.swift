@@ -1,0 +1,142 @@
+// What a store does with its database, on its queue.
+import Convoy
+import Foundation
+
+/// The connection of a store, and what is beside the database.
+final class SQLiteWorker: @unchecked Sendable {
+    // @unchecked: made by one thread, and then used on the serial queue of its store alone.
+    let owners: SQLiteOwners
+    let bodies: SQLiteBodies
+    private(set) var time: SQLiteTime
+    private var open: SQLiteConnection?
+    /// Files of bodies that are no longer needed once the transaction is committed.
+    var removals: [String] = []
+    /// Whether a job may have become one that can be claimed.
+    var mustRing = false
+    /// When owners were last looked for.
+    var lastLook: ContinuousClock.Instant?
+
+    init(file: URL, clock: any RequestClock, boot: String) throws(QueueError) {
+        time = SQLiteTime(clock: clock)
+        let connection = try SQLiteConnection(at: file)
+        // Before the directory is made: the file may be another program's.
+        try SQLiteSchema.prepare(connection)
+        let directory = URL(fileURLWithPath: file.path + "-convoy")
+        let places = (owners: directory.appending(path: "owners"), bodies: directory.appending(path: "bodies"))
+        for place in [directory, places.owners, places.bodies] {
+            guard mkdir(place.path, 0o700) == 0 || errno == EEXIST else {
+                throw QueueError(file: place, code: 14, system: errno, doing: "made")
+            }
+        }
+        try SQLiteBodies.sync(directory)
+        try SQLiteBodies.sync(file.deletingLastPathComponent())
+        owners = try SQLiteOwners(in: places.owners)
+        bodies = SQLiteBodies(in: places.bodies, owner: owners.name)
+        open = connection
+        let isNewBoot = try connection.transaction { () throws(QueueError) in
+            try time.anchor(in: connection, boot: boot)
+        }
+        try transaction { () throws(QueueError) in
+            if isNewBoot { try endLeases("1 = ?", .integer(1)) }
+            try releaseGone()
+        }
+        try removeOrphans()
+    }
+
+    func connection() throws(QueueError) -> SQLiteConnection {
+        guard let open else { throw QueueError(.closed, "the store was closed before") }
+        return open
+    }
+
+    func takeRing() -> Bool {
+        defer { mustRing = false }
+        return mustRing
+    }
+
+    /// All or nothing; files that are no longer needed go after the commit.
+    func transaction<Value>(_ body: () throws(QueueError) -> Value) throws(QueueError) -> Value {
+        removals = []
+        let value: Value
+        do throws(QueueError) { value = try connection().transaction(body) } catch {
+            removals = []
+            mustRing = false
+            throw error
+        }
+        bodies.remove(removals)
+        removals = []
+        return value
+    }
+
+    func close() throws(QueueError) {
+        guard open != nil else { return }
+        defer {
+            open = nil
+            owners.close()
+        }
+        try release()
+        try transaction { () throws(QueueError) in try time.note(in: connection()) }
+    }
+
+    // MARK: Owners
+
+    func renew(_ claims: [Claim], _ lease: Duration) throws(QueueError) -> [Claim] {
+        try transaction { () throws(QueueError) in
+            try releaseEnded()
+            try takeLease(lease)
+            try time.note(in: connection())
+            var lost: [Claim] = []
+            for claim in claims {
+                let held = try connection().number(
+                    "SELECT 1 FROM job WHERE id = ? AND state = 3 AND owner = ? AND claims = ?", .text(claim.id),
+                    .text(owners.name), .integer(claim.token))
+                if held == nil { lost.append(claim) }
+            }
+            return lost
+        }
+    }
+
+    func takeLease(_ lease: Duration) throws(QueueError) {
+        try connection().run(
+            "INSERT OR REPLACE INTO owner VALUES(?, ?)", .text(owners.name),
+            .integer(time.now + Int64(clamping: lease)))
+    }
+
+    func release() throws(QueueError) {
+        try transaction { () throws(QueueError) in try endLeases("name = ?", .text(owners.name)) }
+    }
+
+    /// Gives back the jobs of owners whose lease has ended.
+    func releaseEnded() throws(QueueError) {
+        let ended = try connection().number("SELECT 1 FROM owner WHERE ends <= ? LIMIT 1", .integer(time.now))
+        if ended != nil { try endLeases("ends <= ?", .integer(time.now)) }
+    }
+
+    /// Gives back the jobs of owners that have gone.
+    func releaseGone() throws(QueueError) {
+        lastLook = .now
+        let names = try connection().rows("SELECT name FROM owner") { row throws(QueueError) in row.text(0) ?? "" }
+        for name in names where owners.isGone(name) { try endLeases("name = ?", .text(name)) }
+    }
+
+    private func endLeases(_ condition: String, _ value: SQLiteValue) throws(QueueError) {
+        let count = try connection().run(
+            """
+            UPDATE job SET state = CASE WHEN result IS NULL THEN 0 ELSE 4 END, owner = NULL
+            WHERE state = 3 AND owner IN (SELECT name FROM owner WHERE \(condition))
+            """, value)
+        try connection().run("DELETE FROM owner WHERE \(condition)", value)
+        if count > 0 { mustRing = true }
+    }
+
+    /// Removes what crashes have left: files without a row, and locks that nothing holds.
+    private func removeOrphans() throws(QueueError) {
+        var orphans: [String] = []
+        for name in bodies.abandoned(owners.isGone) {
+            let row = try connection().number("SELECT 1 FROM body WHERE file = ? LIMIT 1", .text(name))
+            if row == nil { orphans.append(name) }
+        }
+        bodies.remove(orphans)
+        // Asking removes the file of one that has gone; its leases went before.
+        for name in owners.all { _ = owners.isGone(name) }
+    }
+}

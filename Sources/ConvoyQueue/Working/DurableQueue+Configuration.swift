@@ -1,0 +1,43 @@
+import Convoy
+import Foundation
+
+extension DurableQueue {
+    /// How a queue works: a value.
+    ///
+    /// ## Topics
+    /// - ``retries``
+    /// - ``maxClaimedJobCount``
+    /// - ``lease``
+    public struct Configuration: Sendable {
+        /// How many jobs are claimed at once, those included whose outcome is being written; 256 by default.
+        ///
+        /// How many are sent at once is the manager's affair. More are claimed, so that it does not wait for the disk.
+        public var maxClaimedJobCount = 256
+        /// How long a lease lasts that is not renewed; 30 seconds by default.
+        ///
+        /// It is renewed three times in that time. Only a process that stands still for longer loses its jobs by it: one that
+        /// has ended is noticed at once.
+        public var lease = Duration.seconds(30)
+        /// When a job is sent again, with its waits kept in the store; 100 retries after up to a second, two, four and so on up
+        /// to 15 minutes, by default.
+        ///
+        /// Counted are attempts since the job was added or retried. What a retry cannot help goes to the handler. That the name
+        /// of a host has no address is worth as many as any other failure: that is how a missing network looks.
+        public var retries = RetryPolicy(maxRetries: 100, baseDelay: .seconds(1), maxDelay: .seconds(900))
+        /// How many results may wait for a handler; 1,000 by default.
+        ///
+        /// When there are as many, jobs of kinds without a handler are not sent.
+        public var maxWaitingResultCount = 1_000
+        /// How many bytes of a body are kept in a result that waits; 1 MiB by default.
+        public var maxWaitingResultBytes = 1 << 20
+        /// How long done and cancelled jobs are kept; a day by default.
+        ///
+        /// For that long adding an id again is known as a repetition.
+        public var keepsFinished = Duration.seconds(86_400)
+        /// Told of failures of the store while the queue works; nothing is lost by them, and the queue tries again.
+        public var onError: (@Sendable (QueueError) -> Void)?
+
+        /// Makes a configuration with the defaults.
+        public init() {}
+    }
+}

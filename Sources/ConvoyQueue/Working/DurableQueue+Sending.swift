@@ -1,0 +1,117 @@
+// One attempt of a job, and what its end means.
+import Convoy
+import Foundation
+
+extension DurableQueue {
+    /// Sends a job that was claimed, or has the result that waited handled.
+    func send(_ claimed: ClaimedJob) {
+        let (isWorking, isFirst) = state.withLock { state in
+            state.inFlight[claimed.job.id] = DurableQueueState.InFlight(claim: claimed.claim)
+            return (state.phase == .working, state.heartbeat == nil)
+        }
+        guard isWorking else { return end(claimed, .release, attempt: nil) }
+        if isFirst { setHeartbeat() }
+        if let result = claimed.result { return handle(result, of: claimed, attempt: nil) }
+        let job = claimed.job
+        // The store keeps the back-off: a process that waits in memory would forget it.
+        let request = job.request.sendable(body: job.request.body)
+            .header("Idempotency-Key", job.idempotencyKey).retries(.never).priority(job.priority).named("job \(job.id)")
+        if let destination = job.request.destination {
+            start(manager.operation(request.saved(to: destination)), claimed) { _ in Data() }
+        } else {
+            start(manager.operation(request), claimed) { $0 }
+        }
+    }
+
+    private func start<Output>(
+        _ operation: RequestOperation<Output>, _ claimed: ClaimedJob, _ body: @escaping @Sendable (Output) -> Data
+    ) {
+        let clock = manager.configuration.clock
+        let (date, begin) = (clock.date, clock.now)
+        operation.onFinish(on: .inPlace) { [weak self] result in
+            var attempt = JobAttempt(started: date)
+            attempt.milliseconds = Int64(clamping: begin.duration(to: clock.now))
+            switch result {
+            case .success(let response):
+                attempt.statusCode = response.statusCode
+                let result = JobResult(
+                    statusCode: response.statusCode, headerFields: response.headerFields, body: body(response.value))
+                self?.handle(result, of: claimed, attempt: attempt)
+            case .failure(let error):
+                attempt.statusCode = error.response?.statusCode
+                attempt.failure = error.code.rawValue
+                attempt.message = error.message
+                self?.handle(error, of: claimed, attempt: attempt)
+            }
+        }
+        let sending = DurableQueueState.Sending(operation: operation) { _ = try? await operation.response() }
+        state.withLock { $0.inFlight[claimed.job.id]?.sending = sending }
+        manager.enqueue(operation)
+    }
+
+    private func handle(_ error: RequestError, of claimed: ClaimedJob, attempt: JobAttempt) {
+        // Nothing was found out of the server: by `stop`, or the end of the manager.
+        if error.code == .managerShutDown {
+            let drainers = state.withLock { state in
+                state.isManagerShutDown = true
+                return state.takeDrainers()
+            }
+            for drainer in drainers { drainer.resume() }
+        }
+        if error.code == .cancelled || error.code == .managerShutDown {
+            return end(claimed, .release, attempt: nil)
+        }
+        let (number, policy) = (claimed.attemptCount + 1, configuration.retries)
+        if isTransient(error) {
+            guard number <= policy.maxRetries else {
+                return end(claimed, .dead("given up after \(number) attempts: \(error.message)"), attempt: attempt)
+            }
+            let date = manager.configuration.clock.date
+            let asked = error.response.flatMap { policy.retryAfter(in: $0, now: date) }
+            let wait = asked ?? policy.delay(beforeRetry: number, unit: manager.configuration.jitter())
+            return end(claimed, .retry(after: wait), attempt: attempt)
+        }
+        let result = JobResult(
+            statusCode: error.response?.statusCode, headerFields: error.response?.headerFields ?? [:],
+            body: error.body ?? Data(), isBodyCut: error.body?.count ?? 0 >= 65_536, failure: error.message)
+        handle(result, of: claimed, attempt: attempt)
+    }
+
+    /// Whether a later attempt may end otherwise, if only because somebody has mended something meanwhile.
+    private func isTransient(_ error: RequestError) -> Bool {
+        if error.code == .unacceptableStatus {
+            return error.response.map { configuration.retries.statusCodes.contains($0.statusCode) } ?? false
+        }
+        let mended: Set<RequestError.Code> = [
+            .diskFull, .destinationInUse, .proxyFailed, .interceptorFailed, .deadlineExceeded, .tlsFailed,
+        ]
+        return error.isRetryable || configuration.retries.errorCodes.contains(error.code) || mended.contains(error.code)
+    }
+
+    /// The outcome goes to its handler; without one a success waits, and a failure is a dead letter.
+    private func handle(_ result: JobResult, of claimed: ClaimedJob, attempt: JobAttempt?) {
+        let handler = state.withLock { state in
+            state.inFlight[claimed.job.id]?.sending = nil
+            return state.handler(of: claimed.job.kind)
+        }
+        guard let handler else {
+            if let failure = result.failure { return end(claimed, .dead(failure), attempt: attempt) }
+            var kept = result
+            kept.isBodyCut = result.isBodyCut || result.body.count > configuration.maxWaitingResultBytes
+            kept.body = result.body.prefix(configuration.maxWaitingResultBytes)
+            return end(claimed, .answered(kept), attempt: attempt)
+        }
+        Task {
+            switch await handler(claimed.job, result) {
+            case .done: end(claimed, .done, attempt: attempt)
+            case .retry(let delay): end(claimed, .retry(after: max(.zero, delay)), attempt: attempt)
+            case .fail(let reason): end(claimed, .dead(reason), attempt: attempt)
+            }
+        }
+    }
+
+    private func end(_ claimed: ClaimedJob, _ verdict: JobVerdict, attempt: JobAttempt?) {
+        let settlement = Settlement(claimed.claim, verdict, attempt: attempt)
+        if state.withLock({ $0.end(settlement) }) { wakeUp.yield() }
+    }
+}

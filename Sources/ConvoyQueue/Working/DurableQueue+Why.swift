@@ -1,0 +1,34 @@
+// Why a job is where it is, for people.
+import Convoy
+import Foundation
+
+extension DurableQueue {
+    /// Why a job has not finished, in words: what it waits for, or what is done with it; of one that has, what became of it.
+    public func why(_ id: String) async throws(QueueError) -> String {
+        guard let record = try await store.job(id) else { return "there is no job \(id)" }
+        let last =
+            record.attempts.last.map { attempt in
+                "; attempt \(record.attemptCount) ended with \(attempt.message ?? attempt.statusCode.map { "\($0)" } ?? "nothing")"
+            } ?? ""
+        switch record.state {
+        case .waiting:
+            guard let delay = record.delay else { return "it may be sent, and waits for its turn" + last }
+            let moment = record.attemptCount == 0 ? "its date" : "its next attempt"
+            return "it waits for \(moment), in \(Int64(clamping: delay) / 1_000) s" + last
+        case .blocked:
+            let names = try await store.blockers(of: id).map {
+                "\($0.id) (\($0.reason.rawValue), \($0.state.rawValue))"
+            }
+            return "it waits for " + names.joined(separator: ", ")
+        case .claimed:
+            let operation = state.withLock { $0.inFlight[id]?.sending?.operation }
+            if let operation { return "it is being sent: " + manager.why(operation) }
+            guard record.life.lease?.owner == store.owner else { return "another queue has it" + last }
+            return "it has been answered, and its handler is at work"
+        case .answered: return "its result waits for a handler of the kind \(record.job.kind)"
+        case .done: return "it is done"
+        case .dead: return "it is a dead letter: \(record.failure ?? "it failed")" + last
+        case .cancelled: return "it was cancelled"
+        }
+    }
+}

@@ -1,0 +1,96 @@
+// What a queue has under way.
+import Convoy
+import Foundation
+
+/// The state of a queue that works: pure values, changed under its lock.
+struct DurableQueueState {
+    /// A job that was claimed and is not settled.
+    struct InFlight {
+        var claim: Claim
+        /// Nil once it has ended and its handler runs, and before it is made.
+        var sending: Sending?
+    }
+
+    /// A request that is being sent.
+    struct Sending {
+        var operation: AnyRequestOperation
+        /// Waits for the end of the operation and of its handlers.
+        var finish: @Sendable () async -> Void
+    }
+
+    /// What the loop does next.
+    struct Turn {
+        var settlements: [Settlement] = []
+        /// How many jobs may be claimed.
+        var room = 0
+        /// What a heartbeat renews; nil when none is due.
+        var renewing: [Claim]?
+    }
+
+    enum Phase {
+        /// Not started. Next: working.
+        case idle
+        /// The loop runs. Next: stopping.
+        case working
+        /// Nothing more is claimed, and what is under way ends. Next: idle.
+        case stopping
+    }
+
+    var phase = Phase.idle
+    var handlers: [String: DurableQueue.Handler] = [:]
+    var otherwise: DurableQueue.Handler?
+    var inFlight: [String: InFlight] = [:]
+    var settlements: [Settlement] = []
+    /// Whether the store may have jobs to be claimed.
+    var mayHaveWork = true
+    var needsHeartbeat = false
+    var workTimer: ClockTimer?
+    var heartbeat: ClockTimer?
+    var loop: Task<Void, Never>?
+    var listener: Task<Void, Never>?
+    var drainers: [CheckedContinuation<Void, Never>] = []
+    var lastPurge: ContinuousClock.Instant?
+    /// Nothing can be sent any more.
+    var isManagerShutDown = false
+
+    func handler(of kind: String) -> DurableQueue.Handler? { handlers[kind] ?? otherwise }
+
+    /// Takes what is to be done; nil when there is nothing.
+    mutating func takeTurn(limit: Int) -> Turn? {
+        var turn = Turn(settlements: settlements)
+        if needsHeartbeat {
+            turn.renewing = inFlight.values.map(\.claim)
+            needsHeartbeat = false
+        }
+        let room = max(0, limit - inFlight.count)
+        if phase == .working, !isManagerShutDown, mayHaveWork, room > 0 {
+            turn.room = room
+            mayHaveWork = false
+        }
+        guard !settlements.isEmpty || turn.room > 0 || turn.renewing != nil else { return nil }
+        settlements = []
+        return turn
+    }
+
+    mutating func takeDrainers() -> [CheckedContinuation<Void, Never>] {
+        defer { drainers = [] }
+        return drainers
+    }
+
+    /// Gives back what could not be done.
+    mutating func putBack(_ turn: Turn) {
+        settlements = turn.settlements + settlements
+        if turn.room > 0 { mayHaveWork = true }
+        if turn.renewing != nil { needsHeartbeat = true }
+    }
+
+    /// Notes the end of a job; false when it was lost meanwhile.
+    mutating func end(_ settlement: Settlement) -> Bool {
+        guard inFlight[settlement.claim.id]?.claim == settlement.claim else { return false }
+        inFlight[settlement.claim.id] = nil
+        settlements.append(settlement)
+        // What waits for it may go.
+        mayHaveWork = true
+        return true
+    }
+}

@@ -1,0 +1,75 @@
+import Convoy
+import ConvoyQueue
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// The code of the documentation.
+@Suite struct QueueExampleTests {
+    private struct Order: Encodable {
+        var number = 17
+    }
+
+    @Test func theFirstPage() async throws {
+        let server = try TestServer()
+        server.enqueue(.status(201))
+        let directory = FileManager.default.temporaryDirectory.appending(path: "convoy-queue-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let file = directory.appending(path: "orders.db")
+        let ordersURL = server.url("/orders")
+        let order = Order()
+        let authenticator = BearerAuthenticator { _ in "token" }
+
+        let manager = RequestManager(configuration: .init(interceptors: [authenticator]))
+        let queue = try DurableQueue(at: file, manager: manager)
+        queue.start([
+            "order": { job, result in
+                result.isSuccess ? .done : .fail(result.failure ?? "refused")
+            }
+        ])
+        try await queue.add(Job("order", JobRequest(.post(ordersURL, json: order))))
+
+        await queue.drain()
+        let request = try await server.takeRequest()
+        #expect(request.bodyText == #"{"number":17}"# && request.value(of: "Authorization") == "Bearer token")
+        #expect(request.value(of: "Idempotency-Key")?.isEmpty == false)
+        #expect(try await queue.status()[.done] == 1)
+        await queue.close()
+    }
+
+    @Test func secretsAreRefusedWithAHint() async throws {
+        let url = try #require(URL(string: "https://example.com/a"))
+        let secrets: [Request<Data>] = [
+            .get(url).bearer("secret"), .get(url).header("cookie", "secret"),
+            .get(url).header("Proxy-Authorization", "secret"), .get(url).secretHeader("X-Key", "secret"),
+            .get("https://user:secret@example.com/a"),
+        ]
+        let file = FileManager.default.temporaryDirectory.appending(path: "convoy-queue-\(UUID().uuidString)")
+        let queue = try DurableQueue(at: file, manager: RequestManager())
+        for request in secrets {
+            do {
+                try await queue.add(Job("test", try JobRequest(request)))
+                Issue.record("\(request) was added")
+            } catch {
+                #expect(error.code == .invalidJob && error.message.contains("interceptor"), "\(error)")
+                #expect(!error.message.contains("secret "), "\(error)")
+            }
+        }
+        #expect(try await queue.status().counts.isEmpty)
+        await queue.close()
+        for suffix in ["", "-wal", "-shm", "-convoy"] {
+            try? FileManager.default.removeItem(atPath: file.path + suffix)
+        }
+    }
+
+    @Test func bodiesThatCannotBeKeptAreRefused() throws {
+        let url = try #require(URL(string: "https://example.com/a"))
+        let request = Request<Data>(method: .post, url: url).body(stream: { InputStream(data: Data()) })
+        #expect(throws: QueueError.self) { try JobRequest(request) }
+        let form = Request<Data>(method: .post, url: url).form([URLQueryItem(name: "a", value: "b")]).query("c", "d")
+        let kept = try JobRequest(form)
+        #expect(kept.body == .data(Data("a=b".utf8)) && kept.url.absoluteString == "https://example.com/a?c=d")
+        #expect(kept.headerFields["Content-Type"] == "application/x-www-form-urlencoded")
+    }
+}

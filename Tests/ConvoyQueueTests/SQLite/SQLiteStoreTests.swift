@@ -1,0 +1,208 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// What only a database in a file can have: other programs' files, full disks, crashes.
+@Suite struct SQLiteStoreTests {
+    let place: StorePlace
+
+    init() throws { place = try StorePlace() }
+
+    private func failure(_ body: () async throws -> Void) async -> QueueError? {
+        do {
+            try await body()
+            return nil
+        } catch { return error as? QueueError }
+    }
+
+    private func sql(_ text: String, at file: URL) throws { try SQLiteConnection(at: file).execute(text) }
+
+    // MARK: Files that are not right
+
+    @Test func aFileThatIsNoDatabaseIsLeftAlone() async throws {
+        let text = Data(String(repeating: "not a database\n", count: 1_000).utf8)
+        try text.write(to: place.file)
+        let error = await failure { _ = try SQLiteStore(at: place.file) }
+        #expect(error?.code == .foreignFile && error?.message.contains(place.file.path) == true)
+        #expect(try Data(contentsOf: place.file) == text)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.directory.path) == ["jobs.db"])
+    }
+
+    @Test func anotherProgramsDatabaseIsLeftAlone() async throws {
+        try sql("CREATE TABLE songs(name TEXT); INSERT INTO songs VALUES('a')", at: place.file)
+        let before = try Data(contentsOf: place.file)
+        let error = await failure { _ = try SQLiteStore(at: place.file) }
+        #expect(error?.code == .foreignFile && error?.message.contains("another program") == true)
+        #expect(try Data(contentsOf: place.file) == before)
+    }
+
+    @Test func aNewerSchemaIsLeftAlone() async throws {
+        await (try SQLiteStore(at: place.file)).close()
+        try sql("PRAGMA user_version = 99", at: place.file)
+        let error = await failure { _ = try SQLiteStore(at: place.file) }
+        #expect(error?.code == .newerSchema && error?.message.contains("99") == true)
+    }
+
+    @Test func aBrokenFileIsSaid() async throws {
+        let store = try SQLiteStore(at: place.file)
+        _ = try await store.add((1...500).map { try Job.test("\($0)") })
+        await store.close()
+        let file = try FileHandle(forWritingTo: place.file)
+        for page in 2..<40 {
+            try file.seek(toOffset: UInt64(page * 4_096))
+            try file.write(contentsOf: Data(repeating: 0xA5, count: 4_096))
+        }
+        try file.close()
+        let error = await failure {
+            let store = try SQLiteStore(at: place.file)
+            _ = try await store.jobs(.all, after: 0, limit: 1_000)
+        }
+        #expect(error?.code == .damaged, "\(String(describing: error))")
+        #expect(error?.message.contains(".recover") == true)
+    }
+
+    @Test func aDirectoryThatIsNotThereIsSaid() async throws {
+        let file = place.directory.appending(path: "none/jobs.db")
+        let error = await failure { _ = try SQLiteStore(at: file) }
+        #expect(error?.code == .notPermitted && error?.message.contains(file.path) == true)
+    }
+
+    /// Root may write everything: there the file itself refuses.
+    @Test(.enabled(if: geteuid() != 0, "root may write everything"))
+    func aReadOnlyFileIsSaid() async throws {
+        await (try SQLiteStore(at: place.file)).close()
+        chmod(place.file.path, 0o400)
+        let error = await failure { try await SQLiteStore(at: place.file).add(.test("a")) }
+        #expect(error?.code == .notPermitted && error?.message.contains(place.file.path) == true)
+        chmod(place.file.path, 0o600)
+    }
+
+    /// `max_page_count` is a full disk by SQLite's own means.
+    @Test func aFullDiskLosesNothing() async throws {
+        let store = try SQLiteStore(at: place.file)
+        _ = try await store.add((1...50).map { try Job.test("\($0)") })
+        await store.close()
+        let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: "b")
+        let pages = try worker.connection().number("PRAGMA page_count") ?? 0
+        try worker.connection().execute("PRAGMA max_page_count = \(pages + 5)")
+        let body = Data(repeating: 1, count: 60_000)
+        var added = 50
+        let error = await failure {
+            for number in 51...100 {
+                _ = try worker.add([.test("\(number)") { $0.request.body = .data(body) }])
+                added += 1
+            }
+        }
+        #expect(error?.code == .diskFull && error?.message.contains("free some space") == true)
+        // What is there can still be worked on, and there is room again.
+        #expect(try worker.status()[.waiting] == added)
+        try worker.connection().execute("PRAGMA max_page_count = 1000000")
+        _ = try worker.add([.test("after") { $0.request.body = .data(body) }])
+        #expect(try worker.status()[.waiting] == added + 1)
+        try worker.close()
+    }
+
+    @Test func aStoreThatWasClosedSaysSo() async throws {
+        let store = try SQLiteStore(at: place.file)
+        await store.close()
+        let error = await failure { try await store.add(.test("a")) }
+        #expect(error?.code == .closed)
+    }
+
+    // MARK: What a crash leaves
+
+    @Test func bodiesWithoutARowAreRemovedOnceTheirOwnerHasGone() async throws {
+        let store = try SQLiteStore(at: place.file, clock: place.clock)
+        let body = Data(repeating: 1, count: 100_000)
+        try await store.add(.test("a") { $0.request.body = .data(body) })
+        let directory = place.file.path + "-convoy/bodies/"
+        let (dead, alive) = ("dead-owner.1", "\(store.owner).99")
+        for name in [dead, alive] { try body.write(to: URL(fileURLWithPath: directory + name)) }
+        let other = try SQLiteStore(at: place.file, clock: place.clock)
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory)
+        #expect(!names.contains(dead) && names.contains(alive) && names.count == 2)
+        await store.close()
+        await other.close()
+    }
+
+    @Test func theOwnerOfAClosedDatabaseIsGoneAtOnce() async throws {
+        let other = try SQLiteStore(at: place.file, clock: place.clock)
+        do {
+            // Its connection and its lock go with it, and its lease stays in the file: as of a process that was killed.
+            let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: Boot.name ?? "")
+            _ = try worker.add([.test("a")])
+            #expect(try worker.exchange([], ClaimRequest(limit: 1, lease: .seconds(1_000))).jobs.count == 1)
+            #expect(try await other.claim().isEmpty)
+        }
+        #expect(try await other.claim().ids == ["a"])
+        await other.close()
+    }
+
+    // MARK: Time
+
+    @Test func theStoresTimeGoesOnOverABoot() async throws {
+        let first = try SQLiteWorker(file: place.file, clock: place.clock, boot: "one")
+        _ = try first.add([.test("a"), .test("b")])
+        let claimed = try first.exchange([], ClaimRequest(limit: 1, lease: .seconds(1_000))).jobs
+        let settlement = Settlement(claimed[0].claim, .retry(after: .seconds(100)))
+        _ = try first.exchange([settlement], ClaimRequest(limit: 1, lease: .seconds(1_000)))
+        place.clock.advance(by: .seconds(40))
+        let before = first.time.now
+        try first.close()
+        // The calendar was wrong before, or is after: the back-off goes on where it was.
+        place.clock.setCalendar(forward: -1e8)
+        let second = try SQLiteWorker(file: place.file, clock: place.clock, boot: "two")
+        #expect(second.time.now >= before && second.time.now < before + 1_000)
+        let request = ClaimRequest(limit: 5, lease: .seconds(1_000))
+        #expect(try second.exchange([], request).jobs.map(\.job.id) == ["b"])
+        place.clock.advance(by: .seconds(60))
+        #expect(try second.exchange([], request).jobs.map(\.job.id) == ["a"])
+        try second.close()
+    }
+
+    @Test func aBootEndsEveryLease() async throws {
+        let first = try SQLiteWorker(file: place.file, clock: place.clock, boot: "one")
+        _ = try first.add([.test("a")])
+        _ = try first.exchange([], ClaimRequest(limit: 1, lease: .seconds(1_000_000)))
+        let second = try SQLiteWorker(file: place.file, clock: place.clock, boot: "two")
+        #expect(try second.exchange([], ClaimRequest(limit: 1, lease: .seconds(9))).jobs.count == 1)
+        try second.close()
+        try? first.close()
+    }
+
+    // MARK: How it is kept
+
+    @Test func everyCommitIsSynced() async throws {
+        let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: "one")
+        #expect(try worker.connection().number("PRAGMA synchronous") == 2)
+        let mode = try worker.connection().rows("PRAGMA journal_mode") { row throws(QueueError) in row.text(0) }
+        #expect(mode == ["wal"])
+        try worker.close()
+    }
+
+    @Test func noStatementLooksAtEveryJob() throws {
+        let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: "one")
+        let statements = [
+            "SELECT position FROM job WHERE state = 0 ORDER BY priority DESC, position LIMIT 5",
+            "SELECT position FROM job WHERE state = 4 ORDER BY position LIMIT 5",
+            "SELECT 1 FROM job WHERE state = 1 AND due_clock = ? AND due <= ? LIMIT 1",
+            "SELECT min(due) FROM job WHERE state = 1 AND due_clock = 0",
+            "SELECT min(expires) FROM job WHERE expires IS NOT NULL AND state <= 2",
+            "SELECT id, behind FROM job WHERE grp = ? AND state <= 4 ORDER BY position LIMIT 1",
+            "SELECT 1 FROM job WHERE key = ? AND state <= 4 LIMIT 1",
+            "SELECT 1 FROM job WHERE state = 3 AND job.owner = ?",
+            "SELECT position FROM job WHERE (state = 5 OR state = 7) AND finished <= ? LIMIT 5000",
+        ]
+        for statement in statements {
+            let plan = try worker.connection().rows("EXPLAIN QUERY PLAN \(statement)") { row throws(QueueError) in
+                row.text(3) ?? ""
+            }.joined(separator: "; ")
+            #expect(
+                plan.contains("USING") && plan.contains("INDEX") && !plan.contains("TEMP B-TREE"),
+                "\(statement): \(plan)")
+        }
+        try worker.close()
+    }
+}

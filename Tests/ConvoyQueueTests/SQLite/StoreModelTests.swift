@@ -1,0 +1,121 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// Random sequences of everything a store does, on the database and on the rules in memory: the same comes of them.
+@Suite struct StoreModelTests {
+    private struct Generator: RandomNumberGenerator {
+        var state: UInt64
+
+        mutating func next() -> UInt64 {
+            state &+= 0x9E37_79B9_7F4A_7C15
+            var word = state
+            word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+            return word ^ (word >> 31)
+        }
+    }
+
+    static let seeds: ClosedRange<UInt64> = ProcessInfo.processInfo.environment["CONVOY_LONG"] == nil ? 1...6 : 1...200
+
+    @Test(arguments: seeds)
+    func theDatabaseFollowsTheRules(seed: UInt64) async throws {
+        let place = try StorePlace()
+        var random = Generator(state: seed)
+        // Only what several instances see is compared: both stores have two.
+        let models = [MemoryStore(place.memory, clock: place.clock), MemoryStore(place.memory, clock: place.clock)]
+        let stores = [
+            try SQLiteStore(at: place.file, clock: place.clock), try SQLiteStore(at: place.file, clock: place.clock),
+        ]
+        var claims: [[Claim]] = [[], []]
+        var count = 0
+        for step in 1...150 {
+            let side = Int.random(in: 0...1, using: &random)
+            let (model, store) = (models[side], stores[side])
+            switch Int.random(in: 0...11, using: &random) {
+            case 0...2:
+                let jobs = try (1...Int.random(in: 1...3, using: &random)).map { _ in
+                    count += 1
+                    return try job(count, place.clock.date, &random)
+                }
+                let expected = try await model.add(jobs)
+                #expect(try await store.add(jobs) == expected, "step \(step)")
+            case 3...5:
+                let request = ClaimRequest(
+                    limit: Int.random(in: 1...3, using: &random), lease: .seconds(30),
+                    answeredKinds: Bool.random(using: &random) ? .all : .only([]))
+                let expected = try await model.exchange([], claiming: request).jobs
+                let found = try await store.exchange([], claiming: request).jobs
+                #expect(found.map(\.claim) == expected.map(\.claim), "step \(step)")
+                claims[side] += expected.map(\.claim)
+            case 6...8:
+                guard let claim = claims[side].randomElement(using: &random) else { continue }
+                claims[side].removeAll { $0 == claim }
+                let settlements = [Settlement(claim, verdict(&random), attempt: JobAttempt(started: place.clock.date))]
+                let expected = try await model.exchange(settlements, claiming: nil).isSettled
+                #expect(try await store.exchange(settlements, claiming: nil).isSettled == expected, "step \(step)")
+            case 9:
+                place.clock.advance(by: .seconds(Int.random(in: 1...40, using: &random)))
+                for (model, store) in zip(models, stores) {
+                    let kept = claims[model === models[0] ? 0 : 1]
+                    let expected = try await model.renew(kept, for: .seconds(30))
+                    #expect(try await store.renew(kept, for: .seconds(30)) == expected, "step \(step)")
+                }
+            case 10:
+                let selection = JobSelection(ids: ["job \(Int.random(in: 1...max(1, count), using: &random))"])
+                let expected = try await model.cancel(selection)
+                #expect(try await store.cancel(selection) == expected, "step \(step)")
+            default:
+                let selection = JobSelection(kind: Bool.random(using: &random) ? "x" : "y")
+                let (retried, acknowledged) = (try await model.retry(selection), try await model.acknowledge(selection))
+                #expect(try await store.retry(selection) == retried, "step \(step)")
+                #expect(try await store.acknowledge(selection) == acknowledged, "step \(step)")
+                if Int.random(in: 0...3, using: &random) == 0 {
+                    let deleted = try await model.delete(selection)
+                    #expect(try await store.delete(selection) == deleted, "step \(step)")
+                }
+            }
+            try await compare(model, store, "seed \(seed), step \(step)")
+        }
+        for store in stores { await store.close() }
+    }
+
+    private func compare(_ model: MemoryStore, _ store: SQLiteStore, _ moment: String) async throws {
+        let (expected, found) = (
+            try await model.jobs(.all, after: 0, limit: 1_000), try await store.jobs(.all, after: 0, limit: 1_000)
+        )
+        #expect(found.map(\.job.id) == expected.map(\.job.id), "\(moment)")
+        for (one, other) in zip(found, expected) {
+            #expect(one.state == other.state, "\(moment): \(one.job.id)")
+            #expect(one.life.holds == other.life.holds, "\(moment): \(one.job.id)")
+            #expect(one.life.claimCount == other.life.claimCount, "\(moment): \(one.job.id)")
+            #expect(one.attemptCount == other.attemptCount, "\(moment): \(one.job.id)")
+            #expect(one.failure == other.failure, "\(moment): \(one.job.id)")
+        }
+        #expect(try await store.status() == model.status(), "\(moment)")
+    }
+
+    private func job(_ number: Int, _ date: Date, _ random: inout Generator) throws -> Job {
+        try .test("job \(number)", kind: Bool.random(using: &random) ? "x" : "y") { job in
+            job.priority = [.low, .normal, .normal, .high].randomElement(using: &random) ?? .normal
+            if Int.random(in: 0...3, using: &random) == 0 { job.group = ["g", "h"].randomElement(using: &random) }
+            if Int.random(in: 0...5, using: &random) == 0 {
+                let policy = Job.Uniqueness.Policy.allCases.randomElement(using: &random) ?? .keep
+                job.uniqueness = .init(key: "key", policy: policy)
+            }
+            if Int.random(in: 0...5, using: &random) == 0 {
+                job.expires = date + Double.random(in: 1...200, using: &random)
+            }
+            if Int.random(in: 0...5, using: &random) == 0 {
+                job.notBefore = date + Double.random(in: 1...50, using: &random)
+            }
+        }
+    }
+
+    private func verdict(_ random: inout Generator) -> JobVerdict {
+        [.done, .done, .retry(after: .seconds(5)), .dead("no"), .release, .answered(JobResult(statusCode: 200))]
+            .randomElement(using: &random) ?? .done
+    }
+}

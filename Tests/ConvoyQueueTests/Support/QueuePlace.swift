@@ -1,0 +1,68 @@
+// A queue, a server and a clock for one test.
+import Convoy
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// Counts what reaches a server by the key of the job, as a server does that knows repetitions.
+final class KeyedServer: Sendable {
+    struct Seen {
+        /// The keys that came for each job: more than one would be carried out twice.
+        var keys: [String: Set<String>] = [:]
+        /// The jobs in the order of their first requests.
+        var order: [String] = []
+        var requestCount = 0
+        var bodySizes: [String: Int] = [:]
+    }
+
+    let server: TestServer
+    private let seen = Locked(Seen())
+
+    /// - Parameter reply: what a request is answered with; 200 by default.
+    init(_ reply: @escaping @Sendable (RecordedRequest) -> Reply = { _ in .status(200) }) throws {
+        server = try TestServer(recording: .none)
+        server.respond { [seen] request in
+            let (job, key) = (
+                request.value(of: "X-Job") ?? request.path, request.value(of: "Idempotency-Key") ?? "none"
+            )
+            seen.withLock { seen in
+                seen.requestCount += 1
+                if seen.keys[job] == nil { seen.order.append(job) }
+                seen.keys[job, default: []].insert(key)
+                seen.bodySizes[job] = Int(request.bodyByteCount)
+            }
+            return reply(request)
+        }
+    }
+
+    var all: Seen { seen.withLock { $0 } }
+
+    func job(_ id: String, kind: String = "test", _ change: (inout Job) -> Void = { _ in }) throws -> Job {
+        var job = Job(kind, JobRequest(method: .post, url: server.url("/\(id)"), headerFields: ["X-Job": id]), id: id)
+        change(&job)
+        return job
+    }
+}
+
+/// Takes every outcome.
+let takesAll: DurableQueue.Handler = { _, _ in .done }
+
+extension DurableQueue {
+    /// Starts, waits until nothing is left to be sent, and gives the states.
+    func states(handlers: [String: Handler] = [:], otherwise: Handler? = takesAll) async throws -> [String: JobState] {
+        start(handlers, otherwise: otherwise)
+        await drain()
+        return try await store.states()
+    }
+}
+
+/// What is told from several threads.
+final class Told<Value: Sendable>: Sendable {
+    private let values = Locked([Value]())
+
+    func tell(_ value: Value) { values.withLock { $0.append(value) } }
+
+    var all: [Value] { values.withLock { $0 } }
+}

@@ -1,0 +1,221 @@
+import Convoy
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// What is sent, how often, with which key, and who is asked.
+@Suite struct QueueDeliveryTests {
+    let place: StorePlace
+    let manager = RequestManager(configuration: .init(maxConcurrentPerHost: 16))
+
+    init() throws { place = try StorePlace() }
+
+    private func makeQueue(_ change: (inout DurableQueue.Configuration) -> Void = { _ in }) throws -> DurableQueue {
+        var configuration = DurableQueue.Configuration()
+        configuration.retries.baseDelay = .milliseconds(1)
+        change(&configuration)
+        return try DurableQueue(at: place.file, manager: manager, configuration: configuration)
+    }
+
+    @Test func everyJobIsSentOnceWithAKeyOfItsOwn() async throws {
+        let (server, queue) = (try KeyedServer(), try makeQueue())
+        let jobs = try (1...500).map { number in
+            try server.job("\(number)") {
+                $0.request.body = .data(Data(repeating: 7, count: number == 9 ? 200_000 : number))
+            }
+        }
+        #expect(try await queue.add(contentsOf: jobs).allSatisfy { $0.outcome == .added })
+        let states = try await queue.states()
+        #expect(states.count == 500 && states.values.allSatisfy { $0 == .done })
+        let seen = server.all
+        #expect(seen.requestCount == 500 && seen.bodySizes["9"] == 200_000 && seen.bodySizes["10"] == 10)
+        #expect(jobs.allSatisfy { seen.keys[$0.id] == [$0.idempotencyKey] })
+        #expect(Set(seen.keys.values.flatMap { $0 }).count == 500)
+        await queue.close()
+        let left = try FileManager.default.contentsOfDirectory(atPath: place.file.path + "-convoy/bodies")
+        #expect(left == [])
+    }
+
+    @Test func aFailureIsRetriedWithTheSameKey() async throws {
+        let count = Locked(0)
+        let server = try KeyedServer { _ in
+            count.withLock { count in
+                count += 1
+                return count % 3 == 0 ? .status(200) : .status(503)
+            }
+        }
+        let queue = try makeQueue()
+        try await queue.add(server.job("a"))
+        #expect(try await queue.states() == ["a": .done])
+        #expect(server.all.requestCount == 3 && server.all.keys["a"]?.count == 1)
+        let record = try #require(try await queue.store.job("a"))
+        #expect(record.attempts.map(\.statusCode) == [503, 503, 200])
+        await queue.close()
+    }
+
+    @Test func handlersDecide() async throws {
+        let server = try KeyedServer { $0.path == "/refused" ? .status(422, body: "no") : .status(200, body: "yes") }
+        let queue = try makeQueue()
+        let told = Told<String>()
+        _ = try await queue.add(contentsOf: [
+            server.job("done"), server.job("again"), server.job("failed"), server.job("refused"),
+            server.job("other", kind: "other"),
+        ])
+        let handler: DurableQueue.Handler = { job, result in
+            let isAgain = told.all.contains { $0.hasPrefix("again") }
+            told.tell("\(job.id) \(result.statusCode ?? 0) \(String(decoding: result.body, as: UTF8.self))")
+            switch job.id {
+            case "again" where !isAgain: return .retry(after: .milliseconds(1))
+            case "failed": return .fail("not what was expected")
+            case "refused": return .fail(result.failure ?? "")
+            default: return .done
+            }
+        }
+        queue.start(["test": handler])
+        await queue.drain()
+        #expect(
+            try await queue.store.states() == [
+                "done": .done, "again": .done, "failed": .dead, "refused": .dead, "other": .answered,
+            ])
+        #expect(
+            told.all.sorted() == ["again 200 yes", "again 200 yes", "done 200 yes", "failed 200 yes", "refused 422 no"])
+        let dead = try await queue.deadLetters()
+        #expect(Set(dead.map(\.failure)) == ["not what was expected", "the server answered 422"])
+        let results = try await queue.results()
+        #expect(results.map(\.job.id) == ["other"])
+        #expect(results.first?.result.body == Data("yes".utf8))
+        #expect(try await queue.acknowledge(JobSelection(ids: ["other"])) == 1)
+        #expect(try await queue.results().isEmpty)
+        await queue.close()
+    }
+
+    @Test func resultsThatNobodyHandlesAreBounded() async throws {
+        let (server, queue) = (try KeyedServer(), try makeQueue { $0.maxWaitingResultCount = 3 })
+        _ = try await queue.add(contentsOf: (1...10).map { try server.job("\($0)") })
+        queue.start()
+        try await server.server.requestsReceived(count: 3, within: .seconds(60))
+        // Acknowledging makes room.
+        var handled = 0
+        while handled < 10 {
+            let ids = try await queue.results().map(\.job.id)
+            #expect(try await queue.status()[.answered] <= 3)
+            handled += try await queue.acknowledge(JobSelection(ids: Set(ids)))
+            await Task.yield()
+        }
+        #expect(server.all.requestCount == 10)
+        await queue.close()
+    }
+
+    @Test func aGroupGoesInItsOrder() async throws {
+        let server = try KeyedServer { $0.path == "/3" && $0.numberOnConnection % 2 == 1 ? .status(503) : .status(200) }
+        let queue = try makeQueue()
+        _ = try await queue.add(contentsOf: (1...20).map { number in try server.job("\(number)") { $0.group = "g" } })
+        #expect(try await queue.states().values.allSatisfy { $0 == .done })
+        #expect(server.all.order == (1...20).map { "\($0)" })
+        await queue.close()
+    }
+
+    @Test func cancellingBreaksOffWhatIsBeingSent() async throws {
+        let gate = Gate()
+        let server = try KeyedServer { _ in .status(200, body: "body").stalling(afterBodyBytes: 0, until: gate) }
+        let queue = try makeQueue()
+        _ = try await queue.add(contentsOf: [server.job("a"), server.job("b") { $0.dependencies = ["a"] }])
+        queue.start(otherwise: takesAll)
+        try await server.server.requestsReceived(count: 1, within: .seconds(60))
+        #expect(try await queue.cancel(JobSelection(ids: ["a"])) == 2)
+        try await server.server.connectionsClosed(count: 1, within: .seconds(60))
+        gate.open()
+        await queue.drain()
+        #expect(try await queue.store.states() == ["a": .cancelled, "b": .cancelled])
+        await queue.close()
+    }
+
+    @Test func stoppingGivesBackAndAnotherGoesOn() async throws {
+        let gate = Gate()
+        let server = try KeyedServer { _ in .status(200, body: "body").stalling(afterBodyBytes: 0, until: gate) }
+        let queue = try makeQueue()
+        _ = try await queue.add(contentsOf: (1...5).map { try server.job("\($0)") })
+        queue.start(otherwise: takesAll)
+        try await server.server.requestsReceived(count: 5, within: .seconds(60))
+        await queue.stop()
+        #expect(try await queue.status()[.waiting] == 5)
+        gate.open()
+        let other = try makeQueue()
+        #expect(try await other.states().values.allSatisfy { $0 == .done })
+        #expect(server.all.requestCount == 10 && server.all.keys.values.allSatisfy { $0.count == 1 })
+        // Started again, it takes what comes.
+        try await queue.add(server.job("6"))
+        #expect(try await queue.states()["6"] == .done)
+        await queue.close()
+        await other.close()
+    }
+
+    @Test func twoQueuesShareAFile() async throws {
+        let server = try KeyedServer()
+        let (one, two) = (try makeQueue(), try makeQueue())
+        let mine = Told<String>()
+        one.start(otherwise: { job, _ in
+            mine.tell(job.id)
+            return .done
+        })
+        two.start(otherwise: takesAll)
+        _ = try await two.add(contentsOf: (1...300).map { try server.job("\($0)") })
+        await two.drain()
+        await one.drain()
+        #expect(server.all.requestCount == 300 && server.all.keys.values.allSatisfy { $0.count == 1 })
+        #expect(try await one.status()[.done] == 300)
+        await one.close()
+        await two.close()
+    }
+
+    @Test func aDownloadIsSavedAndContinued() async throws {
+        let server = try TestServer()
+        let isCut = Locked(true)
+        server.respond { _ in
+            let whole = Reply.resource(generatedByteCount: 3_000_000, etag: "\"v1\"")
+            return isCut.withLock { isCut in
+                defer { isCut = false }
+                return isCut ? whole.resetting(afterBytes: 2_000_000) : whole
+            }
+        }
+        let queue = try makeQueue()
+        let file = place.directory.appending(path: "download")
+        try await queue.add(Job("test", JobRequest(url: server.url("/file"), destination: file), id: "a"))
+        #expect(try await queue.states() == ["a": .done])
+        #expect(try Data(contentsOf: file) == Reply.pattern(range: 0..<3_000_000))
+        #expect(server.recordedRequests.last?.value(of: "Range") != nil)
+        await queue.close()
+    }
+
+    @Test func aQueueWhoseManagerIsShutDownStandsStill() async throws {
+        let (server, queue) = (try KeyedServer(), try makeQueue())
+        try await queue.add(server.job("a"))
+        manager.shutDown()
+        queue.start(otherwise: takesAll)
+        await queue.drain()
+        await queue.stop()
+        #expect(try await queue.store.states() == ["a": .waiting])
+        #expect(server.all.requestCount == 0)
+        await queue.close()
+    }
+
+    @Test func whyTellsWhatAJobWaitsFor() async throws {
+        let server = try KeyedServer { _ in .status(503) }
+        let queue = try makeQueue { $0.retries.baseDelay = .seconds(7_000) }
+        _ = try await queue.add(contentsOf: [
+            server.job("a"), server.job("b") { $0.dependencies = ["a"] },
+            server.job("c") { $0.notBefore = Date.now + 1_000 },
+        ])
+        #expect(try await queue.why("a") == "it may be sent, and waits for its turn")
+        #expect(try await queue.why("b") == "it waits for a (dependency, waiting)")
+        #expect(try await queue.why("c").hasPrefix("it waits for its date, in 99"))
+        #expect(try await queue.why("d") == "there is no job d")
+        queue.start(otherwise: takesAll)
+        try await server.server.requestsReceived(count: 1, within: .seconds(60))
+        while try await queue.store.job("a")?.attemptCount == 0 { await Task.yield() }
+        #expect(try await queue.why("a").contains("attempt 1 ended with the server answered 503"))
+        await queue.close()
+    }
+}

@@ -1,0 +1,31 @@
+// A process of its own for the tests of ConvoyQueue: it is killed, and run again.
+//
+//   QueueProgram add FILE URL FIRST LAST    adds jobs job-FIRST to job-LAST one by one, and says each that is committed
+//   QueueProgram run FILE                   sends what is there, and ends
+import Convoy
+import ConvoyQueue
+import Foundation
+
+let arguments = Array(CommandLine.arguments.dropFirst())
+guard arguments.count >= 2 else { exit(2) }
+let manager = RequestManager(configuration: .init(maxConcurrentOperationCount: 8, maxConcurrentPerHost: 8))
+let queue = try DurableQueue(at: URL(fileURLWithPath: arguments[1]), manager: manager)
+switch (arguments[0], arguments.count) {
+case ("add", 5):
+    guard let url = URL(string: arguments[2]), let first = Int(arguments[3]), let last = Int(arguments[4]) else {
+        exit(2)
+    }
+    for number in first...last {
+        let id = "job-\(number)"
+        // Some are large enough to be files.
+        let body = Data(repeating: UInt8(ascii: "x"), count: number % 10 == 0 ? 70_000 : 100)
+        let request = JobRequest(method: .post, url: url, headerFields: ["X-Job": id], body: .data(body))
+        try await queue.add(Job("test", request, id: id))
+        FileHandle.standardOutput.write(Data("\(id)\n".utf8))
+    }
+case ("run", 2):
+    queue.start(otherwise: { _, result in result.isSuccess ? .done : .fail(result.failure ?? "") })
+    await queue.drain()
+    await queue.close()
+default: exit(2)
+}
