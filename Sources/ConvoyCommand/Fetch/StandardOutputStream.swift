@@ -27,6 +27,8 @@ final class StandardOutputStream: OutputStream {
                 let count = Foundation.write(STDOUT_FILENO, piece.baseAddress, piece.count)
                 if count > 0 {
                     rest = rest.dropFirst(count)
+                } else if count == 0 {
+                    return told(EIO)
                 } else if errno == EAGAIN {
                     StandardStreams.wait(for: STDOUT_FILENO, POLLOUT)
                 } else if errno != EINTR {

@@ -16,7 +16,7 @@ struct VerboseLog: EventMonitor {
             let environment = ProcessInfo.processInfo.environment
             for name in ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"] {
                 guard let value = environment[name], !value.isEmpty else { continue }
-                let shown = value.contains("@") ? "***@" + (value.split(separator: "@").last ?? "") : value
+                let shown = value.lastIndex(of: "@").map { "***" + value[$0...] } ?? value
                 console.printError("* \(name) is \(shown)")
             }
         case .direct: console.printError("* no proxy")
@@ -35,11 +35,12 @@ struct VerboseLog: EventMonitor {
         case .started(let attempt):
             tell(
                 "*",
-                "attempt \(attempt): \(operation.attempts.last?.target ?? operation.request?.url.withoutCredentials ?? "")"
+                "attempt \(attempt): \(operation.attempts.last { $0.target != nil }?.target ?? operation.request?.url.withoutCredentials ?? "")"
             )
         case .attemptEnded(let record): self.tell(record, tell)
         case .finished(let error):
-            if let record = operation.attempts.last { self.tell(record, tell) }
+            // One that another was to follow has been told when it ended.
+            if let record = operation.attempts.last, record.next == .outcome { self.tell(record, tell) }
             if let error { tell("*", error.message) }
         default: break
         }

@@ -1,4 +1,5 @@
 // One event of a run, as --json prints it and `convoy report` reads it.
+import Convoy
 import Foundation
 
 /// One event of a run: the keys that do not apply are left out.
@@ -56,7 +57,7 @@ struct EventLine: Codable, Equatable, Sendable {
     var jsonLine: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self).unsafeEscaped } ?? "{}"
     }
 }
 
@@ -91,4 +92,23 @@ struct AttemptLine: Codable, Equatable, Sendable {
 
     /// Its length.
     var seconds: Double { (lookup ?? 0) + (connect ?? 0) + (tls ?? 0) + wait + receive }
+}
+
+extension String {
+    /// JSON in which what a terminal would not show is escaped: a program reads the same, and nothing steers a terminal.
+    fileprivate var unsafeEscaped: String {
+        guard unicodeScalars.contains(where: \.isUnsafeToShow) else { return self }
+        var result = ""
+        for scalar in unicodeScalars {
+            guard scalar.isUnsafeToShow else {
+                result.unicodeScalars.append(scalar)
+                continue
+            }
+            for unit in String(scalar).utf16 {
+                let digits = String(unit, radix: 16)
+                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            }
+        }
+        return result
+    }
 }

@@ -169,7 +169,7 @@ struct RunReport {
                 succeeded += 1
                 bytes += response.transfer.download.completedBytes
                 junit?.add(label, .success, seconds: seconds)
-                if !options.fetch.isQuiet, !isJSON { console.printLine(line(request, response, row)) }
+                if !options.fetch.isQuiet, !isJSON { console.printLine(line(request, response, row), wraps: true) }
                 hasFailed = false
             }
         // Hundreds of lines that say "cancelled" would hide the one that says why.
@@ -220,7 +220,7 @@ struct RunReport {
         if unsent > 0 { text += ", \(unsent) not sent" }
         if brokenCount > 0 { text += ", \(Figures.count(brokenCount, "line")) no rows" }
         if cancelled > 0 { text += ", \(cancelled) cancelled" }
-        console.printLine(status == .success ? text : "\(text); exit status \(status.code)")
+        console.printLine(status == .success ? text : "\(text); exit status \(status.code)", wraps: true)
         return status
     }
 

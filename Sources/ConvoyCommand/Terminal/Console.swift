@@ -57,16 +57,18 @@ final class Console: Sendable {
         if isLate { handler() }
     }
 
-    /// Writes to standard output: lines of ours, which may be several, or one with text of others in it; on a terminal
-    /// they are broken at blanks.
+    /// Writes to standard output: lines of ours, which may be several, or one with text of others in it.
+    ///
+    /// - Parameter wraps: whether on a terminal they are broken at blanks, as sentences are.
     ///
     /// Where it cannot be written, on a full disk for example, that is told once on standard error, and nothing more is
     /// written there: the rest could begin in the middle of a line.
-    func printLine(_ line: String) {
+    func printLine(_ line: String, wraps: Bool = false) {
         var text = line.visible(keepsNewlines: true)
-        if isOutputTerminal { text = text.wrapped(toColumns: Terminal.output.size.width - 1) }
+        if wraps, isOutputTerminal { text = text.wrapped(toColumns: Terminal.output.size.width - 1) }
         let onClosed = state.withLock { [text] state -> (@Sendable () -> Void)? in
             guard state.outputProblem == 0 else { return nil }
+            forgetRegionInBackground(&state)
             let lines = isOutputTerminal ? state.region.lines : []
             if !lines.isEmpty { writeToErrors(state.region.erase(columns: size.width)) }
             let problem = StandardStreams.write(text + "\n", to: STDOUT_FILENO)
@@ -93,7 +95,10 @@ final class Console: Sendable {
         if isFailure, hasColour, let end = text.firstIndex(of: " ") {
             text = "\u{1B}[31m\(text[..<end])\u{1B}[m\(text[end...])"
         }
-        state.withLock { [text] state in writeToErrors(state.region.insert(text + "\n", columns: size.width)) }
+        state.withLock { [text] state in
+            forgetRegionInBackground(&state)
+            writeToErrors(state.region.insert(text + "\n", columns: size.width))
+        }
     }
 
     /// Shows these lines in the live region, in one write; without effect where there is none.
@@ -104,8 +109,17 @@ final class Console: Sendable {
         let size = size
         let text = permanent.map { $0.visible().wrapped(toColumns: size.width - 1) + "\n" }.joined()
         state.withLock { state in
+            guard Terminal.errors.isForeground else {
+                state.region = LiveRegion()
+                return writeToErrors(text)
+            }
             writeToErrors(state.region.draw(lines.map { $0.visible() }, size: size, above: text))
         }
+    }
+
+    /// In the background the screen is the shell's: what was drawn is where it was no more.
+    private func forgetRegionInBackground(_ state: inout State) {
+        if isLive, !Terminal.errors.isForeground { state.region = LiveRegion() }
     }
 
     /// Takes the live region away and shows the cursor.

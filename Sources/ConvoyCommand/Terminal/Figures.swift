@@ -34,14 +34,14 @@ enum Figures {
         duration.inSeconds < 59.95 ? "\(decimal(max(0, duration.inSeconds))) s" : time(duration)
     }
 
-    /// `0:07`, `12:34`, `1:02:03`; no more than 99 hours.
+    /// `0:07`, `12:34`, `1h02m`, `27h`; no more than 99 hours, and never more than five columns.
     static func timeLeft(_ seconds: Double) -> String {
-        guard seconds.isFinite, seconds < 359_999 else { return "> 99 h" }
+        guard seconds.isFinite, seconds < 359_999 else { return "> 99h" }
         // A rate that was measured is never exact: 7.001 s are 7.
         let whole = Int(max(0, seconds - 0.01).rounded(.up))
-        let minutes = "\(whole / 60 % 60)"
-        guard whole >= 3_600 else { return "\(minutes):\(twoDigits(whole % 60))" }
-        return "\(whole / 3_600):\(twoDigits(whole / 60 % 60)):\(twoDigits(whole % 60))"
+        guard whole >= 3_600 else { return "\(whole / 60):\(twoDigits(whole % 60))" }
+        let hours = whole / 3_600
+        return hours < 10 ? "\(hours)h\(twoDigits(whole / 60 % 60))m" : "\(hours)h"
     }
 
     /// `1 file`, `2 files`.

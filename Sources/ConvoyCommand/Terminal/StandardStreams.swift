@@ -39,6 +39,8 @@ enum StandardStreams {
                 let written = Foundation.write(descriptor, piece.baseAddress, piece.count)
                 if written > 0 {
                     rest = rest.dropFirst(written)
+                } else if written == 0 {
+                    return EIO
                 } else if errno == EAGAIN {
                     wait(for: descriptor, POLLOUT)
                 } else if errno != EINTR {

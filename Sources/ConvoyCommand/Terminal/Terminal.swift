@@ -23,6 +23,12 @@ struct Terminal: Sendable {
         return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
     }
 
+    /// Whether the process is in the foreground there; true where that cannot be known.
+    var isForeground: Bool {
+        let group = tcgetpgrp(descriptor)
+        return group < 0 || group == getpgrp()
+    }
+
     /// Whether its cursor can be moved.
     var canRedraw: Bool { isTerminal && ProcessInfo.processInfo.environment["TERM"] != "dumb" }
 
@@ -38,9 +44,11 @@ struct Terminal: Sendable {
         return Size(width: Int(window.ws_col), height: Int(window.ws_row))
     }
 
-    /// Shows the cursor, whatever else is being written; nothing where there is none.
+    /// Shows the cursor, whatever else is being written; nothing where there is none, and where writing would wait.
     func restoreCursor() {
-        guard canRedraw else { return }
+        // A terminal whose output is stopped takes nothing, and would keep a process that is to end.
+        var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        guard canRedraw, poll(&request, 1, 0) > 0 else { return }
         _ = StandardStreams.write(LiveRegion.showCursor, to: descriptor)
     }
 }

@@ -15,8 +15,9 @@ extension Unicode.Scalar {
     /// Unicode Standard Annex 11, in coarse ranges.
     private static func isWide(_ value: UInt32) -> Bool {
         switch value {
-        case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0x4DBF, 0x4E00...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3,
-            0xF900...0xFAFF, 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F900...0x1FAFF,
+        case 0x1100...0x115F, 0x2329...0x232A, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3,
+            0xF900...0xFAFF, 0xFE10...0xFE19, 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x16FE0...0x18D08,
+            0x1AFF0...0x1B2FB, 0x1D300...0x1D376, 0x1F200...0x1F265, 0x1F300...0x1F64F, 0x1F900...0x1FAFF,
             0x20000...0x3FFFD:
             true
         default: false
@@ -57,20 +58,27 @@ extension String {
         return result + dots
     }
 
-    /// The text in lines of at most so many columns, broken at blanks, all but the first indented by two; a word that is
-    /// longer stays whole.
+    /// The text with each of its lines broken at blanks where it is wider than so many columns.
+    ///
+    /// What follows in a line that was broken is indented by two; a word that is longer stays whole.
     func wrapped(toColumns limit: Int) -> String {
+        split(separator: "\n", omittingEmptySubsequences: false).map { String($0).brokenLine(toColumns: limit) }
+            .joined(separator: "\n")
+    }
+
+    private func brokenLine(toColumns limit: Int) -> String {
         guard columnCount > limit else { return self }
-        var (result, columns) = ("", 0)
-        for word in split(separator: " ") {
+        var (result, columns, isFirst) = ("", 0, true)
+        for word in split(separator: " ", omittingEmptySubsequences: false) {
             let width = String(word).columnCount
-            if columns > 0, columns + 1 + width > limit {
+            if !isFirst, columns > 0, columns + 1 + width > limit {
                 result += "\n  "
                 columns = 2
-            } else if columns > 0 {
+            } else if !isFirst {
                 result += " "
                 columns += 1
             }
+            isFirst = false
             result += word
             columns += width
         }

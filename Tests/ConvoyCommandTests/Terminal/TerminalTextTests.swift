@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test(arguments: [
-        (6.2, "0:07"), (754.0, "12:34"), (3_723.0, "1:02:03"), (Double.infinity, "> 99 h"), (-5, "0:00"),
+        (6.2, "0:07"), (754.0, "12:34"), (3_723.0, "1h02m"), (99_999, "27h"), (Double.infinity, "> 99h"), (-5, "0:00"),
     ])
     func timeLeftIsAClock(seconds: Double, text: String) {
         #expect(Figures.timeLeft(seconds) == text)
@@ -63,6 +63,12 @@ import Testing
         #expect("one two three".wrapped(toColumns: 13) == "one two three")
         #expect("one two three".wrapped(toColumns: 12) == "one two\n  three")
         #expect("one http://a/rather-long two".wrapped(toColumns: 9) == "one\n  http://a/rather-long\n  two")
+    }
+
+    /// As help is written: its lines are those of its author.
+    @Test func eachLineIsBrokenForItself() {
+        #expect("Examples:\n  a  b\n\n  cc dd".wrapped(toColumns: 10) == "Examples:\n  a  b\n\n  cc dd")
+        #expect("x\nsaved a  b  c d".wrapped(toColumns: 12) == "x\nsaved a  b \n  c d")
     }
 }
 

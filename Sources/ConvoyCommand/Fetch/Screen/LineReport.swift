@@ -47,7 +47,7 @@ final class LineReport: FetchReport {
             if console.isLive && console.isOutputTerminal {
                 endedLines.withLock { $0.append(line) }
             } else {
-                console.printLine(line)
+                console.printLine(line, wraps: true)
             }
         case .failure(let error):
             let attempts = outcome.attemptCount > 1 ? " (\(outcome.attemptCount) attempts)" : ""
@@ -68,7 +68,7 @@ final class LineReport: FetchReport {
         // What reads a pipe wants the files, not the figures; one that has been closed ends the run without a word.
         guard !isQuiet, !console.isOutputClosed else { return }
         for line in summary.lines {
-            if console.isOutputPipe { console.printError(line) } else { console.printLine(line) }
+            if console.isOutputPipe { console.printError(line) } else { console.printLine(line, wraps: true) }
         }
     }
 

@@ -31,6 +31,23 @@ import Testing
         #expect(Set(percents).count <= 1, "\(rows.joined(separator: "\n"))", sourceLocation: place)
     }
 
+    @Test func helpIsTheSameOnATerminal() async throws {
+        let terminal = try await terminal(100, 24, "$0 fetch --help")
+        let rows = try await terminal.ended(status: 0)
+        let file = try await ConvoyProcess(["fetch", "--help"]).ended().output
+        let lines = file.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        #expect(rows.dropLast().filter { !$0.isEmpty } == lines.filter { !$0.isEmpty })
+    }
+
+    /// What a program reads is neither broken nor changed.
+    @Test func eventsAreTheSameOnATerminal() async throws {
+        gate.open()
+        let name = "a\u{AD}  b"
+        let terminal = try await terminal(60, 24, "mkdir '\(name)'; $0 fetch --json -P '\(name)' \(urls(1))")
+        let rows = try await terminal.ended(status: 0)
+        #expect(rows.joined().contains(#""file":"a\u00ad  b/file-0.iso""#), "\(rows)")
+    }
+
     @Test func oneFileHasOneLineAndThenItsName() async throws {
         let terminal = try await terminal(80, 24, "$0 fetch \(urls(1))")
         let rows = try await terminal.rows { $0.last?.contains(" 50 %    50.0 kB of 100.0 kB") == true }
