@@ -2,11 +2,26 @@
 //
 //   QueueWorker postgres ADDRESS COUNT LEASE [STOP]    claims COUNT jobs at a time and settles them until none is left;
 //                                                      with STOP jobs claimed it stands still, and holds the last ones
+//   QueueWorker fill ADDRESS COUNT LIST             adds COUNT jobs, LIST at a time
 //
 // It prints a line for each job that it has claimed and for each that it has settled.
 import Convoy
 import ConvoyQueue
 import Foundation
+
+/// Adds jobs with small bodies.
+func fill(_ store: any Store, count: Int, list: Int) async throws {
+    let began = ContinuousClock.now
+    for start in stride(from: 0, to: count, by: list) {
+        let jobs = (start..<min(count, start + list)).compactMap { number in
+            URL(string: "http://127.0.0.1/\(number)").map {
+                Job("work", JobRequest(method: .post, url: $0, body: .data(Data("\(number)".utf8))))
+            }
+        }
+        _ = try await store.add(jobs)
+    }
+    print("added \(count) in \(began.duration(to: .now))")
+}
 
 /// Claims and settles until no job is unfinished.
 func work(on store: any Store, count: Int, lease: Duration, stop: Int) async throws {
@@ -30,12 +45,19 @@ func work(on store: any Store, count: Int, lease: Duration, stop: Int) async thr
 }
 
 let arguments = CommandLine.arguments
-guard arguments.count >= 5, arguments[1] == "postgres", let count = Int(arguments[3]), let lease = Double(arguments[4])
-else {
-    print("usage: QueueWorker postgres ADDRESS COUNT LEASE [STOP]")
+let numbers = arguments.dropFirst(3).map { Double($0) ?? 0 }
+switch (arguments.dropFirst().first, numbers.count) {
+case ("postgres", 2...3):
+    let store = try await PostgresStore(arguments[2])
+    try await work(
+        on: store, count: Int(numbers[0]), lease: .seconds(numbers[1]),
+        stop: numbers.count == 3 ? Int(numbers[2]) : .max)
+    await store.close()
+case ("fill", 2):
+    let store = try await PostgresStore(arguments[2])
+    try await fill(store, count: Int(numbers[0]), list: Int(numbers[1]))
+    await store.close()
+default:
+    print("usage: QueueWorker postgres ADDRESS COUNT LEASE [STOP] | fill ADDRESS COUNT LIST")
     exit(2)
 }
-let store = try await PostgresStore(arguments[2])
-let stop = arguments.dropFirst(5).first.flatMap { Int($0) } ?? .max
-try await work(on: store, count: count, lease: .seconds(lease), stop: stop)
-await store.close()

@@ -4,21 +4,30 @@ import Foundation
 
 /// The columns that are written of new jobs, as lists for `unnest`.
 enum PostgresJobs {
-    static func columns(_ jobs: [Job]) throws -> [PostgresValue] {
+    /// The columns of what changes.
+    static func columns(_ jobs: [Job]) -> [PostgresValue] {
         [
             .texts(jobs.map(\.id)), .texts(jobs.map(\.kind)), .ints(jobs.map { Int64($0.priority.rawValue) }),
             .doubles(jobs.map { $0.notBefore?.timeIntervalSinceReferenceDate }),
             .doubles(jobs.map { $0.expires?.timeIntervalSinceReferenceDate }), .texts(jobs.map(\.group)),
-            .texts(jobs.map { $0.uniqueness?.key }), .texts(jobs.map { $0.uniqueness?.policy.rawValue }),
+            .texts(jobs.map { $0.uniqueness?.key }), .bools(jobs.map { body(of: $0).bytes != nil }),
+        ]
+    }
+
+    /// The columns of what is sent.
+    static func contents(_ jobs: [Job]) throws -> [PostgresValue] {
+        [
             .texts(jobs.map(\.request.method.rawValue)), .texts(jobs.map(\.request.url.absoluteString)),
-            .texts(try jobs.map { try text(of: $0.request.headerFields) }), .blobs(jobs.map { body(of: $0).bytes }),
-            .texts(jobs.map { body(of: $0).file }), .texts(jobs.map { $0.request.destination?.path }),
+            .texts(try jobs.map { try text(of: $0.request.headerFields) }), .texts(jobs.map { body(of: $0).file }),
+            .texts(jobs.map { $0.request.destination?.path }),
+            .doubles(jobs.map { $0.notBefore?.timeIntervalSinceReferenceDate }),
+            .texts(jobs.map { $0.uniqueness?.policy.rawValue }),
             .texts(jobs.map { $0.tags.isEmpty ? nil : $0.tags.sorted().joined(separator: "\n") }),
             .texts(jobs.map(\.idempotencyKey)),
         ]
     }
 
-    private static func body(of job: Job) -> (bytes: [UInt8]?, file: String?) {
+    static func body(of job: Job) -> (bytes: [UInt8]?, file: String?) {
         switch job.request.body {
         case nil: (nil, nil)
         case .data(let data): (Array(data), nil)

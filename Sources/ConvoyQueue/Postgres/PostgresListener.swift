@@ -63,7 +63,7 @@ final class PostgresListener: Sendable {
         var pause = Duration.milliseconds(20)
         while !isClosed {
             do {
-                let connection = try PostgresConnection(address, within: PostgresSession.patience)
+                let connection = try PostgresConnection(address, within: PostgresSession.usualPatience)
                 try connection.run("LISTEN convoy_jobs")
                 pause = .milliseconds(20)
                 // What was sent while there was no connection.

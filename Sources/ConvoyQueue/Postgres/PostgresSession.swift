@@ -33,19 +33,21 @@ final class PostgresSession: Sendable {
         var connection: PostgresConnection?
     }
 
-    /// How long a connection is tried for within one call.
-    static let patience = Duration.seconds(15)
+    /// How long new connections are tried within one call, unless told otherwise; and the bound of each.
+    static let usualPatience = Duration.seconds(15)
     private static let maxConflicts = 20
 
     private let address: String
+    private let patience: Duration
     private let givenTime: (@Sendable () -> PostgresTime)?
     private let queue: DispatchQueue
     private let state = State()
     /// Signalled for ever when the session is closed.
     private let closing = Closing()
 
-    init(_ address: String, name: String, time: (@Sendable () -> PostgresTime)?) {
+    init(_ address: String, name: String, patience: Duration, time: (@Sendable () -> PostgresTime)?) {
         self.address = address
+        self.patience = patience
         givenTime = time
         queue = DispatchQueue(label: "convoy.postgres.\(name)")
     }
@@ -74,7 +76,7 @@ final class PostgresSession: Sendable {
     private func perform<Result: Sendable>(
         _ body: (PostgresTransaction) throws -> Result
     ) -> Swift.Result<Result, QueueError> {
-        let end = ContinuousClock.now + Self.patience
+        let end = ContinuousClock.now + patience
         var conflicts = 0
         var pause = Duration.milliseconds(10)
         // What a transaction has come to whose COMMIT was not answered.
@@ -109,7 +111,7 @@ final class PostgresSession: Sendable {
 
     private func connected() throws -> PostgresConnection {
         if let connection = state.connection, connection.ending == nil { return connection }
-        let connection = try PostgresConnection(address, within: Self.patience)
+        let connection = try PostgresConnection(address, within: Self.usualPatience)
         try connection.prepareForQueue()
         try connection.migrate()
         state.connection = connection
@@ -216,7 +218,7 @@ extension PostgresConnection {
             SELECT set_config(name, value, false) FROM (VALUES
                 ('idle_in_transaction_session_timeout', '60s'), ('lock_timeout', '20s'), ('jit', 'off'),
                 ('plan_cache_mode', 'force_generic_plan'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'),
-                ('enable_sort', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'),
+                ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'),
                 ('synchronous_commit', CASE current_setting('synchronous_commit')
                     WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END)
             ) AS settings(name, value)

@@ -103,32 +103,35 @@ private struct Adding {
     /// The positions of those that were inserted, by id.
     private mutating func insert(_ jobs: [Job]) throws -> [String: Int64] {
         guard !jobs.isEmpty else { return [:] }
-        let rows = try rules.transaction.run(
+        let transaction = rules.transaction
+        let rows = try transaction.run(
             """
-            WITH given AS MATERIALIZED (
-                SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
-                WITH ORDINALITY AS g(id, kind, priority, not_before, expires, group_name, unique_key, policy, method, url,
-                    header_fields, body, body_file, destination, tags, idempotency_key, number)),
-            jobs AS (
-                INSERT INTO convoy_jobs (id, kind, state, priority, not_before, expires, group_name, unique_key,
-                    has_body, added)
-                SELECT id, kind, 0, priority, CASE WHEN not_before > $17 THEN not_before END, expires, group_name,
-                    unique_key, body IS NOT NULL, $17
-                FROM given ORDER BY number ON CONFLICT (id) DO NOTHING RETURNING position, id),
-            contents AS (
-                INSERT INTO convoy_contents (position, method, url, header_fields, body_file, destination, not_before,
-                    policy, tags, idempotency_key)
-                SELECT j.position, method, url, header_fields, body_file, destination, not_before, policy,
-                    coalesce(string_to_array(tags, E'\\n'), '{}'), idempotency_key
-                FROM jobs AS j JOIN given USING (id)),
-            bodies AS (
-                INSERT INTO convoy_bodies (position, body)
-                SELECT j.position, body FROM jobs AS j JOIN given USING (id) WHERE body IS NOT NULL)
-            SELECT id, position FROM jobs
-            """, PostgresJobs.columns(jobs) + [.double(rules.transaction.time.date)])
-        if rows.count > 0 { rules.noteWork() }
+            INSERT INTO convoy_jobs (id, kind, priority, not_before, expires, group_name, unique_key, has_body, state, added)
+            SELECT id, kind, priority, CASE WHEN not_before > $9 THEN not_before END, expires, group_name, unique_key,
+                has_body, 0, $9
+            FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) WITH ORDINALITY
+                AS g(id, kind, priority, not_before, expires, group_name, unique_key, has_body, number)
+            ORDER BY number ON CONFLICT (id) DO NOTHING RETURNING id, position
+            """, PostgresJobs.columns(jobs) + [.double(transaction.time.date)])
         var positions: [String: Int64] = [:]
         for row in 0..<rows.count { positions[try rows.text(row, 0) ?? ""] = try rows.int(row, 1) }
+        let new = jobs.filter { positions[$0.id] != nil }
+        guard !new.isEmpty else { return [:] }
+        rules.noteWork()
+        try transaction.run(
+            """
+            INSERT INTO convoy_contents (position, method, url, header_fields, body_file, destination, not_before, policy,
+                tags, idempotency_key)
+            SELECT position, method, url, header_fields, body_file, destination, not_before, policy,
+                coalesce(string_to_array(tags, E'\\n'), '{}'), idempotency_key
+            FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS g(position, method, url, header_fields, body_file,
+                destination, not_before, policy, tags, idempotency_key)
+            """, [.ints(new.map { positions[$0.id] })] + (try PostgresJobs.contents(new)))
+        let bodies = new.compactMap { job in PostgresJobs.body(of: job).bytes.map { (positions[job.id], $0) } }
+        guard !bodies.isEmpty else { return positions }
+        try transaction.run(
+            "INSERT INTO convoy_bodies (position, body) SELECT * FROM unnest($1, $2)",
+            [.ints(bodies.map(\.0)), .blobs(bodies.map(\.1))])
         return positions
     }
 

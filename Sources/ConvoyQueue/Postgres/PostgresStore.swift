@@ -40,10 +40,14 @@ public final class PostgresStore: Store {
     /// - Throws: `.unavailable` without a server or libpq, `.newerSchema`, and what the server refuses.
     public convenience init(_ address: String) async throws(QueueError) { try await self.init(address, time: nil) }
 
-    /// - Parameter time: in place of the server's.
-    init(_ address: String, time: (@Sendable () -> PostgresTime)?) async throws(QueueError) {
-        workers = PostgresSession(address, name: "work", time: time)
-        callers = PostgresSession(address, name: "calls", time: time)
+    /// - Parameters:
+    ///   - time: in place of the server's.
+    ///   - patience: how long a connection is tried for within one call.
+    init(
+        _ address: String, time: (@Sendable () -> PostgresTime)?, patience: Duration = PostgresSession.usualPatience
+    ) async throws(QueueError) {
+        workers = PostgresSession(address, name: "work", patience: patience, time: time)
+        callers = PostgresSession(address, name: "calls", patience: patience, time: time)
         listener = PostgresListener(address)
         try await workers.transaction { _ in }
     }

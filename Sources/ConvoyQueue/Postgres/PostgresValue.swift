@@ -14,6 +14,7 @@ struct PostgresValue: Sendable {
         static let text: UInt32 = 25
         static let double: UInt32 = 701
         static let arrayOfDoubles: UInt32 = 1022
+        static let arrayOfBools: UInt32 = 1000
         static let arrayOfBytes: UInt32 = 1001
         static let arrayOfText: UInt32 = 1009
         static let arrayOfInts: UInt32 = 1016
@@ -28,6 +29,9 @@ struct PostgresValue: Sendable {
     static func text(_ value: String?) -> Self { Self(type: Kind.text, bytes: value.map { Array($0.utf8) }) }
     static func bytes(_ value: [UInt8]?) -> Self { Self(type: Kind.bytes, bytes: value) }
 
+    static func bools(_ values: [Bool]) -> Self {
+        Self(type: Kind.arrayOfBools, bytes: array(of: Kind.bool, values.map { [$0 ? 1 : 0] }))
+    }
     static func ints(_ values: [Int64?]) -> Self {
         Self(type: Kind.arrayOfInts, bytes: array(of: Kind.int, values.map { $0.map(bigEndian) }))
     }

@@ -1,0 +1,182 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// What only a store on a server can have: lost connections, restarts, transactions in each other's way.
+@Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
+struct PostgresStoreTests {
+    /// Runs statements on a connection of their own.
+    private func sql(_ address: String, _ statements: String...) async throws {
+        try await onThread {
+            let connection = try PostgresConnection(address, within: .seconds(60))
+            for statement in statements { try connection.run(statement, within: .seconds(120)) }
+        }
+    }
+
+    /// Ends every other connection to the database.
+    private func disconnect(_ address: String) async throws {
+        try await sql(
+            address,
+            """
+            SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity
+            WHERE datname = current_database() AND pid <> pg_backend_pid()
+            """)
+    }
+
+    @Test func lostConnectionsAreMadeAgain() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let store = try await PostgresStore(address)
+        var changes = store.changes().makeAsyncIterator()
+        _ = await changes.next()
+        try await store.add(.test("a"))
+        try await disconnect(address)
+        try await store.add(.test("b"))
+        #expect(try await store.claim().ids == ["a", "b"])
+        try await disconnect(address)
+        #expect(try await store.renew([Claim(id: "a", token: 1)], for: .seconds(60)) == [])
+        // The connection that listens is made again too, and tells that something may have been missed.
+        #expect(await changes.next() != nil)
+        await store.close()
+    }
+
+    @Test func aRestartOfTheServerLosesNothing() async throws {
+        let server = try await PostgresServer(isDurable: true)
+        let address = try await server.makeDatabase()
+        let store = try await PostgresStore(address)
+        _ = try await store.add((1...100).map { try .test("\($0)") })
+        let claimed = try await store.claim(10)
+        try await server.stop()
+        try await server.start()
+        #expect(try await store.status()[.claimed] == 10)
+        #expect(try await store.settle(claimed[0], .done))
+        #expect(try await store.claim().count == 90)
+        await store.close()
+    }
+
+    @Test func aServerThatIsAwayIsSaid() async throws {
+        let server = try await PostgresServer()
+        let address = try await server.makeDatabase()
+        let store = try await PostgresStore(address, time: nil, patience: .milliseconds(20))
+        try await server.stop()
+        let error = await #expect(throws: QueueError.self) { try await store.add(.test("a")) }
+        #expect(error?.code == .unavailable)
+        await store.close()
+        let closed = await #expect(throws: QueueError.self) { try await store.add(.test("a")) }
+        #expect(closed?.code == .closed)
+    }
+
+    @Test func aNewerSchemaIsLeftAlone() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        await (try await PostgresStore(address)).close()
+        try await sql(address, "UPDATE convoy_schema SET version = 99")
+        let error = await #expect(throws: QueueError.self) { _ = try await PostgresStore(address) }
+        #expect(error?.code == .newerSchema && error?.message.contains("99") == true)
+    }
+
+    @Test func manyMakeTheTablesAtOnce() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<8 {
+                group.addTask {
+                    let store = try await PostgresStore(address)
+                    try await store.add(.test("\(number)"))
+                    await store.close()
+                }
+            }
+            try await group.waitForAll()
+        }
+        let store = try await PostgresStore(address)
+        #expect(try await store.status()[.waiting] == 8)
+        await store.close()
+    }
+
+    /// The server ends the connection while it commits, and rolls back.
+    @Test func aCommitThatFailedUnseenIsRepeated() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let store = try await PostgresStore(address)
+        try await sql(
+            address, "CREATE SEQUENCE deaths",
+            """
+            CREATE FUNCTION die_once() RETURNS trigger LANGUAGE plpgsql AS $body$
+            BEGIN
+                IF nextval('deaths') = 1 THEN
+                    PERFORM pg_terminate_backend(pg_backend_pid());
+                    PERFORM pg_sleep(60);
+                END IF;
+                RETURN NULL;
+            END $body$
+            """,
+            """
+            CREATE CONSTRAINT TRIGGER die_once AFTER INSERT ON convoy_contents DEFERRABLE INITIALLY DEFERRED
+                FOR EACH ROW EXECUTE FUNCTION die_once()
+            """)
+        #expect(try await store.add([.test("a")]) == [JobAddition(id: "a", outcome: .added)])
+        #expect(try await store.status()[.waiting] == 1)
+        await store.close()
+    }
+
+    /// The server has committed and ends the connection before it says so: it waits for a standby that there is not.
+    @Test func aCommitThatSucceededUnseenIsNotRepeated() async throws {
+        let server = try await PostgresServer()
+        let address = try await server.makeDatabase()
+        let store = try await PostgresStore(address)
+        try await sql(address, "ALTER SYSTEM SET synchronous_standby_names = 'none'")
+        try await server.stop()
+        try await server.start()
+        async let additions = store.add([.test("a")])
+        try await onThread {
+            let connection = try PostgresConnection(address, within: .seconds(60))
+            for _ in 1...10_000 {
+                let rows = try connection.run(
+                    """
+                    SELECT count(pg_terminate_backend(pid, 60000)), pg_sleep(0.01)::text FROM pg_stat_activity
+                    WHERE wait_event = 'SyncRep'
+                    """, within: .seconds(120))
+                if try rows.int(0, 0) == 1 { break }
+            }
+            try connection.run("ALTER SYSTEM SET synchronous_standby_names = ''")
+            try connection.run("SELECT pg_reload_conf()")
+        }
+        #expect(try await additions == [JobAddition(id: "a", outcome: .added)])
+        #expect(try await store.status()[.waiting] == 1)
+        await store.close()
+    }
+
+    /// Jobs of few groups, each behind others, are added and done by several instances at once: none stays behind.
+    @Test func noJobIsForgottenBehindOthers() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let count = 240
+        try await withThrowingTaskGroup(of: [String].self) { group in
+            for part in 0..<3 {
+                group.addTask {
+                    let store = try await PostgresStore(address)
+                    for number in 0..<count / 3 {
+                        try await store.add(
+                            .test("\(part)-\(number)") { job in
+                                job.group = number % 3 == 0 ? "group-\(number % 2)" : nil
+                                job.dependencies = number > 4 ? ["\(part)-\(number - 1)", "\(part)-\(number - 4)"] : []
+                                if number % 5 == 0 { job.uniqueness = .init(key: "key", policy: .append) }
+                            })
+                    }
+                    await store.close()
+                    return []
+                }
+                group.addTask {
+                    let store = try await PostgresStore(address)
+                    var done: [String] = []
+                    while try await store.status()[.done] < count {
+                        let jobs = try await store.claim(7)
+                        for job in jobs where try await store.settle(job, .done) { done.append(job.job.id) }
+                    }
+                    await store.close()
+                    return done
+                }
+            }
+            var done: [String] = []
+            for try await ids in group { done += ids }
+            #expect(done.count == count && Set(done).count == count)
+        }
+    }
+}
