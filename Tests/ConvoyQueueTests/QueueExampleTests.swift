@@ -21,19 +21,22 @@ import Testing
         let order = Order()
         let authenticator = BearerAuthenticator { _ in "token" }
 
-        let manager = RequestManager(configuration: .init(interceptors: [authenticator]))
+        var configuration = RequestManager.Configuration()
+        configuration.interceptors = [authenticator]
+        let manager = RequestManager(configuration: configuration)
         let queue = try DurableQueue(at: file, manager: manager)
         queue.start([
             "order": { job, result in
                 result.isSuccess ? .done : .fail(result.failure ?? "refused")
             }
         ])
-        try await queue.add(Job("order", JobRequest(.post(ordersURL, json: order))))
+        let request = try JobRequest(.post(ordersURL, json: order))
+        try await queue.add(Job("order", request))
 
         await queue.drain()
-        let request = try await server.takeRequest()
-        #expect(request.bodyText == #"{"number":17}"# && request.value(of: "Authorization") == "Bearer token")
-        #expect(request.value(of: "Idempotency-Key")?.isEmpty == false)
+        let sent = try await server.takeRequest()
+        #expect(sent.bodyText == #"{"number":17}"# && sent.value(of: "Authorization") == "Bearer token")
+        #expect(sent.value(of: "Idempotency-Key")?.isEmpty == false)
         #expect(try await queue.status()[.done] == 1)
         await queue.close()
     }

@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-/// The code of the pages of both catalogues, against the files of this folder; and whether every type has an example.
+/// The code of the pages of all catalogues, against the files of this folder; and whether every type has an example.
 @Suite struct PagesTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
@@ -32,10 +32,10 @@ import Testing
     }
 
     @Test func everyLineOfCodeIsCompiled() throws {
-        let tests = Set(
-            try Self.files(".swift", below: "Tests/ConvoyExampleTests").flatMap { file in
-                try Self.text(file).split(separator: "\n").map(Self.statement)
-            })
+        let files =
+            Self.files(".swift", below: "Tests/ConvoyExampleTests")
+            + Self.files("QueueExampleTests.swift", below: "Tests/ConvoyQueueTests")
+        let tests = Set(try files.flatMap { try Self.text($0).split(separator: "\n").map(Self.statement) })
         let code = try Self.code()
         #expect(code.count > 200)
         for (page, line) in code {
@@ -55,7 +55,8 @@ import Testing
         let words = Set(
             try Self.code().flatMap { $0.line.split { !($0.isLetter || $0.isNumber || $0 == "_") } }.map(String.init))
         var count = 0
-        for file in Self.files(".swift", below: "Sources") where !file.path.contains("/ConvoyCommand/") {
+        let files = ["Sources/Convoy/", "Sources/ConvoyTesting/"].flatMap { Self.files(".swift", below: $0) }
+        for file in files {
             var comment: [Substring] = []
             for line in try Self.text(file).split(separator: "\n", omittingEmptySubsequences: false) {
                 if line.hasPrefix("///") || line.hasPrefix("@") {
