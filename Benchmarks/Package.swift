@@ -22,7 +22,9 @@ let package = Package(
             dependencies: [
                 "CHeap",
                 "CCurlLoop",
+                "CSQLiteLoop",
                 .product(name: "Convoy", package: "Convoy"),
+                .product(name: "ConvoyQueue", package: "Convoy"),
                 .product(name: "ConvoyTesting", package: "Convoy"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -33,6 +35,7 @@ let package = Package(
         .target(name: "CCounter", linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux]))]),
         // The system's own library by its file name, as Convoy has it.
         .target(name: "CCurlLoop", linkerSettings: [.linkedLibrary(":libcurl.so.4", .when(platforms: [.linux]))]),
+        .target(name: "CSQLiteLoop", linkerSettings: [.linkedLibrary(":libsqlite3.so.0", .when(platforms: [.linux]))]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -14,6 +14,10 @@ struct CaseSpec: Codable, Sendable {
         case million
         case download
         case upload
+        case durableList = "durable-list"
+        case durableSingle = "durable-single"
+        case durableWaiting = "durable-waiting"
+        case durableDrain = "durable-drain"
     }
 
     var benchmark: Benchmark
@@ -27,8 +31,10 @@ struct CaseSpec: Codable, Sendable {
     var bodyBytes = 0
     /// What takes the body of a download.
     var consumer = Consumer.disk
-    /// Where a download makes its file.
+    /// Where a download makes its file, and SQLite its database.
     var directory: String?
+    /// The PostgreSQL server of a queue.
+    var database: String?
     /// What an upload sends.
     var file: String?
     /// How much a slow consumer takes.
@@ -48,6 +54,7 @@ struct CaseSpec: Codable, Sendable {
         case .fanout: [try await measureFanout(self)]
         case .million: [await measureMillion(self)]
         case .download, .upload: [try await measureTransfer(self)]
+        case .durableList, .durableSingle, .durableWaiting, .durableDrain: try await measureDurable(self)
         }
     }
 
