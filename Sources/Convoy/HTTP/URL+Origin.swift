@@ -9,6 +9,7 @@ extension URL {
 
     /// Scheme, host and port of this absolute URL in one spelling, or why no request can go there.
     var origin: Result<String, Defect> {
+        if let usualOrigin { return .success(usualOrigin) }
         guard let scheme = scheme?.lowercased(), scheme == "http" || scheme == "https" else {
             return .failure(Defect(reason: "the URL \(redactedString) is neither http nor https"))
         }
@@ -24,6 +25,36 @@ extension URL {
             return .failure(Defect(reason: "the URL \(redactedString) has no valid port"))
         }
         return .success("\(scheme)://\(host):\(port)")
+    }
+
+    /// The origin of a URL in its usual form (lower case, a name or an address of IPv4, no user name), read from its bytes; nil
+    /// where Foundation has to be asked, which costs ten times as much.
+    private var usualOrigin: String? {
+        var text = absoluteString
+        return text.withUTF8 { bytes in
+            let start = bytes.starts(with: "http://".utf8) ? 7 : bytes.starts(with: "https://".utf8) ? 8 : 0
+            let isName: (UInt8) -> Bool = { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), 0x2D, 0x2E: true
+                default: false
+                }
+            }
+            let host = bytes[start...].prefix(while: isName)
+            guard start > 0, !host.isEmpty else { return nil }
+            let rest = bytes[host.endIndex...]
+            guard rest.first == UInt8(ascii: ":") else {
+                guard rest.isEmpty || "/?#".utf8.contains(rest[rest.startIndex]) else { return nil }
+                return String(decoding: bytes[..<host.endIndex], as: UTF8.self) + (start == 7 ? ":80" : ":443")
+            }
+            let digits = rest.dropFirst().prefix { (0x30...0x39).contains($0) }
+            let end = bytes[digits.endIndex...]
+            // A first digit of 0 is another spelling of a port.
+            guard (1...5).contains(digits.count), digits.first != 0x30,
+                digits.reduce(0, { $0 * 10 + Int($1 - 0x30) }) <= 65_535,
+                end.isEmpty || "/?#".utf8.contains(end[end.startIndex])
+            else { return nil }
+            return String(decoding: bytes[..<digits.endIndex], as: UTF8.self)
+        }
     }
 
     /// Whether a port is written in the authority, readable or not.

@@ -7,6 +7,11 @@ extension RequestManager {
         RequestOperation(request, of: scheduler.context)
     }
 
+    /// Makes an operation that its caller keeps to itself: Foundation is not told of its changes while nothing can ask for them.
+    package func unseenOperation<Output>(_ request: Request<Output>) -> RequestOperation<Output> {
+        RequestOperation(request, of: scheduler.context, isUnseen: true)
+    }
+
     /// Enqueues operations; each runs when its dependencies have finished and it has a slot.
     ///
     /// One that was enqueued or started before is left alone. After ``shutDown()`` each ends with `.managerShutDown`.
@@ -57,7 +62,7 @@ extension RequestManager {
     /// - Throws: why it failed.
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
-        let operation = RequestOperation(request, of: scheduler.context, isUnseen: true)
+        let operation = unseenOperation(request)
         // Before it can be sent: a transport may answer at once, and a loop would never see that it is to end.
         if Task.isCancelled { operation.cancel() }
         scheduler.enqueue(operation)

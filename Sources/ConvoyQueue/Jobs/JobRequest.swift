@@ -79,7 +79,7 @@ extension JobRequest {
             return "its header field \(secret) is a secret, and secrets are never stored: "
                 + "have an interceptor of the manager add it when the request is sent (RequestManager.Configuration.interceptors)"
         }
-        if url.user != nil || url.password != nil {
+        if url.absoluteString.utf8.contains(0x40), url.user != nil || url.password != nil {
             return "its URL has a user name or a password, and secrets are never stored: "
                 + "have an interceptor of the manager, PasswordAuthenticator for example, add them when the request is sent"
         }

@@ -11,33 +11,59 @@ final class SQLiteBell: Sendable {
     private struct State {
         var listeners: [AsyncStream<Void>.Continuation] = []
         var source: (any DispatchSourceProtocol)?
+        var isWatching = false
         var isClosed = false
     }
 
     /// Whether other processes are heard.
     let isHeard: Bool
     private let path: String
+    /// What the system tells of; closed with its source, or by ``shutDown()`` when it never had one.
+    private let watch: Int32
     private let state = Locked(State())
 
     init(in directory: URL) {
         path = directory.appending(path: "bell").path
         let made = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
         if made >= 0 { close(made) }
-        let queue = DispatchQueue(label: "convoy.queue.bell")
         #if os(Linux)
-            let watch = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
+            watch = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
             isHeard =
                 watch >= 0
                 && inotify_add_watch(watch, directory.path, UInt32(IN_ATTRIB | IN_CLOSE_WRITE)) >= 0
-            guard isHeard else {
-                if watch >= 0 { close(watch) }
-                return
-            }
+        #else
+            watch = open(path, O_EVTONLY | O_CLOEXEC)
+            isHeard = watch >= 0
+        #endif
+    }
+
+    deinit { shutDown() }
+
+    /// Tells the other processes, and the listeners here.
+    func ring() {
+        utimes(path, nil)
+        if !isHeard { tell() }
+    }
+
+    func listen() -> AsyncStream<Void> {
+        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let (isClosed, isFirst) = state.withLock { state in
+            guard !state.isClosed else { return (true, false) }
+            defer { state.isWatching = true }
+            state.listeners.append(continuation)
+            return (false, !state.isWatching)
+        }
+        if isClosed { continuation.finish() }
+        if isFirst, isHeard { beginWatching() }
+        return stream
+    }
+
+    /// From the first listener on: in a process that only adds no thread wakes at each addition.
+    private func beginWatching() {
+        let (queue, watch) = (DispatchQueue(label: "convoy.queue.bell"), watch)
+        #if os(Linux)
             let source: any DispatchSourceProtocol = DispatchSource.makeReadSource(fileDescriptor: watch, queue: queue)
         #else
-            let watch = open(path, O_EVTONLY | O_CLOEXEC)
-            isHeard = watch >= 0
-            guard isHeard else { return }
             let source: any DispatchSourceProtocol = DispatchSource.makeFileSystemObjectSource(
                 fileDescriptor: watch, eventMask: .attrib, queue: queue)
         #endif
@@ -51,26 +77,12 @@ final class SQLiteBell: Sendable {
             queue.asyncAfter(deadline: .now() + .milliseconds(100)) { [weak self] in self?.tell() }
         }
         source.setCancelHandler { close(watch) }
-        state.withLock { $0.source = source }
-        source.activate()
-    }
-
-    deinit { shutDown() }
-
-    /// Tells the other processes, and the listeners here.
-    func ring() {
-        utimes(path, nil)
-        if !isHeard { tell() }
-    }
-
-    func listen() -> AsyncStream<Void> {
-        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let isClosed = state.withLock { state in
-            if !state.isClosed { state.listeners.append(continuation) }
+            if !state.isClosed { state.source = source }
             return state.isClosed
         }
-        if isClosed { continuation.finish() }
-        return stream
+        source.activate()
+        if isClosed { source.cancel() }
     }
 
     private func tell() {
@@ -78,11 +90,16 @@ final class SQLiteBell: Sendable {
     }
 
     func shutDown() {
-        let (listeners, source) = state.withLock { state in
+        let before = state.withLock { state in
             defer { state = State(isClosed: true) }
-            return (state.listeners, state.source)
+            return state
         }
-        for listener in listeners { listener.finish() }
-        source?.cancel()
+        guard !before.isClosed else { return }
+        for listener in before.listeners { listener.finish() }
+        if let source = before.source {
+            source.cancel()
+        } else if !before.isWatching || !isHeard, watch >= 0 {
+            close(watch)
+        }
     }
 }

@@ -11,6 +11,7 @@ enum SQLiteSchema {
 
     /// States: 0 waiting, 1 waiting for its time, 2 blocked, 3 claimed, 4 answered, 5 done, 6 dead, 7 cancelled.
     ///
+    /// `tally` has no claimed jobs: they count as waiting there, so that a claim changes nothing in it.
     /// `due` is in milliseconds, by the clock of the store (`due_clock` 0) or since 1970 (1). `behind` has a bit for the group,
     /// 1, and one for the key, 2.
     private static let version1 = """
@@ -42,16 +43,21 @@ enum SQLiteSchema {
         CREATE TABLE tally(kind TEXT NOT NULL, state INTEGER NOT NULL, count INTEGER NOT NULL,
             PRIMARY KEY(kind, state)) WITHOUT ROWID;
         CREATE TRIGGER job_added AFTER INSERT ON job BEGIN
-            INSERT OR IGNORE INTO tally VALUES(new.kind, new.state, 0);
-            UPDATE tally SET count = count + 1 WHERE kind = new.kind AND state = new.state;
+            INSERT INTO tally VALUES(new.kind, CASE WHEN new.state IN (1, 3) THEN 0 ELSE new.state END, 1)
+                ON CONFLICT(kind, state) DO UPDATE SET count = count + 1;
         END;
-        CREATE TRIGGER job_moved AFTER UPDATE OF state ON job WHEN old.state <> new.state BEGIN
-            INSERT OR IGNORE INTO tally VALUES(new.kind, new.state, 0);
-            UPDATE tally SET count = count + 1 WHERE kind = new.kind AND state = new.state;
-            UPDATE tally SET count = count - 1 WHERE kind = old.kind AND state = old.state;
+        CREATE TRIGGER job_moved AFTER UPDATE OF state ON job
+        WHEN CASE WHEN old.state IN (1, 3) THEN 0 ELSE old.state END <>
+            CASE WHEN new.state IN (1, 3) THEN 0 ELSE new.state END
+        BEGIN
+            INSERT INTO tally VALUES(new.kind, CASE WHEN new.state IN (1, 3) THEN 0 ELSE new.state END, 1)
+                ON CONFLICT(kind, state) DO UPDATE SET count = count + 1;
+            UPDATE tally SET count = count - 1
+                WHERE kind = old.kind AND state = CASE WHEN old.state IN (1, 3) THEN 0 ELSE old.state END;
         END;
         CREATE TRIGGER job_deleted AFTER DELETE ON job BEGIN
-            UPDATE tally SET count = count - 1 WHERE kind = old.kind AND state = old.state;
+            UPDATE tally SET count = count - 1
+                WHERE kind = old.kind AND state = CASE WHEN old.state IN (1, 3) THEN 0 ELSE old.state END;
         END;
         """
 

@@ -53,13 +53,12 @@ public final class SQLiteStore: Store {
     private func perform<Value: Sendable>(
         _ body: @escaping @Sendable (SQLiteWorker) throws(QueueError) -> Value
     ) async throws(QueueError) -> Value {
-        let (result, mustRing): (Result<Value, QueueError>, Bool) = await withCheckedContinuation { continuation in
-            queue.async { [worker] in
-                let result = Result { () throws(QueueError) in try body(worker) }
-                continuation.resume(returning: (result, worker.takeRing()))
+        let result: Result<Value, QueueError> = await withCheckedContinuation { continuation in
+            queue.async { [worker, bell] in
+                continuation.resume(returning: Result { () throws(QueueError) in try body(worker) })
+                if worker.takeRing() { bell.ring() }
             }
         }
-        if mustRing { bell.ring() }
         return try result.get()
     }
 

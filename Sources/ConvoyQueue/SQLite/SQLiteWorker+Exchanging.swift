@@ -138,10 +138,8 @@ extension SQLiteWorker {
         ) { row throws(QueueError) in JobRow(row) }
         var jobs: [ClaimedJob] = []
         jobs.reserveCapacity(records.count)
+        try take(records.map(\.position))
         for row in records {
-            try connection().run(
-                "UPDATE job SET state = 3, owner = ?, claims = claims + 1, due = NULL WHERE position = ?",
-                .text(owners.name), .integer(row.position))
             var job = row.job
             job.request.body = try body(of: row)
             jobs.append(
@@ -150,6 +148,23 @@ extension SQLiteWorker {
                     result: try row.result.flatMap { number throws(QueueError) in try result(number) }))
         }
         return jobs
+    }
+
+    /// Makes jobs this owner's, many by one statement.
+    private func take(_ positions: [Int64]) throws(QueueError) {
+        var rest = positions[...]
+        while !rest.isEmpty {
+            // Few sizes, because each is a statement that is kept; older libraries take no more than 999 values.
+            let size = rest.count > 64 ? 512 : rest.count > 8 ? 64 : rest.count > 1 ? 8 : 1
+            let some = rest.prefix(size)
+            rest = rest.dropFirst(size)
+            let padding = [SQLiteValue](repeating: .null, count: size - some.count)
+            try connection().run(
+                """
+                UPDATE job SET state = 3, owner = ?, claims = claims + 1, due = NULL
+                WHERE position IN (\(Self.marks(size)))
+                """, [.text(owners.name)] + some.map(SQLiteValue.integer) + padding)
+        }
     }
 
     private static func condition(_ kinds: ClaimRequest.Kinds) -> (String, [SQLiteValue]) {

@@ -86,13 +86,21 @@ extension SQLiteWorker {
     }
 
     func status() throws(QueueError) -> QueueStatus {
-        let rows = try connection().rows("SELECT kind, state, count FROM tally WHERE count > 0") {
-            row throws(QueueError) in
+        let rows = try connection().rows(
+            """
+            SELECT kind, state, count FROM tally WHERE count > 0
+            UNION ALL SELECT kind, 3, count(*) FROM job WHERE state = 3 GROUP BY kind
+            """
+        ) { row throws(QueueError) in
             (kind: row.text(0) ?? "", state: LifeRow.state(row.integer(1) ?? 0), count: Int(row.integer(2) ?? 0))
         }
-        return rows.reduce(into: QueueStatus()) { status, row in
+        var status = QueueStatus()
+        for row in rows {
             status.counts[row.kind, default: [:]][row.state, default: 0] += row.count
+            // Counted among those that wait, too.
+            if row.state == .claimed { status.counts[row.kind, default: [:]][.waiting, default: 0] -= row.count }
         }
+        return QueueStatus(counts: status.counts.mapValues { $0.filter { $0.value != 0 } })
     }
 
     /// What a selection means in SQL, to be put behind another condition.

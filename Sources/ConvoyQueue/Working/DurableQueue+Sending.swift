@@ -1,5 +1,6 @@
 // One attempt of a job, and what its end means.
 import Convoy
+import Dispatch
 import Foundation
 
 extension DurableQueue {
@@ -17,9 +18,9 @@ extension DurableQueue {
         let request = job.request.sendable(body: job.request.body)
             .header("Idempotency-Key", job.idempotencyKey).retries(.never).priority(job.priority).named("job \(job.id)")
         if let destination = job.request.destination {
-            start(manager.operation(request.saved(to: destination)), claimed) { _ in Data() }
+            start(manager.unseenOperation(request.saved(to: destination)), claimed) { _ in Data() }
         } else {
-            start(manager.operation(request), claimed) { $0 }
+            start(manager.unseenOperation(request), claimed) { $0 }
         }
     }
 
@@ -77,7 +78,7 @@ extension DurableQueue {
         handle(result, of: claimed, attempt: attempt)
     }
 
-    /// Whether a later attempt may end otherwise, if only because somebody has mended something meanwhile.
+    /// Whether a later attempt may end otherwise, if only because something was mended meanwhile.
     private func isTransient(_ error: RequestError) -> Bool {
         if error.code == .unacceptableStatus {
             return error.response.map { configuration.retries.statusCodes.contains($0.statusCode) } ?? false
@@ -112,6 +113,13 @@ extension DurableQueue {
 
     private func end(_ claimed: ClaimedJob, _ verdict: JobVerdict, attempt: JobAttempt?) {
         let settlement = Settlement(claimed.claim, verdict, attempt: attempt)
-        if state.withLock({ $0.end(settlement) }) { wakeUp.yield() }
+        let limit = configuration.maxClaimedJobCount
+        switch state.withLock({ $0.end(settlement, limit: limit) }) {
+        case .now: wakeUp.yield()
+        case .soon:
+            // For the disk's sake, and so by the machine's clock: no rule depends on it.
+            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(4)) { [wakeUp] in wakeUp.yield() }
+        case .never, .withOthers: break
+        }
     }
 }

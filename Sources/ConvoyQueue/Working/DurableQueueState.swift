@@ -84,13 +84,27 @@ struct DurableQueueState {
         if turn.renewing != nil { needsHeartbeat = true }
     }
 
-    /// Notes the end of a job; false when it was lost meanwhile.
-    mutating func end(_ settlement: Settlement) -> Bool {
-        guard inFlight[settlement.claim.id]?.claim == settlement.claim else { return false }
+    /// Notes the end of a job, and says when the store is to be told: with others, because a commit costs the same for one and
+    /// for many.
+    mutating func end(_ settlement: Settlement, limit: Int) -> Telling {
+        guard inFlight[settlement.claim.id]?.claim == settlement.claim else { return .never }
         inFlight[settlement.claim.id] = nil
         settlements.append(settlement)
         // What waits for it may go.
         mayHaveWork = true
-        return true
+        if inFlight.isEmpty || settlements.count >= limit / 4 { return .now }
+        return settlements.count == 1 ? .soon : .withOthers
+    }
+
+    /// When the store is told of the end of a job.
+    enum Telling {
+        /// The job was lost meanwhile.
+        case never
+        /// Nothing else is under way, or many have ended.
+        case now
+        /// It is the first of some: in a moment.
+        case soon
+        /// In the same moment as the first.
+        case withOthers
     }
 }

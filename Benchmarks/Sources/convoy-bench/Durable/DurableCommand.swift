@@ -29,6 +29,9 @@ struct DurableCommand: AsyncParsableCommand {
     @Option(help: "Jobs that are sent.")
     var drain = 20_000
 
+    @Option(help: "The benchmarks that are run, without 'durable-', separated by commas.")
+    var cases = "list,single,waiting,drain"
+
     @Option(help: "Requests in flight.")
     var concurrency = 32
 
@@ -49,6 +52,9 @@ struct DurableCommand: AsyncParsableCommand {
         if [count, singles, drain, concurrency].contains(where: { $0 < 1 }) || waiting < 256 {
             throw ValidationError("Counts and --concurrency must be positive, --waiting at least 256.")
         }
+        if let unknown = names.first(where: { !["list", "single", "waiting", "drain"].contains($0) }) {
+            throw ValidationError("There is no benchmark \(unknown); there are list, single, waiting and drain.")
+        }
     }
 
     func run() async throws {
@@ -64,14 +70,17 @@ struct DurableCommand: AsyncParsableCommand {
         }
     }
 
+    private var names: [Substring] { cases.split(separator: ",") }
+
     private func specs(_ url: URL, _ bodyBytes: Int) -> [CaseSpec] {
         var stores = [DurableSubject.sqlite]
         if postgres != nil { stores.append(.postgres) }
-        let cases: [(CaseSpec.Benchmark, [DurableSubject], Int)] = [
+        let all: [(CaseSpec.Benchmark, [DurableSubject], Int)] = [
             (.durableList, stores, count), (.durableSingle, stores + [.bare], singles),
             (.durableWaiting, stores, waiting), (.durableDrain, stores + [.direct], drain),
         ]
-        return cases.flatMap { benchmark, subjects, count in
+        return all.filter { names.contains($0.0.rawValue.dropFirst("durable-".count)) }.flatMap {
+            benchmark, subjects, count in
             subjects.map { subject in
                 var spec = CaseSpec(benchmark: benchmark, subject: subject.rawValue, count: count)
                 (spec.concurrency, spec.url, spec.bodyBytes) = (concurrency, url, bodyBytes)
