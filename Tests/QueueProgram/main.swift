@@ -17,10 +17,13 @@ case ("add", 5):
     }
     for number in first...last {
         let id = "job-\(number)"
-        // Some are large enough to be files.
-        let body = Data(repeating: UInt8(ascii: "x"), count: number % 10 == 0 ? 70_000 : 100)
+        // Some are large enough to be files; each can be told from others'.
+        let body = Data(String(repeating: "\(id) ", count: number % 10 == 0 ? 12_000 : 12).utf8)
         let request = JobRequest(method: .post, url: url, headerFields: ["X-Job": id], body: .data(body))
-        try await queue.add(Job("test", request, id: id))
+        do { try await queue.add(Job("test", request, id: id)) } catch {
+            FileHandle.standardError.write(Data("\(error)\n".utf8))
+            exit(1)
+        }
         FileHandle.standardOutput.write(Data("\(id)\n".utf8))
     }
 case ("run", 2):

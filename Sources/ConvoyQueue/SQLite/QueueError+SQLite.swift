@@ -12,7 +12,9 @@ extension QueueError {
     ///   - message: SQLite's own.
     init(file: URL, code: Int32, system: Int32, doing action: String, message: String = "") {
         let path = file.path
-        let reason = system == 0 ? message : String(cString: strerror(system))
+        // Of other failures than those of the system, the number tells nothing.
+        let isOfSystem = system != 0 && [10, 13, 14].contains(code & 0xFF)
+        let reason = isOfSystem ? String(cString: strerror(system)) : message
         switch (code & 0xFF, system) {
         case (13, _), (10, ENOSPC), (10, EDQUOT), (10, EFBIG):
             self.init(

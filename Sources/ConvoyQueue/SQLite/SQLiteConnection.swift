@@ -54,6 +54,7 @@ final class SQLiteConnection {
 
     /// Runs statements that are needed once.
     func execute(_ sql: String) throws(QueueError) {
+        errno = 0
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
         if code != 0 { throw error(code) }
     }
@@ -68,7 +69,7 @@ final class SQLiteConnection {
     func run(_ sql: String, _ values: [SQLiteValue]) throws(QueueError) -> Int {
         let statement = try prepared(sql, values)
         defer { sqlite3_reset(statement) }
-        let code = sqlite3_step(statement)
+        let code = step(statement)
         guard code == 101 || code == 100 else { throw error(code) }
         return Int(sqlite3_changes(handle))
     }
@@ -81,7 +82,7 @@ final class SQLiteConnection {
         defer { sqlite3_reset(statement) }
         var made: [Value] = []
         while true {
-            let code = sqlite3_step(statement)
+            let code = step(statement)
             if code == 101 { return made }
             guard code == 100 else { throw error(code) }
             made.append(try make(SQLiteRow(statement: statement)))
@@ -94,7 +95,7 @@ final class SQLiteConnection {
     ) throws(QueueError) -> Value? {
         let statement = try prepared(sql, values)
         defer { sqlite3_reset(statement) }
-        let code = sqlite3_step(statement)
+        let code = step(statement)
         if code == 101 { return nil }
         guard code == 100 else { throw error(code) }
         return try make(SQLiteRow(statement: statement))
@@ -153,9 +154,17 @@ final class SQLiteConnection {
         }
     }
 
+    private func step(_ statement: OpaquePointer) -> Int32 {
+        errno = 0
+        return sqlite3_step(statement)
+    }
+
     private func error(_ code: Int32) -> QueueError {
-        QueueError(
-            file: file, code: code, system: sqlite3_system_errno(handle), doing: "written or read",
+        // What SQLite has noted may be of an earlier failure, and of a commit it notes nothing: the number of the call that
+        // failed is still there.
+        let last = errno
+        return QueueError(
+            file: file, code: code, system: last != 0 ? last : sqlite3_system_errno(handle), doing: "written or read",
             message: String(cString: sqlite3_errmsg(handle)))
     }
 }

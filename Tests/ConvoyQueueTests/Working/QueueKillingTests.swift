@@ -61,6 +61,24 @@ import Testing
         print("\(processCount) process(es): \(kills) kills, \(jobCount) jobs, \(seen.requestCount) requests")
     }
 
+    /// A limit of file sizes is a full disk by the system's own means.
+    ///
+    /// With the signal ignored, a write fails with `EFBIG`.
+    @Test func whatWasCommittedBeforeTheDiskWasFullIsThere() async throws {
+        let place = try StorePlace()
+        let limited = try QueueProcess(
+            ["add", place.file.path, "http://127.0.0.1:9/", "1", "10000"], fileBlocks: 4_000)
+        await limited.ended()
+        let said = limited.lineCount
+        #expect(said > 10 && said < 10_000)
+        #expect(limited.errors.contains("diskFull: \(place.file.path)"), "\(limited.errors)")
+        let store = try SQLiteStore(at: place.file)
+        #expect(try await store.status()[.waiting] == said)
+        try await store.add(.test("after"))
+        #expect(try await store.claim(20_000).count == said + 1)
+        await store.close()
+    }
+
     /// Looks once a millisecond, for a while.
     private func turns(until isTrue: () -> Bool) async {
         let end = ContinuousClock.now + .seconds(60)
@@ -69,60 +87,5 @@ import Testing
                 DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { continuation.resume() }
             }
         }
-    }
-}
-
-/// The program of these tests as a child process.
-private final class QueueProcess {
-    private static let boundSeconds = 120.0
-
-    private let process = Process()
-    private let endings: AsyncStream<Void>
-    private let file: URL
-
-    init(_ arguments: [String]) throws {
-        let (endings, end) = AsyncStream.makeStream(of: Void.self)
-        self.endings = endings
-        file = FileManager.default.temporaryDirectory.appending(path: "convoy-queue-output-\(UUID().uuidString)")
-        try Data().write(to: file)
-        process.executableURL = try Self.executable()
-        process.arguments = arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = try FileHandle(forWritingTo: file)
-        process.terminationHandler = { _ in end.finish() }
-        try process.run()
-    }
-
-    deinit {
-        if process.isRunning { kill() }
-        try? FileManager.default.removeItem(at: file)
-    }
-
-    var isOver: Bool { !process.isRunning }
-    var lineCount: Int { (try? Data(contentsOf: file))?.count { $0 == 0x0A } ?? 0 }
-
-    func kill() { Foundation.kill(process.processIdentifier, SIGKILL) }
-
-    func ended() async {
-        let identifier = process.processIdentifier
-        let bound = DispatchWorkItem {
-            Issue.record("a process took too long")
-            Foundation.kill(identifier, SIGKILL)
-        }
-        DispatchQueue.global().asyncAfter(deadline: .now() + Self.boundSeconds, execute: bound)
-        for await _ in endings {}
-        bound.cancel()
-    }
-
-    /// It lies beside the test bundle, or some directories above what runs it.
-    private static func executable() throws -> URL {
-        var directory = URL(filePath: CommandLine.arguments[0]).absoluteURL
-        while directory.path != "/" {
-            directory.deleteLastPathComponent()
-            let candidate = directory.appending(path: "QueueProgram", directoryHint: .notDirectory)
-            if FileManager.default.isExecutableFile(atPath: candidate.path) { return candidate }
-        }
-        throw CocoaError(.fileNoSuchFile)
     }
 }
