@@ -6,24 +6,12 @@ import Testing
 
 /// Random sequences of everything a store does, on the database and on the rules in memory: the same comes of them.
 @Suite struct StoreModelTests {
-    private struct Generator: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var word = state
-            word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
-            return word ^ (word >> 31)
-        }
-    }
-
     static let seeds: ClosedRange<UInt64> = ProcessInfo.processInfo.environment["CONVOY_LONG"] == nil ? 1...6 : 1...200
 
     @Test(arguments: seeds)
     func theDatabaseFollowsTheRules(seed: UInt64) async throws {
         let place = try StorePlace()
-        var random = Generator(state: seed)
+        var random = SeededGenerator(state: seed)
         // Only what several instances see is compared: both stores have two.
         let models = [MemoryStore(place.memory, clock: place.clock), MemoryStore(place.memory, clock: place.clock)]
         let stores = [
@@ -97,7 +85,7 @@ import Testing
         #expect(try await store.status() == model.status(), "\(moment)")
     }
 
-    private func job(_ number: Int, _ date: Date, _ random: inout Generator) throws -> Job {
+    private func job(_ number: Int, _ date: Date, _ random: inout SeededGenerator) throws -> Job {
         try .test("job \(number)", kind: Bool.random(using: &random) ? "x" : "y") { job in
             job.priority = [.low, .normal, .normal, .high].randomElement(using: &random) ?? .normal
             if Int.random(in: 0...3, using: &random) == 0 { job.group = ["g", "h"].randomElement(using: &random) }
@@ -114,7 +102,7 @@ import Testing
         }
     }
 
-    private func verdict(_ random: inout Generator) -> JobVerdict {
+    private func verdict(_ random: inout SeededGenerator) -> JobVerdict {
         [.done, .done, .retry(after: .seconds(5)), .dead("no"), .release, .answered(JobResult(statusCode: 200))]
             .randomElement(using: &random) ?? .done
     }

@@ -39,6 +39,8 @@ final class KeyedServer: Sendable {
 
     var all: Seen { seen.withLock { $0 } }
 
+    func forget() { seen.withLock { $0 = Seen() } }
+
     func job(_ id: String, kind: String = "test", _ change: (inout Job) -> Void = { _ in }) throws -> Job {
         var job = Job(kind, JobRequest(method: .post, url: server.url("/\(id)"), headerFields: ["X-Job": id]), id: id)
         change(&job)

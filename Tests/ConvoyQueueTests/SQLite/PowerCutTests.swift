@@ -1,0 +1,118 @@
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// The power is cut at any moment of adding and sending: what was said to be committed is there.
+///
+/// `CONVOY_CUTS=400` in the environment tries that many moments, each in every way of ``DiskModel/Cut``.
+@Suite(.serialized, .enabled(if: DiskRecorder.isUsable, DiskRecorder.reason)) struct PowerCutTests {
+    private static let jobCount = 120
+
+    private static func body(_ number: Int) -> Data {
+        Data(String(repeating: "job-\(number) ", count: number % 10 == 0 ? 12_000 : 12).utf8)
+    }
+
+    @Test func nothingThatWasAcknowledgedIsMissingAfterAPowerCut() async throws {
+        let momentCount = ProcessInfo.processInfo.environment["CONVOY_CUTS"].flatMap(Int.init) ?? 12
+        let recorder = try await DiskRecorder()
+        let changes = try await history(recorder)
+        var random = SeededGenerator(state: UInt64(momentCount))
+        let moments = Set((0..<momentCount).map { _ in Int.random(in: 0...changes.count, using: &random) })
+        var (disk, said, cuts) = (DiskModel(), [String](), 0)
+        for moment in 0...changes.count {
+            if moments.contains(moment) {
+                for cut in DiskModel.Cut.allCases {
+                    let contents = disk.contents(after: cut, &random)
+                    try await check(contents, said, "moment \(moment) of \(changes.count), \(cut.rawValue)")
+                    cuts += 1
+                }
+            }
+            guard moment < changes.count else { break }
+            disk.apply(changes[moment])
+            if case .said(let text) = changes[moment] { said += text.split(separator: "\n").map(String.init) }
+        }
+        // The record is whole: with everything kept, it is what lies there.
+        let end = disk.contents(after: .kept, &random)
+        #expect(said.count == Self.jobCount)
+        #expect(try contents(of: recorder.root) == Self.withoutIndex(end))
+        print("\(cuts) power cuts in \(changes.count) changes, \(said.count) jobs acknowledged")
+    }
+
+    /// Adds and sends in four processes; none of those that add closes the database.
+    private func history(_ recorder: DiskRecorder) async throws -> [DiskChange] {
+        let server = try KeyedServer()
+        let (file, url) = (recorder.file.path, server.server.url("/job").absoluteString)
+        func run(_ arguments: [String]) throws -> QueueProcess {
+            try QueueProcess(arguments, environment: recorder.environment())
+        }
+        let half = Self.jobCount / 2
+        try await run(["add", file, url, "1", "\(half)"]).ended()
+        try await run(["run", file]).ended()
+        try await run(["add", file, url, "\(half + 1)", "\(Self.jobCount)"]).ended()
+        try await run(["run", file]).ended()
+        #expect(server.all.keys.count == Self.jobCount)
+        return try recorder.changes()
+    }
+
+    /// Opens what a cut has left, as the first program after a boot.
+    private func check(_ contents: DiskModel.Contents, _ said: [String], _ moment: String) async throws {
+        let place = try StorePlace()
+        try Self.write(Self.withoutIndex(contents), to: place.directory)
+        do {
+            let store = try SQLiteStore(at: place.file, clock: place.clock, boot: "after the cut")
+            let whole = try SQLiteConnection(at: place.file).rows("PRAGMA integrity_check") {
+                row throws(QueueError) in row.text(0)
+            }
+            #expect(whole == ["ok"], "\(moment)")
+            var unfinished = 0
+            let records = try await store.jobs(.all, after: 0, limit: 1_000)
+            for record in records where !record.state.isFinished {
+                unfinished += 1
+                let number = Int(record.job.id.dropFirst(4)) ?? 0
+                // A file of ours is in the row's place.
+                let kept = try await store.job(record.job.id)?.job.request.body
+                let bytes: Data? =
+                    switch kept {
+                    case .data(let data): data
+                    case .file(let file): try? Data(contentsOf: file)
+                    case nil: nil
+                    }
+                #expect(bytes == Self.body(number), "\(moment): the body of \(record.job.id)")
+            }
+            let missing = Set(said).subtracting(records.map(\.job.id))
+            #expect(missing.isEmpty, "\(moment): \(missing.sorted())")
+            #expect(try await store.status().unfinishedCount == unfinished, "\(moment)")
+            #expect(try await store.claim(1_000).count == unfinished, "\(moment)")
+            await store.close()
+        } catch { Issue.record("\(moment): \(error)") }
+    }
+
+    /// The index of the log is memory that processes share: it does not outlive a boot.
+    private static func withoutIndex(_ contents: DiskModel.Contents) -> DiskModel.Contents {
+        var contents = contents
+        contents.files = contents.files.filter { !$0.key.hasSuffix("-shm") }
+        return contents
+    }
+
+    private static func write(_ contents: DiskModel.Contents, to root: URL) throws {
+        for directory in contents.directories.sorted() {
+            try FileManager.default.createDirectory(
+                at: root.appending(path: directory), withIntermediateDirectories: true)
+        }
+        for (path, bytes) in contents.files { try bytes.write(to: root.appending(path: path)) }
+    }
+
+    private func contents(of root: URL) throws -> DiskModel.Contents {
+        var contents = DiskModel.Contents()
+        for path in try FileManager.default.subpathsOfDirectory(atPath: root.path) {
+            let url = root.appending(path: path)
+            if try url.resourceValues(forKeys: [.isDirectoryKey]).isDirectory == true {
+                contents.directories.insert(path)
+            } else {
+                contents.files[path] = try Data(contentsOf: url)
+            }
+        }
+        return Self.withoutIndex(contents)
+    }
+}

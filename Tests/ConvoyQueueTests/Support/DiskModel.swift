@@ -1,0 +1,213 @@
+// What a disk has after a power cut, by the record of what was done to it.
+import Foundation
+
+/// One entry of the record that `Tests/DiskRecorder` writes.
+///
+/// Paths are relative to the directory that is recorded.
+enum DiskChange: Equatable {
+    case create(String, file: UInt64)
+    case write(file: UInt64, offset: Int, Data)
+    case truncate(file: UInt64, size: Int)
+    case sync(file: UInt64)
+    case syncDirectory(String)
+    case makeDirectory(String)
+    case rename(String, to: String)
+    case link(String, to: String)
+    case unlink(String)
+    /// What the process has said: a promise by then.
+    case said(String)
+
+    /// The whole entries of a record.
+    static func all(in record: Data) -> [DiskChange] {
+        var (changes, rest) = ([DiskChange](), record[...])
+        while rest.count >= 21, let kind = rest.first {
+            let numbers = Array(rest.dropFirst().prefix(20))
+            func number(_ range: Range<Int>) -> UInt64 { numbers[range].reversed().reduce(0) { $0 << 8 | UInt64($1) } }
+            let (file, offset, length) = (number(0..<8), Int(number(8..<16)), Int(number(16..<20)))
+            let bytes = Data(rest.dropFirst(21).prefix(length))
+            guard bytes.count == length else { break }
+            rest = rest.dropFirst(21 + length)
+            let text = String(decoding: bytes, as: UTF8.self)
+            let names = text.split(separator: "\0").map(String.init)
+            switch UnicodeScalar(kind) {
+            case "C": changes.append(.create(text, file: file))
+            case "W": changes.append(.write(file: file, offset: offset, bytes))
+            case "T": changes.append(.truncate(file: file, size: offset))
+            case "S": changes.append(.sync(file: file))
+            case "D": changes.append(.syncDirectory(text))
+            case "M": changes.append(.makeDirectory(text))
+            case "U": changes.append(.unlink(text))
+            case "A": changes.append(.said(text))
+            case "R" where names.count == 2: changes.append(.rename(names[0], to: names[1]))
+            case "L" where names.count == 2: changes.append(.link(names[0], to: names[1]))
+            default: return changes
+            }
+        }
+        return changes
+    }
+}
+
+/// A directory on a disk that has a cache: what is durable, and what may be lost, in the order it was done.
+///
+/// A file's bytes and its size are durable after a sync of the file, and a name after a sync of its directory: no more than
+/// POSIX promises, and less than ext4 does.
+struct DiskModel {
+    /// What a cut makes of that which was not synced.
+    enum Cut: String, CaseIterable {
+        /// Nothing of it is there.
+        case dropped
+        /// All of it is there.
+        case kept
+        /// It ends at a moment, and of the last write some sectors are there.
+        case torn
+        /// Any of it is there, whatever the order was.
+        case reordered
+    }
+
+    struct Contents: Equatable {
+        var directories: Set<String> = []
+        var files: [String: Data] = [:]
+    }
+
+    private enum Pending {
+        case write(file: Int, offset: Int, Data)
+        case truncate(file: Int, size: Int)
+        case name(String, file: Int)
+        case rename(String, to: String, file: Int)
+        case removal(String)
+        case directory(String)
+    }
+
+    private static let sectorSize = 512
+
+    private var files: [Data] = []
+    private var names: [String: Int] = [:]
+    private var directories: Set<String> = []
+    private var pending: [Pending] = []
+    /// The files by their number on the real disk, which is used again for others; and by their name now.
+    private var current: [UInt64: Int] = [:]
+    private var live: [String: Int] = [:]
+
+    mutating func apply(_ change: DiskChange) {
+        switch change {
+        case .create(let path, let number):
+            files.append(Data())
+            current[number] = files.count - 1
+            live[path] = files.count - 1
+            pending.append(.name(path, file: files.count - 1))
+        case .write(let number, let offset, let bytes):
+            if let file = current[number] { pending.append(.write(file: file, offset: offset, bytes)) }
+        case .truncate(let number, let size):
+            if let file = current[number] { pending.append(.truncate(file: file, size: size)) }
+        case .sync(let number):
+            guard let file = current[number] else { return }
+            makeDurable { change in
+                switch change {
+                case .write(file, _, _), .truncate(file, _): true
+                default: false
+                }
+            }
+        case .syncDirectory(let directory):
+            makeDurable { change in
+                switch change {
+                case .name(let path, _), .rename(_, to: let path, _), .removal(let path), .directory(let path):
+                    Self.parent(of: path) == directory
+                default: false
+                }
+            }
+        case .makeDirectory(let path): pending.append(.directory(path))
+        case .rename(let path, let target):
+            guard let file = live.removeValue(forKey: path) else { return }
+            live[target] = file
+            pending.append(.rename(path, to: target, file: file))
+        case .link(let path, let target):
+            guard let file = live[path] else { return }
+            live[target] = file
+            pending.append(.name(target, file: file))
+        case .unlink(let path):
+            live[path] = nil
+            pending.append(.removal(path))
+        case .said: break
+        }
+    }
+
+    /// What is there after the power was cut now.
+    func contents(after cut: Cut, _ random: inout some RandomNumberGenerator) -> Contents {
+        var disk = self
+        switch cut {
+        case .dropped: break
+        case .kept: for change in pending { disk.perform(change) }
+        case .torn:
+            guard !pending.isEmpty else { break }
+            let end = Int.random(in: 0..<pending.count, using: &random)
+            for change in pending[..<end] { disk.perform(change) }
+            disk.performPartly(pending[end], &random)
+        case .reordered:
+            for change in pending {
+                switch Int.random(in: 0..<5, using: &random) {
+                case 0...1: disk.perform(change)
+                case 2: disk.performPartly(change, &random)
+                default: break
+                }
+            }
+        }
+        return disk.durable
+    }
+
+    private var durable: Contents {
+        var contents = Contents()
+        func isThere(_ directory: String) -> Bool {
+            directory.isEmpty || (directories.contains(directory) && isThere(Self.parent(of: directory)))
+        }
+        contents.directories = directories.filter(isThere)
+        for (path, file) in names where isThere(Self.parent(of: path)) { contents.files[path] = files[file] }
+        return contents
+    }
+
+    private static func parent(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+    }
+
+    private mutating func makeDurable(_ isMeant: (Pending) -> Bool) {
+        let meant = pending.filter(isMeant)
+        pending.removeAll(where: isMeant)
+        for change in meant { perform(change) }
+    }
+
+    private mutating func perform(_ change: Pending) {
+        switch change {
+        case .write(let file, let offset, let bytes): write(bytes, to: file, at: offset)
+        case .truncate(let file, let size): resize(file, to: size)
+        case .name(let path, let file): names[path] = file
+        case .rename(let path, let target, let file):
+            names[path] = nil
+            names[target] = file
+        case .removal(let path): names[path] = nil
+        case .directory(let path): directories.insert(path)
+        }
+    }
+
+    /// Of a write any of its sectors; anything else is whole or not there.
+    private mutating func performPartly(_ change: Pending, _ random: inout some RandomNumberGenerator) {
+        guard case .write(let file, let offset, let bytes) = change else {
+            if Bool.random(using: &random) { perform(change) }
+            return
+        }
+        var start = 0
+        while start < bytes.count {
+            let end = min(bytes.count, ((offset + start) / Self.sectorSize + 1) * Self.sectorSize - offset)
+            if Bool.random(using: &random) { write(bytes[start..<end], to: file, at: offset + start) }
+            start = end
+        }
+    }
+
+    private mutating func write(_ bytes: Data, to file: Int, at offset: Int) {
+        if files[file].count < offset + bytes.count { resize(file, to: offset + bytes.count) }
+        files[file].replaceSubrange(offset..<(offset + bytes.count), with: bytes)
+    }
+
+    private mutating func resize(_ file: Int, to size: Int) {
+        let count = files[file].count
+        if size < count { files[file].removeSubrange(size...) } else { files[file].append(Data(count: size - count)) }
+    }
+}

@@ -1,0 +1,86 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// SIGKILL right before and right after each call that changes a file, of a process that adds and of one that sends.
+///
+/// With `CONVOY_KILLS` in the environment at every call; else at a sample.
+@Suite(.serialized, .enabled(if: DiskRecorder.isUsable, DiskRecorder.reason)) struct CallKillingTests {
+    private static let jobCount = 10
+    private static let isThorough = ProcessInfo.processInfo.environment["CONVOY_KILLS"] != nil
+
+    /// Moments as ``DiskRecorder/environment(killedAt:)`` takes them, of so many calls.
+    private func moments(of callCount: Int) -> [Int] {
+        let all = 2..<(2 * callCount + 2)
+        return Self.isThorough ? Array(all) : Array(all.shuffled().prefix(8))
+    }
+
+    private func callCount(_ changes: [DiskChange]) -> Int {
+        changes.count { if case .said = $0 { false } else { true } }
+    }
+
+    @Test func whatWasAddedBeforeAKillIsThereOnce() async throws {
+        let recorder = try await DiskRecorder()
+        let arguments = ["add", recorder.file.path, "http://127.0.0.1:9/", "1", "\(Self.jobCount)"]
+        await (try QueueProcess(arguments, environment: recorder.environment())).ended()
+        let calls = callCount(try recorder.changes())
+        #expect(calls > Self.jobCount)
+        var kills = 0
+        for moment in moments(of: calls) {
+            try recorder.clear()
+            let killed = try QueueProcess(arguments, environment: recorder.environment(killedAt: moment))
+            if await killed.ended() == SIGKILL { kills += 1 }
+            let before = try await keys(at: recorder.file)
+            #expect(Set(killed.lines).isSubset(of: before.keys), "moment \(moment)")
+            // The program does not know what was committed, and adds all.
+            await (try QueueProcess(arguments)).ended()
+            let after = try await keys(at: recorder.file)
+            #expect(after.count == Self.jobCount && after.merging(before) { $1 } == after, "moment \(moment)")
+            let bodies = try FileManager.default.contentsOfDirectory(atPath: recorder.file.path + "-convoy/bodies")
+            #expect(bodies.count == Self.jobCount / 10, "moment \(moment): \(bodies)")
+        }
+        #expect(kills > 0)
+        print("adding: \(kills) kills at \(calls) calls")
+    }
+
+    @Test func whatIsSentIsNotLostByAKillNorDoneTwice() async throws {
+        let recorder = try await DiskRecorder()
+        let server = try KeyedServer()
+        let (file, url) = (recorder.file.path, server.server.url("/job").absoluteString)
+        await (try QueueProcess(["add", file, url, "1", "\(Self.jobCount)"])).ended()
+        let keys = try await keys(at: recorder.file)
+        let template = recorder.root.appendingPathExtension("template")
+        try FileManager.default.copyItem(at: recorder.root, to: template)
+        await (try QueueProcess(["run", file], environment: recorder.environment())).ended()
+        let calls = callCount(try recorder.changes())
+        var (kills, requests) = (0, 0)
+        for moment in moments(of: calls) {
+            try FileManager.default.removeItem(at: recorder.root)
+            try FileManager.default.copyItem(at: template, to: recorder.root)
+            server.forget()
+            let killed = try QueueProcess(["run", file], environment: recorder.environment(killedAt: moment))
+            if await killed.ended() == SIGKILL { kills += 1 }
+            await (try QueueProcess(["run", file])).ended()
+            let seen = server.all
+            #expect(seen.keys == keys.mapValues { [$0] }, "moment \(moment)")
+            requests += seen.requestCount
+            let store = try SQLiteStore(at: recorder.file)
+            #expect(try await store.status()[.done] == Self.jobCount, "moment \(moment)")
+            await store.close()
+            let bodies = try FileManager.default.contentsOfDirectory(atPath: file + "-convoy/bodies")
+            #expect(bodies == [], "moment \(moment)")
+        }
+        #expect(kills > 0)
+        print("sending: \(kills) kills at \(calls) calls, \(requests) requests of \(kills * Self.jobCount) jobs")
+    }
+
+    /// The idempotency keys of what is in a database.
+    private func keys(at file: URL) async throws -> [String: String] {
+        let store = try SQLiteStore(at: file)
+        let records = try await store.jobs(.all, after: 0, limit: 1_000)
+        await store.close()
+        return Dictionary(uniqueKeysWithValues: records.map { ($0.job.id, $0.job.idempotencyKey) })
+    }
+}
