@@ -6,6 +6,7 @@
 //   DISK_RECORD  the file that entries are appended to
 //   DISK_KILL    the number of a call; SIGKILL comes right before it
 //   DISK_KILL_AFTER  the same, right after it
+//   DISK_FAIL    the number of a call that is not made, and fails with EIO; a sync is made and fails
 //
 // An entry: kind (1 byte), number of the file (8), offset (8), length of the text (4), the text. Kinds:
 //
@@ -32,19 +33,21 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char root[4096];
 static size_t rootLength;
 static int record = -1;
-static long killNumber, killAfterNumber, count;
+static long killNumber, killAfterNumber, failNumber, count;
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 __attribute__((constructor)) static void begin(void) {
     const char *directory = getenv("DISK_ROOT"), *file = getenv("DISK_RECORD");
-    const char *before = getenv("DISK_KILL"), *after = getenv("DISK_KILL_AFTER");
+    const char *before = getenv("DISK_KILL"), *after = getenv("DISK_KILL_AFTER"), *fails = getenv("DISK_FAIL");
     if (directory == NULL || strlen(directory) >= sizeof root - 1) return;
     strcpy(root, directory);
     rootLength = strlen(root);
     if (before != NULL) killNumber = atol(before);
     if (after != NULL) killAfterNumber = atol(after);
-    if (file != NULL) record = (int)syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fails != NULL) failNumber = atol(fails);
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+    if (file != NULL) record = (int)syscall(SYS_openat, AT_FDCWD, file, flags, 0600);
 }
 
 /// The path below the directory; NULL for any other.
@@ -99,11 +102,15 @@ static void notePair(char kind, const char *from, const char *to) {
     note(kind, 0, 0, text, (size_t)length);
 }
 
-/// Every call that changes a file begins and ends with these.
-static void enter(void) {
+/// Every call that changes a file begins and ends with these; whether it fails instead, with the lock given back.
+static int enter(void) {
     pthread_mutex_lock(&lock);
     count += 1;
     if (count == killNumber) kill(getpid(), SIGKILL);
+    if (count != failNumber) return 0;
+    pthread_mutex_unlock(&lock);
+    errno = EIO;
+    return 1;
 }
 
 static void leave(void) {
@@ -119,7 +126,7 @@ static int opened(int (*next)(const char *, int, ...), const char *path, int fla
     int changes = name != NULL && (flags & (O_CREAT | O_TRUNC)) != 0;
     int isThere = changes && stat(path, &status) == 0;
     if (!changes || (isThere && !(flags & O_TRUNC))) return next(path, flags, mode);
-    enter();
+    if (enter()) return -1;
     int descriptor = next(path, flags, mode);
     int kept = errno;
     if (descriptor >= 0) {
@@ -167,7 +174,7 @@ ssize_t write(int descriptor, const void *bytes, size_t length) {
         return written;
     }
     if (named(descriptor, buffer, sizeof buffer) == NULL) return next(descriptor, bytes, length);
-    enter();
+    if (enter()) return -1;
     ssize_t written = next(descriptor, bytes, length);
     return wrote(descriptor, bytes, written, written > 0 ? lseek(descriptor, 0, SEEK_CUR) - written : 0);
 }
@@ -177,7 +184,7 @@ ssize_t write(int descriptor, const void *bytes, size_t length) {
         char buffer[4096];                                                                                             \
         __typeof__(&pwrite) next = (__typeof__(&pwrite))dlsym(RTLD_NEXT, #function);                                   \
         if (named(descriptor, buffer, sizeof buffer) == NULL) return next(descriptor, bytes, length, offset);          \
-        enter();                                                                                                       \
+        if (enter()) return -1;                                                                                        \
         return wrote(descriptor, bytes, next(descriptor, bytes, length, offset), offset);                              \
     }
 PWRITE(pwrite)
@@ -188,7 +195,7 @@ PWRITE(pwrite64)
         char buffer[4096];                                                                                             \
         __typeof__(&ftruncate) next = (__typeof__(&ftruncate))dlsym(RTLD_NEXT, #function);                             \
         if (named(descriptor, buffer, sizeof buffer) == NULL) return next(descriptor, size);                           \
-        enter();                                                                                                       \
+        if (enter()) return -1;                                                                                        \
         int result = next(descriptor, size);                                                                           \
         if (result == 0) note('T', number(descriptor), (uint64_t)size, "", 0);                                         \
         leave();                                                                                                       \
@@ -202,7 +209,11 @@ static int synced(int (*next)(int), int descriptor) {
     struct stat status;
     const char *name = named(descriptor, buffer, sizeof buffer);
     if (name == NULL || fstat(descriptor, &status) != 0) return next(descriptor);
-    enter();
+    if (enter()) {
+        next(descriptor);
+        errno = EIO;
+        return -1;
+    }
     int result = next(descriptor);
     if (result == 0 && S_ISDIR(status.st_mode)) note('D', 0, 0, name, strlen(name));
     else if (result == 0) note('S', status.st_ino, 0, "", 0);
@@ -215,7 +226,7 @@ int fdatasync(int descriptor) { return synced(NEXT(fdatasync), descriptor); }
 int unlink(const char *path) {
     const char *name = below(path);
     if (name == NULL) return NEXT(unlink)(path);
-    enter();
+    if (enter()) return -1;
     int result = NEXT(unlink)(path);
     if (result == 0) note('U', 0, 0, name, strlen(name));
     leave();
@@ -225,7 +236,7 @@ int unlink(const char *path) {
 int mkdir(const char *path, mode_t mode) {
     const char *name = below(path);
     if (name == NULL) return NEXT(mkdir)(path, mode);
-    enter();
+    if (enter()) return -1;
     int result = NEXT(mkdir)(path, mode);
     if (result == 0) note('M', 0, 0, name, strlen(name));
     leave();
@@ -236,7 +247,7 @@ int mkdir(const char *path, mode_t mode) {
     int function(const char *from, const char *to) {                                                                   \
         const char *source = below(from), *target = below(to);                                                         \
         if (source == NULL || target == NULL) return NEXT(function)(from, to);                                         \
-        enter();                                                                                                       \
+        if (enter()) return -1;                                                                                        \
         int result = NEXT(function)(from, to);                                                                         \
         if (result == 0) notePair(kind, source, target);                                                               \
         leave();                                                                                                       \

@@ -9,7 +9,14 @@ import Foundation
 let arguments = Array(CommandLine.arguments.dropFirst())
 guard arguments.count >= 2 else { exit(2) }
 let manager = RequestManager(configuration: .init(maxConcurrentOperationCount: 8, maxConcurrentPerHost: 8))
-let queue = try DurableQueue(at: URL(fileURLWithPath: arguments[1]), manager: manager)
+
+func fail(_ error: any Error) -> Never {
+    FileHandle.standardError.write(Data("\(error)\n".utf8))
+    exit(1)
+}
+
+let queue: DurableQueue
+do { queue = try DurableQueue(at: URL(fileURLWithPath: arguments[1]), manager: manager) } catch { fail(error) }
 switch (arguments[0], arguments.count) {
 case ("add", 5):
     guard let url = URL(string: arguments[2]), let first = Int(arguments[3]), let last = Int(arguments[4]) else {
@@ -20,10 +27,7 @@ case ("add", 5):
         // Some are large enough to be files; each can be told from others'.
         let body = Data(String(repeating: "\(id) ", count: number % 10 == 0 ? 12_000 : 12).utf8)
         let request = JobRequest(method: .post, url: url, headerFields: ["X-Job": id], body: .data(body))
-        do { try await queue.add(Job("test", request, id: id)) } catch {
-            FileHandle.standardError.write(Data("\(error)\n".utf8))
-            exit(1)
-        }
+        do { try await queue.add(Job("test", request, id: id)) } catch { fail(error) }
         FileHandle.standardOutput.write(Data("\(id)\n".utf8))
     }
 case ("run", 2):

@@ -21,7 +21,7 @@ extension QueueError {
                 .diskFull,
                 "\(path) could not be \(action): the disk is full, or a quota or a limit of file sizes was reached "
                     + "(\(reason)). What was committed is safe; free some space, and it goes on")
-        case (8, _), (14, EACCES), (14, EPERM), (14, EROFS), (3, _):
+        case (8, _), (10, EACCES), (10, EPERM), (10, EROFS), (14, EACCES), (14, EPERM), (14, EROFS), (3, _):
             self.init(
                 .notPermitted,
                 "\(path) could not be \(action): the file or its directory may not be written (\(reason)). "
@@ -31,6 +31,11 @@ extension QueueError {
                 .notPermitted,
                 "\(path) could not be \(action) (\(reason)). Its directory must exist, and the file must be a regular one"
             )
+        case (10, ENOENT):
+            self.init(
+                .unavailable,
+                "\(path) could not be \(action): its directory was removed while the queue had it. Close the queue and "
+                    + "open it again, which makes it anew")
         case (26, _):
             self.init(
                 .foreignFile, "\(path) is not a database of SQLite: name another file, nothing was changed in this one")
@@ -47,5 +52,21 @@ extension QueueError {
         default:
             self.init(.failed, "\(path) could not be \(action): SQLite reports \(code), \(message) (\(reason))")
         }
+    }
+
+    /// A file that was moved, replaced or removed while it was in use.
+    ///
+    /// - Parameters:
+    ///   - path: the file.
+    ///   - database: the one that it is, or is the log of.
+    init(moved path: String, of database: String) {
+        let rest =
+            path == database
+            ? "is in the file that was opened: put it back, or close the queue and open it again"
+            : "goes into \(database) when every process closes it: close it, and open it again"
+        self.init(
+            .unavailable,
+            "\(path) was moved, replaced or removed while the queue had it. Nothing was stored now; what was committed "
+                + "before \(rest)")
     }
 }

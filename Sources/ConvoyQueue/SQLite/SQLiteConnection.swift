@@ -22,11 +22,14 @@ enum SQLiteValue {
 ///
 /// Not for several threads: its store uses it on one queue.
 final class SQLiteConnection {
+    private static let tooBig: Int32 = 18
     private static let copies = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     let file: URL
     private let handle: OpaquePointer
     private var statements: [String: OpaquePointer] = [:]
+    /// What the database and its log were when they were opened: SQLite would go on in files that have no name any more.
+    private var opened: [(path: String, number: UInt64)] = []
 
     /// Opens a file, and makes it when there is none.
     init(at file: URL) throws(QueueError) {
@@ -111,6 +114,9 @@ final class SQLiteConnection {
         try run("BEGIN IMMEDIATE")
         do throws(QueueError) {
             let result = try body()
+            for file in opened where Self.number(of: file.path) != file.number {
+                throw QueueError(moved: file.path, of: self.file.path)
+            }
             try run("COMMIT")
             return result
         } catch {
@@ -118,6 +124,16 @@ final class SQLiteConnection {
             if sqlite3_get_autocommit(handle) == 0 { _ = try? run("ROLLBACK") }
             throw error
         }
+    }
+
+    /// From now on a commit fails when the files are no longer those that were opened.
+    func watchPlace() {
+        opened = [file.path, file.path + "-wal"].compactMap { path in Self.number(of: path).map { (path, $0) } }
+    }
+
+    private static func number(of path: String) -> UInt64? {
+        var status = stat()
+        return stat(path, &status) == 0 ? UInt64(status.st_ino) : nil
     }
 
     private func prepared(_ sql: String, _ values: [SQLiteValue]) throws(QueueError) -> OpaquePointer {
@@ -143,13 +159,15 @@ final class SQLiteConnection {
         case .integer(let number): return sqlite3_bind_int64(statement, index, number)
         case .text(var text):
             return text.withUTF8 { bytes in
-                bytes.withMemoryRebound(to: CChar.self) {
-                    sqlite3_bind_text(statement, index, $0.baseAddress, Int32($0.count), Self.copies)
+                bytes.withMemoryRebound(to: CChar.self) { bytes in
+                    guard let count = Int32(exactly: bytes.count) else { return Self.tooBig }
+                    return sqlite3_bind_text(statement, index, bytes.baseAddress, count, Self.copies)
                 }
             }
         case .blob(let data):
             return data.withUnsafeBytes { bytes in
-                sqlite3_bind_blob(statement, index, bytes.baseAddress, Int32(bytes.count), Self.copies)
+                guard let count = Int32(exactly: bytes.count) else { return Self.tooBig }
+                return sqlite3_bind_blob(statement, index, bytes.baseAddress, count, Self.copies)
             }
         }
     }

@@ -62,7 +62,7 @@ extension Int64 {
     /// Whole milliseconds, rounded up; a length of time that is too long counts as three thousand years.
     init(clamping duration: Duration) {
         let (seconds, attoseconds) = duration.components
-        guard abs(seconds) < 100_000_000_000 else {
+        guard seconds.magnitude < 100_000_000_000 else {
             self = seconds < 0 ? -100_000_000_000_000 : 100_000_000_000_000
             return
         }

@@ -26,7 +26,9 @@ extension SQLiteWorker {
             mustRing = true
             return additions
         } catch {
-            bodies.remove(Array(files.values))
+            // After a sync that failed the log may have the commit all the same: a next process finds the rows, or that there
+            // are none.
+            if error.code != .failed { bodies.remove(Array(files.values)) }
             throw error
         }
     }
@@ -35,8 +37,10 @@ extension SQLiteWorker {
         let connection = try connection()
         let here = try connection.number("SELECT 1 FROM job WHERE id = ?", .text(job.id))
         if here != nil { return JobAddition(id: job.id, outcome: .alreadyThere) }
-        let missing = try missing(of: job)
+        var missing = try missing(of: job)
         if let kept = try applyUniqueness(of: job) { return JobAddition(id: kept, outcome: .kept) }
+        // What it replaces may be what it depends on.
+        if job.uniqueness?.policy == .replace { missing = try self.missing(of: job) }
 
         var behind: Int64 = 0
         if let group = job.group, try hasUnfinished("grp", group) { behind |= 1 }

@@ -18,7 +18,7 @@ extension SQLiteWorker {
         let (condition, values) = try condition(of: selection)
         let rows = try connection().rows(
             "SELECT \(JobRow.columns) FROM job WHERE position > ?\(condition) ORDER BY position LIMIT ?",
-            [.integer(position)] + values + [.integer(Int64(limit))]
+            [.integer(position)] + values + [.integer(Int64(max(0, limit)))]
         ) { row throws(QueueError) in JobRow(row) }
         var records = rows.map(record)
         for (index, row) in rows.enumerated() {

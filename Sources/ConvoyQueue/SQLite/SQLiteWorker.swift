@@ -18,6 +18,7 @@ final class SQLiteWorker: @unchecked Sendable {
 
     init(file: URL, clock: any RequestClock, boot: String) throws(QueueError) {
         time = SQLiteTime(clock: clock)
+        let file = Self.withoutLinks(file)
         let connection = try SQLiteConnection(at: file)
         // Before the directory is made: the file may be another program's.
         try SQLiteSchema.prepare(connection)
@@ -33,6 +34,7 @@ final class SQLiteWorker: @unchecked Sendable {
         owners = try SQLiteOwners(in: places.owners)
         bodies = SQLiteBodies(in: places.bodies, owner: owners.name)
         open = connection
+        connection.watchPlace()
         let isNewBoot = try connection.transaction { () throws(QueueError) in
             try time.anchor(in: connection, boot: boot)
         }
@@ -41,6 +43,17 @@ final class SQLiteWorker: @unchecked Sendable {
             try releaseGone()
         }
         try removeOrphans()
+    }
+
+    /// As SQLite names it: the locks beside a database must be the same under each of its names.
+    private static func withoutLinks(_ file: URL) -> URL {
+        guard let path = realpath(file.path, nil) else {
+            guard let directory = realpath(file.deletingLastPathComponent().path, nil) else { return file }
+            defer { free(directory) }
+            return URL(fileURLWithPath: String(cString: directory)).appending(path: file.lastPathComponent)
+        }
+        defer { free(path) }
+        return URL(fileURLWithPath: String(cString: path))
     }
 
     func connection() throws(QueueError) -> SQLiteConnection {

@@ -18,7 +18,7 @@ import Testing
         let recorder = try await DiskRecorder()
         let changes = try await history(recorder)
         var random = SeededGenerator(state: UInt64(momentCount))
-        let moments = Set((0..<momentCount).map { _ in Int.random(in: 0...changes.count, using: &random) })
+        let moments = Set((0...changes.count).shuffled(using: &random).prefix(momentCount))
         var (disk, said, cuts) = (DiskModel(), [String](), 0)
         for moment in 0...changes.count {
             if moments.contains(moment) {

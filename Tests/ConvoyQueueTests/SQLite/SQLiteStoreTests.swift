@@ -69,14 +69,31 @@ import Testing
         #expect(error?.code == .notPermitted && error?.message.contains(file.path) == true)
     }
 
-    /// Root may write everything: there the file itself refuses.
-    @Test(.enabled(if: geteuid() != 0, "root may write everything"))
-    func aReadOnlyFileIsSaid() async throws {
+    /// Root may write everything: there a process of another user tries.
+    @Test(
+        .enabled(
+            if: geteuid() != 0 || FileManager.default.isExecutableFile(atPath: "/usr/bin/setpriv"),
+            "root may write everything, and there is no setpriv"),
+        arguments: [(mode_t(0o444), mode_t(0o777)), (0o666, 0o555)])
+    func whatMayNotBeWrittenIsSaid(file: mode_t, directory: mode_t) async throws {
         await (try SQLiteStore(at: place.file)).close()
-        chmod(place.file.path, 0o400)
-        let error = await failure { try await SQLiteStore(at: place.file).add(.test("a")) }
-        #expect(error?.code == .notPermitted && error?.message.contains(place.file.path) == true)
-        chmod(place.file.path, 0o600)
+        chmod(place.file.path, file)
+        chmod(place.directory.path, directory)
+        defer { chmod(place.directory.path, 0o700) }
+        let before = try Data(contentsOf: place.file)
+        let program = try QueueProcess.executable()
+        let arguments = ["add", place.file.path, "http://127.0.0.1:9/", "1", "1"]
+        let other = ["--reuid=65534", "--regid=65534", "--clear-groups", program.path]
+        let child =
+            geteuid() != 0
+            ? try QueueProcess(arguments)
+            : try QueueProcess(other + arguments, program: URL(filePath: "/usr/bin/setpriv"))
+        let status = await child.ended()
+        guard status < 126 else { return print("skipped: another user cannot run \(program.path)") }
+        #expect(status == 1 && child.lineCount == 0)
+        #expect(child.errors.contains("notPermitted: \(place.file.path)"), "\(child.errors)")
+        #expect(child.errors.contains("Give this user write permission"), "\(child.errors)")
+        #expect(try Data(contentsOf: place.file) == before)
     }
 
     /// `max_page_count` is a full disk by SQLite's own means.

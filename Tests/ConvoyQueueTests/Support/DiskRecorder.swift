@@ -49,6 +49,11 @@ final class DiskRecorder {
         return environment
     }
 
+    /// The environment of a child process of whose calls one fails.
+    func environment(failingAt call: Int) -> [String: String] {
+        environment(killedAt: 0).merging(["DISK_FAIL": "\(call)"]) { $1 }
+    }
+
     /// Everything that was done until now, by all children, in its order.
     func changes() throws -> [DiskChange] { DiskChange.all(in: try Data(contentsOf: recordFile)) }
 

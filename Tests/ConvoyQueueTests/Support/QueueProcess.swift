@@ -74,7 +74,7 @@ final class QueueProcess {
     }
 
     /// It lies beside the test bundle, or some directories above what runs it.
-    private static func executable() throws -> URL {
+    static func executable() throws -> URL {
         var directory = URL(filePath: CommandLine.arguments[0]).absoluteURL
         while directory.path != "/" {
             directory.deleteLastPathComponent()

@@ -76,6 +76,36 @@ import Testing
         print("sending: \(kills) kills at \(calls) calls, \(requests) requests of \(kills * Self.jobCount) jobs")
     }
 
+    @Test func aCallThatFailsLosesNothing() async throws {
+        let recorder = try await DiskRecorder()
+        let arguments = ["add", recorder.file.path, "http://127.0.0.1:9/", "1", "\(Self.jobCount)"]
+        await (try QueueProcess(arguments, environment: recorder.environment())).ended()
+        let calls = callCount(try recorder.changes())
+        var failures = 0
+        let chosen = Self.isThorough ? Array(1...calls) : Array((1...calls).shuffled().prefix(8))
+        for call in chosen {
+            try recorder.clear()
+            let failing = try QueueProcess(arguments, environment: recorder.environment(failingAt: call))
+            if await failing.ended() != 0 {
+                failures += 1
+                // The error names a file of the queue.
+                #expect(failing.errors.contains(recorder.root.path), "call \(call): \(failing.errors)")
+            }
+            let again = try QueueProcess(arguments)
+            #expect(await again.ended() == 0, "call \(call): \(again.errors)")
+            let store = try SQLiteStore(at: recorder.file)
+            let jobs = try await store.claim()
+            #expect(jobs.count == Self.jobCount, "call \(call)")
+            for job in jobs {
+                guard case .file(let body)? = job.job.request.body else { continue }
+                #expect((try? Data(contentsOf: body))?.count ?? 0 > 65_536, "call \(call): \(job.job.id)")
+            }
+            await store.close()
+        }
+        #expect(failures > 0)
+        print("adding: \(failures) failures at \(chosen.count) calls")
+    }
+
     /// The idempotency keys of what is in a database.
     private func keys(at file: URL) async throws -> [String: String] {
         let store = try SQLiteStore(at: file)

@@ -1,0 +1,128 @@
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// What becomes of the files of an open database: moved, replaced, removed, or reached by another name.
+@Suite struct SQLitePlaceTests {
+    let place: StorePlace
+
+    init() throws { place = try StorePlace() }
+
+    private var large: Data { Data(repeating: 1, count: 100_000) }
+
+    private func failure(_ body: () async throws -> Void) async -> QueueError? {
+        do {
+            try await body()
+            return nil
+        } catch { return error as? QueueError }
+    }
+
+    /// What is committed to a file without a name would be gone with the process.
+    @Test(arguments: [true, false])
+    func nothingIsAcknowledgedInADatabaseThatWasTakenAway(isReplaced: Bool) async throws {
+        let store = try SQLiteStore(at: place.file)
+        try await store.add(.test("a"))
+        let aside = place.directory.appending(path: "aside.db")
+        try FileManager.default.moveItem(at: place.file, to: aside)
+        if isReplaced { try Data().write(to: place.file) }
+        let error = await failure { try await store.add(.test("b") { $0.request.body = .data(large) }) }
+        #expect(error?.code == .unavailable && error?.message.contains(place.file.path) == true)
+        #expect(error?.message.contains("put it back") == true)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.file.path + "-convoy/bodies") == [])
+        // Back again, it goes on.
+        try? FileManager.default.removeItem(at: place.file)
+        try FileManager.default.moveItem(at: aside, to: place.file)
+        try await store.add(.test("c"))
+        #expect(try await store.states() == ["a": .waiting, "c": .waiting])
+        await store.close()
+    }
+
+    @Test func whatWasInALogThatWasRemovedIsInTheDatabaseAfterItIsClosed() async throws {
+        let store = try SQLiteStore(at: place.file)
+        try await store.add(.test("a"))
+        let log = place.file.path + "-wal"
+        try FileManager.default.removeItem(atPath: log)
+        let error = await failure { try await store.add(.test("b")) }
+        #expect(error?.code == .unavailable && error?.message.contains(log) == true)
+        #expect(error?.message.contains("close it, and open it again") == true)
+        await store.close()
+        let next = try SQLiteStore(at: place.file)
+        try await next.add(.test("c"))
+        #expect(try await next.states() == ["a": .waiting, "c": .waiting])
+        await next.close()
+    }
+
+    @Test func aRemovedDirectoryOfBodiesIsMadeAnewByTheNextOpening() async throws {
+        let store = try SQLiteStore(at: place.file)
+        let directory = place.file.path + "-convoy"
+        try FileManager.default.removeItem(atPath: directory)
+        try await store.add(.test("small"))
+        let error = await failure { try await store.add(.test("large") { $0.request.body = .data(large) }) }
+        #expect(error?.code == .unavailable && error?.message.contains(directory) == true)
+        #expect(error?.message.contains("makes it anew") == true)
+        await store.close()
+        let next = try SQLiteStore(at: place.file)
+        try await next.add(.test("large") { $0.request.body = .data(large) })
+        #expect(try await next.states() == ["small": .waiting, "large": .waiting])
+        await next.close()
+    }
+
+    @Test func everythingRemovedIsSaid() async throws {
+        let store = try SQLiteStore(at: place.file)
+        try FileManager.default.removeItem(at: place.directory)
+        #expect(await failure { try await store.add(.test("a")) }?.code == .unavailable)
+        await store.close()
+    }
+
+    /// Else each name would have locks of its own, and jobs of the living would count as a dead process's.
+    @Test func aLinkIsTheSameDatabase() async throws {
+        let link = place.directory.appending(path: "link.db")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: place.file)
+        let store = try SQLiteStore(at: place.file)
+        try await store.add(.test("a"))
+        #expect(try await store.claim().ids == ["a"])
+        let other = try SQLiteStore(at: link)
+        #expect(try await other.claim().isEmpty)
+        let names = try FileManager.default.contentsOfDirectory(atPath: place.directory.path)
+        #expect(names.filter { $0.hasSuffix("-convoy") } == ["jobs.db-convoy"])
+        await store.close()
+        await other.close()
+    }
+
+    @Test func aJobThatReplacesWhatItDependsOnIsCancelledWithIt() async throws {
+        let store = try SQLiteStore(at: place.file)
+        try await store.add(.test("a") { $0.uniqueness = .init(key: "k", policy: .append) })
+        try await store.add(
+            .test("b") {
+                $0.uniqueness = .init(key: "k", policy: .replace)
+                $0.dependencies = ["a"]
+            })
+        #expect(try await store.states() == ["a": .cancelled, "b": .cancelled])
+        await store.close()
+    }
+
+    @Test func numbersOfAnySizeAreTaken() async throws {
+        let store = try SQLiteStore(at: place.file, clock: place.clock)
+        try await store.add(
+            .test("far") {
+                $0.notBefore = .distantFuture
+                $0.expires = Date(timeIntervalSince1970: .infinity)
+            })
+        try await store.add(.test("old") { $0.notBefore = Date(timeIntervalSince1970: -.greatestFiniteMagnitude) })
+        try await store.add(.test("none") { $0.notBefore = Date(timeIntervalSince1970: .nan) })
+        for wait in [Duration.seconds(Int64.min), .zero] {
+            let claimed = try await store.claim(.max, lease: .seconds(Int64.max))
+            #expect(claimed.ids.contains("old"))
+            for job in claimed { #expect(try await store.settle(job, .retry(after: wait))) }
+        }
+        #expect(try await store.jobs(.all, after: .max, limit: .max).isEmpty)
+        #expect(try await store.jobs(.all, after: .min, limit: -1).isEmpty)
+        #expect(try await store.purge(olderThan: .seconds(Int64.min)) == 0)
+        #expect(try await store.renew([], for: .seconds(Int64.min)).isEmpty)
+        let old = try #require(try await store.claim(1).first)
+        #expect(try await store.settle(old, .retry(after: .seconds(Int64.max))))
+        #expect(try await store.states().count == 3)
+        await store.close()
+    }
+}
