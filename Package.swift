@@ -31,7 +31,8 @@ let package = Package(
             linkerSettings: [.linkedLibrary(":libsqlite3.so.0", .when(platforms: [.linux]))]),
         // Files of requests, `.http`: read, planned and filled in, without sending anything.
         .target(name: "ConvoyHTTPFile"),
-        .executableTarget(name: "ConvoyCommand", dependencies: ["Convoy", "ConvoyHTTPFile", "ConvoyTesting"]),
+        .executableTarget(
+            name: "ConvoyCommand", dependencies: ["Convoy", "ConvoyHTTPFile", "ConvoyQueue", "ConvoyTesting"]),
         // The program of the README, as it stands there.
         .executableTarget(name: "ReadmeProgram", dependencies: ["Convoy"], path: "Tests/ReadmeProgram"),
         .target(name: "TestTurns", path: "Tests/TestTurns"),
@@ -48,7 +49,9 @@ let package = Package(
         .executableTarget(name: "QueueProgram", dependencies: ["Convoy", "ConvoyQueue"], path: "Tests/QueueProgram"),
         .executableTarget(name: "QueueWorker", dependencies: ["ConvoyQueue"], path: "Tests/QueueWorker"),
         .testTarget(name: "ConvoyHTTPFileTests", dependencies: ["ConvoyHTTPFile"]),
-        .testTarget(name: "ConvoyCommandTests", dependencies: ["ConvoyCommand", "ConvoyTesting", "TestTurns"]),
+        .testTarget(
+            name: "ConvoyCommandTests",
+            dependencies: ["ConvoyCommand", "ConvoyQueue", "ConvoyTesting", "TestTurns"]),
     ],
     swiftLanguageModes: [.v6]
 )

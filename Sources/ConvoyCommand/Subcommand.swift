@@ -5,6 +5,7 @@ enum Subcommand: String, CaseIterable, Sendable {
     case fetch
     case run
     case report
+    case queue
     case demo
     case completions
     case help
@@ -25,6 +26,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         case .fetch: "download, many at a time"
         case .run: "send the requests of a file as a graph"
         case .report: "join the events of runs on one page"
+        case .queue: "keep requests until they are answered"
         case .demo: "show a batch, a chain and a continued download"
         case .completions: "print a completion script for a shell"
         case .help: "explain a command or a topic"
@@ -36,6 +38,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         case .fetch: FetchOptions.table
         case .run: RunOptions.table
         case .report: ReportOptions.table
+        case .queue: QueueOptions.table
         case .demo, .completions, .help: [.help]
         }
     }
@@ -45,6 +48,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         case .fetch: .urls
         case .run: .files
         case .report: .manyFiles
+        case .queue: .choice(QueueVerb.allCases.map(\.rawValue))
         case .demo: .none
         case .completions: .choice(Shell.allCases.map(\.rawValue))
         case .help: .choice(HelpTopic.allCases.map(\.rawValue))
@@ -56,6 +60,7 @@ enum Subcommand: String, CaseIterable, Sendable {
         case .fetch: HelpText.fetch
         case .run: HelpText.run
         case .report: HelpText.report
+        case .queue: HelpText.queue
         case .demo: HelpText.demo
         case .completions: HelpText.completions
         case .help: HelpText.help

@@ -13,6 +13,7 @@ enum Tool {
         case fetch(FetchOptions, Interruption)
         case run(RunOptions, Interruption)
         case report(ReportOptions)
+        case queue(QueueOptions, Interruption)
         case demo(Interruption)
     }
 
@@ -21,6 +22,7 @@ enum Tool {
         case fetch(FetchOptions)
         case run(RunOptions)
         case report(ReportOptions)
+        case queue(QueueOptions)
         case demo
     }
 
@@ -46,6 +48,12 @@ enum Tool {
                 options.fetch = fetch
                 return .run(options, interruption)
             case .report(let options): return .report(options)
+            case .queue(var options):
+                guard let (fetch, interruption) = try fitting(options.fetch, limits, "queue") else {
+                    return tooFewThreads
+                }
+                options.fetch = fetch
+                return .queue(options, interruption)
             case .demo:
                 _ = try limits.jobs(atMost: 1, for: "demo")
                 let interruption = Interruption()
@@ -79,6 +87,8 @@ enum Tool {
             do { return try await RunCommand(options: options).run(interruption) } catch { return tell(error) }
         case .report(let options):
             do { return try ReportCommand(options: options).run() } catch { return tell(error) }
+        case .queue(let options, let interruption):
+            do { return try await QueueCommand(options: options).run(interruption) } catch { return tell(error) }
         case .demo(let interruption): return await DemoCommand.run(interruption)
         }
     }
@@ -132,6 +142,13 @@ enum Tool {
         case .report:
             let options = try ReportOptions(parsing: arguments)
             return options.map(Request.report) ?? .text(command.help)
+        case .queue:
+            let environment = ProcessInfo.processInfo.environment
+            guard var options = try QueueOptions(parsing: arguments, environment: environment) else {
+                return .text(command.help)
+            }
+            try options.fetch.credentials.askForPassword()
+            return .queue(options)
         case .help:
             guard let operands = try command.operands(parsing: arguments) else { return .text(command.help) }
             return .text(try HelpTopic.text(for: operands))

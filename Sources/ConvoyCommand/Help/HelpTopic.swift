@@ -5,6 +5,7 @@ enum HelpTopic: String, CaseIterable, Sendable {
     case fetch
     case run
     case report
+    case queue
     case demo
     case completions
     case lists
@@ -19,6 +20,7 @@ enum HelpTopic: String, CaseIterable, Sendable {
         case .fetch: "downloads, and all their options"
         case .run: "files of requests, .http, and what is read in them"
         case .report: "the events of several runs on one page"
+        case .queue: "requests that outlive the process"
         case .demo: "a batch, a chain and a continued download"
         case .completions: "scripts that complete this command in a shell"
         case .lists: "what lists of URLs may look like"
@@ -35,6 +37,7 @@ enum HelpTopic: String, CaseIterable, Sendable {
         case .fetch: HelpText.fetch
         case .run: HelpText.run
         case .report: HelpText.report
+        case .queue: HelpText.queue
         case .demo: HelpText.demo
         case .completions: HelpText.completions
         case .lists: HelpText.lists

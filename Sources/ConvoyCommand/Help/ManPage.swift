@@ -3,7 +3,7 @@
 /// Writes `convoy(1)` in the macros of man(7).
 enum ManPage {
     /// When its words were last changed.
-    private static let date = "2026-11-22"
+    private static let date = "2026-11-23"
 
     static var text: String {
         var lines = [
@@ -32,6 +32,7 @@ enum ManPage {
             if !members.isEmpty { lines += [".SS \(escaped(group.rawValue))"] + members.flatMap(entry) }
         }
         lines += [".SH OPTIONS OF RUN"] + RunOptions.own.flatMap { entry($0.option) }
+        lines += [".SH OPTIONS OF QUEUE"] + QueueOptions.own.flatMap { entry($0.option) }
         lines += [".SH OPTIONS OF REPORT"] + ReportOptions.table.filter { $0 != .help }.flatMap(entry)
         lines += [".SH FILES OF REQUESTS"] + paragraphs(HelpText.requestFiles)
         lines += [".SH ENVIRONMENT"] + HelpText.variables.flatMap { [".TP", ".B \(escaped($0))", escaped($1)] }

@@ -114,7 +114,9 @@ extension DurableQueue {
     private func end(_ claimed: ClaimedJob, _ verdict: JobVerdict, attempt: JobAttempt?) {
         let settlement = Settlement(claimed.claim, verdict, attempt: attempt)
         let limit = configuration.maxClaimedJobCount
-        switch state.withLock({ $0.end(settlement, limit: limit) }) {
+        let telling = state.withLock { $0.end(settlement, limit: limit) }
+        if telling != .never, verdict != .release { configuration.onOutcome?(claimed.job, verdict, attempt) }
+        switch telling {
         case .now: wakeUp.yield()
         case .soon:
             // For the disk's sake, and so by the machine's clock: no rule depends on it.

@@ -71,7 +71,10 @@ import Testing
     @Test(
         .enabled(if: isInstalled("bash"), "bash is not installed"),
         arguments: [
-            (["convoy", ""], ["fetch", "run", "report", "demo", "completions", "help", "--help", "--version"]),
+            (
+                ["convoy", ""],
+                ["fetch", "run", "report", "queue", "demo", "completions", "help", "--help", "--version"]
+            ),
             (["convoy", "f"], ["fetch"]),
             (["convoy", "fetch", "--se"], ["--segments"]),
             (["convoy", "fetch", "--existing", ""], ["overwrite", "fail", "rename", "skip", "updateIfChanged"]),

@@ -1,0 +1,95 @@
+// A job as one line: for people, and as JSON.
+import Convoy
+import ConvoyQueue
+import Foundation
+
+enum JobLine {
+    /// `ID  STATE  KIND  METHOD URL  what became of it`.
+    static func text(_ record: JobRecord) -> String {
+        var parts = [record.job.id, record.state.rawValue, record.job.kind, record.job.request.description]
+        if let failure = record.failure {
+            parts.append(failure)
+        } else if record.state == .waiting || record.state == .claimed, let last = record.attempts.last {
+            parts.append("\(Figures.count(record.attemptCount, "attempt")): \(last.text)")
+        }
+        if let delay = record.delay { parts.append("in \(Figures.time(delay))") }
+        // A line is a job, whatever a server has said.
+        return parts.joined(separator: "  ").split(whereSeparator: \.isNewline).joined(separator: " ")
+    }
+
+    static func json(_ status: QueueStatus) -> JSONText {
+        .members(
+            status.counts.sorted { $0.key < $1.key }.map { kind, counts in
+                let states = JobState.allCases.compactMap { state in
+                    counts[state].map { (state.rawValue, JSONText.integer(Int64($0))) }
+                }
+                return (kind, .members(states))
+            })
+    }
+
+    /// - Parameter body: whether the bytes of a body are told, if the store has them.
+    static func json(_ record: JobRecord, body: Bool) -> JSONText {
+        let job = record.job
+        var members: [(String, JSONText)] = [
+            ("id", .text(job.id)), ("kind", .text(job.kind)), ("state", .text(record.state.rawValue)),
+            ("method", .text(job.request.method.rawValue)), ("url", .text(job.request.url.absoluteString)),
+        ]
+        func add(_ name: String, _ value: String?) {
+            if let value { members.append((name, .text(value))) }
+        }
+        func add(_ name: String, _ date: Date?) { add(name, date.map { $0.formatted(.iso8601) }) }
+        if !job.request.headerFields.isEmpty {
+            members.append(
+                ("header_fields", .list(job.request.headerFields.map { [.text($0.name), .text($0.value)] })))
+        }
+        switch job.request.body {
+        case .data(let data)? where body:
+            if let text = String(validating: data, as: UTF8.self) {
+                add("body", text)
+            } else {
+                add("body_base64", data.base64EncodedString())
+            }
+        case .file(let file)?: add("body_file", file.path)
+        case .data?, nil: break
+        }
+        add("destination", job.request.destination?.path)
+        if job.priority != .normal { members.append(("priority", .integer(Int64(job.priority.rawValue)))) }
+        add("not_before", job.notBefore)
+        add("expires", job.expires)
+        if !job.dependencies.isEmpty { members.append(("after", .list(job.dependencies.map(JSONText.text)))) }
+        add("key", job.uniqueness?.key)
+        add("policy", job.uniqueness?.policy.rawValue)
+        add("group", job.group)
+        if !job.tags.isEmpty { members.append(("tags", .list(job.tags.sorted().map(JSONText.text)))) }
+        add("idempotency_key", job.idempotencyKey)
+        add("added", record.added)
+        members.append(("attempt_count", .integer(Int64(record.attemptCount))))
+        if !record.attempts.isEmpty { members.append(("attempts", .list(record.attempts.map(\.json)))) }
+        if let delay = record.delay { members.append(("delay_ms", .integer(delay.milliseconds))) }
+        add("failure", record.failure)
+        return .members(members)
+    }
+}
+
+extension JobAttempt {
+    /// What came of it, in a few words.
+    var text: String { message ?? statusCode.map { "status \($0)" } ?? failure ?? "nothing" }
+
+    var json: JSONText {
+        var members: [(String, JSONText)] = [
+            ("started", .text(started.formatted(.iso8601))), ("ms", .integer(milliseconds)),
+        ]
+        if let statusCode { members.append(("status", .integer(Int64(statusCode)))) }
+        if let failure { members.append(("code", .text(failure))) }
+        if let message { members.append(("message", .text(message))) }
+        return .members(members)
+    }
+}
+
+extension Duration {
+    /// Whole milliseconds.
+    fileprivate var milliseconds: Int64 {
+        let seconds = min(components.seconds, 1_000_000_000_000)
+        return seconds * 1_000 + components.attoseconds / 1_000_000_000_000_000
+    }
+}

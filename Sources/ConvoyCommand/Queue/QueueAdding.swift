@@ -1,0 +1,121 @@
+// `convoy queue add`: requests become jobs.
+import Convoy
+import ConvoyQueue
+import Foundation
+
+/// Adds the URLs of the command line and of a list, many in one transaction, and prints the ids of what is on the disk.
+struct QueueAdding: QueueWork {
+    /// How many are added in one transaction at most.
+    private static let portion = 1_000
+
+    private let options: QueueOptions
+    private let console: Console
+    private let items: FetchItems
+    private let list: LineReader?
+    private let hasFailed = Locked(false)
+
+    init(_ options: QueueOptions, console: Console, interruption: Interruption) throws(UsageError) {
+        (self.options, self.console) = (options, console)
+        if options.savesAnswers { try FetchCommand.check(directory: options.fetch.directory) }
+        let list = try options.fetch.input.map { input throws(UsageError) in try LineReader.open(input) }
+        let hasFailed = hasFailed
+        let items = FetchItems(
+            urls: options.fetch.urls, list: list, base: options.fetch.base,
+            naming: options.savesAnswers ? .byURL : .none,
+            onEmpty: { console.printError("convoy: the list \($0) is empty: there is no URL in it") },
+            onDefect: { defect in
+                hasFailed.withLock { $0 = true }
+                let place = defect.line.map { ":\($0)" } ?? ""
+                console.printError("convoy: \(defect.list)\(place): \(defect.reason)", isFailure: true)
+            })
+        (self.list, self.items) = (list, items)
+        interruption.onStop { items.stop() }
+    }
+
+    func work(on store: any Store) async throws(QueueError) -> ExitStatus {
+        // It is not started: it only adds.
+        let queue = DurableQueue(store: store, manager: RequestManager())
+        var jobs: [Job] = []
+        while let item = await items.next() {
+            do throws(QueueError) { jobs.append(try job(for: item)) } catch { tell(error) }
+            // What a slow program lists is added as it comes.
+            if jobs.count >= Self.portion || list?.hasLine == false {
+                do throws(QueueError) { try await add(&jobs, to: queue) } catch { throw error.inWordsOfTheCommand }
+            }
+        }
+        do throws(QueueError) { try await add(&jobs, to: queue) } catch { throw error.inWordsOfTheCommand }
+        return hasFailed.withLock { $0 } ? .failure : .success
+    }
+
+    private func add(_ jobs: inout [Job], to queue: DurableQueue) async throws(QueueError) {
+        guard !jobs.isEmpty else { return }
+        defer { jobs = [] }
+        do throws(QueueError) {
+            tell(try await queue.add(contentsOf: jobs))
+        } catch {
+            guard error.code == .invalidJob, jobs.count > 1 else { throw error }
+            // One of them cannot be kept: the others can.
+            for job in jobs {
+                do throws(QueueError) { tell([try await queue.add(job)]) } catch {
+                    guard error.code == .invalidJob else { throw error }
+                    tell(error)
+                }
+            }
+        }
+    }
+
+    private func tell(_ error: QueueError) {
+        hasFailed.withLock { $0 = true }
+        console.printError("convoy: \(error.inWordsOfTheCommand.message)", isFailure: true)
+    }
+
+    private func tell(_ additions: [JobAddition]) {
+        for addition in additions {
+            if options.fetch.isJSON {
+                console.printLine(
+                    JSONText.members([("id", .text(addition.id)), ("outcome", .text(addition.outcome.rawValue))]).string
+                )
+                continue
+            }
+            if !options.fetch.isQuiet { console.printLine(addition.id) }
+            switch addition.outcome {
+            case .added: break
+            case .alreadyThere: console.printError("convoy: \(addition.id) was there before, and stays as it is")
+            case .kept: console.printError("convoy: nothing was added: \(addition.id) has the key, and is kept")
+            }
+        }
+    }
+
+    private func job(for item: FetchItem) throws(QueueError) -> Job {
+        let wishes = options.wishes
+        let request = Request<Data>(options.fetch.sending, for: item.url).carrying(item.headerFields)
+        var kept = try JobRequest(request)
+        // For redirects all unknown fields count as keys; what is kept is what is named so.
+        kept.headerFields = HeaderFields(kept.headerFields.map { ($0.name, $0.value) })
+        if options.savesAnswers {
+            kept.destination = options.fetch.directoryURL.appending(path: item.fileName, directoryHint: .notDirectory)
+        } else if let output = options.fetch.output {
+            kept.destination = URL(filePath: output, directoryHint: .notDirectory).absoluteURL
+        }
+        let isOnly = options.fetch.input == nil && options.fetch.urls.count == 1
+        let id = wishes.id.map { isOnly ? $0 : "\($0)-\(item.index + 1)" }
+        var job = Job(wishes.kind, kept, id: id ?? UUID().uuidString)
+        job.dependencies = wishes.dependencies
+        job.priority = wishes.priority
+        (job.notBefore, job.expires) = (wishes.notBefore, wishes.expires)
+        (job.group, job.tags) = (wishes.group, wishes.tags)
+        job.uniqueness = wishes.key.map { Job.Uniqueness(key: $0, policy: wishes.policy) }
+        return job
+    }
+}
+
+extension QueueError {
+    /// Where the library's hint is for programs, another one.
+    fileprivate var inWordsOfTheCommand: QueueError {
+        guard let hint = message.range(of: "secrets are never stored: ") else { return self }
+        return QueueError(
+            code,
+            message[..<hint.upperBound] + "leave it out, and give it to convoy queue run (-H, -u or -b), which sends it"
+        )
+    }
+}

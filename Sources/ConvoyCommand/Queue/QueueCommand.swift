@@ -1,0 +1,56 @@
+// `convoy queue`: requests that outlive the process.
+import Convoy
+import ConvoyQueue
+import Foundation
+
+/// The subcommand.
+struct QueueCommand: Sendable {
+    let options: QueueOptions
+
+    /// - Throws: what makes the command impossible; nothing has been done then.
+    func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
+        let allowsLive = options.verb == .run && !options.fetch.isQuiet && !options.fetch.isJSON
+        let console = Console(allowsLive: allowsLive)
+        interruption.watchStops(of: console)
+        console.onOutputClosed { interruption.interrupt(.outputClosed) }
+        let work: any QueueWork
+        switch options.verb {
+        case .add: work = try QueueAdding(options, console: console, interruption: interruption)
+        case .run: work = try QueueRun(options, console: console, interruption: interruption)
+        case .status, .list, .retry, .cancel, .export:
+            work = QueueLooking(options: options, console: console, interruption: interruption)
+        }
+        do throws(QueueError) {
+            let store = try await open()
+            let status: ExitStatus
+            do throws(QueueError) { status = try await work.work(on: store) } catch {
+                await store.close()
+                throw error
+            }
+            await store.close()
+            return console.status(after: interruption.reason ?? status)
+        } catch {
+            console.printError("convoy: \(error.message)", isFailure: true)
+            return error.code == .invalidJob || error.code == .unknownJob ? .usage : .failure
+        }
+    }
+
+    /// Only `add` makes a database: a name that is misspelt is told.
+    private func open() async throws(QueueError) -> any Store {
+        let database = options.database
+        if ["postgres://", "postgresql://"].contains(where: { database.hasPrefix($0) }) {
+            return try await PostgresStore(database)
+        }
+        let file = URL(filePath: database, directoryHint: .notDirectory).absoluteURL
+        if options.verb != .add, access(file.path, F_OK) != 0, errno == ENOENT {
+            throw QueueError(
+                .unavailable, "there is no queue in \(file.path); convoy queue add --db \(database) URL makes one")
+        }
+        return try SQLiteStore(at: file)
+    }
+}
+
+/// What one of the words does with a store.
+protocol QueueWork: Sendable {
+    func work(on store: any Store) async throws(QueueError) -> ExitStatus
+}

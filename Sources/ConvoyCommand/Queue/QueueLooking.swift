@@ -1,0 +1,76 @@
+// `convoy queue status`, `list`, `export`, `retry` and `cancel`: what is there, and what is to become of it.
+import Convoy
+import ConvoyQueue
+import Foundation
+
+/// Looks at jobs, or changes their states; sends nothing.
+struct QueueLooking: QueueWork {
+    /// How many jobs are in memory at once.
+    private static let page = 500
+
+    let options: QueueOptions
+    let console: Console
+    let interruption: Interruption
+
+    func work(on store: any Store) async throws(QueueError) -> ExitStatus {
+        switch options.verb {
+        case .status: tell(try await store.status())
+        case .list:
+            try await forEach(on: store) { record throws(QueueError) in
+                options.fetch.isJSON ? JobLine.json(record, body: false).string : JobLine.text(record)
+            }
+        case .export:
+            // One by one, with the bytes of their bodies.
+            try await forEach(on: store) { record throws(QueueError) in
+                try await store.job(record.job.id).map { JobLine.json($0, body: true).string }
+            }
+        case .retry: return tell(try await store.retry(options.selection), "sent again", "dead letter")
+        case .cancel: return tell(try await store.cancel(options.selection), "cancelled", "job to be cancelled")
+        case .add, .run: break
+        }
+        return .success
+    }
+
+    private func forEach(
+        on store: any Store, _ line: (JobRecord) async throws(QueueError) -> String?
+    ) async throws(QueueError) {
+        var (position, rest) = (Int64(0), options.limit)
+        while rest > 0, interruption.reason == nil {
+            let records = try await store.jobs(options.selection, after: position, limit: min(rest, Self.page))
+            guard let last = records.last else { return }
+            for record in records where interruption.reason == nil {
+                if let line = try await line(record) { console.printLine(line) }
+            }
+            (position, rest) = (last.position, rest - records.count)
+        }
+    }
+
+    private func tell(_ count: Int, _ what: String, _ wanted: String) -> ExitStatus {
+        if options.fetch.isJSON {
+            console.printLine("{\"count\":\(count)}")
+        } else {
+            console.printLine("\(Figures.count(count, "job")) \(what)")
+        }
+        guard count == 0, options.selection.ids != nil else { return .success }
+        console.printError("convoy: there is no \(wanted) with such an id; convoy queue list shows what is there")
+        return .failure
+    }
+
+    private func tell(_ status: QueueStatus) {
+        guard !options.fetch.isJSON else { return console.printLine(JobLine.json(status).string) }
+        let kinds = status.counts.keys.sorted()
+        let states = JobState.allCases.filter { status[$0] > 0 }
+        guard !states.isEmpty else { return console.printLine("there are no jobs") }
+        var rows = [["kind"] + states.map(\.rawValue)]
+        for kind in kinds { rows.append([kind] + states.map { "\(status.counts[kind]?[$0] ?? 0)" }) }
+        if kinds.count > 1 { rows.append(["all"] + states.map { "\(status[$0])" }) }
+        let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        for row in rows {
+            let cells = zip(row, widths).enumerated().map { column, cell in
+                let gap = String(repeating: " ", count: cell.1 - cell.0.count)
+                return column == 0 ? cell.0 + gap : gap + cell.0
+            }
+            console.printLine(cells.joined(separator: "  "))
+        }
+    }
+}

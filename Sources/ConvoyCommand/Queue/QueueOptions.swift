@@ -1,0 +1,125 @@
+// What `convoy queue` was asked for.
+import Convoy
+import ConvoyQueue
+import Foundation
+
+/// The options of a queue, checked.
+struct QueueOptions: Sendable {
+    /// What every job that is added gets.
+    struct JobWishes: Sendable {
+        var id: String?
+        var kind = "request"
+        var dependencies: [String] = []
+        var priority = Operation.QueuePriority.normal
+        var notBefore: Date?
+        var expires: Date?
+        var group: String?
+        var tags: Set<String> = []
+        var key: String?
+        var policy = Job.Uniqueness.Policy.keep
+    }
+
+    let verb: QueueVerb
+    /// A file, or the address of a PostgreSQL database, which may hold a password.
+    var database = ""
+    var wishes = JobWishes()
+    var selection = JobSelection()
+    /// Whether every job is meant.
+    var meansAll = false
+    /// How many jobs are listed at most.
+    var limit = Int.max
+    /// Whether it stays when nothing waits any more.
+    var watches = false
+    /// What is shared with `convoy fetch`: requests, connections, limits, what is told.
+    var fetch = FetchOptions()
+
+    /// Reads what stands behind `convoy queue`; nil when it asks for help.
+    init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
+        guard let word = arguments.first else { throw Self.error("there is no command; write \(Self.words)") }
+        guard let verb = QueueVerb(rawValue: word) else {
+            if ["--help", "-h"].contains(word) { return nil }
+            let near = QueueVerb.allCases.map(\.rawValue).nearest(to: word).map { "; did you mean \($0)?" }
+            throw Self.error("there is no command \(word.debugDescription)\(near ?? "; write \(Self.words)")")
+        }
+        self.verb = verb
+        let scanner = OptionScanner(options: Self.table(of: verb), command: "queue")
+        let scanned = try scanner.scan(Array(arguments.dropFirst()))
+        if scanned.has(.help) { return nil }
+        if verb == .run { try fetch.trustCertificates(of: environment) }
+        for (option, value) in scanned.given { try apply(option, value) }
+        guard !database.isEmpty else {
+            throw Self.error("there is no queue; name its file with --db FILE, or --db postgres://user@host/database")
+        }
+        try take(scanned.operands)
+        try checkTogether()
+    }
+
+    private static var words: String {
+        "convoy queue " + QueueVerb.allCases.map(\.rawValue).joined(separator: "|") + " --db FILE"
+    }
+
+    private mutating func take(_ operands: [String]) throws(UsageError) {
+        if verb == .add {
+            for (index, operand) in operands.enumerated() {
+                switch InputLine(url: operand) {
+                case .request(let url, _, _, _): fetch.urls.append(url)
+                case .broken(let reason): throw Self.error("URL \(index + 1): \(reason)")
+                case .blank: throw Self.error("URL \(index + 1) is empty; is a variable of the shell not set?")
+                }
+            }
+        } else if verb.selects {
+            if !operands.isEmpty { selection.ids = Set(operands) }
+        } else if let operand = operands.first {
+            throw Self.error("\(verb.rawValue) takes only options, and got \(operand.debugDescription)")
+        }
+    }
+
+    private mutating func checkTogether() throws(UsageError) {
+        if fetch.isQuiet, fetch.isJSON { throw Self.error("--quiet and --json exclude each other; give one of them") }
+        switch verb {
+        case .add: try checkAdding()
+        case .retry, .cancel:
+            guard meansAll != (selection != .all) else {
+                throw Self.error(
+                    meansAll
+                        ? "--all means every job: leave out the ids, --kind, --state, --tag and --group"
+                        : "which jobs? Name their ids, or --kind, --state, --tag or --group; --all is every one")
+            }
+        case .run, .status, .list, .export: break
+        }
+    }
+
+    private mutating func checkAdding() throws(UsageError) {
+        guard !fetch.urls.isEmpty || fetch.input != nil else {
+            throw Self.error("there is no URL: write one, or -i FILE for a list of them")
+        }
+        if fetch.base != nil, fetch.input == nil {
+            throw Self.error("--base is for the names in a list; give it with -i")
+        }
+        if fetch.sending.readsStandardInput, fetch.input == .standardInput {
+            throw Self.error("standard input cannot be both a body and the list; put one of them into a file")
+        }
+        guard let output = fetch.output else { return }
+        guard fetch.urls.count == 1, fetch.input == nil, output != "-", !output.hasSuffix("/") else {
+            throw Self.error("-o is the file of the only URL; -P DIR is a directory for the files of several")
+        }
+    }
+
+    private mutating func apply(_ option: Option, _ value: String) throws(UsageError) {
+        do throws(UsageError) {
+            if let own = Self.own.first(where: { $0.option == option }) {
+                try own.apply(&self, value)
+            } else {
+                if option.name == "directory-prefix" { savesAnswers = true }
+                try option.apply(&fetch, value)
+            }
+        } catch {
+            throw Self.error("--\(option.name)\(error.message.hasPrefix(":") ? "" : " ")\(error.message)")
+        }
+    }
+
+    /// Whether answers go to files of `--directory-prefix`.
+    private(set) var savesAnswers = false
+
+    static func error(_ message: String) -> UsageError { UsageError(message, command: "queue") }
+}

@@ -1,0 +1,109 @@
+// What `convoy queue run` says.
+import Convoy
+import ConvoyQueue
+import Foundation
+
+/// A line for each job that has ended, one that counts while it runs, and the sums.
+///
+/// ## Concurrency
+/// Use it from any thread; its lock is a leaf.
+final class QueueReport: Sendable {
+    private struct Counts {
+        var done = 0
+        var failed = 0
+        var retried = 0
+        /// What the store could not do; told once in a row.
+        var problem: String?
+    }
+
+    private let console: Console
+    private let isJSON: Bool
+    private let isQuiet: Bool
+    private let start = ContinuousClock.now
+    private let counts = Locked(Counts())
+
+    init(console: Console, isJSON: Bool, isQuiet: Bool) {
+        (self.console, self.isJSON, self.isQuiet) = (console, isJSON, isQuiet)
+    }
+
+    /// Whether a job became a dead letter.
+    var hasFailed: Bool { counts.withLock { $0.failed > 0 } }
+
+    /// Tells what came of a job.
+    func tell(_ job: Job, _ verdict: JobVerdict, _ attempt: JobAttempt?) {
+        switch verdict {
+        case .done:
+            counts.withLock { $0.done += 1 }
+            tell("done", job, attempt, attempt?.text ?? "")
+        case .dead(let reason):
+            counts.withLock { $0.failed += 1 }
+            tell("failed", job, attempt, reason)
+        case .retry(let delay):
+            counts.withLock { $0.retried += 1 }
+            tell("retry", job, attempt, "in \(Figures.time(delay)): \(attempt?.text ?? "")")
+        case .answered, .release: break
+        }
+    }
+
+    /// Tells what the store could not do; the queue tries again.
+    func tell(_ error: QueueError) {
+        let isNew = counts.withLock { counts in
+            defer { counts.problem = error.message }
+            return counts.problem != error.message
+        }
+        if isNew { console.printError("convoy: \(error.message); trying again") }
+    }
+
+    private func tell(_ event: String, _ job: Job, _ attempt: JobAttempt?, _ message: String) {
+        guard !isJSON else {
+            var members: [(String, JSONText)] = [
+                ("event", .text(event)), ("id", .text(job.id)), ("kind", .text(job.kind)),
+                ("request", .text(job.request.description)),
+            ]
+            if let status = attempt?.statusCode { members.append(("status", .integer(Int64(status)))) }
+            if let milliseconds = attempt?.milliseconds { members.append(("ms", .integer(milliseconds))) }
+            if event != "done" { members.append(("message", .text(message))) }
+            return console.printLine(JSONText.members(members).string)
+        }
+        let line = "\(event)  \(job.id)  \(job.request)  \(message)"
+        let text = line.split(whereSeparator: \.isNewline).joined(separator: " ")
+        switch event {
+        case "failed": console.printError(text, isFailure: true)
+        case _ where isQuiet: break
+        case "done" where !console.isLive: console.printLine(text)
+        case "done": break
+        default: console.printError(text)
+        }
+    }
+
+    /// The line that counts.
+    func line(_ status: QueueStatus) -> String {
+        let (done, failed) = counts.withLock { ($0.done, $0.failed) }
+        let seconds = (ContinuousClock.now - start).inSeconds
+        let rate = seconds > 0.5 ? String(format: ", %.1f/s", Double(done + failed) / seconds) : ""
+        let rest = "\(status[.waiting]) waiting, \(status[.claimed]) under way, \(status[.blocked]) blocked"
+        return "\(done) done, \(failed) failed\(rate); \(rest)"
+    }
+
+    /// The sums, and what is left.
+    func end(_ left: QueueStatus) {
+        let counts = counts.withLock { $0 }
+        let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .dead]
+        guard !isJSON else {
+            var members: [(String, JSONText)] = [
+                ("event", "summary"), ("done", .integer(Int64(counts.done))),
+                ("failed", .integer(Int64(counts.failed))),
+                ("retried", .integer(Int64(counts.retried))),
+            ]
+            members += states.map { ("left_" + $0.rawValue, .integer(Int64(left[$0]))) }
+            return console.printLine(JSONText.members(members).string)
+        }
+        guard !isQuiet else { return }
+        var parts = ["\(counts.done) done"]
+        if counts.failed > 0 { parts.append("\(counts.failed) failed") }
+        if counts.retried > 0 { parts.append(counts.retried == 1 ? "1 retry" : "\(counts.retried) retries") }
+        let rest = states.filter { left[$0] > 0 }.map { "\(left[$0]) \($0.rawValue)" }.joined(separator: ", ")
+        let time = Figures.time(ContinuousClock.now - start)
+        console.printError("\(parts.joined(separator: ", ")) in \(time)\(rest.isEmpty ? "" : "; left: \(rest)")")
+    }
+}

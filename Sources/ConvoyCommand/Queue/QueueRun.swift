@@ -1,0 +1,91 @@
+// `convoy queue run`: sends what is kept.
+import Convoy
+import ConvoyQueue
+import Foundation
+
+/// Sends the jobs of a queue until none waits, or with `--watch` until it is stopped, and tells what became of each.
+struct QueueRun: QueueWork {
+    private let options: QueueOptions
+    private let console: Console
+    private let interruption: Interruption
+    private let setup: FetchSetup
+
+    init(_ options: QueueOptions, console: Console, interruption: Interruption) throws(UsageError) {
+        (self.options, self.console, self.interruption) = (options, console, interruption)
+        setup = try FetchSetup(options.fetch, title: "convoy queue run", console: console) {
+            interruption.interrupt(.outputClosed)
+        }
+    }
+
+    func work(on store: any Store) async throws(QueueError) -> ExitStatus {
+        let report = QueueReport(console: console, isJSON: options.fetch.isJSON, isQuiet: options.fetch.isQuiet)
+        var configuration = DurableQueue.Configuration()
+        configuration.retries.maxRetries = options.fetch.retries
+        // Others may share the queue: no more than is sent soon.
+        configuration.maxClaimedJobCount = max(16, min(256, options.fetch.jobs * 4))
+        configuration.onOutcome = { report.tell($0, $1, $2) }
+        configuration.onError = { report.tell($0) }
+        let queue = DurableQueue(store: store, manager: makeManager(), configuration: configuration)
+        let (stops, stop) = AsyncStream.makeStream(of: Void.self)
+        interruption.onStop { stop.finish() }
+        queue.start(otherwise: { _, result in result.failure.map(JobDecision.fail) ?? .done })
+        let drawing = console.isLive ? Task { await draw(report, store) } : nil
+        let draining = Task {
+            if !options.watches {
+                await queue.drain()
+                stop.finish()
+            }
+        }
+        for await _ in stops {}
+        drawing?.cancel()
+        await drawing?.value
+        // Gives the leases back.
+        await queue.stop()
+        await draining.value
+        console.endLive()
+        let left = try await store.status()
+        report.end(left)
+        return setup.finish(report.hasFailed ? .failure : .success)
+    }
+
+    private func draw(_ report: QueueReport, _ store: any Store) async {
+        while !Task.isCancelled {
+            if let status = try? await store.status() { console.draw([report.line(status)]) }
+            try? await Task.sleep(for: .milliseconds(250))
+        }
+    }
+
+    private func makeManager() -> RequestManager {
+        let fetch = options.fetch
+        var configuration = RequestManager.Configuration(
+            maxConcurrentOperationCount: min(fetch.jobs, fetch.mostRequests), maxConcurrentPerHost: fetch.perHost,
+            transport: setup.transport)
+        configuration.limit(by: fetch)
+        configuration.attemptTimeout = fetch.maxTime
+        configuration.maxBodyBytes = fetch.maxBytes
+        configuration.cookies = setup.cookies
+        configuration.interceptors = setup.interceptors
+        if !fetch.headerFields.isEmpty || fetch.credentials.cookies != nil {
+            configuration.interceptors.append(
+                FieldsOfRun(fields: fetch.headerFields, cookies: setup.cookies == nil ? fetch.credentials.cookies : nil)
+            )
+        }
+        configuration.monitors = setup.monitors
+        return RequestManager(configuration: configuration)
+    }
+}
+
+/// The header fields of the command line, which are in no database: sent to the origin of the job only.
+private struct FieldsOfRun: RequestInterceptor {
+    let fields: HeaderFields
+    let cookies: String?
+
+    func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
+        guard !attempt.hasLeftOrigin, !attempt.isMirror else { return request }
+        var request = request
+        for field in fields { request.headerFields[field.name] = nil }
+        for field in fields { request.headerFields.add(field.name, field.value, isSecret: field.isSecret) }
+        if let cookies { request.headerFields.add("Cookie", cookies, isSecret: true) }
+        return request
+    }
+}

@@ -1,0 +1,60 @@
+// What `convoy queue` can be asked for.
+
+/// The word behind `convoy queue`.
+enum QueueVerb: String, CaseIterable, Sendable {
+    case add
+    case run
+    case status
+    case list
+    case retry
+    case cancel
+    case export
+
+    /// A few words for the help.
+    var summary: String {
+        switch self {
+        case .add: "keep requests until they have been answered"
+        case .run: "send what is kept, until nothing waits; with --watch for ever"
+        case .status: "how many jobs are in which state"
+        case .list: "the jobs, a line each"
+        case .retry: "send dead letters again"
+        case .cancel: "take jobs out that have not been sent"
+        case .export: "all that is known of the jobs, as JSON lines"
+        }
+    }
+
+    /// How it is written.
+    var usage: String {
+        switch self {
+        case .add: "convoy queue add --db DB [options] URL..."
+        case .run: "convoy queue run --db DB [options]"
+        case .status: "convoy queue status --db DB [--json]"
+        case .list: "convoy queue list --db DB [which jobs] [--json]"
+        case .retry: "convoy queue retry --db DB ID...|which jobs|--all"
+        case .cancel: "convoy queue cancel --db DB ID...|which jobs|--all"
+        case .export: "convoy queue export --db DB [which jobs]"
+        }
+    }
+
+    /// The options of `convoy fetch` that mean the same here.
+    var shared: Set<String> {
+        switch self {
+        case .add:
+            [
+                "request", "data", "data-raw", "data-binary", "json-body", "header", "user-agent", "referer", "input",
+                "base", "output", "directory-prefix", "json", "quiet", "help",
+            ]
+        case .run:
+            [
+                "header", "user", "anyauth", "cookie", "proxy", "cacert", "insecure", "cert", "key", "resolve",
+                "tls-min", "http1", "transport", "jobs", "per-host", "retries", "connect-timeout", "max-time",
+                "max-size", "rate", "verbose", "har", "json", "quiet", "help",
+            ]
+        case .status, .list, .retry, .cancel: ["json", "help"]
+        case .export: ["help"]
+        }
+    }
+
+    /// Whether it takes jobs by their ids, kind, state, tag or group.
+    var selects: Bool { [.list, .retry, .cancel, .export].contains(self) }
+}

@@ -1,0 +1,161 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// `convoy queue` against a real server, over a file.
+@Suite struct QueueRunningTests {
+    private let directory: TestDirectory
+    private let server: TestServer
+
+    init() throws {
+        directory = try TestDirectory()
+        server = try TestServer()
+        server.respond { request in
+            switch request.path {
+            case "/none": .status(404, body: "a line\nand another")
+            case "/down": .status(503)
+            default: .status(200, body: "four")
+            }
+        }
+    }
+
+    private func path(_ name: String) -> String { directory.url.appending(path: name).path }
+
+    private func queue(_ verb: String, _ arguments: String...) async throws -> ConvoyProcess.Ending {
+        try await ConvoyProcess(["queue", verb, "--db", path("jobs.db")] + arguments).ended()
+    }
+
+    private func url(_ path: String) -> String { server.url(path).absoluteString }
+
+    private func lines(_ text: String) -> [String] { text.split(separator: "\n").map(String.init) }
+
+    @Test func whatIsAddedIsSentInItsOrderAndIsDone() async throws {
+        let second = try await queue("add", "--id", "b", url("/b"))
+        #expect(second.status == 0 && second.output == "b\n" && second.errors == "")
+        _ = try await queue("add", "--id", "a", "--after", "b", "-d", "x=1", "-o", path("answer"), url("/a"))
+        let status = try await queue("status")
+        #expect(lines(status.output) == ["kind     waiting  blocked", "request        1        1"])
+        let run = try await queue("run")
+        #expect(run.status == 0)
+        #expect(
+            lines(run.output)
+                == ["done  b  GET \(url("/b"))  status 200", "done  a  POST \(url("/a"))  status 200"])
+        #expect(run.errors.hasPrefix("2 done in "))
+        #expect(try Data(contentsOf: directory.url.appending(path: "answer")) == Data("four".utf8))
+        let sent = try await server.takeRequest()
+        let next = try await server.takeRequest()
+        #expect(sent.path == "/b" && next.path == "/a" && next.bodyText == "x=1")
+        #expect(sent.value(of: "Idempotency-Key") != next.value(of: "Idempotency-Key"))
+        // Known still: adding again adds nothing.
+        let again = try await queue("add", "--id", "b", url("/b"))
+        #expect(again.status == 0 && again.errors == "convoy: b was there before, and stays as it is\n")
+        #expect(try await queue("run").output == "")
+    }
+
+    @Test func aListIsAddedAndWhatIsWrongWithItIsTold() async throws {
+        let list = "\(url("/a"))\tone.txt\nno url\n\(url("/b"))\n"
+        try Data(list.utf8).write(to: directory.url.appending(path: "list"))
+        _ = try directory.makeDirectory("answers")
+        let added = try await queue("add", "-i", path("list"), "--id", "l", "--tag", "t", "-P", path("answers"))
+        #expect(added.status == 1 && added.output == "l-1\nl-2\n")
+        #expect(added.errors.hasPrefix("convoy: \(path("list")):2: it is not a URL"))
+        #expect(try await queue("run", "--quiet").status == 0)
+        #expect(try directory.names(in: "answers") == ["b", "one.txt"])
+        let listed = try await queue("list", "--tag", "t", "--json")
+        #expect(listed.events.map { $0["state"] as? String } == ["done", "done"])
+    }
+
+    @Test func deadLettersAreToldAndSentAgain() async throws {
+        _ = try await queue("add", "--id", "n", url("/none"))
+        _ = try await queue("add", "--id", "d", url("/down"))
+        let run = try await queue("run", "--retries", "1", "--json")
+        #expect(run.status == 1)
+        #expect(Set(run.events(named: "failed").map { $0["id"] as? String }) == ["n", "d"])
+        #expect(run.events(named: "retry").map { $0["id"] as? String } == ["d"])
+        #expect(run.events.last?["left_dead"] as? Int == 2)
+        let dead = try await queue("list", "--state", "dead")
+        #expect(lines(dead.output).count == 2)
+        #expect(dead.output.contains("n  dead  request  GET \(url("/none"))  the server answered 404"))
+        let retried = try await queue("retry", "d")
+        #expect(retried.status == 0 && retried.output == "1 job sent again\n")
+        let unknown = try await queue("retry", "d")
+        #expect(unknown.status == 1 && unknown.errors.hasPrefix("convoy: there is no dead letter with such an id"))
+        #expect(try await queue("cancel", "--all").output == "2 jobs cancelled\n")
+        #expect(try await queue("status").output.contains("cancelled"))
+    }
+
+    @Test func secretsAreRefusedAndGivenToTheRun() async throws {
+        let refused = try await queue("add", "-H", "Authorization: Bearer s3cret", url("/a"))
+        #expect(refused.status == 2)
+        #expect(refused.errors.contains("Authorization is a secret, and secrets are never stored"))
+        #expect(refused.errors.contains("give it to convoy queue run"))
+        let inURL = try await queue("add", url("/a").replacing("://", with: "://me:s3cret@"))
+        #expect(inURL.status == 2)
+        #expect(!(refused.errors + inURL.errors).contains("s3cret"))
+        _ = try await queue("add", "-H", "X-Order: 17", url("/a"))
+        #expect(try await queue("run", "-H", "Authorization: Bearer s3cret").status == 0)
+        let sent = try await server.takeRequest()
+        #expect(sent.value(of: "Authorization") == "Bearer s3cret" && sent.value(of: "X-Order") == "17")
+        let exported = try await queue("export")
+        #expect(exported.output.contains("X-Order") && !exported.output.contains("s3cret"))
+        let files = try directory.names().filter { $0.hasPrefix("jobs.db") }
+        for file in files where !file.hasSuffix("-convoy") {
+            #expect(try Data(contentsOf: directory.url.appending(path: file)).range(of: Data("s3cret".utf8)) == nil)
+        }
+    }
+
+    @Test func aSignalGivesTheJobsBack() async throws {
+        let gate = Gate()
+        server.respond { _ in .status(200).stalling(until: gate) }
+        _ = try await queue("add", "--id", "a", url("/a"))
+        let child = try ConvoyProcess(["queue", "run", "--watch", "--db", path("jobs.db")])
+        try await gate.reached(count: 1, within: .seconds(120))
+        child.send(SIGTERM)
+        let ending = try await child.ended()
+        #expect(ending.status == 143)
+        #expect(ending.errors.contains("left: 1 waiting"))
+        gate.open()
+        server.respond { _ in .status(200) }
+        #expect(try await queue("run", "--quiet").status == 0)
+        #expect(try await queue("status").output.contains("done"))
+    }
+
+    @Test func aWatchSendsWhatIsAddedLater() async throws {
+        _ = try await queue("add", "--id", "a", url("/a"))
+        let child = try ConvoyProcess(["queue", "run", "--watch", "--db", path("jobs.db")])
+        try await server.requestsReceived(count: 1, within: .seconds(120))
+        _ = try await queue("add", "--id", "b", url("/b"))
+        try await server.requestsReceived(count: 2, within: .seconds(120))
+        child.send(SIGINT)
+        #expect(try await child.ended().status == 130)
+    }
+
+    @Test func everythingOfAJobIsExported() async throws {
+        let body = Data([0xFF, 0, 1])
+        try body.write(to: directory.url.appending(path: "body"))
+        _ = try await queue(
+            "add", "--id", "a", "--priority", "low", "--group", "g", "--unique", "k",
+            "--data-binary", "@\(path("body"))",
+            url("/a"))
+        _ = try await queue("add", "--id", "b", "--json-body", #"{"ü":1}"#, url("/b"))
+        let jobs = try await queue("export").events
+        #expect(jobs.map { $0["id"] as? String } == ["a", "b"])
+        #expect(jobs.first?["body_base64"] as? String == body.base64EncodedString())
+        #expect(jobs.last?["body"] as? String == #"{"ü":1}"#)
+        #expect(jobs.first?["group"] as? String == "g" && jobs.first?["priority"] as? Int == -4)
+        #expect(try await queue("export", "--limit", "1").events.count == 1)
+    }
+
+    @Test func aDatabaseThatCannotBeUsedIsTold() async throws {
+        let missing = try await queue("status")
+        #expect(missing.status == 1 && missing.errors.contains("there is no queue in \(path("jobs.db"))"))
+        #expect(try directory.names() == [])
+        try Data("no database, but a text that is long enough to be looked at".utf8)
+            .write(to: directory.url.appending(path: "jobs.db"))
+        let foreign = try await queue("add", url("/a"))
+        #expect(foreign.status == 1 && foreign.errors.contains(path("jobs.db")))
+        let address = "postgres://me:s3cret@127.0.0.1:1/jobs"
+        let server = try await ConvoyProcess(["queue", "status", "--db", address]).ended()
+        #expect(server.status == 1 && !server.errors.isEmpty && !server.errors.contains("s3cret"))
+    }
+}
