@@ -51,13 +51,15 @@ final class PostgresConnection {
         let list = library.conninfoParse(address, &reason)
         library.conninfoFree(list)
         library.freemem(reason)
-        let authority = address.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false).dropFirst(2).first
-        let host = authority?.prefix { $0 != "/" && $0 != "?" } ?? ""
-        guard list == nil || host.count(where: { $0 == "@" }) > 1 else { return }
+        let parts = address.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false).dropFirst(2)
+        let authority = parts.first?.prefix { $0 != "/" && $0 != "?" } ?? ""
+        // An @ behind the host is one behind a password that has a slash: the rest of it would be a port or a database.
+        let isSplit = address.hasPrefix("postgres") && parts.first?.dropFirst(authority.count).contains("@") ?? false
+        guard list == nil || isSplit || authority.count(where: { $0 == "@" }) > 1 else { return }
         throw PostgresError(
             .addressInvalid,
             "the address of the database cannot be read; it has the form postgres://user@host:port/database, "
-                + "with %40 for a @ in a name or password")
+                + "with %40 for a @ and %2F for a / in a name or password")
     }
 
     private func connect(until end: ContinuousClock.Instant) throws(PostgresError) {

@@ -166,6 +166,9 @@ extension PostgresConnection {
                     "the tables in the database have version \(version), made by a newer version of this program, which "
                         + "knows \(PostgresSchema.migrations.count); use that one, or another database")
             }
+            guard version >= 0 else {
+                throw PostgresError(.answerInvalid, "its convoy_schema has the version \(version)")
+            }
             for statement in PostgresSchema.migrations.dropFirst(version).joined() { try run(statement) }
             try run("DELETE FROM convoy_schema")
             try run("INSERT INTO convoy_schema VALUES ($1)", [.int(PostgresSchema.migrations.count)])

@@ -113,7 +113,8 @@ final class PostgresSession: Sendable {
         if let connection = state.connection, connection.ending == nil { return connection }
         let connection = try PostgresConnection(address, within: Self.usualPatience)
         try connection.prepareForQueue()
-        try connection.migrate()
+        try connection.checkEncoding()
+        do { try connection.migrate() } catch { throw connection.explaining(error) }
         state.connection = connection
         return connection
     }
@@ -155,6 +156,7 @@ final class PostgresSession: Sendable {
                 case "42501", "25006": .notPermitted
                 case "40001", "40P01", "55P03", "57014": .busy
                 case "XX001", "XX002": .damaged
+                case "22021": .invalidJob
                 case "42P01", "42703", "42P07": .foreignFile
                 default: state.hasPrefix("57P") || state == "53300" ? .unavailable : .failed
                 }

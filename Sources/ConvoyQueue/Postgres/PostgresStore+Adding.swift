@@ -4,6 +4,9 @@ import Convoy
 extension PostgresStore {
     /// Adds jobs, all or none, in their order.
     public func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] {
+        for job in jobs {
+            if let defect = PostgresLimits.defect(of: job) { throw QueueError(.invalidJob, "\(job.id): \(defect)") }
+        }
         guard !jobs.isEmpty else { return [] }
         return try await callers.transaction { transaction in
             var adding = Adding(PostgresRules(transaction))
@@ -30,12 +33,18 @@ private struct Adding {
     static func runs(_ jobs: [Job]) -> [[Job]] {
         var runs: [[Job]] = []
         var isOpen = false
+        var byteCount = 0
         for job in jobs {
+            let bytes = if case .data(let data)? = job.request.body { data.count } else { 0 }
             let isAlone = job.uniqueness.map { $0.policy != .append } ?? false
-            if isOpen, !isAlone, let last = runs.indices.last, runs[last].count < maxRunCount {
+            if isOpen, !isAlone, let last = runs.indices.last, runs[last].count < maxRunCount,
+                byteCount + bytes <= PostgresLimits.maxStatementBytes
+            {
                 runs[last].append(job)
+                byteCount += bytes
             } else {
                 runs.append([job])
+                byteCount = bytes
             }
             isOpen = !isAlone
         }

@@ -76,7 +76,7 @@ extension PostgresRules {
                 .texts(settlements.map(\.claim.id)), .ints(settlements.map(\.claim.token)),
                 .ints(settlements.map { Self.number(of: $0.verdict) }),
                 .ints(settlements.map { Self.delay(of: $0.verdict).map { transaction.time.now + $0 } }),
-                .texts(settlements.map { if case .dead(let reason) = $0.verdict { reason } else { nil } }),
+                .texts(settlements.map { Self.reason(of: $0.verdict) }),
                 .texts(try settlements.map { try $0.attempt.map { try PostgresJobs.text(of: $0) } }),
                 .int(transaction.time.now), .int(JobRecord.maxAttempts),
             ])
@@ -111,6 +111,10 @@ extension PostgresRules {
         }
     }
 
+    private static func reason(of verdict: JobVerdict) -> String? {
+        if case .dead(let reason) = verdict { PostgresLimits.visible(reason) } else { nil }
+    }
+
     private static func delay(of verdict: JobVerdict) -> Int64? {
         if case .retry(let delay) = verdict { microseconds(delay) } else { nil }
     }
@@ -133,7 +137,7 @@ extension PostgresRules {
             [
                 .int(position), .int(result.statusCode.map { Int64($0) }),
                 .text(try PostgresJobs.text(of: result.headerFields)), .bytes(Array(result.body)),
-                .bool(result.isBodyCut), .text(result.failure),
+                .bool(result.isBodyCut), .text(PostgresLimits.visible(result.failure)),
             ])
     }
 

@@ -13,6 +13,9 @@ import Foundation
 /// PostgreSQL 13 or newer. Time is the server's: the clocks of the machines may be wrong. A connection that is lost is made
 /// again, for 15 s within each call.
 ///
+/// The database has the encoding UTF8. A body has 256 MiB at most, and no text of a job has a NUL: adding others throws
+/// `.invalidJob`; in the reason of a dead letter a NUL is kept as `␀`.
+///
 /// ## Concurrency
 /// Two connections for calls, one for claims and heartbeats and one for everything else, each with a queue of its own that
 /// blocks; and one that listens, while ``changes()`` is read.
@@ -37,7 +40,8 @@ public final class PostgresStore: Store {
     ///
     /// - Parameter address: `postgres://user@host:port/database`, or libpq's `key=value …`. A password is better in a file,
     ///   `~/.pgpass`, or in `PGPASSWORD`. A pooler between must keep a session to one connection.
-    /// - Throws: `.unavailable` without a server or libpq, `.newerSchema`, and what the server refuses.
+    /// - Throws: `.unavailable` without a server or libpq and for a database that is not UTF8, `.newerSchema`, `.foreignFile` for
+    ///   tables of another program, `.notPermitted` for a role that may not make or read them.
     public convenience init(_ address: String) async throws(QueueError) { try await self.init(address, time: nil) }
 
     /// - Parameters:

@@ -167,7 +167,11 @@ struct PostgresConnectionTests {
     }
 
     @Test func anAddressThatCannotBeReadIsNotRepeated() async {
-        for address in ["postgres://me:s3cret@w0rd@[::1", "host=localhost s3cret", "postgres:///a?s3cret=1"] {
+        let addresses = [
+            "postgres://me:s3cret@w0rd@[::1", "host=localhost s3cret", "postgres:///a?s3cret=1",
+            "postgres://me:s3cret/word@localhost/a", "postgres://me:word/s3cret@localhost/a",
+        ]
+        for address in addresses {
             let error = await failure { _ = try PostgresConnection(address, within: .seconds(60)) }
             #expect(error?.kind == .addressInvalid)
             #expect(error?.description.contains("s3cret") == false)

@@ -103,12 +103,14 @@ final class PostgresServer: Sendable {
     func address(of database: String) -> String { "postgres:///\(database)?host=\(directory)&user=convoy" }
 
     /// An empty database, and its address.
-    func makeDatabase() async throws -> String {
+    ///
+    /// - Parameter options: what follows its name in `CREATE DATABASE`.
+    func makeDatabase(_ options: String = "") async throws -> String {
         let name = "test_\(Self.databaseCount.next())"
         let address = address(of: "postgres")
         try await onThread {
             let connection = try PostgresConnection(address, within: .seconds(60))
-            try connection.run("CREATE DATABASE \(name) TEMPLATE template0", within: .seconds(60))
+            try connection.run("CREATE DATABASE \(name) TEMPLATE template0 \(options)", within: .seconds(60))
         }
         return self.address(of: name)
     }
@@ -137,4 +139,22 @@ func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result)
 
 func onThread<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result {
     await withCheckedContinuation { continuation in Thread.detachNewThread { continuation.resume(returning: body()) } }
+}
+
+/// Runs statements on a connection of their own.
+func sql(_ address: String, _ statements: String...) async throws {
+    try await onThread {
+        let connection = try PostgresConnection(address, within: .seconds(60))
+        for statement in statements { try connection.run(statement, within: .seconds(120)) }
+    }
+}
+
+/// Ends every other connection to the database.
+func disconnect(_ address: String) async throws {
+    try await sql(
+        address,
+        """
+        SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()
+        """)
 }

@@ -7,24 +7,6 @@ import Testing
 /// What only a store on a server can have: lost connections, restarts, transactions in each other's way.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresStoreTests {
-    /// Runs statements on a connection of their own.
-    private func sql(_ address: String, _ statements: String...) async throws {
-        try await onThread {
-            let connection = try PostgresConnection(address, within: .seconds(60))
-            for statement in statements { try connection.run(statement, within: .seconds(120)) }
-        }
-    }
-
-    /// Ends every other connection to the database.
-    private func disconnect(_ address: String) async throws {
-        try await sql(
-            address,
-            """
-            SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity
-            WHERE datname = current_database() AND pid <> pg_backend_pid()
-            """)
-    }
-
     @Test func lostConnectionsAreMadeAgain() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)

@@ -1,0 +1,72 @@
+// What PostgreSQL cannot keep, and what of a database the queue cannot use.
+import Convoy
+import Foundation
+
+/// Limits of PostgreSQL, checked before anything is sent to the server.
+enum PostgresLimits {
+    /// The most bytes of one body; the server's own limit, of a whole message, is 1 GiB.
+    static let maxBodyBytes = 256 << 20
+
+    /// How many bytes of bodies one statement inserts, unless one body has more.
+    static let maxStatementBytes = 32 << 20
+
+    /// Why a job cannot be kept, or nil.
+    static func defect(of job: Job) -> String? {
+        if case .data(let data)? = job.request.body, data.count > maxBodyBytes {
+            return "its body has \(data.count) bytes, and a database takes \(maxBodyBytes) at most: write it to a file "
+                + "that every worker can read, and use body(fromFile:)"
+        }
+        let texts: [(String, String?)] = [
+            ("id", job.id), ("kind", job.kind), ("group", job.group), ("key", job.uniqueness?.key),
+            ("Idempotency-Key", job.idempotencyKey), ("method", job.request.method.rawValue),
+            ("URL", job.request.url.absoluteString), ("destination", job.request.destination?.path),
+            ("body's file", PostgresJobs.body(of: job).file),
+        ]
+        let lists: [(String, String?)] = job.tags.map { ("tag", $0) } + job.dependencies.map { ("dependency", $0) }
+        let fields: [(String, String?)] = job.request.headerFields.flatMap {
+            [("header field", $0.name), ($0.name, $0.value)]
+        }
+        guard let name = (texts + lists + fields).first(where: { $0.1?.utf8.contains(0) ?? false })?.0 else {
+            return nil
+        }
+        return "its \(name) has a NUL character, and a text of PostgreSQL cannot have one: take it out"
+    }
+
+    /// A text that tells why something failed: it is kept, with its NULs made visible.
+    static func visible(_ text: String?) -> String? {
+        guard let text, text.utf8.contains(0) else { return text }
+        return String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value == 0 ? "\u{2400}" : $0 }))
+    }
+}
+
+extension PostgresConnection {
+    /// The database must be able to keep every text.
+    func checkEncoding() throws {
+        let rows = try run("SELECT current_setting('server_encoding'), current_database()::text")
+        let (encoding, name) = (try rows.text(0, 0) ?? "", try rows.text(0, 1) ?? "")
+        guard encoding != "UTF8" else { return }
+        throw QueueError(
+            .unavailable,
+            "the database \(name) has the encoding \(encoding), and the queue needs UTF8: make one with "
+                + "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0")
+    }
+
+    /// Says what to do about tables that cannot be made or read; other errors stay as they are.
+    func explaining(_ error: any Error) -> any Error {
+        guard let error = error as? PostgresError else { return error }
+        switch error.kind {
+        case .refused(state: "42501"):
+            return QueueError(
+                .notPermitted,
+                "the tables of the queue cannot be made or read: \(error.description); grant the role CREATE on the schema, "
+                    + "or run the program once as a role that has it and grant the tables, their sequence and USAGE")
+        case .answerInvalid, .refused(state: "42P01"), .refused(state: "42703"), .refused(state: "42P07"),
+            .refused(state: "42809"), .refused(state: "42723"), .refused(state: "42804"):
+            return QueueError(
+                .foreignFile,
+                "the database has tables named convoy_… that are not those of a queue: \(error.description); "
+                    + "use another database, or another schema with ?options=-csearch_path%3Dname in its address")
+        default: return error
+        }
+    }
+}

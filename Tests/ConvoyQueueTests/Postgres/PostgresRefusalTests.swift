@@ -1,0 +1,122 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// Databases and jobs that the store cannot take: each error names what, and what to do.
+@Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
+struct PostgresRefusalTests {
+    private func refusal(_ address: String) async -> QueueError? {
+        await #expect(throws: QueueError.self) { _ = try await PostgresStore(address) }
+    }
+
+    @Test func aDatabaseThatIsNotUTF8() async throws {
+        let server = try await PostgresServer.shared()
+        for encoding in ["SQL_ASCII", "LATIN1"] {
+            let address = try await server.makeDatabase("ENCODING '\(encoding)' LOCALE 'C'")
+            let error = await refusal(address)
+            #expect(error?.code == .unavailable)
+            #expect(error?.message.contains("has the encoding \(encoding)") == true)
+            #expect(error?.message.contains("ENCODING 'UTF8'") == true)
+        }
+    }
+
+    @Test(arguments: [
+        "CREATE TABLE convoy_jobs (a int)", "CREATE TABLE convoy_schema (a int)",
+        "CREATE VIEW convoy_schema AS SELECT 1 AS a",
+        "CREATE TABLE convoy_schema AS SELECT 'one' AS version",
+        "CREATE TABLE convoy_schema AS SELECT -1::int8 AS version",
+    ])
+    func tablesOfAnotherProgram(statement: String) async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        try await sql(address, statement)
+        let error = await refusal(address)
+        #expect(error?.code == .foreignFile)
+        #expect(error?.message.contains("use another database") == true)
+        // In a schema of its own the queue has its tables.
+        try await sql(address, "CREATE SCHEMA own")
+        let store = try await PostgresStore(address + "&options=-csearch_path%3Down")
+        try await store.add(.test("a"))
+        await store.close()
+    }
+
+    @Test func noRightToMakeTables() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        try await sql(
+            address, "REVOKE CREATE ON SCHEMA public FROM public", "DROP ROLE IF EXISTS guest",
+            "CREATE ROLE guest LOGIN")
+        let error = await refusal(address.replacing("user=convoy", with: "user=guest"))
+        #expect(error?.code == .notPermitted)
+        #expect(error?.message.contains("grant the role CREATE on the schema") == true)
+        await (try await PostgresStore(address)).close()
+        // The tables of another role, and no right to read them.
+        #expect(await refusal(address.replacing("user=convoy", with: "user=guest"))?.code == .notPermitted)
+    }
+
+    @Test func aNULInAText() async throws {
+        let store = try await PostgresStore(PostgresServer.shared().makeDatabase())
+        let bad: [(String, (inout Job) -> Void)] = [
+            ("kind", { $0.kind = "a\0b" }), ("group", { $0.group = "a\0b" }), ("tag", { $0.tags = ["a\0b"] }),
+            ("key", { $0.uniqueness = .init(key: "a\0b", policy: .keep) }),
+            ("dependency", { $0.dependencies = ["a\0b"] }),
+            ("Idempotency-Key", { $0.idempotencyKey = "a\0b" }),
+            ("X-A", { $0.request.headerFields.add("X-A", "a\0b") }),
+        ]
+        for (name, change) in bad {
+            let error = await #expect(throws: QueueError.self) {
+                _ = try await store.add([.test("good"), .test("bad", change)])
+            }
+            #expect(error?.code == .invalidJob)
+            #expect(
+                error?.message.hasPrefix("bad: its \(name) has a NUL character") == true, "\(name): \(error as Any)")
+        }
+        #expect(try await store.status().counts.isEmpty)
+        let asked = await #expect(throws: QueueError.self) { _ = try await store.job("a\0b") }
+        #expect(asked?.code == .invalidJob)
+        await store.close()
+    }
+
+    /// A verdict is never refused for its text: the job would be sent again and again.
+    @Test func aNULInAReasonIsMadeVisible() async throws {
+        let store = try await PostgresStore(PostgresServer.shared().makeDatabase())
+        _ = try await store.add([.test("a"), .test("b")])
+        let claimed = try await store.claim()
+        let attempt = JobAttempt(started: .now, milliseconds: 1, failure: nil, message: "x\0y")
+        #expect(try await store.settle(claimed[0], .dead("x\0y"), attempt: attempt))
+        let result = JobResult(
+            statusCode: 500, headerFields: ["X-A": "x\0y"], body: Data([0, 1]), isBodyCut: false, failure: "x\0y")
+        #expect(try await store.settle(claimed[1], .answered(result)))
+        #expect(try await store.job("a")?.failure == "x\u{2400}y")
+        #expect(try await store.job("a")?.attempts == [attempt])
+        #expect(try await store.job("b")?.result?.failure == "x\u{2400}y")
+        #expect(try await store.job("b")?.result?.body == Data([0, 1]))
+        await store.close()
+    }
+
+    @Test func largeBodies() async throws {
+        let store = try await PostgresStore(PostgresServer.shared().makeDatabase())
+        func job(_ id: String, _ bytes: Int) throws -> Job {
+            try .test(id) { $0.request.body = .data(Data(repeating: 7, count: bytes)) }
+        }
+        let error = await #expect(throws: QueueError.self) {
+            try await store.add(job("large", PostgresLimits.maxBodyBytes + 1))
+        }
+        #expect(error?.code == .invalidJob)
+        #expect(error?.message.contains("\(PostgresLimits.maxBodyBytes) at most") == true)
+        // Together more than one statement takes.
+        _ = try await store.add((1...5).map { try job("\($0)", PostgresLimits.maxStatementBytes / 2 - 1) })
+        #expect(try await store.status()[.waiting] == 5)
+        if ProcessInfo.processInfo.environment["CONVOY_LARGE_BODIES"] != nil {
+            let began = ContinuousClock.now
+            try await store.add(job("largest", PostgresLimits.maxBodyBytes))
+            let added = ContinuousClock.now
+            let body = try await store.job("largest")?.job.request.body
+            #expect(body == .data(Data(repeating: 7, count: PostgresLimits.maxBodyBytes)))
+            print(
+                "a body of \(PostgresLimits.maxBodyBytes) bytes: added in \(began.duration(to: added)), "
+                    + "read in \(added.duration(to: .now))")
+        }
+        await store.close()
+    }
+}
