@@ -55,6 +55,33 @@ import Testing
         await queue.close()
     }
 
+    /// A file of the caller's, and one of the store's that something has removed.
+    @Test func aBodyThatIsGoneIsADeadLetterThatNamesIt() async throws {
+        let (server, queue) = (try KeyedServer(), try makeQueue())
+        let file = place.directory.appending(path: "upload")
+        try Data("x".utf8).write(to: file)
+        try await queue.add(server.job("own") { $0.request.body = .file(file) })
+        try await queue.add(server.job("kept") { $0.request.body = .data(Data(repeating: 1, count: 100_000)) })
+        try FileManager.default.removeItem(at: file)
+        let bodies = place.file.path + "-convoy/bodies"
+        for name in try FileManager.default.contentsOfDirectory(atPath: bodies) {
+            try FileManager.default.removeItem(atPath: bodies + "/" + name)
+        }
+        try await queue.add(server.job("whole"))
+        #expect(try await queue.states(otherwise: nil) == ["own": .dead, "kept": .dead, "whole": .answered])
+        #expect(server.all.order == ["whole"])
+        let failure = try await queue.store.job("own")?.failure
+        #expect(failure?.contains(file.path) == true, "\(failure ?? "nil")")
+        let other = try await queue.store.job("kept")?.failure
+        #expect(other?.contains(bodies) == true, "\(other ?? "nil")")
+        // Back again, it goes.
+        try Data("x".utf8).write(to: file)
+        #expect(try await queue.retry(JobSelection(ids: ["own"])) == 1)
+        await queue.drain()
+        #expect(try await queue.store.state("own") == .answered)
+        await queue.close()
+    }
+
     @Test func handlersDecide() async throws {
         let server = try KeyedServer { $0.path == "/refused" ? .status(422, body: "no") : .status(200, body: "yes") }
         let queue = try makeQueue()
