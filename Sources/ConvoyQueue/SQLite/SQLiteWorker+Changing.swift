@@ -103,11 +103,13 @@ extension SQLiteWorker {
         }
     }
 
-    /// Puts a blocked job behind all others.
+    /// Puts a job behind all others, blocked until it is its turn.
+    ///
+    /// One that moves before it may have made it the first of its group, and let it go.
     private func moveToEnd(_ id: String) throws(QueueError) {
         try connection().run(
             """
-            UPDATE job SET position = (SELECT max(position) + 1 FROM job),
+            UPDATE job SET state = 2, position = (SELECT max(position) + 1 FROM job),
                 behind = (grp IS NOT NULL) + 2 * (key IS NOT NULL) WHERE id = ?
             """, .text(id))
         let row = try connection().row("SELECT \(LifeRow.columns) FROM job WHERE id = ?", .text(id)) {

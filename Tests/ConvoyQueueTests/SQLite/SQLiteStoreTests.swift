@@ -189,6 +189,26 @@ import Testing
         try? first.close()
     }
 
+    /// The second one was still blocked when it expired, and is met as the first of its group while the first one moves.
+    @Test func deadLettersOfAGroupGoInTheirOrderAgain() async throws {
+        let store = try SQLiteStore(at: place.file, clock: place.clock)
+        try await store.add(.test("a") { $0.group = "g" })
+        try await store.add(
+            .test("b") {
+                $0.group = "g"
+                $0.expires = place.clock.date + 10
+            })
+        let first = try #require(try await store.claim().first)
+        place.clock.advance(by: .seconds(20))
+        #expect(try await store.claim().isEmpty)
+        #expect(try await store.settle(first, .dead("no")))
+        #expect(try await store.states() == ["a": .dead, "b": .dead])
+        #expect(try await store.retry(.all) == 2)
+        #expect(try await store.claim().ids == ["a"])
+        #expect(try await store.state("b") == .blocked)
+        await store.close()
+    }
+
     // MARK: How it is kept
 
     @Test func everyCommitIsSynced() async throws {
