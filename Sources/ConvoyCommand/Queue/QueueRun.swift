@@ -23,6 +23,7 @@ struct QueueRun: QueueWork {
         configuration.retries.maxRetries = options.fetch.retries
         // Others may share the queue: no more than is sent soon.
         configuration.maxClaimedJobCount = max(16, min(256, options.fetch.jobs * 4))
+        configuration.ignoresBodies = true
         configuration.onOutcome = { report.tell($0, $1, $2) }
         configuration.onError = { report.tell($0) }
         let queue = DurableQueue(store: store, manager: makeManager(), configuration: configuration)

@@ -30,6 +30,11 @@ extension DurableQueue {
         public var maxWaitingResultCount = 1_000
         /// How many bytes of a body are kept in a result that waits; 1 MiB by default.
         public var maxWaitingResultBytes = 1 << 20
+        /// Whether the bodies of answers are received and dropped, so that handlers get an empty one; false by default.
+        ///
+        /// Else a body is in memory until its handler has taken it: bound it by `maxBodyBytes` of the manager's configuration.
+        /// Downloads have a destination.
+        public var ignoresBodies = false
         /// How long done and cancelled jobs are kept; a day by default.
         ///
         /// For that long adding an id again is known as a repetition.

@@ -19,6 +19,8 @@ extension DurableQueue {
             .header("Idempotency-Key", job.idempotencyKey).retries(.never).priority(job.priority).named("job \(job.id)")
         if let destination = job.request.destination {
             start(manager.unseenOperation(request.saved(to: destination)), claimed) { _ in Data() }
+        } else if configuration.ignoresBodies {
+            start(manager.unseenOperation(request.ignoringBody()), claimed) { _ in Data() }
         } else {
             start(manager.unseenOperation(request), claimed) { $0 }
         }

@@ -38,6 +38,50 @@ import Testing
         #expect(left == [])
     }
 
+    @Test func bodiesOfAnswersCanBeDropped() async throws {
+        let server = try KeyedServer { _ in .body(Data("an answer".utf8)) }
+        for ignoresBodies in [false, true] {
+            let queue = try makeQueue { $0.ignoresBodies = ignoresBodies }
+            try await queue.add(server.job("\(ignoresBodies)"))
+            let told = Told<Data>()
+            _ = try await queue.states(otherwise: { _, result in
+                told.tell(result.body)
+                return .done
+            })
+            #expect(told.all == [Data((ignoresBodies ? "" : "an answer").utf8)])
+            await queue.close()
+        }
+    }
+
+    @Test func eachOutcomeIsTold() async throws {
+        let count = Locked(0)
+        let server = try KeyedServer { request in
+            if request.path == "/bad" { return .status(404) }
+            return .status(
+                count.withLock {
+                    $0 += 1
+                    return $0
+                } == 1 ? 503 : 200)
+        }
+        let told = Told<String>()
+        let queue = try makeQueue {
+            $0.onOutcome = { job, verdict, attempt in
+                let word =
+                    switch verdict {
+                    case .done: "done"
+                    case .retry: "retry"
+                    case .dead: "dead"
+                    case .answered, .release: "another"
+                    }
+                told.tell("\(job.id) \(word) \(attempt?.statusCode ?? 0)")
+            }
+        }
+        try await queue.add(contentsOf: [server.job("good") { $0.group = "g" }, server.job("bad") { $0.group = "g" }])
+        _ = try await queue.states(otherwise: { _, result in result.failure.map(JobDecision.fail) ?? .done })
+        #expect(told.all == ["good retry 503", "good done 200", "bad dead 404"])
+        await queue.close()
+    }
+
     @Test func aFailureIsRetriedWithTheSameKey() async throws {
         let count = Locked(0)
         let server = try KeyedServer { _ in
