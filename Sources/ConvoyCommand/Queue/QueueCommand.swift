@@ -38,11 +38,18 @@ struct QueueCommand: Sendable {
     /// Only `add` makes a database: a name that is misspelt is told.
     private func open() async throws(QueueError) -> any Store {
         let database = options.database
-        if ["postgres://", "postgresql://"].contains(where: { database.hasPrefix($0) }) {
-            return try await PostgresStore(database)
+        if let end = database.range(of: "://") {
+            // Never told: what is misspelt may hold a password.
+            guard ["postgres", "postgresql"].contains(database[..<end.lowerBound].lowercased()) else {
+                throw QueueError(
+                    .unavailable, "--db takes a file or postgres://user@host/database, and its address is of neither")
+            }
+            return try await PostgresStore("postgres" + database[end.lowerBound...])
         }
         let file = URL(filePath: database, directoryHint: .notDirectory).absoluteURL
-        if options.verb != .add, access(file.path, F_OK) != 0, errno == ENOENT {
+        var status = stat()
+        let isThere = stat(file.path, &status) == 0 ? status.st_size > 0 : errno != ENOENT
+        guard isThere || options.verb == .add else {
             throw QueueError(
                 .unavailable, "there is no queue in \(file.path); convoy queue add --db \(database) URL makes one")
         }

@@ -122,7 +122,10 @@ extension QueueOptions {
             option: Option(
                 "tag", value: .text("TAG"), .requests, summary: "what jobs can be found by", isRepeatable: true),
             verbs: adding.union(selecting)
-        ) { options, value in
+        ) { options, value throws(UsageError) in
+            if options.verb != .add, options.selection.tag != nil {
+                throw UsageError("is given twice: jobs are chosen by one tag")
+            }
             options.wishes.tags.insert(value)
             options.selection.tag = value
         },

@@ -87,6 +87,9 @@ struct QueueOptions: Sendable {
             }
         case .run, .status, .list, .export: break
         }
+        if verb == .retry, let states = selection.states, states != [.dead] {
+            throw Self.error("only dead letters are sent again; leave --state out")
+        }
     }
 
     private mutating func checkAdding() throws(UsageError) {

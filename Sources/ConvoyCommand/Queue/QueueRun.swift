@@ -29,6 +29,7 @@ struct QueueRun: QueueWork {
         let queue = DurableQueue(store: store, manager: makeManager(), configuration: configuration)
         let (stops, stop) = AsyncStream.makeStream(of: Void.self)
         interruption.onStop { stop.finish() }
+        let before = try await store.status()
         queue.start(otherwise: { _, result in result.failure.map(JobDecision.fail) ?? .done })
         let drawing = console.isLive ? Task { await draw(report, store) } : nil
         let draining = Task {
@@ -46,7 +47,8 @@ struct QueueRun: QueueWork {
         console.endLive()
         let left = try await store.status()
         report.end(left)
-        return setup.finish(report.hasFailed ? .failure : .success)
+        // Those that expired were not told one by one.
+        return setup.finish(report.hasFailed || left[.dead] > before[.dead] ? .failure : .success)
     }
 
     private func draw(_ report: QueueReport, _ store: any Store) async {

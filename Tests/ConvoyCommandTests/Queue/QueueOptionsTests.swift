@@ -47,6 +47,8 @@ import Testing
         ),
         (["add", "--db", "a", "--watch", "x.de"], "there is no option --watch"),
         (["run", "--db", "a", "--quiet", "--json"], "--quiet and --json exclude each other; give one of them"),
+        (["list", "--db", "a", "--tag", "x", "--tag", "y"], "--tag is given twice: jobs are chosen by one tag"),
+        (["retry", "--db", "a", "--state", "done"], "only dead letters are sent again; leave --state out"),
         (
             ["retry", "--db", "a"],
             "which jobs? Name their ids, or --kind, --state, --tag or --group; --all is every one"

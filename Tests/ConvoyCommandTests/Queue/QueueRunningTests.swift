@@ -84,6 +84,13 @@ import Testing
         #expect(try await queue("status").output.contains("cancelled"))
     }
 
+    @Test func whatExpiresIsADeadLetterToo() async throws {
+        _ = try await queue("add", "--expires", "0.001", url("/a"))
+        let run = try await queue("run")
+        #expect(run.status == 1 && run.errors.hasSuffix("left: 1 dead\n"))
+        #expect(try await queue("list").output.contains("it expired before it could be sent"))
+    }
+
     @Test func secretsAreRefusedAndGivenToTheRun() async throws {
         let refused = try await queue("add", "-H", "Authorization: Bearer s3cret", url("/a"))
         #expect(refused.status == 2)
@@ -154,8 +161,13 @@ import Testing
             .write(to: directory.url.appending(path: "jobs.db"))
         let foreign = try await queue("add", url("/a"))
         #expect(foreign.status == 1 && foreign.errors.contains(path("jobs.db")))
-        let address = "postgres://me:s3cret@127.0.0.1:1/jobs"
-        let server = try await ConvoyProcess(["queue", "status", "--db", address]).ended()
-        #expect(server.status == 1 && !server.errors.isEmpty && !server.errors.contains("s3cret"))
+        for scheme in ["Postgres", "postgress", "mysql"] {
+            let address = "\(scheme)://me:s3cret@127.0.0.1:1/jobs"
+            let server = try await ConvoyProcess(["queue", "add", "--db", address, url("/a")]).ended()
+            #expect(server.status == 1 && !server.errors.isEmpty && !server.errors.contains("s3cret"))
+        }
+        try Data().write(to: directory.url.appending(path: "jobs.db"))
+        #expect(try await queue("status").errors.contains("there is no queue in"))
+        #expect(try directory.names() == ["jobs.db"])
     }
 }
