@@ -2,6 +2,8 @@
 //
 //   QueueProgram add FILE URL FIRST LAST    adds jobs job-FIRST to job-LAST one by one, and says each that is committed
 //   QueueProgram run FILE                   sends what is there, and ends
+//
+// FILE may be the postgres:// address of a database; its leases are of one second.
 import Convoy
 import ConvoyQueue
 import Foundation
@@ -16,7 +18,16 @@ func fail(_ error: any Error) -> Never {
 }
 
 let queue: DurableQueue
-do { queue = try DurableQueue(at: URL(fileURLWithPath: arguments[1]), manager: manager) } catch { fail(error) }
+do {
+    if arguments[1].hasPrefix("postgres:") {
+        var configuration = DurableQueue.Configuration()
+        configuration.lease = .seconds(1)
+        queue = DurableQueue(
+            store: try await PostgresStore(arguments[1]), manager: manager, configuration: configuration)
+    } else {
+        queue = try DurableQueue(at: URL(fileURLWithPath: arguments[1]), manager: manager)
+    }
+} catch { fail(error) }
 switch (arguments[0], arguments.count) {
 case ("add", 5):
     guard let url = URL(string: arguments[2]), let first = Int(arguments[3]), let last = Int(arguments[4]) else {

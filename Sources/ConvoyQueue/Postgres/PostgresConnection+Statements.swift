@@ -20,7 +20,9 @@ extension PostgresConnection {
         _ statement: String, _ parameters: [PostgresValue] = [], within bound: Duration = usualBound
     ) throws(PostgresError) -> PostgresRows {
         if let ending { throw ending }
-        let end = ContinuousClock.now + bound
+        // A large body has a second more for each MiB.
+        let byteCount = parameters.reduce(0) { $0 + ($1.bytes?.count ?? 0) }
+        let end = ContinuousClock.now + bound + .seconds(byteCount >> 20)
         let name = try prepare(statement, parameters.map(\.type), until: end)
         return try answer(until: end) {
             Self.withBytes(parameters) { values, lengths, formats in

@@ -143,14 +143,15 @@ struct PostgresRules {
                 """
                 WITH meant AS MATERIALIZED (
                     SELECT position FROM convoy_jobs WHERE id = ANY($1) AND state IN (0, 1, 2, 3, 5)
-                    ORDER BY position FOR UPDATE),
-                results AS (DELETE FROM convoy_results WHERE position IN (SELECT position FROM meant))
+                    ORDER BY position FOR UPDATE)
                 UPDATE convoy_jobs AS j SET state = 6, owner = NULL, has_result = false, failure = NULL, finished = $2,
                     needs = 0, is_behind_group = false, is_behind_key = false
                 FROM meant WHERE j.position = meant.position
                 RETURNING \(Self.endedColumns)
                 """, [.texts(next), .int(transaction.time.now)])
             let level = try Self.ended(rows)
+            // A statement of its own: one that waited for a lock does not see a result that was written meanwhile.
+            try drop(level.map(\.position), from: "convoy_results")
             ended += level
             next = try dependents(of: level.filter(\.isNeeded).map(\.id))
         }

@@ -81,6 +81,8 @@ private struct Adding {
     }
 
     /// Every dependency is there or earlier in the call; it does not end unseen until this transaction has.
+    ///
+    /// Not `FOR SHARE`: two that add behind one job would then both want to mark it as needed, and be in each other's way.
     private func checkDependencies(of jobs: [Job]) throws {
         var known = added
         var needed: [(job: String, dependency: String)] = []
@@ -90,7 +92,7 @@ private struct Adding {
         }
         guard !needed.isEmpty else { return }
         let rows = try rules.transaction.run(
-            "SELECT id FROM convoy_jobs WHERE id = ANY($1) ORDER BY position FOR SHARE",
+            "SELECT id FROM convoy_jobs WHERE id = ANY($1) ORDER BY position FOR NO KEY UPDATE",
             [.texts(Array(Set(needed.map(\.dependency))))])
         let there = Set(try (0..<rows.count).compactMap { try rows.text($0, 0) })
         for (job, dependency) in needed where !there.contains(dependency) {

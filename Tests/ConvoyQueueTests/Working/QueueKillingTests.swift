@@ -14,36 +14,72 @@ import Testing
 
     @Test(arguments: [1, 2, 4])
     func nothingIsLostOrDoneTwice(processCount: Int) async throws {
+        let place = try StorePlace()
+        let file = place.file.path
+        try await killing(processCount, on: file) { try SQLiteStore(at: place.file) }
+        let bodies = try FileManager.default.contentsOfDirectory(atPath: file + "-convoy/bodies")
+        #expect(bodies == [])
+    }
+
+    @Test(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason), arguments: [2, 4])
+    func nothingIsLostOrDoneTwiceOnPostgres(processCount: Int) async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        try await killing(processCount, on: address) { try await PostgresStore(address) }
+    }
+
+    /// The server ends all connections at each kill, and crashes and starts again half way.
+    @Test(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
+    func nothingIsLostOrDoneTwiceWhenTheDatabaseIsKilled() async throws {
+        let server = try await PostgresServer(isDurable: true)
+        let address = try await server.makeDatabase()
+        let half = Self.setting("CONVOY_KILLS", default: 6) / 2
+        try await killing(2, on: address) { kills in
+            if kills == half {
+                try await server.stop()
+                try await server.start()
+            } else {
+                try await disconnect(address)
+            }
+        } open: {
+            try await PostgresStore(address)
+        }
+    }
+
+    /// - Parameters:
+    ///   - place: of the jobs, for the program.
+    ///   - disturb: done instead of a process's end; told its number. Nil to end processes.
+    private func killing(
+        _ processCount: Int, on place: String, disturb: ((Int) async throws -> Void)? = nil,
+        open: () async throws -> any Store
+    ) async throws {
         let jobCount = Self.setting("CONVOY_KILL_JOBS", default: 60)
         let killCount = Self.setting("CONVOY_KILLS", default: 6)
-        let place = try StorePlace()
         // Slow enough for kills to meet requests under way.
         let server = try KeyedServer { _ in
             .status(200).performing(.pause(.milliseconds(2)), at: .response(afterBytes: 0))
         }
-        let file = place.file.path
         let url = server.server.url("/job").absoluteString
         var (kills, added) = (0, 0)
         // What was said to be committed is what must arrive.
         while added < jobCount {
-            let adder = try QueueProcess(["add", file, url, "1", "\(jobCount)"])
+            let adder = try QueueProcess(["add", place, url, "1", "\(jobCount)"])
             if kills < killCount / 3 {
                 let moment = Int.random(in: added...jobCount)
                 await turns { adder.isOver || adder.lineCount >= moment }
-                adder.kill()
+                if let disturb { try await disturb(kills) } else { adder.kill() }
                 kills += 1
             }
             await adder.ended()
             added = max(added, adder.lineCount)
         }
         while true {
-            let workers = try (1...processCount).map { _ in try QueueProcess(["run", file]) }
+            let workers = try (1...processCount).map { _ in try QueueProcess(["run", place]) }
             let isLast = kills >= killCount
             if !isLast {
                 let moment = server.all.requestCount + Int.random(in: 0...max(1, jobCount / 8))
                 await turns { workers[0].isOver || server.all.requestCount >= moment }
-                for worker in workers.prefix(max(1, processCount / 2)) {
-                    worker.kill()
+                for worker in workers.prefix(disturb == nil ? max(1, processCount / 2) : 1) {
+                    if let disturb { try await disturb(kills) } else { worker.kill() }
                     kills += 1
                 }
             }
@@ -53,10 +89,8 @@ import Testing
         let seen = server.all
         #expect(seen.keys.count == jobCount, "\(seen.keys.count) of \(jobCount) jobs have arrived")
         #expect(seen.keys.values.allSatisfy { $0.count == 1 }, "a job was sent with two keys")
-        let store = try SQLiteStore(at: place.file)
+        let store = try await open()
         #expect(try await store.status()[.done] == jobCount)
-        let bodies = try FileManager.default.contentsOfDirectory(atPath: file + "-convoy/bodies")
-        #expect(bodies == [])
         await store.close()
         print("\(processCount) process(es): \(kills) kills, \(jobCount) jobs, \(seen.requestCount) requests")
     }
