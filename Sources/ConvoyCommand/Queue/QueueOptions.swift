@@ -114,6 +114,7 @@ struct QueueOptions: Sendable {
                 try own.apply(&self, value)
             } else {
                 if option.name == "directory-prefix" { savesAnswers = true }
+                if option.name == "retries" { hasRetries = true }
                 try option.apply(&fetch, value)
             }
         } catch {
@@ -123,6 +124,8 @@ struct QueueOptions: Sendable {
 
     /// Whether answers go to files of `--directory-prefix`.
     private(set) var savesAnswers = false
+    /// Whether `--retries` was given.
+    private(set) var hasRetries = false
 
     static func error(_ message: String) -> UsageError { UsageError(message, command: "queue") }
 }

@@ -20,7 +20,8 @@ struct QueueRun: QueueWork {
     func work(on store: any Store) async throws(QueueError) -> ExitStatus {
         let report = QueueReport(console: console, isJSON: options.fetch.isJSON, isQuiet: options.fetch.isQuiet)
         var configuration = DurableQueue.Configuration()
-        configuration.retries.maxRetries = options.fetch.retries
+        // What stays has the time that the library gives.
+        if options.hasRetries || !options.watches { configuration.retries.maxRetries = options.fetch.retries }
         // Others may share the queue: no more than is sent soon.
         configuration.maxClaimedJobCount = max(16, min(256, options.fetch.jobs * 4))
         configuration.ignoresBodies = true

@@ -110,7 +110,8 @@ extension Job {
             return "a tag is empty, or has a line feed or a NUL in it"
         }
         if dependencies.contains(id) { return "it depends on itself" }
-        if idempotencyKey.isEmpty { return "its idempotency key is empty" }
+        let hasControls = idempotencyKey.utf8.contains { $0 < 0x20 || $0 == 0x7F }
+        if idempotencyKey.isEmpty || hasControls { return "its idempotency key is empty, or has a control character" }
         return request.defect
     }
 }

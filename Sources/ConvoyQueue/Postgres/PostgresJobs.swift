@@ -8,8 +8,8 @@ enum PostgresJobs {
     static func columns(_ jobs: [Job]) -> [PostgresValue] {
         [
             .texts(jobs.map(\.id)), .texts(jobs.map(\.kind)), .ints(jobs.map { Int64($0.priority.rawValue) }),
-            .doubles(jobs.map { $0.notBefore?.timeIntervalSinceReferenceDate }),
-            .doubles(jobs.map { $0.expires?.timeIntervalSinceReferenceDate }), .texts(jobs.map(\.group)),
+            .doubles(jobs.map { date($0.notBefore) }),
+            .doubles(jobs.map { date($0.expires) }), .texts(jobs.map(\.group)),
             .texts(jobs.map { $0.uniqueness?.key }), .bools(jobs.map { body(of: $0).bytes != nil }),
         ]
     }
@@ -20,11 +20,16 @@ enum PostgresJobs {
             .texts(jobs.map(\.request.method.rawValue)), .texts(jobs.map(\.request.url.absoluteString)),
             .texts(try jobs.map { try text(of: $0.request.headerFields) }), .texts(jobs.map { body(of: $0).file }),
             .texts(jobs.map { $0.request.destination?.path }),
-            .doubles(jobs.map { $0.notBefore?.timeIntervalSinceReferenceDate }),
+            .doubles(jobs.map { date($0.notBefore) }),
             .texts(jobs.map { $0.uniqueness?.policy.rawValue }),
             .texts(jobs.map { $0.tags.isEmpty ? nil : $0.tags.sorted().joined(separator: "\n") }),
             .texts(jobs.map(\.idempotencyKey)),
         ]
+    }
+
+    /// Seconds since 2001; what is beyond three thousand years counts as that.
+    private static func date(_ date: Date?) -> Double? {
+        date.map { max(-1e11, min(1e11, $0.timeIntervalSinceReferenceDate)) }
     }
 
     static func body(of job: Job) -> (bytes: [UInt8]?, file: String?) {
@@ -52,6 +57,8 @@ enum PostgresJobs {
 
 /// The columns of a job's rows, always in this order, and where they begin in an answer.
 struct PostgresJobRow {
+    static let columnCount = 27
+
     static func columns(withBody: Bool) -> String {
         """
         j.position, j.id, j.kind, j.state, j.priority, j.expires, j.group_name, j.unique_key, j.claim_count,

@@ -8,6 +8,8 @@ extension PostgresStore {
             var rules = PostgresRules(transaction)
             let count = try rules.cancel(
                 rules.select(selection, in: [.waiting, .blocked, .claimed, .answered, .dead]).ids)
+            // What waits until nothing is left is told, too.
+            if count > 0 { rules.noteWork() }
             try rules.notify()
             return count
         }

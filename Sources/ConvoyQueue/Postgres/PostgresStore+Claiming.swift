@@ -3,18 +3,23 @@ import Convoy
 
 extension PostgresRules {
     /// Claims jobs that are ready, then jobs whose result waits.
-    func claim(_ request: ClaimRequest, by owner: String) throws -> [ClaimedJob] {
-        var jobs: [ClaimedJob] = []
+    ///
+    /// As many as have bodies that one statement takes, but for one that is larger: they are in memory.
+    ///
+    /// - Returns: the jobs, and whether bodies have left others behind.
+    func claim(_ request: ClaimRequest, by owner: String) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
+        var (jobs, hasMore): ([ClaimedJob], Bool) = ([], false)
         if let (condition, kinds) = Self.condition(request.kinds), request.limit > 0 {
-            jobs = try claim(
+            (jobs, hasMore) = try claim(
                 "state = 0 AND due IS NULL AND not_before IS NULL \(condition)", "priority DESC, position", kinds,
                 limit: request.limit, owner)
         }
-        if jobs.count < request.limit, let (condition, kinds) = Self.condition(request.answeredKinds) {
+        if jobs.count < request.limit, !hasMore, let (condition, kinds) = Self.condition(request.answeredKinds) {
             jobs += try claim(
-                "state = 3 \(condition)", "position", kinds, limit: request.limit - jobs.count, owner)
+                "state = 3 \(condition)", "position", kinds, limit: request.limit - jobs.count, owner
+            ).jobs
         }
-        return jobs
+        return (jobs, hasMore)
     }
 
     /// The kinds as a condition with a parameter; nil for none.
@@ -28,24 +33,35 @@ extension PostgresRules {
 
     private func claim(
         _ condition: String, _ order: String, _ kinds: [String], limit: Int, _ owner: String
-    ) throws -> [ClaimedJob] {
+    ) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
         let rows = try transaction.run(
             """
             WITH meant AS MATERIALIZED (
-                SELECT position FROM convoy_jobs WHERE \(condition) ORDER BY \(order) LIMIT $1 FOR UPDATE SKIP LOCKED),
+                SELECT position, priority FROM convoy_jobs WHERE \(condition) ORDER BY \(order) LIMIT $1
+                FOR UPDATE SKIP LOCKED),
+            fitting AS MATERIALIZED (
+                SELECT position FROM (
+                    SELECT meant.position, sum(octet_length(b.body)) OVER (
+                        ORDER BY priority DESC, meant.position
+                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+                    FROM meant LEFT JOIN convoy_bodies AS b ON b.position = meant.position) AS sums
+                WHERE coalesce(before, 0) < \(PostgresLimits.maxStatementBytes)),
             j AS (
                 UPDATE convoy_jobs AS j SET state = 2, owner = $2, claim_count = j.claim_count + 1
-                FROM meant WHERE j.position = meant.position RETURNING j.*)
-            SELECT \(PostgresJobRow.columns(withBody: true))
+                FROM fitting WHERE j.position = fitting.position RETURNING j.*)
+            SELECT \(PostgresJobRow.columns(withBody: true)),
+                (SELECT count(*) FROM meant) > (SELECT count(*) FROM fitting)
             FROM j \(PostgresJobRow.joins) ORDER BY j.priority DESC, j.position
             """, [.int(limit), .text(owner)] + (kinds.isEmpty ? [] : [.texts(kinds)]))
-        return try (0..<rows.count).map { index in
+        let hasMore = rows.count > 0 ? try rows.bool(0, PostgresJobRow.columnCount) ?? false : false
+        let jobs = try (0..<rows.count).map { index in
             let row = PostgresJobRow(rows: rows, row: index)
             let job = try row.job()
             return ClaimedJob(
                 claim: Claim(id: job.id, token: try row.claimCount), job: job, attemptCount: try row.attemptCount,
                 result: try row.result)
         }
+        return (jobs, hasMore)
     }
 
     /// How long until something is due that is not told.
@@ -60,7 +76,8 @@ extension PostgresRules {
             """, [.text(owner)])
         let (now, date) = (transaction.time.now, transaction.time.date)
         var moments = try (0...1).compactMap { try rows.int(0, $0).map { Duration.microseconds($0 - now) } }
-        moments += try (2...3).compactMap { try rows.double(0, $0).map { Duration.seconds($0 - date) } }
+        let waits = try (2...3).compactMap { try rows.double(0, $0).map { max(-1e12, min(1e12, $0 - date)) } }
+        moments += waits.map { Duration.seconds($0) }
         return moments.min().map { max(.zero, $0) }
     }
 }

@@ -81,7 +81,7 @@ extension PostgresJobRow {
     static let recordColumns = """
         j.due, j.not_before, j.needs, j.is_behind_group, j.is_behind_key, j.owner, j.attempts, j.failure, j.added
         """
-    private static let first = 27
+    private static let first = PostgresJobRow.columnCount
 
     func record(_ time: PostgresTime) throws -> JobRecord {
         let (state, result) = (try state, try result)
@@ -106,7 +106,7 @@ extension PostgresJobRow {
         if let due = try rows.int(row, Self.first), due > time.now {
             record.delay = .microseconds(due - time.now)
         } else if let date = try rows.double(row, Self.first + 1), date > time.date {
-            record.delay = .seconds(date - time.date)
+            record.delay = .seconds(min(1e12, date - time.date))
         }
         return record
     }

@@ -36,7 +36,7 @@ final class SQLiteBodies {
                 guard written > 0 else { return false }
                 rest = rest.dropFirst(written)
             }
-            return fsync(file) == 0
+            return Self.isSynced(file)
         }
         guard isWritten else {
             let error = failure(path)
@@ -53,7 +53,16 @@ final class SQLiteBodies {
         let file = open(directory.path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw QueueError(file: directory, code: 14, system: errno, doing: "opened") }
         defer { close(file) }
-        guard fsync(file) == 0 else { throw QueueError(file: directory, code: 10, system: errno, doing: "synced") }
+        guard Self.isSynced(file) else { throw QueueError(file: directory, code: 10, system: errno, doing: "synced") }
+    }
+
+    private static func isSynced(_ file: Int32) -> Bool {
+        #if canImport(Darwin)
+            // `fsync` leaves the bytes in the drive's own memory there.
+            if fcntl(file, F_FULLFSYNC) == 0 { return true }
+        #endif
+        while fsync(file) != 0 { if errno != EINTR { return false } }
+        return true
     }
 
     func remove(_ names: [String]) {

@@ -66,7 +66,7 @@ extension Int64 {
             self = seconds < 0 ? -100_000_000_000_000 : 100_000_000_000_000
             return
         }
-        self = seconds * 1_000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
+        self = seconds * 1_000 + (attoseconds + (attoseconds > 0 ? 999_999_999_999_999 : 0)) / 1_000_000_000_000_000
     }
 
     /// Milliseconds since 1970.

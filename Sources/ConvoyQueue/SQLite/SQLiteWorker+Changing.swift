@@ -26,7 +26,12 @@ extension SQLiteWorker {
 
     func cancel(_ selection: JobSelection) throws(QueueError) -> Int {
         try transaction { () throws(QueueError) in
-            try forEach(selection, and: "state IN (0, 1, 2, 3, 4, 6)") { row throws(QueueError) in try cancel(row.id) }
+            let count = try forEach(selection, and: "state IN (0, 1, 2, 3, 4, 6)") { row throws(QueueError) in
+                try cancel(row.id)
+            }
+            // What waits until nothing is left is told, too.
+            if count > 0 { mustRing = true }
+            return count
         }
     }
 

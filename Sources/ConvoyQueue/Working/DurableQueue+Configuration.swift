@@ -15,15 +15,15 @@ extension DurableQueue {
         public var maxClaimedJobCount = 256
         /// How long a lease lasts that is not renewed; 30 seconds by default.
         ///
-        /// It is renewed three times in that time. Only a process that stands still for longer loses its jobs by it: one that
-        /// has ended is noticed at once.
+        /// It is renewed three times in that time. A process that stands still for longer loses its jobs by it. One that has
+        /// ended is noticed at once by others on its machine (SQLite), else when its lease ends.
         public var lease = Duration.seconds(30)
-        /// When a job is sent again, with its waits kept in the store; 100 retries after up to a second, two, four and so on up
-        /// to 15 minutes, by default.
+        /// When a job is sent again, with its waits kept in the store; 1,000 retries after up to a second, two, four and so on up
+        /// to 15 minutes, by default: more than four days.
         ///
         /// Counted are attempts since the job was added or retried. What a retry cannot help goes to the handler. That the name
         /// of a host has no address is worth as many as any other failure: that is how a missing network looks.
-        public var retries = RetryPolicy(maxRetries: 100, baseDelay: .seconds(1), maxDelay: .seconds(900))
+        public var retries = RetryPolicy(maxRetries: 1_000, baseDelay: .seconds(1), maxDelay: .seconds(900))
         /// How many results may wait for a handler; 1,000 by default.
         ///
         /// When there are as many, jobs of kinds without a handler are not sent.

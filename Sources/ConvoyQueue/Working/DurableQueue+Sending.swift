@@ -6,10 +6,13 @@ import Foundation
 extension DurableQueue {
     /// Sends a job that was claimed, or has the result that waited handled.
     func send(_ claimed: ClaimedJob) {
-        let (isWorking, isFirst) = state.withLock { state in
+        let (isWorking, isFirst, earlier) = state.withLock { state in
+            // Of a lease that had ended meanwhile, while the machine slept for example.
+            let earlier = state.inFlight[claimed.job.id]?.sending
             state.inFlight[claimed.job.id] = DurableQueueState.InFlight(claim: claimed.claim)
-            return (state.phase == .working, state.heartbeat == nil)
+            return (state.phase == .working, state.heartbeat == nil, earlier)
         }
+        earlier?.operation.cancel()
         guard isWorking else { return end(claimed, .release, attempt: nil) }
         if isFirst { setHeartbeat() }
         if let result = claimed.result { return handle(result, of: claimed, attempt: nil) }
@@ -48,7 +51,11 @@ extension DurableQueue {
             }
         }
         let sending = DurableQueueState.Sending(operation: operation) { _ = try? await operation.response() }
-        state.withLock { $0.inFlight[claimed.job.id]?.sending = sending }
+        state.withLock { state in
+            if state.inFlight[claimed.job.id]?.claim == claimed.claim {
+                state.inFlight[claimed.job.id]?.sending = sending
+            }
+        }
         manager.enqueue(operation)
     }
 
@@ -94,13 +101,16 @@ extension DurableQueue {
     /// The outcome goes to its handler; without one a success waits, and a failure is a dead letter.
     private func handle(_ result: JobResult, of claimed: ClaimedJob, attempt: JobAttempt?) {
         let handler = state.withLock { state in
-            state.inFlight[claimed.job.id]?.sending = nil
+            if state.inFlight[claimed.job.id]?.claim == claimed.claim { state.inFlight[claimed.job.id]?.sending = nil }
             return state.handler(of: claimed.job.kind)
         }
         guard let handler else {
             if let failure = result.failure { return end(claimed, .dead(failure), attempt: attempt) }
             var kept = result
             kept.isBodyCut = result.isBodyCut || result.body.count > configuration.maxWaitingResultBytes
+            // Secrets are in no database: cookies that an answer sets.
+            let fields = result.headerFields.filter { !$0.isSecret }
+            kept.headerFields = HeaderFields(fields.map { ($0.name, $0.value) })
             kept.body = result.body.prefix(configuration.maxWaitingResultBytes)
             return end(claimed, .answered(kept), attempt: attempt)
         }

@@ -5,7 +5,7 @@ import Foundation
 extension DurableQueue {
     /// Begins to work: jobs are claimed and sent, those that were left by an earlier run among them.
     ///
-    /// Again: no effect.
+    /// Again, or while it stops: no effect.
     ///
     /// - Parameters:
     ///   - handlers: by kind. A result of a kind without one waits: ``results(_:limit:)``.
@@ -13,7 +13,7 @@ extension DurableQueue {
     public func start(_ handlers: [String: Handler] = [:], otherwise: Handler? = nil) {
         let isFirst = state.withLock { state in
             guard case .idle = state.phase else { return false }
-            state.phase = .working
+            state.phase = .starting
             state.handlers = handlers
             state.otherwise = otherwise
             state.mayHaveWork = true
@@ -33,6 +33,7 @@ extension DurableQueue {
         state.withLock { state in
             state.listener = listener
             state.loop = loop
+            state.phase = .working
         }
         wakeUp.yield()
     }
@@ -40,8 +41,16 @@ extension DurableQueue {
     /// Stops: what is being sent is broken off and given back, with the leases; what was not settled is sent again by the next
     /// queue, with the same keys.
     ///
-    /// Handlers that run are not waited for. The queue can be started again.
+    /// Handlers that run are not waited for. The queue can be started again. Again, while it stops: waits for the same end.
     public func stop() async {
+        await withCheckedContinuation { continuation in
+            let isStopping = state.withLock { state in
+                guard case .stopping = state.phase else { return false }
+                state.stopWaiters.append(continuation)
+                return true
+            }
+            if !isStopping { continuation.resume() }
+        }
         let (isMeant, loop, listener) = state.withLock { state in
             guard case .working = state.phase else { return (false, Task<Void, Never>?.none, Task<Void, Never>?.none) }
             state.phase = .stopping
@@ -67,13 +76,15 @@ extension DurableQueue {
         }
         do throws(QueueError) {
             if !rest.isEmpty { _ = try await store.exchange(rest, claiming: nil) }
-            try await store.release()
         } catch { configuration.onError?(error) }
-        let drainers = state.withLock { state in
+        // Though outcomes could not be written: what is given back is sent again, and with the same keys.
+        do throws(QueueError) { try await store.release() } catch { configuration.onError?(error) }
+        let waiters = state.withLock { state in
             state.phase = .idle
-            return state.takeDrainers()
+            defer { state.stopWaiters = [] }
+            return state.takeDrainers() + state.stopWaiters
         }
-        for drainer in drainers { drainer.resume() }
+        for waiter in waiters { waiter.resume() }
     }
 
     /// Stops, and closes the store.
@@ -98,7 +109,7 @@ extension DurableQueue {
         }
     }
 
-    private var isWorking: Bool { state.withLock { if case .working = $0.phase { true } else { false } } }
+    private var isWorking: Bool { state.withLock { $0.phase == .starting || $0.phase == .working } }
 
     func lookForWork() {
         state.withLock { $0.mayHaveWork = true }
@@ -109,11 +120,11 @@ extension DurableQueue {
 
     /// One transaction, and what follows of it; whether another should follow at once.
     private func turn() async -> Bool {
-        let limit = configuration.maxClaimedJobCount
+        let limit = max(1, configuration.maxClaimedJobCount)
         guard let turn = state.withLock({ $0.takeTurn(limit: limit) }) else { return false }
         do throws(QueueError) {
             if let claims = turn.renewing {
-                for lost in try await store.renew(claims, for: configuration.lease) { lose(lost) }
+                for lost in try await store.renew(claims, for: max(.seconds(1), configuration.lease)) { lose(lost) }
                 setHeartbeat()
             }
             let request = turn.room > 0 ? try await claimRequest(for: turn) : nil
@@ -152,16 +163,28 @@ extension DurableQueue {
         let waits = [next, store.pollInterval].compactMap { $0 }
         if let wait = waits.min() { wake(after: wait) }
         await purge()
-        let (hasDrainers, isBusy) = state.withLock { state in
-            (!state.drainers.isEmpty, !state.inFlight.isEmpty || !state.settlements.isEmpty)
+        // Taken before the store is asked: those that come meanwhile may wait for jobs that it does not tell of.
+        let drainers = state.withLock { state in
+            state.inFlight.isEmpty && state.settlements.isEmpty ? state.takeDrainers() : []
         }
-        guard hasDrainers, !isBusy, let status = try? await store.status() else { return }
-        guard status[.waiting] == 0, status[.claimed] == 0 else {
+        guard !drainers.isEmpty else { return }
+        do throws(QueueError) {
+            let status = try await store.status()
+            if status[.waiting] == 0, status[.claimed] == 0 {
+                for drainer in drainers { drainer.resume() }
+                return
+            }
             // Others' jobs: their end is not told.
             if status[.claimed] > 0 { wake(after: min(.seconds(1), waits.min() ?? .seconds(1))) }
-            return
+        } catch {
+            configuration.onError?(error)
+            wake(after: .seconds(5))
         }
-        for drainer in state.withLock({ $0.takeDrainers() }) { drainer.resume() }
+        let isOver = state.withLock { state in
+            if !state.isManagerShutDown { state.drainers += drainers }
+            return state.isManagerShutDown
+        }
+        if isOver { for drainer in drainers { drainer.resume() } }
     }
 
     /// Deletes what is old, ten times in the time that it is kept.
@@ -172,8 +195,10 @@ extension DurableQueue {
             state.lastPurge = now
             return true
         }
-        guard isDue else { return }
-        while let count = try? await store.purge(olderThan: age), count > 0 {}
+        guard isDue, let count = try? await store.purge(olderThan: age), count > 0 else { return }
+        // Some thousands at a time: outcomes and leases do not wait for millions.
+        state.withLock { $0.lastPurge = nil }
+        lookForWork()
     }
 
     /// Looks for work after a time, in place of an earlier such wish.
@@ -190,7 +215,7 @@ extension DurableQueue {
     /// Renews the leases three times in their duration, while there is something under way.
     func setHeartbeat() {
         let clock = manager.configuration.clock
-        let timer = clock.wake(at: clock.now + configuration.lease / 3) { [weak self] in
+        let timer = clock.wake(at: clock.now + max(.seconds(1), configuration.lease) / 3) { [weak self] in
             guard let self else { return }
             let isNeeded = state.withLock { state in
                 state.needsHeartbeat = !state.inFlight.isEmpty
@@ -210,6 +235,8 @@ extension DurableQueue {
     private func lose(_ claim: Claim) {
         let sending = state.withLock { state -> DurableQueueState.Sending? in
             guard state.inFlight[claim.id]?.claim == claim else { return nil }
+            // There is room, and perhaps nothing left that a drain waits for.
+            state.mayHaveWork = true
             return state.inFlight.removeValue(forKey: claim.id)?.sending
         }
         sending?.operation.cancel()

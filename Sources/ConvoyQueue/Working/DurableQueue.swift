@@ -19,7 +19,7 @@ import Foundation
 ///
 /// ``add(_:)`` returns when the job is on the disk. Each is sent at least once, and every attempt of it has the same
 /// `Idempotency-Key`, so that a server that knows repetitions by it carries it out once. Any number of queues, in any number of
-/// processes, may work on the same store.
+/// processes, may work on the same jobs, each with a store instance of its own: what is claimed belongs to the instance.
 ///
 /// ## Concurrency
 /// Use it from any thread. Handlers run in tasks of their own, several at a time.
@@ -92,7 +92,13 @@ public final class DurableQueue: Sendable {
         for job in jobs {
             if let defect = job.defect { throw QueueError(.invalidJob, "\(job.id) (\(job.request)): \(defect)") }
         }
-        return try await store.add(jobs)
+        let additions = try await store.add(jobs)
+        if jobs.contains(where: { $0.uniqueness?.policy == .replace }) {
+            // What was replaced may be under way here.
+            state.withLock { $0.needsHeartbeat = true }
+            wakeUp.yield()
+        }
+        return additions
     }
 
     /// Cancels jobs, and those that depend on them; a request under way is broken off.
@@ -103,7 +109,7 @@ public final class DurableQueue: Sendable {
         let count = try await store.cancel(selection)
         // A renewal tells which of those under way are lost.
         state.withLock { $0.needsHeartbeat = true }
-        wakeUp.yield()
+        lookForWork()
         return count
     }
 

@@ -28,8 +28,10 @@ struct DurableQueueState {
     }
 
     enum Phase {
-        /// Not started. Next: working.
+        /// Not started. Next: starting.
         case idle
+        /// The loop is made. Next: working.
+        case starting
         /// The loop runs. Next: stopping.
         case working
         /// Nothing more is claimed, and what is under way ends. Next: idle.
@@ -49,6 +51,8 @@ struct DurableQueueState {
     var loop: Task<Void, Never>?
     var listener: Task<Void, Never>?
     var drainers: [CheckedContinuation<Void, Never>] = []
+    /// Later callers of `stop`.
+    var stopWaiters: [CheckedContinuation<Void, Never>] = []
     var lastPurge: ContinuousClock.Instant?
     /// Nothing can be sent any more.
     var isManagerShutDown = false

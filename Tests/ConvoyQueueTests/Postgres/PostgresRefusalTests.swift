@@ -107,6 +107,12 @@ struct PostgresRefusalTests {
         // Together more than one statement takes.
         _ = try await store.add((1...5).map { try job("\($0)", PostgresLimits.maxStatementBytes / 2 - 1) })
         #expect(try await store.status()[.waiting] == 5)
+        // And more than is claimed at once.
+        let request = ClaimRequest(limit: 10, lease: .seconds(600))
+        let first = try await store.exchange([], claiming: request)
+        #expect(first.jobs.map(\.job.id) == ["1", "2", "3"] && first.next == .zero)
+        let rest = try await store.exchange([], claiming: request)
+        #expect(rest.jobs.map(\.job.id) == ["4", "5"] && rest.next == nil)
         if ProcessInfo.processInfo.environment["CONVOY_LARGE_BODIES"] != nil {
             let began = ContinuousClock.now
             try await store.add(job("largest", PostgresLimits.maxBodyBytes))

@@ -21,6 +21,11 @@ import Testing
 
     // MARK: Files that are not right
 
+    @Test(arguments: [(-1_500, -1), (-1_000, -1), (-500, 0), (0, 0), (1, 1), (1_000, 1), (1_001, 2)])
+    func lengthsOfTimeAreRoundedUp(microseconds: Int, milliseconds: Int64) {
+        #expect(Int64(clamping: .microseconds(microseconds)) == milliseconds)
+    }
+
     @Test func aFileThatIsNoDatabaseIsLeftAlone() async throws {
         let text = Data(String(repeating: "not a database\n", count: 1_000).utf8)
         try text.write(to: place.file)

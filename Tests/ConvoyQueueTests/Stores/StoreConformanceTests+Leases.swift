@@ -7,6 +7,21 @@ import Testing
 /// Leases, expiry, and what is told of changes.
 extension StoreConformanceTests {
     @Test(arguments: ConformingStore.all)
+    func datesBeyondAnyCalendarAreKept(conforming: ConformingStore) async throws {
+        let store = try await conforming.open(place)
+        for (index, seconds) in [Double.infinity, 1e300, -1e300, -.infinity].enumerated() {
+            let date = Date(timeIntervalSince1970: seconds)
+            try await store.add(.test("not before \(index)") { $0.notBefore = date })
+            try await store.add(.test("expires \(index)") { $0.expires = date })
+        }
+        #expect(try await store.claim(10).map(\.job.id) == ["expires 0", "expires 1", "not before 2", "not before 3"])
+        let status = try await store.status()
+        #expect(status[.dead] == 2 && status[.waiting] == 2)
+        #expect(try await store.jobs(.all, after: 0, limit: 10).count == 8)
+        await store.close()
+    }
+
+    @Test(arguments: ConformingStore.all)
     func aLeaseThatIsNotRenewedEnds(conforming: ConformingStore) async throws {
         let (one, two) = (try await conforming.open(place), try await conforming.open(place))
         _ = try await one.add([.test("a"), .test("b")])

@@ -145,7 +145,7 @@ extension MemoryDatabase.State {
             lease.key != owner && entries.values.contains { $0.record.life.lease?.owner == lease.key }
         }.map { now.duration(to: $0.value) }
         for entry in entries.values where entry.record.state == .waiting || entry.record.state == .blocked {
-            if let expires = entry.record.job.expires { moments.append(.seconds(expires.timeIntervalSince(date))) }
+            if let expires = entry.record.job.expires { moments.append(expires.wait(from: date)) }
             guard entry.record.state == .waiting, let delay = entry.delay(now: now, date: date) else { continue }
             moments.append(delay)
         }

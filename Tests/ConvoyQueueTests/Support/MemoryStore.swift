@@ -191,7 +191,12 @@ extension MemoryDatabase.Entry {
 
     func delay(now: ContinuousClock.Instant, date: Date) -> Duration? {
         if let due, due > now { return now.duration(to: due) }
-        if let notBefore, notBefore > date { return .seconds(notBefore.timeIntervalSince(date)) }
+        if let notBefore, notBefore > date { return notBefore.wait(from: date) }
         return nil
     }
+}
+
+extension Date {
+    /// How long it is until this date, within some thousand years.
+    func wait(from date: Date) -> Duration { .seconds(max(-1e11, min(1e11, timeIntervalSince(date)))) }
 }

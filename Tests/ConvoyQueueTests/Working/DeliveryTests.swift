@@ -38,6 +38,56 @@ import Testing
         #expect(left == [])
     }
 
+    @Test(arguments: [true, false])
+    func aDrainEndsWhenTheLastJobIsCancelled(isUnderWay: Bool) async throws {
+        let gate = Gate()
+        let server = try KeyedServer { _ in isUnderWay ? .status(200).stalling(until: gate) : .status(503) }
+        let queue = try makeQueue { $0.retries.baseDelay = .seconds(600) }
+        try await queue.add(server.job("a"))
+        queue.start(otherwise: takesAll)
+        async let drained: Void = queue.drain()
+        if isUnderWay {
+            try await gate.reached(count: 1, within: .seconds(60))
+        } else {
+            try await server.server.requestsReceived(count: 1, within: .seconds(60))
+            while try await queue.store.job("a")?.attemptCount == 0 {}
+        }
+        #expect(try await queue.cancel(.all) == 1)
+        await drained
+        gate.open()
+        await queue.close()
+    }
+
+    @Test func aDrainEndsWhenAnotherProcessCancels() async throws {
+        let server = try KeyedServer { _ in .status(503) }
+        let queue = try makeQueue { $0.retries.baseDelay = .seconds(600) }
+        try await queue.add(server.job("a"))
+        queue.start(otherwise: takesAll)
+        async let drained: Void = queue.drain()
+        while try await queue.store.job("a")?.attemptCount == 0 {}
+        let other = try SQLiteStore(at: place.file)
+        #expect(try await other.cancel(.all) == 1)
+        await drained
+        await other.close()
+        await queue.close()
+    }
+
+    @Test func everyStopWaitsForTheEnd() async throws {
+        let gate = Gate()
+        let server = try KeyedServer { _ in .status(200).stalling(until: gate) }
+        let queue = try makeQueue()
+        try await queue.add(server.job("a"))
+        queue.start(otherwise: takesAll)
+        try await gate.reached(count: 1, within: .seconds(60))
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 { group.addTask { await queue.stop() } }
+        }
+        #expect(try await queue.status()[.waiting] == 1)
+        gate.open()
+        #expect(try await queue.states() == ["a": .done])
+        await queue.close()
+    }
+
     @Test func bodiesOfAnswersCanBeDropped() async throws {
         let server = try KeyedServer { _ in .body(Data("an answer".utf8)) }
         for ignoresBodies in [false, true] {
