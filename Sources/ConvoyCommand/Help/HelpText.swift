@@ -24,6 +24,7 @@ enum HelpText {
             ("convoy [fetch] [options] URL...", Subcommand.fetch.summary + "; continue what was interrupted"),
             ("convoy run FILE.http [NAME...]", Subcommand.run.summary),
             ("convoy report EVENTS.jsonl...", Subcommand.report.summary),
+            ("convoy queue add|run|list...", Subcommand.queue.summary),
             ("convoy demo", Subcommand.demo.summary), ("convoy completions SHELL", Subcommand.completions.summary),
             ("convoy help WORD", "explain one of: " + HelpTopic.allCases.map(\.rawValue).joined(separator: ", ")),
         ].map { TextLayout.entry("  " + $0, $1, column: 26) }.joined(separator: "\n")

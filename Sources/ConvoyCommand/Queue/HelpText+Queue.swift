@@ -19,14 +19,15 @@ extension HelpText {
 
         \(QueueOptions.table.helpByGroup)
 
-        Several processes may run one queue; on PostgreSQL, on several machines. Secrets
-        are in no database: add refuses Authorization, Cookie and passwords in URLs, and
-        run takes them (-H, -u, -b) and sends them along with every job, wherever that
-        goes: a queue that others add to is none for them. run waits for dates, and
-        between attempts, too. An answer is dropped unless -o or -P say where it goes. A
-        job is done when its answer has a status of 2xx; it is a dead letter when it has
-        failed for good, has expired, or --retries are used up (3; with --watch 1,000,
-        which are days). The first signal gives jobs back that are under way.
+        Several processes may run one queue; on PostgreSQL, on several machines.
+        Secrets are in no database: add refuses Authorization, Cookie and passwords in
+        URLs. run takes them (-H, -u, -b) and sends them along with every job, wherever
+        that goes: a queue that others add to is none for them. run waits for dates,
+        and between attempts, too. An answer is dropped unless -o or -P say where it
+        goes. A job is done when its answer has a status of 2xx; it is a dead letter
+        when it has failed for good, has expired, or --retries are used up (3; with
+        --watch 1,000, which are days). The first signal gives jobs back that are under
+        way.
 
         Exit status:
           0    it was done; of run: no job became a dead letter
