@@ -9,12 +9,25 @@ enum JobLine {
         var parts = [record.job.id, record.state.rawValue, record.job.kind, record.job.request.description]
         if let failure = record.failure {
             parts.append(failure)
-        } else if record.state == .waiting || record.state == .claimed, let last = record.attempts.last {
+        } else if record.state == .blocked {
+            parts += waits(record)
+        } else if record.state == .waiting || record.state == .claimed, record.attemptCount > 0,
+            let last = record.attempts.last
+        {
             parts.append("\(Figures.count(record.attemptCount, "attempt")): \(last.text)")
         }
         if let delay = record.delay { parts.append("in \(Figures.time(delay))") }
         // A line is a job, whatever a server has said.
         return parts.joined(separator: "  ").split(whereSeparator: \.isNewline).joined(separator: " ")
+    }
+
+    private static func waits(_ record: JobRecord) -> [String] {
+        let holds = record.life.holds
+        var waits: [String] = []
+        if holds.dependencies > 0 { waits.append("after " + record.job.dependencies.prefix(8).joined(separator: ", ")) }
+        if holds.isBehindGroup { waits.append("behind others of the group \(record.job.group ?? "")") }
+        if holds.isBehindKey { waits.append("behind others with the key \(record.job.uniqueness?.key ?? "")") }
+        return waits
     }
 
     static func json(_ status: QueueStatus) -> JSONText {

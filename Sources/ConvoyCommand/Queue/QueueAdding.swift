@@ -16,7 +16,11 @@ struct QueueAdding: QueueWork {
 
     init(_ options: QueueOptions, console: Console, interruption: Interruption) throws(UsageError) {
         (self.options, self.console) = (options, console)
-        if options.savesAnswers { try FetchCommand.check(directory: options.fetch.directory) }
+        if options.savesAnswers {
+            do throws(UsageError) { try FetchCommand.check(directory: options.fetch.directory) } catch {
+                throw QueueOptions.error(error.message)
+            }
+        }
         let list = try options.fetch.input.map { input throws(UsageError) in try LineReader.open(input) }
         let hasFailed = hasFailed
         let items = FetchItems(
@@ -51,7 +55,9 @@ struct QueueAdding: QueueWork {
         guard !jobs.isEmpty else { return }
         defer { jobs = [] }
         do throws(QueueError) {
-            tell(try await queue.add(contentsOf: jobs))
+            let additions = try await queue.add(contentsOf: jobs)
+            tell(additions)
+            try await tellCancelled(additions, of: queue)
         } catch {
             guard error.code == .invalidJob, jobs.count > 1 else { throw error }
             // One of them cannot be kept: the others can.
@@ -61,6 +67,18 @@ struct QueueAdding: QueueWork {
                     tell(error)
                 }
             }
+        }
+    }
+
+    /// What waits for a job that was cancelled is cancelled as it is added.
+    private func tellCancelled(_ additions: [JobAddition], of queue: DurableQueue) async throws(QueueError) {
+        guard !options.wishes.dependencies.isEmpty else { return }
+        let ids = Set(additions.filter { $0.outcome == .added }.map(\.id))
+        let cancelled = JobSelection(ids: ids, states: [.cancelled])
+        for record in try await queue.store.jobs(cancelled, after: 0, limit: ids.count) {
+            hasFailed.withLock { $0 = true }
+            console.printError(
+                "convoy: \(record.job.id) will not be sent: a job that it waits for was cancelled", isFailure: true)
         }
     }
 

@@ -16,12 +16,12 @@ struct QueueLooking: QueueWork {
         switch options.verb {
         case .status: tell(try await store.status())
         case .list:
-            try await forEach(on: store) { record throws(QueueError) in
+            return try await forEach(on: store) { record throws(QueueError) in
                 options.fetch.isJSON ? JobLine.json(record, body: false).string : JobLine.text(record)
             }
         case .export:
             // One by one, with the bytes of their bodies.
-            try await forEach(on: store) { record throws(QueueError) in
+            return try await forEach(on: store) { record throws(QueueError) in
                 try await store.job(record.job.id).map { JobLine.json($0, body: true).string }
             }
         case .retry: return tell(try await store.retry(options.selection), "sent again", "dead letter")
@@ -33,16 +33,21 @@ struct QueueLooking: QueueWork {
 
     private func forEach(
         on store: any Store, _ line: (JobRecord) async throws(QueueError) -> String?
-    ) async throws(QueueError) {
+    ) async throws(QueueError) -> ExitStatus {
         var (position, rest) = (Int64(0), options.limit)
         while rest > 0, interruption.reason == nil {
             let records = try await store.jobs(options.selection, after: position, limit: min(rest, Self.page))
-            guard let last = records.last else { return }
+            guard let last = records.last else {
+                guard position == 0, options.selection.ids != nil else { break }
+                console.printError("convoy: there is no job with such an id")
+                return .failure
+            }
             for record in records where interruption.reason == nil {
                 if let line = try await line(record) { console.printLine(line) }
             }
             (position, rest) = (last.position, rest - records.count)
         }
+        return .success
     }
 
     private func tell(_ count: Int, _ what: String, _ wanted: String) -> ExitStatus {

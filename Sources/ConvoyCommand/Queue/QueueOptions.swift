@@ -42,7 +42,7 @@ struct QueueOptions: Sendable {
             throw Self.error("there is no command \(word.debugDescription)\(near ?? "; write \(Self.words)")")
         }
         self.verb = verb
-        let scanner = OptionScanner(options: Self.table(of: verb), command: "queue")
+        let scanner = OptionScanner(options: Self.table(of: verb), command: "queue", habits: Self.habits)
         let scanned = try scanner.scan(Array(arguments.dropFirst()))
         if scanned.has(.help) { return nil }
         if verb == .run { try fetch.trustCertificates(of: environment) }
@@ -53,6 +53,13 @@ struct QueueOptions: Sendable {
         try take(scanned.operands)
         try checkTogether()
     }
+
+    /// Options of one word behind another.
+    private static let habits = Dictionary(
+        table.flatMap { option in
+            let verbs = QueueVerb.allCases.filter { table(of: $0).contains(option) }.map(\.rawValue)
+            return option.spellings.map { ($0, "it is of convoy queue \(verbs.joined(separator: ", "))") }
+        }, uniquingKeysWith: { first, _ in first })
 
     private static var words: String {
         "convoy queue " + QueueVerb.allCases.map(\.rawValue).joined(separator: "|") + " --db FILE"
@@ -103,7 +110,10 @@ struct QueueOptions: Sendable {
             throw Self.error("standard input cannot be both a body and the list; put one of them into a file")
         }
         guard let output = fetch.output else { return }
-        guard fetch.urls.count == 1, fetch.input == nil, output != "-", !output.hasSuffix("/") else {
+        guard output != "-" else { throw Self.error("-o - is for convoy fetch: the answer of a job goes to a file") }
+        var status = stat()
+        let isDirectory = stat(output, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+        guard fetch.urls.count == 1, fetch.input == nil, !isDirectory, !output.hasSuffix("/") else {
             throw Self.error("-o is the file of the only URL; -P DIR is a directory for the files of several")
         }
     }

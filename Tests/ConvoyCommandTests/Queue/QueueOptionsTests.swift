@@ -45,8 +45,9 @@ import Testing
             ["add", "--db", "a", "--priority", "hihg", "x.de"],
             "--priority takes very-low, low, normal, high or very-high, not \"hihg\"; did you mean high?"
         ),
-        (["add", "--db", "a", "--watch", "x.de"], "there is no option --watch"),
+        (["add", "--db", "a", "--watch", "x.de"], "there is no option --watch: it is of convoy queue run"),
         (["run", "--db", "a", "--quiet", "--json"], "--quiet and --json exclude each other; give one of them"),
+        (["add", "--db", "a", "-o", "-", "x.de"], "-o - is for convoy fetch: the answer of a job goes to a file"),
         (["list", "--db", "a", "--tag", "x", "--tag", "y"], "--tag is given twice: jobs are chosen by one tag"),
         (["retry", "--db", "a", "--state", "done"], "only dead letters are sent again; leave --state out"),
         (

@@ -84,6 +84,20 @@ import Testing
         #expect(try await queue("status").output.contains("cancelled"))
     }
 
+    @Test func whatWaitsForACancelledJobIsTold() async throws {
+        _ = try await queue("add", "--id", "a", url("/a"))
+        _ = try await queue("add", "--id", "b", "--after", "a", url("/b"))
+        #expect(try await queue("list", "b").output.hasSuffix("  after a\n"))
+        #expect(try await queue("cancel", "a").output == "2 jobs cancelled\n")
+        let added = try await queue("add", "--id", "c", "--after", "a", url("/c"))
+        #expect(added.status == 1)
+        #expect(added.errors == "convoy: c will not be sent: a job that it waits for was cancelled\n")
+        let unknown = try await queue("list", "nosuch")
+        #expect(unknown.status == 1 && unknown.errors == "convoy: there is no job with such an id\n")
+        let directory = try await queue("add", "-o", directory.url.path, url("/c"))
+        #expect(directory.status == 2 && directory.errors.contains("-P DIR is a directory"))
+    }
+
     @Test func whatExpiresIsADeadLetterToo() async throws {
         _ = try await queue("add", "--expires", "0.001", url("/a"))
         let run = try await queue("run")
