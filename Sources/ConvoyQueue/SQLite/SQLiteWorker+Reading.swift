@@ -38,10 +38,13 @@ extension SQLiteWorker {
 
     func body(of row: JobRow) throws(QueueError) -> JobRequest.Body? {
         guard let number = row.body else { return row.job.request.body }
-        return try connection().row("SELECT bytes, file FROM body WHERE number = ?", .integer(number)) {
-            row throws(QueueError) in
+        let body: JobRequest.Body? = try connection().row(
+            "SELECT bytes, file FROM body WHERE number = ?", .integer(number)
+        ) { row throws(QueueError) in
             row.text(1).map { .file(bodies.url(of: $0)) } ?? .data(row.blob(0) ?? Data())
         }
+        // Not an empty one: a file that is not there makes a dead letter, which names it.
+        return body ?? .file(bodies.url(of: "body \(number)"))
     }
 
     func result(_ number: Int64, isWhole: Bool = true) throws(QueueError) -> JobResult? {
