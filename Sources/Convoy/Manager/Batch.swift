@@ -161,7 +161,7 @@ public final class Batch<Output: Sendable>: Sendable {
     private func submit(
         _ request: Request<Output>, isFromSource: Bool, _ handler: (@Sendable (Result) -> Void)? = nil
     ) -> (member: BatchMember, hasRoom: Bool, isPulled: Bool)? {
-        let operation = RequestOperation(request, of: manager.context, isUnseen: true)
+        let operation = RequestOperation(request, of: manager, isUnseen: true)
         guard let member = state.withLock({ $0.begin(isFromSource: isFromSource) }) else { return nil }
         var handler = handler
         if case .source(let index) = member, let onResult { handler = { onResult(index, $0) } }
@@ -271,7 +271,7 @@ extension Batch: TypedDependency {
     ///
     /// - Parameter name: what it is called in messages and logs.
     public func operation(named name: String = "a batch") -> GroupOperation<[Result]> {
-        let operation = GroupOperation(named: name, manager) { _ in
+        let operation = GroupOperation(named: name, manager, isManaged: false) { _ in
             await withTaskCancellationHandler {
                 await self.results
             } onCancel: {

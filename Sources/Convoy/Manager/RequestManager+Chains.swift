@@ -98,7 +98,7 @@ extension RequestManager {
             ?? LinkLabel(root: RequestSummary(text: "no operation"), others: 0)
         let operation = RequestOperation<Output>(
             requestPlan: RequestPlan(link: label, scheduler.context.defaults.encoder, building: build),
-            context: scheduler.context)
+            context: scheduler.context, scheduler)
         for (dependency, policy) in edges { operation.addDependency(dependency, onFailure: policy) }
         return operation
     }

@@ -4,12 +4,12 @@ import Foundation
 extension RequestManager {
     /// Makes an operation; nothing runs until it is enqueued or started.
     public func operation<Output>(_ request: Request<Output>) -> RequestOperation<Output> {
-        RequestOperation(request, of: scheduler.context)
+        RequestOperation(request, of: scheduler)
     }
 
     /// Makes an operation that its caller keeps to itself: Foundation is not told of its changes while nothing can ask for them.
     package func unseenOperation<Output>(_ request: Request<Output>) -> RequestOperation<Output> {
-        RequestOperation(request, of: scheduler.context, isUnseen: true)
+        RequestOperation(request, of: scheduler, isUnseen: true)
     }
 
     /// Enqueues operations; each runs when its dependencies have finished and it has a slot.

@@ -73,7 +73,7 @@ public final class RequestManager: Sendable {
             SchedulerState(
                 limit: configuration.maxConcurrentOperationCount, hosts: configuration.limits,
                 configuration.prioritization, rate: configuration.requestRate,
-                retryBudget: RetryBudgetState(configuration.retryBudget)))
+                retryBudget: RetryBudgetState(configuration.retryBudget), queue: startQueue == nil ? .callers : .own))
         scheduler.follow()
     }
 
@@ -103,10 +103,9 @@ public final class RequestManager: Sendable {
     public var isSuspended: Bool {
         get { scheduler.state.withLock { $0.isSuspended } }
         set {
-            scheduler.state.withLock { $0.isSuspended = newValue }
             // For those it has been handed and has not started yet.
             queue.isSuspended = newValue
-            scheduler.pump()
+            scheduler.suspend { $0.isSuspended = newValue }
         }
     }
 

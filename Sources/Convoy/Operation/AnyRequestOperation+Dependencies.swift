@@ -18,7 +18,9 @@ extension AnyRequestOperation {
         guard joinsGraph() else { return }
         switch DependencyGraph.connect(self, to: dependency, policy: policy) {
         case .met: break
-        case .waiting: dependenciesChanged()
+        case .waiting:
+            dependenciesChanged()
+            BarrierCycles.edgeMade(to: dependency)
         case .failed(let error):
             // At once: there is no edge that would keep this one from being sent meanwhile.
             let reason = DependencyGraph.FailureReason(dependency, error)

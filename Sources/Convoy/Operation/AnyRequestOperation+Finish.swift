@@ -157,11 +157,13 @@ extension AnyRequestOperation {
     /// Calls the hooks of the end, and gives back what the operation had of its manager.
     private func end(_ ending: OperationState.Ending) {
         ending.tellSettled()
+        BarrierCycles.left(ending.entry)
         // What it captured goes outside the lock: it may call back from its deinit.
         withExtendedLifetime((ending.requestPlan, ending.observers, ending.requests)) {
             guard let scheduler = ending.scheduler, let ticket = ending.ticket else { return }
             if ending.isEnd {
-                scheduler.finished(ticket, isSettled: ending.isSettled)
+                scheduler.finished(
+                    ticket, isSettled: ending.isSettled, wasCancelled: ending.outcome?.error?.code == .cancelled)
             } else {
                 scheduler.settled(ticket)
             }

@@ -183,7 +183,6 @@ extension AnyRequestOperation {
     /// Holds nothing meanwhile that another may wait for.
     private func awaitDescriptor() {
         let (download, scheduler, host) = state.withLock { state in
-            _ = state.machine.handle(.queued)
             state.followUp?.wait = .descriptor
             return (state.followUp?.download, state.scheduler, state.nextHost)
         }
@@ -214,15 +213,14 @@ extension AnyRequestOperation {
 
     /// Waits for a slot; an operation without a manager goes on.
     func queueAgain() {
-        let (scheduler, host) = state.withLock { state in
-            _ = state.machine.handle(.queued)
+        let scheduler = state.withLock { state in
             state.followUp?.wait = .slot
-            return (state.scheduler, state.nextHost)
+            return state.scheduler
         }
         // On the lane: what starts here may be many, and this may be the clock's queue.
         onLane {
             guard let scheduler else { return self.resumeAttempt() }
-            scheduler.requeue(self, host: host)
+            scheduler.requeue(self)
         }
     }
 

@@ -32,7 +32,7 @@ extension AnyRequestOperation {
         return inPassing ? claim().0 : notifying([.isExecuting], around: claim)
     }
 
-    /// Puts the operation into a queue, unless it has begun; one that has ended before it began finishes here.
+    /// Puts the operation into a queue, unless it has begun.
     ///
     /// - Parameter add: adds it to the queue.
     func handOver(_ add: (AnyRequestOperation) -> Void) {
@@ -40,7 +40,7 @@ extension AnyRequestOperation {
             state.isSeen = true
             return state.machine.handle(.handoverBegan)
         }
-        guard beginning.isTaken else { return beginning.starts ? start() : () }
+        guard beginning.isTaken else { return }
         add(self)
         let (handover, wasUnready) = state.withLock { ($0.machine.handle(.handoverEnded), $0.wasUnready) }
         // Here where that takes no time, before the next is handed over. Else elsewhere: this may be a transport's thread.

@@ -31,7 +31,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Begins the first attempt.
+    /// Begins the first attempt; without a slot it waits for one, as another attempt would.
     private func begin(_ attempt: Int, _ beginning: OperationState.Beginning) {
         armDeadline()
         if beginning.hasAnswer {
@@ -39,7 +39,7 @@ extension AnyRequestOperation {
         } else if let scheduler = beginning.scheduler, let ticket = beginning.ticket,
             !scheduler.begins(ticket, beginning.suspension)
         {
-            if state.withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken { queueAgain() }
+            if state.withLock({ $0.awaitsFirstSlot(attempt) }) { scheduler.requeue(self) }
             return
         }
         if asksInterceptors {
@@ -66,16 +66,12 @@ extension AnyRequestOperation {
             }
             guard let core = requestPlan.core else { return nil }
             let prepared = try PreparedRequest(core, context.defaults)
-            if traits.isLink {
-                armDeadline(of: core.policyBox?.policies)
-                if let quality = core.policyBox?.policies.qualityOfService { qualityOfService = quality }
-            }
+            if traits.isLink { takePolicies(of: core) }
             let (replaced, readiness) = state.withLock { state -> (RequestPlan?, OperationState.Readiness?) in
-                guard state.requestPlan != nil else { return (nil, nil) }
-                defer { state.requestPlan = requestPlan }
-                state.prepared = prepared
+                guard let replaced = state.requestPlan else { return (nil, nil) }
+                (state.requestPlan, state.prepared) = (requestPlan, prepared)
                 state.progress.upload.totalBytes = prepared.body?.byteCount
-                return (state.requestPlan, state.readiness)
+                return (replaced, state.readiness)
             }
             // The builder and what it captured go outside the lock.
             return withExtendedLifetime(replaced) { readiness }
@@ -83,6 +79,16 @@ extension AnyRequestOperation {
             conclude(AnyOutcome(error: error.with(requestPlan.core?.summary ?? name.map { RequestSummary(text: $0) })))
             return nil
         }
+    }
+
+    /// Takes over what the request of a link asks of its operation; what was set at the operation itself stays.
+    private func takePolicies(of core: RequestCore) {
+        let policies = core.policyBox?.policies
+        armDeadline(of: policies)
+        if let quality = policies?.qualityOfService { qualityOfService = quality }
+        if name == nil, let given = core.name { name = given }
+        let isChanged = state.withLock { $0.priority.version > 1 }
+        if !isChanged, core.priority != queuePriority { queuePriority = core.priority }
     }
 
     /// Begins an attempt, unless the operation is suspended or has ended meanwhile.

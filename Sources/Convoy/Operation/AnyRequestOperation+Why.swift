@@ -6,7 +6,7 @@ extension AnyRequestOperation {
     var whyWithoutManager: String {
         if isFinished { return "has finished" }
         if isExecuting { return whyRunning }
-        return dependencies.isEmpty ? "waits to be enqueued or started" : whyBlocked
+        return unfinishedDependencies.isEmpty ? "waits to be enqueued or started" : whyBlocked
     }
 
     /// What it does since it has been started.
@@ -22,18 +22,29 @@ extension AnyRequestOperation {
         return machine.isSuspended ? "\(what), suspended by its owner" : what
     }
 
+    var unfinishedDependencies: [Operation] { DependencyGraph.dependencies(of: self).filter { !$0.isFinished } }
+
     /// Which dependencies it waits for.
     var whyBlocked: String {
-        let waiting = dependencies.filter { !$0.isFinished }
+        let waiting = unfinishedDependencies
         // The last has just finished, or there was none: its turn is being taken.
         guard !waiting.isEmpty else { return "waits for its turn" }
-        let named = waiting.prefix(3).map { dependency in
-            guard let dependency = dependency as? AnyRequestOperation else { return dependency.description }
-            let (phase, isQueued) = dependency.state.withLock { ($0.machine.phase, $0.scheduler != nil) }
-            return "\(dependency.label) (\(phase == .pending ? isQueued ? "queued" : "not enqueued" : phase.words))"
+        if let barrier = waiting.last as? BarrierOperation, waiting.count == 1 {
+            return barrier.isExecuting
+                ? "waits for a barrier, which runs" : "waits for a barrier, which \(barrier.whyBlocked)"
         }
-        let more = waiting.count > 3 ? " and \(waiting.count - 3) more" : ""
-        return "waits for: \(named.joined(separator: ", "))\(more)"
+        return "waits for: \(Self.names(waiting))"
+    }
+
+    /// The first of some operations, and what they are doing.
+    static func names(_ operations: [Operation]) -> String {
+        let named = operations.prefix(3).map { operation in
+            guard let operation = operation as? AnyRequestOperation else { return operation.description }
+            let (phase, isQueued) = operation.state.withLock { ($0.machine.phase, $0.ticket != nil) }
+            return "\(operation.label) (\(phase == .pending ? isQueued ? "queued" : "not enqueued" : phase.words))"
+        }
+        let more = operations.count > 3 ? " and \(operations.count - 3) more" : ""
+        return named.joined(separator: ", ") + more
     }
 }
 

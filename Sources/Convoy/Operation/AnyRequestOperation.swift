@@ -26,12 +26,20 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     var isReleased = false
     var releasedFailure: RequestError?
 
-    /// - Parameter isUnseen: whether only the library holds it.
-    init(requestPlan: RequestPlan, context: ExecutionContext, isUnseen: Bool = false) {
+    /// - Parameters:
+    ///   - scheduler: that of the manager it belongs to; nil for one that runs without a manager.
+    ///   - isUnseen: whether only the library holds it.
+    ///   - isMonitored: whether the manager's monitors are told of it.
+    init(
+        requestPlan: RequestPlan, context: ExecutionContext, _ scheduler: (any OperationScheduler)? = nil,
+        isUnseen: Bool = false, isMonitored: Bool = true
+    ) {
         self.context = context
         traits = OperationTraits(requestPlan, context, isUnseen: isUnseen)
         state = Locked(
-            OperationState(requestPlan: requestPlan, isMonitored: !context.monitors.isEmpty, isUnseen: isUnseen))
+            OperationState(
+                requestPlan: requestPlan, scheduler, isMonitored: isMonitored && !context.monitors.isEmpty,
+                isUnseen: isUnseen))
         quality = Atomic((requestPlan.core?.policyBox?.policies.qualityOfService ?? .default).rawValue)
         super.init()
         if let name = requestPlan.core?.name { self.name = name }
@@ -108,7 +116,12 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     }
 
     /// The dependencies that were added; empty once the operation has finished.
-    public final override var dependencies: [Operation] { DependencyGraph.dependencies(of: self) }
+    public final override var dependencies: [Operation] {
+        DependencyGraph.dependencies(of: self).filter { !($0 is BarrierOperation) }
+    }
+
+    /// Whether a barrier of the queue that it is in has not run: nothing else makes it depend in Foundation's books.
+    final var isBehindBarrier: Bool { !super.isReady }
 
     // MARK: What Foundation asks
 
@@ -125,14 +138,21 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     public final override var isReady: Bool {
         // A barrier of the queue is Foundation's to wait for, and is waited for by what has been cancelled too: corelibs's
         // barrier follows a pointer to each operation behind it when it ends.
-        guard super.isReady else { return false }
+        guard super.isReady else {
+            state.withLock { $0.wasBehindBarrier = true }
+            return false
+        }
         let isKnown = state.withLock { state in
             // Noted before it is looked at: what changes from now on is told.
             state.wasAskedReadiness = true
             return !state.hasEdges || state.machine.hasOutcome && state.machine.handover == .none
         }
         if isKnown || !DependencyGraph.isBlocked(self) { return true }
-        state.withLock { $0.wasUnready = true }
+        let wasBehindBarrier = state.withLock { state in
+            state.wasUnready = true
+            return state.wasBehindBarrier
+        }
+        if wasBehindBarrier { BarrierCycles.lookLater(at: self) }
         return false
     }
 
@@ -152,7 +172,13 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             }
             (effects, beginning) = claimStart(mayBeBlocked: false)
         }
-        if let attempt = effects.begins { execute(attempt, beginning) }
+        if let attempt = effects.begins {
+            if beginning.ticket == nil, let scheduler = beginning.scheduler {
+                scheduler.adopt(self)
+                beginning = state.withLock { $0.beginning }
+            }
+            execute(attempt, beginning)
+        }
         if effects.finishes { finish(wasExecuting: false) }
     }
 
@@ -176,6 +202,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// - Complexity: O(1), plus O(*d*) for *d* dependents.
     public final override func cancel() {
         #if canImport(FoundationNetworking)
+            keepWaitingOperations()
             // Not Foundation's: corelibs forgets what a cancelled operation waits for, a barrier included.
             let tells = state.withLock { state in
                 guard !state.isCancelled, !state.machine.isFinished else { return false }

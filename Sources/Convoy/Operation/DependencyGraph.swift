@@ -5,7 +5,7 @@ import Foundation
 ///
 /// Touched only under the graph's lock; not `Sendable`, so that it cannot leave it.
 final class DependencyNode {
-    fileprivate struct Dependent {
+    struct Dependent {
         // Weak: a dependent without other references has nothing to wait for.
         weak var operation: AnyRequestOperation?
         /// Which it is, without holding it for a moment: that might be the last reference, let go of under the lock.
@@ -20,21 +20,21 @@ final class DependencyNode {
         }
     }
 
-    fileprivate var dependencies: [Operation] = []
+    var dependencies: [Operation] = []
     /// The same by identity, once there are many: a linear search for each of 100,000 would be quadratic.
-    fileprivate var identities: Set<ObjectIdentifier>?
-    fileprivate var dependents: [Dependent] = []
-    fileprivate var unfinished = 0 { didSet { changes &+= 1 } }
+    var identities: Set<ObjectIdentifier>?
+    var dependents: [Dependent] = []
+    var unfinished = 0 { didSet { changes &+= 1 } }
     /// How often that has changed.
-    fileprivate var changes: UInt32 = 0
+    var changes: UInt32 = 0
     /// Those of them that are not ours, whose bridges may tell late, twice, or after a removal.
-    fileprivate var unfinishedForeign: Set<ObjectIdentifier> = []
+    var unfinishedForeign: Set<ObjectIdentifier> = []
 
-    fileprivate func contains(_ operation: Operation) -> Bool {
+    func contains(_ operation: Operation) -> Bool {
         identities?.contains(ObjectIdentifier(operation)) ?? dependencies.contains { $0 === operation }
     }
 
-    fileprivate func insert(_ dependency: Operation) {
+    func insert(_ dependency: Operation) {
         dependencies.append(dependency)
         if identities == nil, dependencies.count > 16 { identities = Set(dependencies.map { ObjectIdentifier($0) }) }
         identities?.insert(ObjectIdentifier(dependency))
@@ -42,13 +42,13 @@ final class DependencyNode {
     }
 
     /// Has a dependent fail with this one, which it depends on already; the last are looked at first.
-    fileprivate func tighten(_ dependent: AnyRequestOperation) {
+    func tighten(_ dependent: AnyRequestOperation) {
         let index = dependents.lastIndex { $0.identity == ObjectIdentifier(dependent) && !$0.isGroup }
         if let index { dependents[index].policy = .fail }
     }
 
     /// One dependency fewer to wait for; true for the last.
-    fileprivate func loseUnfinished() -> Bool {
+    func loseUnfinished() -> Bool {
         unfinished -= 1
         return unfinished == 0
     }
@@ -225,6 +225,15 @@ enum DependencyGraph {
         for operation in operations { Trampoline.run { operation.dependencyFailed(message, reason.root) } }
     }
 
+    /// All that an operation waits for, or all that wait for it, directly or through others.
+    ///
+    /// - Complexity: O(*r*) for *r* that are reached.
+    static func search(from operation: AnyRequestOperation, _ direction: Search.Direction) -> Search {
+        var search = Search(from: operation)
+        locked.withLock { _ in search.run(direction) }
+        return search
+    }
+
     /// The dependents of an operation that are still there, but no more than so many.
     static func dependents(of operation: AnyRequestOperation, atMost limit: Int) -> [AnyRequestOperation] {
         locked.withLock { _ in operation.node?.dependents.prefix(limit).compactMap(\.operation) ?? [] }
@@ -234,63 +243,5 @@ enum DependencyGraph {
         let node = operation.node ?? DependencyNode()
         operation.node = node
         return node
-    }
-
-    /// The members of the cycle that an edge would close, or nil.
-    ///
-    /// Looks from both ends in turn and stops when either has been seen whole: an operation without dependents cannot
-    /// be on a cycle, nor can a dependency without dependencies, which covers what people build. Below a group are its
-    /// members, which are not seen from there: then only the other end can be seen whole.
-    private static func cycle(
-        closedBy operation: AnyRequestOperation, dependingOn dependency: AnyRequestOperation,
-        _ met: inout [AnyRequestOperation]
-    ) -> [Operation]? {
-        var (down, up) = (Search(from: dependency), Search(from: operation))
-        var middle: AnyRequestOperation?
-        var seesAllBelow = true
-        while middle == nil {
-            let below = down.open.popLast()
-            guard below != nil || !seesAllBelow, let above = up.open.popLast() else { break }
-            if let below {
-                if below.traits.isGroup { seesAllBelow = false }
-                let dependencies = (below.node?.dependencies ?? []).lazy.compactMap { $0 as? AnyRequestOperation }
-                middle = down.visit(dependencies, from: below, until: up)
-                if middle != nil { break }
-            }
-            let dependents = (above.node?.dependents ?? []).compactMap(\.operation)
-            met += dependents
-            middle = up.visit(dependents, from: above, until: down)
-        }
-        // From the new dependency down to the meeting point, and on to the operation.
-        return middle.map { down.way(to: $0).reversed() + up.way(to: $0).dropFirst() }
-    }
-
-    /// What has been seen from one end.
-    private struct Search {
-        var open: [AnyRequestOperation]
-        /// From where each was reached; nil for the first.
-        private var seen: [ObjectIdentifier: AnyRequestOperation?]
-
-        init(from first: AnyRequestOperation) {
-            (open, seen) = ([first], [:])
-            seen.updateValue(nil, forKey: ObjectIdentifier(first))
-        }
-
-        /// Goes one step on; gives the first that the other search has seen.
-        mutating func visit(
-            _ next: some Sequence<AnyRequestOperation>, from last: AnyRequestOperation, until other: Search
-        ) -> AnyRequestOperation? {
-            for operation in next where seen[ObjectIdentifier(operation)] == nil {
-                seen[ObjectIdentifier(operation)] = last
-                if other.seen[ObjectIdentifier(operation)] != nil { return operation }
-                open.append(operation)
-            }
-            return nil
-        }
-
-        /// The operation, and those before it back to the first.
-        func way(to operation: AnyRequestOperation) -> [Operation] {
-            sequence(first: operation) { seen[ObjectIdentifier($0)] ?? nil }.map { $0 as Operation }
-        }
     }
 }

@@ -7,15 +7,22 @@ import Foundation
 /// called under a lock of the operation's; each may call the operation back. News of a change carries the number of the
 /// change: it may come late, twice and in any order.
 protocol OperationScheduler: AnyObject, Sendable {
-    /// Whether an operation that has been started may send at once. After false it has no slot, and comes back by
-    /// ``requeue(_:host:)``.
+    /// What its operations share.
+    var context: ExecutionContext { get }
+    /// The operation queue of its manager.
+    var queue: OperationQueue { get }
+
+    /// Takes an operation that was started without it: by another queue, or by hand.
+    func adopt(_ operation: AnyRequestOperation)
+    /// Whether an operation that has been started may send at once. After false it has no slot, and asks for one by
+    /// ``requeue(_:)``.
     func begins(_ reference: TicketReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool
     /// An operation has been started whose answer another has fetched: it sends nothing.
     func beginsWithAnswer(_ operation: AnyRequestOperation)
     /// An operation has an outcome before its start; true when no queue starts it, and it is to be started at once.
     func abandoned(_ operation: AnyRequestOperation, _ reference: TicketReference) -> Bool
     /// An operation has finished: its slot is free. Settled: its last callback has returned, too.
-    func finished(_ reference: TicketReference, isSettled: Bool)
+    func finished(_ reference: TicketReference, isSettled: Bool, wasCancelled: Bool)
     /// The last callback of an operation has returned.
     func settled(_ reference: TicketReference)
 
@@ -24,8 +31,8 @@ protocol OperationScheduler: AnyObject, Sendable {
     func yieldSlot(_ operation: AnyRequestOperation, isIntercepted: Bool, isUnsent: Bool)
     /// Interceptors are done with an operation for good.
     func leaveInterceptors(_ operation: AnyRequestOperation)
-    /// An operation that has begun is ready for another attempt, perhaps at another host.
-    func requeue(_ operation: AnyRequestOperation, host: String)
+    /// An operation that has begun is ready for an attempt, and waits for a slot.
+    func requeue(_ operation: AnyRequestOperation)
 
     /// A dependency of an operation was added, removed or has finished.
     func dependenciesChanged(of operation: AnyRequestOperation, _ reference: TicketReference)

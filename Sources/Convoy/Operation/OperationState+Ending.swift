@@ -43,6 +43,8 @@ extension OperationState {
         var observers: ObserverRegistry?
         var requests: FollowUpState.Requests?
         var hasEdges = false
+        var entry = Entry.none
+        var waitingOperations: [Operation] = []
 
         /// Tells those that wait for the last handler.
         func tellSettled() {
@@ -88,7 +90,9 @@ extension OperationState {
                 outcome: outcome, handlers: takeHandlers(), tellsEvents: tellsEvents,
                 tellers: tellers)
         }
-        if dispatch.handlers.isEmpty, dispatch.tellers.isEmpty, !dispatch.tellsEvents, !isObserved {
+        // What Foundation is told of keeps those that wait for it until that has been told.
+        let isTold = isEnd && wasAskedReadiness
+        if dispatch.handlers.isEmpty, dispatch.tellers.isEmpty, !dispatch.tellsEvents, !isObserved, !isTold {
             dispatch.ending = endDelivery(isSentOff: dispatch.outcome != nil, isEnd: isEnd)
         }
         return dispatch
@@ -120,8 +124,10 @@ extension OperationState {
             outcome: outcome)
         if settles { swap(&ending.settledHooks, &settledHooks) }
         // The manager forgets the operation then.
-        if machine.delivery.isOver { (scheduler, ticket) = (nil, nil) }
+        if machine.delivery.isOver { ticket = nil }
         guard isEnd else { return ending }
+        (ending.entry, entry) = (entry, .none)
+        swap(&ending.waitingOperations, &waitingOperations)
         finalTags = requestPlan?.core?.tags ?? []
         if let policies = requestPlan?.core?.policyBox?.policies, !policies.userInfo.isEmpty, followUp?.userInfo == nil
         {

@@ -26,9 +26,17 @@ struct OperationState {
     /// The priority in the queue, counted from 1.
     var priority: Versioned<Operation.QueuePriority>
 
-    /// The manager's half, from enqueue until the last callback has run.
+    /// The working half of the manager that it belongs to.
     var scheduler: (any OperationScheduler)?
+    /// Its entry there, from the moment the manager takes it until the last callback has run.
     var ticket: TicketReference?
+
+    /// How it came into a queue of the caller's.
+    var entry = Entry.none
+
+    enum Entry { case none, free, behindBarrier }
+    /// Whether a queue has asked whether it is ready while it was behind a barrier.
+    var wasBehindBarrier = false
 
     /// The attempt under way and its task.
     var transfer: Transfer?
@@ -45,6 +53,8 @@ struct OperationState {
     var readinessChanges: UInt32 = 0
     /// Whether it was cancelled before it had finished; where Foundation's own flag is not used.
     var isCancelled = false
+    /// What waits for it in Foundation's books and has to outlive it there.
+    var waitingOperations: [Operation] = []
     /// Whose wishes it is to be suspended.
     var suspenders: Suspenders = []
 
@@ -60,8 +70,12 @@ struct OperationState {
     /// Whether a queue or code of the user's may hold it: Foundation is told of its changes.
     var isSeen: Bool
 
-    init(requestPlan: RequestPlan, isMonitored: Bool, isUnseen: Bool = false) {
+    init(
+        requestPlan: RequestPlan, _ scheduler: (any OperationScheduler)? = nil, isMonitored: Bool,
+        isUnseen: Bool = false
+    ) {
         (self.requestPlan, self.isMonitored, isSeen) = (requestPlan, isMonitored, !isUnseen || isMonitored)
+        self.scheduler = scheduler
         priority = Versioned(requestPlan.core?.priority ?? .normal, version: 1)
     }
 
@@ -89,6 +103,12 @@ struct OperationState {
         machine.phase == .pending && machine.handover == .none && !isObserved && !usesDisk && !hasEdges
     }
 
+    /// Has the first attempt of an operation that was started without a slot wait for one; false when it has ended.
+    mutating func awaitsFirstSlot(_ attempt: Int) -> Bool {
+        followUp?.wait = .slot
+        return machine.handle(.putOff(attempt: attempt)).isTaken
+    }
+
     /// How an operation is when a manager takes it.
     struct Arrival: Sendable {
         let isWatched: Bool
@@ -104,11 +124,14 @@ struct OperationState {
         var refusal: RequestError?
     }
 
-    /// Becomes a manager's; nil for an operation that is another's, or has been started.
+    /// Becomes a manager's; nil for an operation that a manager has taken, or that has been started.
+    ///
+    /// - Parameter isStarted: whether it is taken because it has just been started.
     mutating func arrive(
-        at scheduler: any OperationScheduler, _ ticket: TicketReference, _ now: ContinuousClock.Instant
+        at scheduler: any OperationScheduler, _ ticket: TicketReference, _ now: ContinuousClock.Instant,
+        isStarted: Bool = false
     ) -> Arrival? {
-        guard self.scheduler == nil, machine.isWaitingToStart else { return nil }
+        guard self.ticket == nil, isStarted ? machine.isExecuting : machine.isWaitingToStart else { return nil }
         (self.scheduler, self.ticket, timings.queued) = (scheduler, ticket, now)
         return Arrival(
             isWatched: isWatched, suspension: machine.suspension, priority: priority, hasOutcome: machine.hasOutcome,
@@ -140,9 +163,9 @@ struct OperationState {
     }
 
     var readiness: Readiness? {
-        prepared.map { prepared in
+        prepared.map { _ in
             Readiness(
-                ticket: ticket, host: prepared.hostKey, policies: requestPlan?.core?.policyBox?.policies,
+                ticket: ticket, host: nextHost, policies: requestPlan?.core?.policyBox?.policies,
                 suspension: machine.suspension, deadline: followUp?.deadline)
         }
     }

@@ -35,8 +35,8 @@ extension OperationStateMachine {
         case slotKept(Slot)
         /// The attempt cannot be begun yet.
         case putOff(attempt: Int)
-        /// The attempt that waits asks for a slot now.
-        case queued
+        /// The attempt that waits has asked for a slot, when the operation had had so many: those are released.
+        case queued(slots: UInt32)
         case attemptEnded(attempt: Int)
         /// Another one follows.
         case repeats(attempt: Int)

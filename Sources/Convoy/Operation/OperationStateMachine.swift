@@ -66,12 +66,12 @@ struct OperationStateMachine: Hashable, Sendable {
     /// A slot that was given before the last change does not count: the word of the change brings another, or lets it keep
     /// it.
     private(set) var suspensionChanges: UInt32 = 0
-    /// The number of the slot that it last went on with.
+    /// The number of the slot that it last went on with, or that it had before it asked for another; later ones count.
     private(set) var lastSlot: UInt32 = 0
     /// The attempt to come has asked for a slot.
-    ///
-    /// Before that it waits for its time or for interceptors, and a slot that comes is one that was given back.
     private(set) var isQueued = false
+    /// A slot that was given before that: one that it had released, or the one it asks for.
+    private(set) var offeredSlot: Slot?
     /// It came to rest because it was suspended, and others may have its slot: no byte moves before it has one again.
     private(set) var awaitsSlot = false
     /// The attempt under way was held back before its task was made: what lets it go on launches it.
@@ -83,7 +83,7 @@ struct OperationStateMachine: Hashable, Sendable {
     mutating func handle(_ event: Event) -> Effects {
         switch event {
         case .handoverBegan:
-            guard phase == .pending else { return Effects(starts: phase == .abandoned) }
+            guard isWaitingToStart else { return .dropped }
             handover = .underWay
             return .taken
         case .handoverEnded:
@@ -117,19 +117,16 @@ struct OperationStateMachine: Hashable, Sendable {
         case .slotKept(let slot): return slotKept(slot)
         case .putOff(let attempt):
             guard accepts(attempt: attempt) else { return .dropped }
-            (phase, isQueued) = (.waiting(attempt: attempt), false)
+            (phase, isQueued, offeredSlot) = (.waiting(attempt: attempt), false, nil)
             return .taken
-        case .queued:
-            guard case .waiting = phase else { return .dropped }
-            isQueued = true
-            return .taken
+        case .queued(let slots): return queued(slots)
         case .attemptEnded(let attempt):
             guard accepts(attempt: attempt) else { return .dropped }
             phase = .deciding(attempt: attempt)
             return .taken
         case .repeats(let attempt):
             guard phase == .deciding(attempt: attempt) else { return .dropped }
-            (phase, transfer, isQueued) = (.waiting(attempt: attempt + 1), .none, false)
+            (phase, transfer, isQueued, offeredSlot) = (.waiting(attempt: attempt + 1), .none, false, nil)
             return .taken
         case .bodyComplete(let attempt, let commits):
             guard accepts(attempt: attempt) || phase == .deciding(attempt: attempt) else { return .dropped }
@@ -182,11 +179,22 @@ struct OperationStateMachine: Hashable, Sendable {
         return Effects(isTaken: true, adjusts: true)
     }
 
+    private mutating func queued(_ slots: UInt32) -> Effects {
+        guard case .waiting = phase else { return .dropped }
+        (isQueued, lastSlot) = (true, max(lastSlot, slots))
+        defer { offeredSlot = nil }
+        guard let offeredSlot, offeredSlot.number > lastSlot else { return .taken }
+        return slotGiven(offeredSlot)
+    }
+
     private mutating func slotGiven(_ slot: Slot?) -> Effects {
-        // It has gone on with it already: the attempt that waits now waits for another one.
-        if let slot, slot.number == lastSlot { return .dropped }
+        // It has gone on with it already, or released it: the attempt that waits now waits for another one.
+        if let slot, slot.number <= lastSlot { return .dropped }
         guard case .waiting(let attempt) = phase else { return slotKept(slot) }
-        guard isQueued || slot == nil else { return .dropped }
+        guard isQueued || slot == nil else {
+            offeredSlot = slot
+            return .taken
+        }
         _ = slotKept(slot)
         if let slot { lastSlot = slot.number }
         phase = .executing(attempt: attempt)
@@ -196,7 +204,7 @@ struct OperationStateMachine: Hashable, Sendable {
     /// What was suspended goes on, unless it was suspended again since, and may have given that slot back.
     private mutating func slotKept(_ slot: Slot?) -> Effects {
         switch phase {
-        case .executing: if let slot { lastSlot = slot.number }
+        case .executing: if let slot { lastSlot = max(lastSlot, slot.number) }
         // The attempt that waits begins when the slot is given, which may still be on its way.
         case .waiting: break
         case .pending, .abandoned, .deciding, .decoding, .finishing, .finished: return .dropped

@@ -16,7 +16,9 @@ extension RequestPlan {
 
 extension RequestOperation {
     func makeCopy() -> RequestOperation<Output> {
-        let (requestPlan, prepared) = state.withLock { ($0.requestPlan, $0.prepared) }
-        return RequestOperation(requestPlan: requestPlan ?? .released(Output.self, of: prepared), context: context)
+        let (requestPlan, prepared, scheduler) = state.withLock { ($0.requestPlan, $0.prepared, $0.scheduler) }
+        return RequestOperation(
+            requestPlan: requestPlan ?? .released(Output.self, of: prepared), context: context,
+            scheduler?.context === context ? scheduler : nil)
     }
 }

@@ -47,123 +47,130 @@ extension CoalescingKey: Hashable {
 
 /// The transfers that are shared: each is an operation of its own, with subscribers that wait for its answer.
 ///
-/// A value, without lock; each change costs O(1), however many subscribe.
+/// Part of a scheduler's state: a subscriber has ``Ticket/Status/sharing`` exactly as long as it stands here. Each change
+/// costs O(1), however many subscribe.
 struct Coalescer {
-    private struct Subscriber {
-        let operation: AnyRequestOperation
-        /// As its scheduler was told: an older word is dropped.
-        var priority: Versioned<Operation.QueuePriority>
-        /// The key of its own that it came with: one that has left and come again is another subscriber.
-        let key: CoalescingKey
+    /// What a change leads to for the operation of a transfer.
+    struct Change: Sendable {
+        let operation: RequestOperation<Data>
+        /// The highest among its subscribers; nil when the last has left: it is cancelled.
+        let priority: Versioned<Operation.QueuePriority>?
     }
 
     private struct SharedTransfer {
         let operation: RequestOperation<Data>
-        var subscribers: [ObjectIdentifier: Subscriber] = [:]
+        var subscribers: [ObjectIdentifier: (ticket: Ticket, priorityIndex: Int)] = [:]
         /// How many subscribers there are of each priority.
-        var counts = [0, 0, 0, 0, 0]
+        private var counts = [0, 0, 0, 0, 0]
         /// How often that has changed.
-        var changes: UInt32 = 0
+        private var changes: UInt32 = 0
 
-        mutating func set(_ subscriber: Subscriber?, for operation: AnyRequestOperation) {
+        init(_ operation: RequestOperation<Data>) { self.operation = operation }
+
+        /// Takes a subscriber in or off; one that is there is taken in with its present priority.
+        mutating func set(_ ticket: Ticket, isSubscriber: Bool) -> Change {
             changes &+= 1
-            let old = subscribers.removeValue(forKey: ObjectIdentifier(operation))
-            if let old { counts[old.priority.value.priorityIndex] -= 1 }
-            guard let subscriber else { return }
-            subscribers[ObjectIdentifier(operation)] = subscriber
-            counts[subscriber.priority.value.priorityIndex] += 1
+            if let old = subscribers.removeValue(forKey: ObjectIdentifier(ticket)) { counts[old.priorityIndex] -= 1 }
+            if isSubscriber {
+                let priorityIndex = ticket.priority.value.priorityIndex
+                subscribers[ObjectIdentifier(ticket)] = (ticket, priorityIndex)
+                counts[priorityIndex] += 1
+            }
+            let highest = counts.firstIndex { $0 > 0 }.map { Operation.QueuePriority(priorityIndex: $0) }
+            return Change(operation: operation, priority: highest.map { Versioned($0, version: changes) })
         }
     }
 
     private var transfers: [CoalescingKey: SharedTransfer] = [:]
 
-    /// Adds a subscriber; a new operation that is not needed, because there is one, is not used.
+    var isEmpty: Bool { transfers.isEmpty }
+
+    /// Adds a subscriber; an operation that is not needed, because there is one, is not used.
     ///
-    /// - Returns: the operation that fetches the answer, and whether it is the new one.
+    /// - Returns: what follows for the operation that fetches the answer, and whether that is the new one.
     mutating func join(
-        _ operation: AnyRequestOperation, _ priority: Versioned<Operation.QueuePriority>, _ key: CoalescingKey,
-        new: RequestOperation<Data>
-    ) -> (shared: RequestOperation<Data>, isNew: Bool) {
+        _ ticket: Ticket, _ key: CoalescingKey, new: RequestOperation<Data>
+    ) -> (change: Change, isNew: Bool) {
         let isNew = transfers[key] == nil
-        let shared = transfers[key]?.operation ?? new
-        transfers[key, default: SharedTransfer(operation: shared)].set(
-            Subscriber(operation: operation, priority: priority, key: key), for: operation)
-        return (shared, isNew)
+        (ticket.status, ticket.sharedTransfer) = (.sharing, key)
+        return (transfers[key, default: SharedTransfer(new)].set(ticket, isSubscriber: true), isNew)
     }
 
-    /// Takes in a word of a subscriber's priority.
-    mutating func tell(
-        _ priority: Versioned<Operation.QueuePriority>, of operation: AnyRequestOperation, _ key: CoalescingKey
-    ) {
-        guard var subscriber = subscriber(operation, key), subscriber.priority.take(priority) else { return }
-        transfers[key]?.set(subscriber, for: operation)
+    /// The priority of a subscriber has changed.
+    mutating func priorityChanged(of ticket: Ticket) -> Change? { set(ticket, isSubscriber: true) }
+
+    /// Takes a subscriber off, if it is one.
+    mutating func leave(_ ticket: Ticket) -> Change? {
+        defer { ticket.sharedTransfer = nil }
+        let change = set(ticket, isSubscriber: false)
+        if let key = ticket.sharedTransfer, let change, change.priority == nil { transfers[key] = nil }
+        return change
     }
 
-    private func subscriber(_ operation: AnyRequestOperation, _ key: CoalescingKey) -> Subscriber? {
-        transfers[key]?.subscribers[ObjectIdentifier(operation)].flatMap { $0.key === key ? $0 : nil }
-    }
-
-    /// Takes a subscriber off; the result is the operation that fetched for it, if that was its last subscriber.
-    ///
-    /// - Parameter key: the very key it came with; without effect when it has come again since, with another.
-    mutating func leave(_ operation: AnyRequestOperation, _ key: CoalescingKey) -> RequestOperation<Data>? {
-        guard subscriber(operation, key) != nil else { return nil }
-        transfers[key]?.set(nil, for: operation)
-        return transfers[key]?.subscribers.isEmpty == true ? transfers.removeValue(forKey: key)?.operation : nil
+    private mutating func set(_ ticket: Ticket, isSubscriber: Bool) -> Change? {
+        // The transfer may have ended, and another of an equal key have begun.
+        guard let key = ticket.sharedTransfer, transfers[key]?.subscribers[ObjectIdentifier(ticket)] != nil else {
+            return nil
+        }
+        return transfers[key]?.set(ticket, isSubscriber: isSubscriber)
     }
 
     /// A shared operation has finished: requests that come now are too late for it.
     ///
-    /// - Returns: its subscribers.
-    mutating func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) -> [AnyRequestOperation] {
-        guard transfers[key]?.operation === shared else { return [] }
-        return transfers.removeValue(forKey: key).map { $0.subscribers.values.map(\.operation) } ?? []
+    /// - Returns: its subscribers, and the key of each.
+    mutating func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) -> [(AnyRequestOperation, CoalescingKey)]
+    {
+        guard transfers[key]?.operation === shared, let transfer = transfers.removeValue(forKey: key) else { return [] }
+        return transfer.subscribers.values.compactMap { subscriber in
+            guard let operation = subscriber.ticket.operation, let key = subscriber.ticket.sharedTransfer else {
+                return nil
+            }
+            return (operation, key)
+        }
     }
 
     func subscribers(_ key: CoalescingKey) -> [AnyRequestOperation] {
-        transfers[key].map { $0.subscribers.values.map(\.operation) } ?? []
+        transfers[key].map { $0.subscribers.values.compactMap(\.ticket.operation) } ?? []
     }
 
-    func operation(_ key: CoalescingKey) -> RequestOperation<Data>? { transfers[key]?.operation }
-
-    /// The highest priority among the subscribers, with the number of the change.
-    func priority(_ key: CoalescingKey) -> Versioned<Operation.QueuePriority>? {
-        guard let transfer = transfers[key] else { return nil }
-        return transfer.counts.firstIndex { $0 > 0 }.map {
-            Versioned(Operation.QueuePriority(priorityIndex: $0), version: transfer.changes)
-        }
+    func operation(_ ticket: Ticket) -> RequestOperation<Data>? {
+        ticket.sharedTransfer.flatMap { transfers[$0]?.operation }
     }
 }
 
+/// An answer of one transfer for those that share it: how it gets to them.
 extension Scheduler {
-    /// Has an operation share the transfer of equal ones; false when it is sent by itself.
-    func share(_ operation: AnyRequestOperation) -> Bool {
+    /// Has an operation whose request is known share the transfer of equal ones; false when it is sent by itself.
+    func share(_ operation: AnyRequestOperation, _ reference: TicketReference, _ wish: SchedulerState.Wish) -> Bool {
         let given = operation.state.withLock { state in
             state.followUp?.sharedAnswer == nil
                 ? state.requestPlan?.core.flatMap { core in state.prepared.map { (core, $0) } } : nil
         }
         guard let (given, request) = given, let key = CoalescingKey(given, request) else { return false }
-        var core = given
-        guard let priority = change(operation, { $0.shares($1, key, host: request.hostKey) ? $1.priority : nil }) ?? nil
-        else { return false }
         // The request that is sent: everything of the first subscriber's but what is each subscriber's own.
+        var core = given
         core.policies.isCoalesced = false
         core.policies.deadline = nil
         core.policies.inheritedDeadline = nil
         (core.tags, core.name, core.decodesAtOnce) = ([], nil, true)
-        core.priority = priority.value
+        core.priority = operation.queuePriority
         let made = RequestOperation<Data>(
-            requestPlan: RequestPlan(Request<Data>(core: core) { body, _ in body.data }), context: context,
+            requestPlan: RequestPlan(Request<Data>(core: core) { body, _ in body.data }), context: context, self,
             isUnseen: true)
-        let (shared, isNew) = coalescer.withLock { $0.join(operation, priority, key, new: made) }
+        let joined = state.withLock { state in
+            let ticket = reference.ticket(in: &state)
+            return state.shares(ticket, key, new: made, wish)
+        }
+        guard let (change, isNew) = joined else { return false }
+        let shared = change.operation
         if isNew {
             // There may be many subscribers, and the end of a transfer is told on the transport's thread.
             shared.whenFinished(FinishHandler(place: .lane) { [unowned shared] _ in self.end(shared, key) })
             // Before its end, on the same lane; one call at a time, however fast the bytes come.
             shared.tellProgress(at: .lane) { progress in
-                for operation in self.coalescer.withLock({ $0.subscribers(key) }) { operation.carry(progress) }
+                for operation in self.state.withLock({ $0.coalescer.subscribers(key) }) { operation.carry(progress) }
             }
-            enqueue(shared, isShared: true)
+            enqueue(shared, as: .shared)
         } else {
             // On the lane on which it is told of what follows.
             shared.onLane {
@@ -171,39 +178,13 @@ extension Scheduler {
                 if progress != TransferProgress() { operation.carry(progress) }
             }
         }
-        // It may have ended, or got a dependency or another priority, before it had joined.
-        let latest = change(operation) { _, ticket in
-            ticket.status == .sharing && ticket.sharedTransfer === key ? ticket.priority : nil
-        }
-        if let latest = latest ?? nil {
-            setPriority(latest, of: operation, sharing: key)
-        } else {
-            leaveSharedTransfer(operation, key)
-        }
+        perform(change)
         return true
     }
 
-    /// The priority of an operation that shares a transfer: the highest among the subscribers counts.
-    func setPriority(
-        _ priority: Versioned<Operation.QueuePriority>, of operation: AnyRequestOperation, sharing key: CoalescingKey
-    ) {
-        coalescer.withLock { $0.tell(priority, of: operation, key) }
-        setPriority(ofTransfer: key)
-    }
-
-    private func setPriority(ofTransfer key: CoalescingKey) {
-        let told = coalescer.withLock { coalescer in
-            coalescer.operation(key).flatMap { shared in coalescer.priority(key).map { (shared, $0) } }
-        }
-        if let (shared, priority) = told { shared.follow(priority) }
-    }
-
-    func leaveSharedTransfer(_ operation: AnyRequestOperation, _ key: CoalescingKey) {
-        if let shared = coalescer.withLock({ $0.leave(operation, key) }) {
-            shared.cancel()
-        } else {
-            setPriority(ofTransfer: key)
-        }
+    /// Has the operation of a transfer follow its subscribers.
+    func perform(_ change: Coalescer.Change) {
+        if let priority = change.priority { change.operation.follow(priority) } else { change.operation.cancel() }
     }
 
     /// Hands the answer to the subscribers, each on its own lane.
@@ -211,27 +192,35 @@ extension Scheduler {
         guard let result = shared.result else { return }
         let progress = shared.progress
         let answer = result.map { SharedAnswer($0) }
-        for operation in coalescer.withLock({ $0.end(shared, key) }) {
-            operation.onLane { self.hand(answer, progress, to: operation) }
+        for (operation, key) in state.withLock({ $0.coalescer.end(shared, key) }) {
+            operation.onLane { self.hand(answer, progress, of: key, to: operation) }
         }
     }
 
     private func hand(
-        _ result: Result<SharedAnswer, RequestError>, _ progress: TransferProgress, to operation: AnyRequestOperation
+        _ result: Result<SharedAnswer, RequestError>, _ progress: TransferProgress, of key: CoalescingKey,
+        to operation: AnyRequestOperation
     ) {
-        let answer: SharedAnswer
         switch result {
-        case .success(let shared): answer = shared
         case .failure(let error):
-            return operation.conclude(AnyOutcome(error: operation.error(from: error)), onlyBeforeStart: true)
+            guard change(operation, { state, ticket in ticket.shares(key) }) == true else { return }
+            operation.conclude(AnyOutcome(error: operation.error(from: error)))
+        case .success(let answer):
+            let suspension = operation.suspension
+            // It may have been given something to wait for meanwhile.
+            guard let next = change(operation, { $0.answerCame($1, of: key, suspension) }) ?? nil else { return }
+            operation.state.withLock { state in
+                state.makeFollowUp().sharedAnswer = answer
+                state.progress = progress
+            }
+            perform(next, for: operation)
         }
-        operation.state.withLock { state in
-            state.makeFollowUp().sharedAnswer = answer
-            state.progress = progress
-        }
-        let suspension = operation.suspension
-        if change(operation, { $0.answerCame($1, suspension) }) == true { handOver(operation) }
     }
+}
+
+extension Ticket {
+    /// Whether it waits for the answer of this very transfer.
+    func shares(_ key: CoalescingKey) -> Bool { status == .sharing && sharedTransfer === key }
 }
 
 extension AnyRequestOperation {

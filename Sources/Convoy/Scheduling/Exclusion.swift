@@ -2,11 +2,11 @@
 
 /// A name that one operation at a time has: a lock on which tickets wait in their order.
 ///
-/// An operation takes its name with its first slot and gives it back when it has finished: it keeps it between attempts and
-/// while it is suspended. One that has not begun gives it back with its slot or its place in the queue of its host. The first
-/// that waited for it is given it, and loses it again to any that gets a slot before it does: it may be of low priority,
-/// or for a host that is on hold. One that has begun also takes the name from one that has a slot and has not, which may be
-/// waiting behind it in the operation queue. One that has lost its name waits again when it is started.
+/// An operation takes its name with its first slot and releases it when it has finished: it keeps it between attempts and
+/// while it is suspended. One that has sent nothing releases it with its slot or its place in the queue of its host. The
+/// first that waited for it is given it, and loses it again to any that gets a slot before it does: it may be of low
+/// priority, or for a host that is on hold. One that has begun also takes the name from one that has a slot and has not
+/// begun, which may be waiting behind it in the operation queue. One that has lost its name waits again when it is started.
 ///
 /// Part of a scheduler's state, and touched only under its lock; an object, so that a ticket finds it without a look-up.
 final class Exclusion {
@@ -37,7 +37,7 @@ final class Exclusion {
 
     /// Gives a ticket the name; false when another has it.
     func take(_ ticket: Ticket) -> Bool {
-        guard let holder, holder !== ticket, holder.hasBegun || holder.status == .dispatched && !ticket.hasBegun
+        guard let holder, holder !== ticket, holder.hasSent || holder.status == .dispatched && !ticket.hasBegun
         else {
             holder = ticket
             return true

@@ -8,13 +8,9 @@ import Foundation
 /// queue leaves an entry behind that is skipped later, so that every move costs O(1), and O(log *h*) for *h* hosts with
 /// waiting operations.
 ///
-/// A slot is what an operation needs to send; a place is what it has in the operation queue. An operation that waits between
-/// two attempts, or is suspended, gives its slot back and keeps its place: where the queue has a limit, no other operation
-/// is put in instead.
-///
-/// The slot of an operation that has not begun does not count against those that have. With a limit of 1, A waits for a retry
-/// and has the only place, and B, behind it in the queue, has the only slot: A may use it, or both would wait for ever. B is
-/// asked once more when it begins (``begin(_:limit:)``).
+/// The slot of an operation that has not begun does not count against those that have. A waits for a retry, and B has the
+/// only slot and is to be started by an operation queue that something else blocks: A may use that slot, or both would wait
+/// for ever. B is asked once more when it begins (``begin(_:limit:)``).
 struct HostQueues {
     /// The best of one host, as seen when it was offered; outdated ones are skipped.
     struct Candidate: Comparable {
@@ -25,21 +21,19 @@ struct HostQueues {
         static func < (left: Candidate, right: Candidate) -> Bool { left.turn < right.turn }
         static func == (left: Candidate, right: Candidate) -> Bool { left.queueNumber == right.queueNumber }
 
-        var isReturning: Bool { turn.priorityIndex % 2 == 0 }
+        var hasBegun: Bool { turn.rank != .new }
     }
 
     let limits: HostLimits
     let prioritization: RequestPrioritization
     var hosts: [String: Host] = [:]
     /// Of those that have begun, and of those that have not: either may have to be passed over for the other.
-    private(set) var candidates = (returning: Heap<Candidate>(), new: Heap<Candidate>())
+    private(set) var candidates = (begun: Heap<Candidate>(), new: Heap<Candidate>())
     private var lastQueueNumber: UInt64 = 0
     /// How many have a slot.
     private(set) var running = 0
     /// How many of them have not begun.
     private(set) var unstarted = 0
-    /// How many have a place in the operation queue.
-    private(set) var places = 0
 
     /// When the next one was last looked for.
     private var lastLook: ContinuousClock.Instant?
@@ -68,7 +62,7 @@ struct HostQueues {
         lastQueueNumber += 1
         ticket.queueNumber = lastQueueNumber
         ticket.status = .waiting
-        ticket.isReturning = ticket.hasBegun
+        ticket.rank = ticket.hasSent ? .returning : ticket.hasBegun ? .started : .new
         let host = makeHost(ticket.host)
         ticket.queue = host
         host.queues[ticket.priorityIndex].append(Host.Entry(ticket: ticket, queueNumber: lastQueueNumber))
@@ -90,13 +84,13 @@ struct HostQueues {
     ///
     /// - Parameters:
     ///   - limit: how many may have a slot.
-    ///   - placeLimit: how many may be in the operation queue.
-    mutating func takeNext(limit: Int, placeLimit: Int = .max, now: ContinuousClock.Instant) -> Ticket? {
-        while let candidate = takeCandidate(limit, placeLimit, now) {
+    ///   - takesNew: whether it may be one that has not begun.
+    mutating func takeNext(limit: Int, takesNew: Bool = true, now: ContinuousClock.Instant) -> Ticket? {
+        while let candidate = takeCandidate(limit, takesNew, now) {
             lastLook = now
-            let (host, returns) = (candidate.host, candidate.isReturning)
-            if host.offered(returning: returns) == candidate.queueNumber { host.setOffered(0, returning: returns) }
-            guard host.hasRoom(returning: returns), let entry = host.best(returning: returns),
+            let (host, hasBegun) = (candidate.host, candidate.hasBegun)
+            if host.offered(hasBegun: hasBegun) == candidate.queueNumber { host.setOffered(0, hasBegun: hasBegun) }
+            guard host.hasRoom(hasBegun: hasBegun), let entry = host.best(hasBegun: hasBegun),
                 entry.queueNumber == candidate.queueNumber
             else { continue }
             guard host.admits(entry.ticket, isOffline: isOffline, now: now) else {
@@ -113,54 +107,35 @@ struct HostQueues {
     }
 
     /// The best candidate that there is a slot for.
-    private mutating func takeCandidate(_ limit: Int, _ placeLimit: Int, _ now: ContinuousClock.Instant) -> Candidate? {
-        let returning = running - unstarted < limit ? candidates.returning.first : nil
-        let new = running < limit && places < placeLimit ? candidates.new.first : nil
-        if returning != nil || new != nil, isPaced(now) { return nil }
-        guard let new else { return returning == nil ? nil : candidates.returning.popFirst() }
-        guard let returning, returning < new else { return candidates.new.popFirst() }
-        return candidates.returning.popFirst()
+    private mutating func takeCandidate(_ limit: Int, _ takesNew: Bool, _ now: ContinuousClock.Instant) -> Candidate? {
+        let begun = running - unstarted < limit ? candidates.begun.first : nil
+        let new = running < limit && takesNew ? candidates.new.first : nil
+        if begun != nil || new != nil, isPaced(now) { return nil }
+        guard let new else { return begun == nil ? nil : candidates.begun.popFirst() }
+        guard let begun, begun < new else { return candidates.new.popFirst() }
+        return candidates.begun.popFirst()
     }
 
     /// An operation has been started, and wants to send: whether it may.
     ///
-    /// One that may not has given its slot back, and returns when it may: its host is on hold meanwhile, or others that had
-    /// begun before have gone on with its slot.
+    /// One that may not has no slot, and asks for one: a queue of the caller's or the caller has started it; its host is on
+    /// hold meanwhile; or others that had begun before use its slot.
     mutating func begin(_ ticket: Ticket, limit: Int) -> Bool {
-        guard !ticket.hasBegun else { return true }
+        ticket.hasBegun = true
         switch ticket.status {
         case .dispatched:
-            noteBegun(ticket)
-            guard let host = ticket.queue else { return true }
+            guard let host = ticket.queue else { return false }
+            unstarted -= 1
+            host.unstarted -= 1
             if host.mayBegin(ticket), running - unstarted <= limit, host.running - host.unstarted <= host.currentLimit {
                 return true
             }
-            giveBack(ticket, for: .yielded, isUnsent: true)
-            return false
-        case .blockedInQueue:
-            // What it was given to wait for came too late, or has just finished.
-            takePlace(ticket)
-            (ticket.hasBegun, ticket.status) = (true, .yielded)
-            return false
-        case .blocked, .preparing, .waiting, .suspended, .yielded, .awaitingDescriptor, .awaitingPermit, .sharing,
-            .ended:
-            // By hand: it waits for no slot.
-            ticket.hasBegun = true
-            return true
+            release(ticket, for: .yielded, isUnsent: true)
+        case .waiting: leave(ticket, for: .yielded)
+        case .blocked, .preparing, .suspended, .awaitingPermit, .inQueue: ticket.status = .yielded
+        case .sharing, .yielded, .awaitingDescriptor, .ended: break
         }
-    }
-
-    /// An operation has been started that sends nothing: no limit and no hold concerns it.
-    mutating func beginUnsent(_ ticket: Ticket) {
-        if ticket.status == .blockedInQueue { takeBack(ticket) }
-        if !ticket.hasBegun { noteBegun(ticket) }
-    }
-
-    private mutating func noteBegun(_ ticket: Ticket) {
-        ticket.hasBegun = true
-        guard ticket.status == .dispatched else { return }
-        unstarted -= 1
-        ticket.queue?.unstarted -= 1
+        return false
     }
 
     private mutating func takeSlot(_ ticket: Ticket, at host: Host) {
@@ -171,20 +146,6 @@ struct HostQueues {
         guard !ticket.hasBegun else { return }
         host.unstarted += 1
         unstarted += 1
-        takePlace(ticket)
-    }
-
-    private mutating func takePlace(_ ticket: Ticket) {
-        guard !ticket.hasPlace else { return }
-        ticket.hasPlace = true
-        places += 1
-    }
-
-    /// An operation has left the operation queue, or stands there in the way of none.
-    mutating func leavePlace(_ ticket: Ticket) {
-        guard ticket.hasPlace else { return }
-        ticket.hasPlace = false
-        places -= 1
     }
 
     /// Takes in how an attempt ended, while its ticket still has its slot.
@@ -196,10 +157,10 @@ struct HostQueues {
         offerBest(of: host)
     }
 
-    /// Gives the slot of a ticket back.
+    /// Releases the slot of a ticket, if it has one.
     ///
     /// - Parameter isUnsent: whether nothing was sent since it got the slot, though it has begun.
-    mutating func giveBack(_ ticket: Ticket, for status: Ticket.Status = .ended, isUnsent: Bool = false) {
+    mutating func release(_ ticket: Ticket, for status: Ticket.Status = .ended, isUnsent: Bool = false) {
         guard ticket.status == .dispatched, let host = ticket.queue else { return }
         (ticket.status, ticket.queue) = (status, nil)
         leaveToken(ticket, at: host, isUnsent: isUnsent || !ticket.hasBegun)
@@ -208,7 +169,6 @@ struct HostQueues {
         if !ticket.hasBegun {
             unstarted -= 1
             host.unstarted -= 1
-            leavePlace(ticket)
         }
         // It ended without telling anything of its host: cancelled, or never sent.
         if let pass = ticket.pass, let lastLook { host.giveBack(pass, now: lastLook) }
@@ -217,29 +177,20 @@ struct HostQueues {
         forgetIfIdle(host)
     }
 
-    /// Takes the slot of a ticket that was blocked in the operation queue again, whatever the limits: it is there already.
-    ///
-    /// - Parameter sends: whether it sends something then.
-    mutating func takeBack(_ ticket: Ticket, sends: Bool = false) {
-        let host = makeHost(ticket.host)
-        takeSlot(ticket, at: host)
-        if sends, let lastLook { takeToken(ticket, at: host, lastLook) }
-    }
-
     /// Whenever a host may run another and has waiting operations, a candidate for the best of them is in the heap.
     mutating func offerBest(of host: Host) {
         guard host.waiting > 0 else { return }
-        offerBest(of: host, returning: true)
-        offerBest(of: host, returning: false)
+        offerBest(of: host, hasBegun: true)
+        offerBest(of: host, hasBegun: false)
     }
 
-    private mutating func offerBest(of host: Host, returning: Bool) {
-        guard host.hasRoom(returning: returning), let best = host.best(returning: returning),
-            best.queueNumber != host.offered(returning: returning)
+    private mutating func offerBest(of host: Host, hasBegun: Bool) {
+        guard host.hasRoom(hasBegun: hasBegun), let best = host.best(hasBegun: hasBegun),
+            best.queueNumber != host.offered(hasBegun: hasBegun)
         else { return }
-        host.setOffered(best.queueNumber, returning: returning)
+        host.setOffered(best.queueNumber, hasBegun: hasBegun)
         let candidate = Candidate(turn: Turn(best.ticket, prioritization), queueNumber: best.queueNumber, host: host)
-        if returning { return candidates.returning.insert(candidate) }
+        if hasBegun { return candidates.begun.insert(candidate) }
         candidates.new.insert(candidate)
         if candidates.new.count > 2 * hosts.count + 64 { offerAgain() }
     }
@@ -248,8 +199,8 @@ struct HostQueues {
     private mutating func offerAgain() {
         candidates.new = Heap()
         for host in hosts.values {
-            host.setOffered(0, returning: false)
-            if host.waiting > 0 { offerBest(of: host, returning: false) }
+            host.setOffered(0, hasBegun: false)
+            if host.waiting > 0 { offerBest(of: host, hasBegun: false) }
         }
     }
 

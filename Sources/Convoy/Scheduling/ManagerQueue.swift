@@ -4,35 +4,20 @@ import Synchronization
 
 /// The operation queue of a manager that was not given one.
 ///
-/// Requests that a caller may hold are operations in it as in any queue, from the moment they have a slot. Requests that only
-/// the library holds (of `send` and of batches) start on the thread that hands them over, where the transport may be called
-/// from its own callbacks: waking a thread for each costs more than the request. Waiting for all, cancelling all,
-/// suspension and barriers mean both, and those too that wait in the manager for a slot. The list and the count cannot be
-/// overridden on Linux: they are Foundation's.
+/// Requests that a caller may hold are operations in it as in any queue, from the moment they have a slot; where the queue has
+/// a limit of its own, from the moment they are ready. Requests that only the library holds (of `send` and of batches) start
+/// on the thread that hands them over, where the transport may be called from its own callbacks: waking a thread for each
+/// costs more than the request. Waiting for all, cancelling all, suspension and barriers mean both, and those too that wait
+/// in the manager. The list and the count cannot be overridden on Linux: they are Foundation's.
 final class ManagerQueue: OperationQueue, @unchecked Sendable {
     // @unchecked: `OperationQueue` forces it. `state` is a lock of its own.
 
-    /// What the manager knows of its requests.
-    struct Members: Sendable {
-        /// Those that have not finished, in the order of enqueueing.
-        let unfinished: @Sendable () -> [AnyRequestOperation]
-        /// Holds back what is enqueued later; the result is the manager's half, nil when that has gone.
-        let addBarrier: @Sendable (_ block: @escaping @Sendable () -> Void) -> Scheduler?
-    }
-
     private struct State {
-        var members: Members?
-        /// How many barriers were added, and how many of them have run.
-        var barriers = (added: 0, run: 0)
-        /// What else waits for a barrier to run, in order: requests wait in their manager.
-        var held: [(barrier: Int, operation: Operation)] = []
-
-        /// One more has run; the result is what it has held.
-        mutating func pass() -> [Operation] {
-            barriers.run += 1
-            defer { held.removeAll { $0.barrier <= barriers.run } }
-            return held.filter { $0.barrier <= barriers.run }.map(\.operation)
-        }
+        weak var scheduler: Scheduler?
+        /// The barriers that have not run, in order.
+        var barriers: [BarrierOperation] = []
+        /// Operations of other kinds that wait for a barrier, in order; requests wait in their manager.
+        var held: [(barrier: BarrierOperation, operation: Operation)] = []
     }
 
     private let state = Locked(State())
@@ -40,7 +25,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     // The same as Foundation's, which takes a lock to tell.
     private let limit = Atomic(OperationQueue.defaultMaxConcurrentOperationCount)
     private let holdsBack = Atomic(false)
-    private let barrierQueue = DispatchQueue(label: "convoy.manager.barriers")
+    private let hasBarriers = Atomic(false)
 
     /// - Parameter startsInPlace: whether requests may start on the thread that hands them over.
     init(startsInPlace: Bool) {
@@ -49,7 +34,9 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     }
 
     /// Once, before the first request.
-    func follow(_ members: Members) { state.withLock { $0.members = members } }
+    func follow(_ scheduler: Scheduler) { state.withLock { $0.scheduler = scheduler } }
+
+    private var scheduler: Scheduler? { state.withLock { $0.scheduler } }
 
     /// Starts an operation here and now, in the plain case; false when it has to go the way of any queue.
     ///
@@ -61,15 +48,17 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
             && operation.startInPassing()
     }
 
-    /// Adds a request of the manager, whose barriers it has behind it.
+    /// Adds a request of the manager, which has waited for its barriers.
     func add(_ operation: AnyRequestOperation) { operation.handOver { super.addOperation($0) } }
 
     override func addOperation(_ operation: Operation) {
-        let isHeld = state.withLock { state in
-            guard state.barriers.run < state.barriers.added else { return false }
-            state.held.append((state.barriers.added, operation))
-            return true
-        }
+        let isHeld =
+            hasBarriers.load(ordering: .acquiring)
+            && state.withLock { state in
+                guard let barrier = state.barriers.last else { return false }
+                state.held.append((barrier, operation))
+                return true
+            }
         if !isHeld { super.addOperation(operation) }
     }
 
@@ -78,6 +67,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         set {
             super.maxConcurrentOperationCount = newValue
             limit.store(super.maxConcurrentOperationCount, ordering: .releasing)
+            scheduler?.limitQueue(maxConcurrentOperationCount != OperationQueue.defaultMaxConcurrentOperationCount)
         }
     }
 
@@ -86,16 +76,21 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         set {
             holdsBack.store(newValue, ordering: .releasing)
             super.isSuspended = newValue
+            scheduler?.suspend { $0.isQueueSuspended = newValue }
         }
     }
 
     // MARK: What it knows of its requests
 
-    private var unfinished: [AnyRequestOperation] { state.withLock { $0.members }?.unfinished() ?? [] }
+    /// The requests and barriers that have not finished, in the order of enqueueing.
+    private var unfinished: [AnyRequestOperation] {
+        scheduler?.operations { $0 != .shared }.filter { !$0.isFinished } ?? []
+    }
 
     override func cancelAllOperations() {
         let held = state.withLock { $0.held.map(\.operation) }
-        for operation in unfinished + held { operation.cancel() }
+        let cancel = { for operation in self.unfinished + held { operation.cancel() } }
+        if let scheduler { scheduler.frozen(cancel) } else { cancel() }
         super.cancelAllOperations()
     }
 
@@ -104,36 +99,45 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         while true {
             let waiting = unfinished
             for operation in waiting { operation.waitUntilFinished() }
-            let hasBarriers = state.withLock { $0.barriers.run < $0.barriers.added }
-            if hasBarriers { barrierQueue.sync {} }
             super.waitUntilAllOperationsAreFinished()
-            if waiting.isEmpty, !hasBarriers { return }
+            if waiting.isEmpty { return }
         }
     }
 
     // MARK: Barriers
 
+    /// The barrier that what is enqueued now has to wait for.
+    var lastBarrier: BarrierOperation? {
+        hasBarriers.load(ordering: .acquiring) ? state.withLock { $0.barriers.last } : nil
+    }
+
     /// Runs a block when all that came before has finished; what is enqueued later waits for it.
     ///
-    /// A request that waits for another one then is not waited for, nor is a group: that other may come behind the barrier.
-    override func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) {
-        guard let scheduler = state.withLock({ $0.members })?.addBarrier(barrier) else {
-            return super.addBarrierBlock(barrier)
+    /// A member of a group counts with its group, on whichever side of the barrier that is. A request that waits for
+    /// one behind the barrier would wait for ever: it ends with `.dependencyCycle`.
+    override func addBarrierBlock(_ block: @escaping @Sendable () -> Void) {
+        guard let scheduler else { return super.addBarrierBlock(block) }
+        let barrier = BarrierOperation(scheduler, block: block)
+        barrier.whenFinished(FinishHandler(place: .here) { [weak self, unowned barrier] _ in self?.remove(barrier) })
+        let earlier = scheduler.operations { $0 != .shared }
+        let others = super.operations.filter { !($0 is AnyRequestOperation) }
+        let held = state.withLock { state in
+            state.barriers.append(barrier)
+            hasBarriers.store(true, ordering: .releasing)
+            return state.held.map(\.operation)
         }
-        state.withLock { $0.barriers.added += 1 }
-        barrierQueue.async { self.runBarrier(of: scheduler) }
+        for operation in earlier as [Operation] + others + held { barrier.addDependency(operation) }
+        scheduler.enqueue(barrier, as: .barrier)
     }
 
-    /// Waits for what came before the first barrier, runs it, and lets in what came behind it, up to the next barrier.
-    private func runBarrier(of scheduler: Scheduler) {
-        guard let barrier = scheduler.takeBarrier() else { return }
-        for operation in barrier.earlier { operation.waitUntilFinished() }
-        super.waitUntilAllOperationsAreFinished()
-        barrier.block()
-        for operation in state.withLock({ $0.pass() }) { addAtOnce(operation) }
-        scheduler.passBarrier()
+    /// Lets in what a barrier has held back.
+    private func remove(_ barrier: BarrierOperation) {
+        let freed = state.withLock { state in
+            state.barriers.removeAll { $0 === barrier }
+            hasBarriers.store(!state.barriers.isEmpty, ordering: .releasing)
+            defer { state.held.removeAll { $0.barrier === barrier } }
+            return state.held.filter { $0.barrier === barrier }.map(\.operation)
+        }
+        for operation in freed { super.addOperation(operation) }
     }
-
-    /// Adds what has its barriers behind it.
-    func addAtOnce(_ operation: Operation) { super.addOperation(operation) }
 }

@@ -17,11 +17,12 @@ public enum RequestPrioritization: Sendable, Hashable {
 /// What is next among those that wait: by priority, then by order; the least goes first.
 struct Turn: Comparable {
     let priorityIndex: Int
+    let rank: Ticket.Rank
     private let order: UInt64
 
     init(_ ticket: Ticket, _ prioritization: RequestPrioritization) {
-        priorityIndex = ticket.priorityIndex
-        order = prioritization == .lifo && !ticket.isReturning ? .max - ticket.queueNumber : ticket.queueNumber
+        (priorityIndex, rank) = (ticket.priorityIndex, ticket.rank)
+        order = prioritization == .lifo && ticket.rank != .returning ? .max - ticket.queueNumber : ticket.queueNumber
     }
 
     static func < (left: Turn, right: Turn) -> Bool {

@@ -3,10 +3,12 @@ import Foundation
 
 extension Scheduler {
     /// Every operation that is not over, in the order of enqueueing.
-    var operations: [AnyRequestOperation] {
+    var operations: [AnyRequestOperation] { operations { !$0.isInternal } }
+
+    func operations(_ isMeant: (Ticket.Role) -> Bool) -> [AnyRequestOperation] {
         state.withLock { state in
             state.tickets.compactMap { ticket -> (sequence: UInt64, operation: AnyRequestOperation)? in
-                guard let ticket, !ticket.isShared, let operation = ticket.operation else { return nil }
+                guard let ticket, isMeant(ticket.role), let operation = ticket.operation else { return nil }
                 return (ticket.sequence, operation)
             }
         }.sorted { $0.sequence < $1.sequence }.map(\.operation)
@@ -30,7 +32,7 @@ extension Scheduler {
     func frozen(_ work: () -> Void) {
         state.withLock { $0.cancellations += 1 }
         work()
-        handingOver { $0.cancellations -= 1 }
+        suspend { $0.cancellations -= 1 }
     }
 
     func shutDown() {
@@ -57,56 +59,60 @@ extension Scheduler {
     }
 
     func why(_ operation: AnyRequestOperation) -> String {
-        let queueLimit = queue.maxConcurrentOperationCount
         let now = context.clock.now
         let view = change(operation) { state, ticket in
             // Operations that have begun do not wait for those that have not.
-            let unstarted = ticket.isReturning ? state.queues.unstarted : 0
+            let unstarted = ticket.rank == .new ? 0 : state.queues.unstarted
             return (
-                status: ticket.status, host: ticket.host, transfer: ticket.sharedTransfer, hasBegun: ticket.hasBegun,
+                status: ticket.status, host: ticket.host, transfer: state.coalescer.operation(ticket),
+                hasBegun: ticket.hasBegun,
                 exclusion: ticket.exclusion.flatMap { exclusion in
                     exclusion.holder === ticket ? nil : (name: exclusion.name, holder: exclusion.holder?.operation)
                 },
                 count: state.queues.count(of: ticket.host),
                 hold: ticket.status == .waiting ? state.queues.holdWords(of: ticket.host, now: now) : nil,
                 learned: state.queues.words(of: ticket.host, now: now), running: state.queues.running - unstarted,
-                limit: state.slotLimit, places: ticket.isReturning ? 0 : state.queues.places,
-                isHeldBack: state.isSuspended
+                limit: state.slotLimit, isHeldBack: state.isSuspended
             )
         }
         guard let view else { return operation.whyWithoutManager }
-        let (host, placeLimit) = (view.host, SchedulerState.placeLimit(queueLimit))
-        let isSuspended = view.isHeldBack || queue.isSuspended
         switch view.status {
-        case .blocked, .blockedInQueue: return operation.whyBlocked
-        case .preparing where operation.traits.isGroup:
-            guard operation.state.withLock({ $0.machine.isWaitingToStart }) else { return operation.whyRunning }
-            return isSuspended ? "waits for the queue: it is suspended" : "waits for the queue to start it"
+        case .blocked: return operation.whyBlocked
         case .preparing: return "waits for its request to be built"
         case .suspended: return view.hasBegun ? operation.whyRunning : "waits for its owner: it is suspended"
         case .awaitingPermit:
+            if operation.traits.isGroup { return "waits for the manager: it is suspended" }
             guard let exclusion = view.exclusion else {
                 return "waits until fewer requests are with their interceptors"
             }
             let holder = exclusion.holder.map { ": \($0.label) has it" } ?? ""
             return "waits for the name “\(exclusion.name)”\(holder)"
         case .yielded, .awaitingDescriptor: return operation.whyRunning
-        case .sharing:
-            guard let shared = view.transfer.flatMap({ key in coalescer.withLock { $0.operation(key) } }) else {
-                return operation.whyRunning
-            }
-            return "shares a transfer that \(why(shared))"
+        case .sharing: return view.transfer.map { "shares a transfer that \(why($0))" } ?? operation.whyRunning
         case .waiting:
-            if isSuspended { return "waits for the manager: it is suspended" }
+            if view.isHeldBack || !view.hasBegun && queue.isSuspended {
+                return "waits for the manager: it is suspended"
+            }
             let learned = view.learned.map { "; \($0)" } ?? ""
             if let hold = view.hold { return "waits for \(hold)" }
             if view.running >= view.limit { return "waits for a slot: \(view.running) running, the limit" }
-            if view.places >= placeLimit { return "waits for a place in the queue: \(view.places) there, its limit" }
-            return "waits for \(host): \(view.count.running) running there, its limit\(learned)"
-        case .dispatched:
+            return "waits for \(view.host): \(view.count.running) running there, its limit\(learned)"
+        case .dispatched, .inQueue:
             guard operation.state.withLock({ $0.machine.isWaitingToStart }) else { return operation.whyRunning }
-            return isSuspended ? "waits for the queue: it is suspended" : "waits for the queue to start it"
+            return whyNotStarted(operation)
         case .ended: return "has finished"
         }
+    }
+
+    /// Why the operation queue has not started what it has been given.
+    private func whyNotStarted(_ operation: AnyRequestOperation) -> String {
+        if !operation.unfinishedDependencies.isEmpty { return operation.whyBlocked }
+        if queue.isSuspended { return "waits for the queue: it is suspended" }
+        guard operation.isBehindBarrier else { return "waits for the queue to start it" }
+        let earlier = queue.operations.prefix { $0 !== operation }
+        let waiting = earlier.filter { !$0.isFinished && ($0 as? AnyRequestOperation)?.isBehindBarrier != true }
+        return waiting.isEmpty
+            ? "waits for a barrier of its queue"
+            : "waits for a barrier, which waits for: \(AnyRequestOperation.names(waiting))"
     }
 }

@@ -10,14 +10,11 @@ extension Scheduler {
         if operation.traits.mayIntercept { handingOver(operation) { $0.leaveInterceptors($1) } }
     }
 
-    func requeue(_ operation: AnyRequestOperation, host: String) {
-        let (suspension, deadline, now) = (operation.suspension, operation.deadline, context.clock.now)
-        let told = handingOver(operation) { state, ticket in
-            (isIn: state.requeued(ticket, host: host, suspension), hold: state.hold(of: ticket, past: deadline, now))
-        }
-        // Without a ticket, started by hand for example, it waits for no slot.
-        guard let told, told.isIn else { return operation.resumeAttempt() }
-        if let hold = told.hold { drop(operation, hold) }
+    func requeue(_ operation: AnyRequestOperation) {
+        let readiness = operation.state.withLock { $0.readiness }
+        // Without a ticket it waits for no slot.
+        guard let readiness, readiness.ticket != nil else { return operation.resumeAttempt() }
+        awaitSlot(operation, readiness, hasBegun: true)
     }
 
     func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) {
@@ -72,9 +69,9 @@ extension Scheduler {
     }
 
     func awaitDescriptor(_ operation: AnyRequestOperation, host: String) {
-        guard handingOver(operation, { $0.lacksDescriptor($1, host: host) }) == true else {
-            return operation.resumeAttempt()
-        }
+        let slots = handingOver(operation) { $0.lacksDescriptor($1, host: host) ? $1.slotCount : nil }
+        guard let slots = slots ?? nil else { return operation.resumeAttempt() }
+        operation.resumeAttempt(after: .queued(slots: slots))
         watchShortage()
     }
 

@@ -35,14 +35,13 @@ extension Scheduler {
     private func takeNext<Result: Sendable>(
         after event: (inout SchedulerState) -> (result: Result, isWanted: Bool)
     ) -> (Result, SchedulerState.Dispatch?) {
-        let placeLimit = SchedulerState.placeLimit(queue.maxConcurrentOperationCount)
         let now = context.clock.now
         let (result, next, holds) = state.withLock {
             state -> (Result, SchedulerState.Dispatch?, [HostQueues.NewHold]) in
             let (result, isWanted) = event(&state)
             // The thread that hands over sees to the holds, too.
             guard isWanted else { return (result, nil, []) }
-            return (result, state.next(placeLimit, now), state.queues.takeNewHolds())
+            return (result, state.next(now), state.queues.takeNewHolds())
         }
         for hold in holds { liftLater(hold) }
         return (result, next)
@@ -63,21 +62,39 @@ extension Scheduler {
         }
     }
 
-    /// Has an operation go on or start here, or gives it to the operation queue to start it; false for the latter.
+    /// Has an operation go on or start here, or gives it to the manager's own queue to start it; false for the latter.
     private func handOver(_ next: SchedulerState.Dispatch) -> Bool {
-        if !next.hasBegun, ownQueue?.start(next.operation) == true { return true }
-        guard !next.hasBegun, next.operation.state.withLock({ $0.machine.isWaitingToStart }) else {
+        let operation = next.operation
+        if !next.hasBegun {
+            guard let ownQueue else {
+                startBeside(operation)
+                return true
+            }
+            if ownQueue.start(operation) { return true }
+        }
+        guard !next.hasBegun, operation.state.withLock({ $0.machine.isWaitingToStart }) else {
             // It goes on after a wait; or it was started by hand meanwhile, and keeps its slot until it finishes.
-            next.operation.resumeAttempt(after: .slotGiven(next.slot))
+            operation.resumeAttempt(after: .slotGiven(next.slot))
             return true
         }
-        handOver(next.operation)
+        enter(operation)
         return false
     }
 
-    /// Gives an operation to the operation queue to start it.
-    func handOver(_ operation: AnyRequestOperation) {
-        if let ownQueue { ownQueue.add(operation) } else { operation.handOver { queue.addOperation($0) } }
+    /// Gives an operation to the operation queue, which starts it.
+    func enter(_ operation: AnyRequestOperation) {
+        if let ownQueue { return ownQueue.add(operation) }
+        operation.handOver {
+            queue.addOperation($0)
+            BarrierCycles.entered($0)
+        }
+    }
+
+    /// Starts what is in no queue of the caller's: a member of a group has the place of that, a shared transfer those of its
+    /// subscribers.
+    private func startBeside(_ operation: AnyRequestOperation) {
+        if context.transport.isReentrant, operation.startInPassing() { return }
+        context.taskControl.async { operation.start() }
     }
 
     func begins(_ reference: TicketReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {

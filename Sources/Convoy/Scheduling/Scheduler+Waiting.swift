@@ -1,4 +1,4 @@
-// What moves operations that wait: dependencies, suspension, priority, barriers, an end before the start.
+// What moves operations that wait: dependencies, suspension, priority, an end before the start.
 import Foundation
 
 extension Scheduler {
@@ -12,44 +12,65 @@ extension Scheduler {
         perform(isDependent.value ? handingOver(event) : state.withLock(event), for: operation)
     }
 
-    /// Has the request of an operation built and checked.
+    /// Has the request of an operation built and checked; has a group start.
     func prepare(_ operation: AnyRequestOperation) {
-        if operation.traits.isGroup { return startLater(operation) }
+        if operation.traits.isGroup { return startGroup(operation) }
         if operation.state.withLock({ ($0.requestPlan?.build == nil && !$0.usesDisk) || $0.prepared != nil }) {
-            prepareHere(operation)
+            if let readiness = operation.prepare() { awaitSlot(operation, readiness, hasBegun: false) }
         } else {
             // Building a chain's link is user code, and looking at a file may take its time.
-            operation.onLane { self.prepareHere(operation) }
+            operation.onLane {
+                if let readiness = operation.prepare() { self.awaitSlot(operation, readiness, hasBegun: false) }
+            }
         }
     }
 
-    private func prepareHere(_ operation: AnyRequestOperation) {
-        guard let readiness = operation.prepare(), let reference = readiness.ticket else { return }
-        if readiness.policies?.isCoalesced == true, share(operation) { return }
-        let (asksInterceptors, now) = (context.asksInterceptors(readiness.policies), context.clock.now)
-        let hold = handingOver { state in
+    private func startGroup(_ group: AnyRequestOperation) {
+        let suspension = group.suspension
+        if change(group, { $0.groupStarts($1, suspension) }) == true { group.start() }
+    }
+
+    /// Has an operation whose request is known wait for a slot, or for the answer of another.
+    func awaitSlot(_ operation: AnyRequestOperation, _ readiness: OperationState.Readiness, hasBegun: Bool) {
+        guard let reference = readiness.ticket else { return }
+        let wish = SchedulerState.Wish(
+            host: readiness.host, hasBegun: hasBegun, asksInterceptors: context.asksInterceptors(readiness.policies),
+            exclusion: readiness.policies?.exclusion, suspension: readiness.suspension)
+        if readiness.policies?.isCoalesced == true, share(operation, reference, wish) {
+            // One that is suspended when the answer comes needs a slot to go on.
+            if hasBegun, let slots = change(operation, { $1.slotCount }) {
+                operation.resumeAttempt(after: .queued(slots: slots))
+            }
+            return
+        }
+        let now = context.clock.now
+        let (effects, slots, hold) = handingOver { state in
             let ticket = reference.ticket(in: &state)
-            let isQueued = state.prepared(
-                ticket, host: readiness.host, asksInterceptors: asksInterceptors,
-                exclusion: readiness.policies?.exclusion, readiness.suspension)
-            return isQueued ? state.hold(of: ticket, past: readiness.deadline, now) : nil
+            let effects = state.prepared(ticket, wish)
+            let isQueued = ticket.status == .waiting || ticket.status == .suspended
+            return (
+                effects, ticket.slotCount, isQueued ? state.hold(of: ticket, past: readiness.deadline, now) : nil
+            )
         }
-        if let hold { drop(operation, hold) }
+        if hasBegun { operation.resumeAttempt(after: .queued(slots: slots)) }
+        // What could only be sent after its deadline ends now.
+        if let hold { return operation.conclude(.deadlineExceeded, "not sent: \(hold)") }
+        perform(effects, for: operation)
     }
 
-    /// Ends what could only be sent after its deadline.
-    func drop(_ operation: AnyRequestOperation, _ hold: String) {
-        operation.conclude(.deadlineExceeded, "not sent: \(hold)")
+    /// The manager or its own queue is suspended, or all is being cancelled; or that has ended.
+    func suspend(_ change: (inout SchedulerState) -> Void) {
+        let groups = handingOver { state in
+            change(&state)
+            return state.takeHeldGroups()
+        }
+        for group in groups { startGroup(group) }
     }
 
-    /// The first barrier, which is to run now.
-    func takeBarrier() -> SchedulerState.Barrier? {
-        state.withLock { $0.barriers.first?.barrier }
-    }
-
-    /// The first barrier has run: what it held back goes on.
-    func passBarrier() {
-        for operation in state.withLock({ $0.barrierPassed() }) { prepare(operation) }
+    /// The manager's own queue has a limit of its own, or has none any more.
+    func limitQueue(_ isLimited: Bool) {
+        guard isLimited else { return state.withLock { $0.isQueueLimited = false } }
+        for operation in state.withLock({ $0.limitQueue() }) { enter(operation) }
     }
 
     func suspensionChanged(
@@ -61,11 +82,8 @@ extension Scheduler {
 
     /// A raised priority takes effect while the operation waits; it joins the end of its new queue.
     func priorityChanged(of operation: AnyRequestOperation, to priority: Versioned<Operation.QueuePriority>) {
-        let transfer = handingOver(operation) { state, ticket in
-            state.priorityTold(ticket, priority)
-            return ticket.status == .sharing ? ticket.sharedTransfer : nil
-        }
-        if let transfer = transfer ?? nil { setPriority(priority, of: operation, sharing: transfer) }
+        let effects = handingOver(operation) { $0.priorityTold($1, priority) }
+        if let effects { perform(effects, for: operation) }
     }
 
     func abandoned(_ operation: AnyRequestOperation, _ reference: TicketReference) -> Bool {
@@ -73,11 +91,11 @@ extension Scheduler {
             let ticket = reference.ticket(in: &state)
             return state.abandoned(ticket)
         }
-        if let transfer = effects.leaves { leaveSharedTransfer(operation, transfer) }
+        if let transfer = effects.transfer { perform(transfer) }
         return effects.starts
     }
 
     func hasHandedOver(_ operation: AnyRequestOperation) -> Bool {
-        change(operation) { [.dispatched, .blockedInQueue, .ended].contains($1.status) || $1.hasBegun } ?? false
+        change(operation) { [.dispatched, .inQueue, .ended].contains($1.status) || $1.hasBegun } ?? false
     }
 }

@@ -6,8 +6,9 @@ import Foundation
 /// What is decided stands in ``SchedulerState``; here its events get their facts, and its effects are performed, with no lock
 /// held. Its operations keep it alive, so that a manager may be let go of while they run.
 ///
-/// Foundation's queue gets only what is ready and has a slot: it rescans every operation that is not ready on every
-/// event, which makes long chains quadratic. Here each enqueue, finish and cancel is O(1) amortised.
+/// The manager's own queue gets only what is ready and has a slot: Foundation's rescans every operation that is not ready on
+/// every event, which makes long chains quadratic. Here each enqueue, finish and cancel is O(1) amortised. A queue of the
+/// caller's gets everything at once, so that all it promises holds.
 final class Scheduler: OperationScheduler {
     let queue: OperationQueue
     /// The queue under the operation queue when that is the manager's own; an operation queue does not keep it alive.
@@ -18,8 +19,6 @@ final class Scheduler: OperationScheduler {
     let state: Locked<SchedulerState>
     /// Tells whether there is a network; nil where requests do not wait for one.
     let connectivity: (any ConnectivityMonitor)?
-    /// The transfers that are shared.
-    let coalescer = Locked(Coalescer())
     /// The batches and the like that have not ended.
     let undertakings = Locked<[ObjectIdentifier: any Undertaking]>([:])
 
@@ -38,23 +37,16 @@ final class Scheduler: OperationScheduler {
     /// Follows the network, and tells the manager's own queue of the operations.
     func follow() {
         connectivity?.start { [weak self] isConnected in self?.connectivityChanged(isConnected) }
-        ownQueue?.follow(
-            ManagerQueue.Members(
-                unfinished: { [weak self] in self?.operations.filter { !$0.isFinished } ?? [] },
-                addBarrier: { [weak self] block in
-                    self?.state.withLock { $0.barrierAdded(block) }
-                    return self
-                }))
+        ownQueue?.follow(self)
     }
 
     /// Takes an operation; one that has been taken or started before is left alone.
     ///
-    /// - Parameter isShared: whether it is the transfer of several others, and belongs to no caller.
     /// - Returns: why it is not taken: it has finished.
     @discardableResult
-    func enqueue(_ operation: AnyRequestOperation, isShared: Bool = false) -> RequestError? {
+    func enqueue(_ operation: AnyRequestOperation, as role: Ticket.Role = .caller) -> RequestError? {
         // What happens to the operation from here on is noted in its ticket, before the state has that.
-        let reference = TicketReference(Ticket(operation, isShared: isShared))
+        let reference = TicketReference(Ticket(operation, role))
         let now = context.clock.now
         // Its own manager's, which may be another: they may be secrets.
         let defaults = operation.context.defaults
@@ -69,18 +61,31 @@ final class Scheduler: OperationScheduler {
         if arrival.isWatched { operation.emit(.queued) }
         operation.armDeadline()
         if let error = arrival.refusal { operation.conclude(AnyOutcome(error: error)) }
-        let isDependent =
-            arrival.hasEdges ? DependencyGraph.isDependent(operation) : Versioned(false, version: 1)
+        let barrier = role == .caller ? ownQueue?.lastBarrier : nil
+        if let barrier { operation.addDependency(barrier) }
+        let hasEdges = arrival.hasEdges || barrier != nil
+        let isDependent = hasEdges ? DependencyGraph.isDependent(operation) : Versioned(false, version: 1)
         let effects = handingOver { state in
             let ticket = reference.ticket(in: &state)
-            return state.arrived(
-                ticket,
-                SchedulerState.Arrival(
-                    host: arrival.host, priority: arrival.priority, suspension: arrival.suspension,
-                    isDependent: isDependent, hasOutcome: arrival.hasOutcome, isSettled: arrival.isSettled))
+            return state.arrived(ticket, SchedulerState.Arrival(arrival, isDependent: isDependent))
         }
         perform(effects, for: operation)
         return nil
+    }
+
+    func adopt(_ operation: AnyRequestOperation) {
+        let reference = TicketReference(Ticket(operation))
+        let now = context.clock.now
+        let arrival = operation.state.withLock { $0.arrive(at: self, reference, now, isStarted: true) }
+        guard let arrival else { return }
+        if arrival.isWatched { operation.emit(.queued) }
+        operation.armDeadline()
+        let effects = state.withLock { state in
+            let ticket = reference.ticket(in: &state)
+            return state.arrived(
+                ticket, SchedulerState.Arrival(arrival, isDependent: Versioned(false, version: 1), isStarted: true))
+        }
+        perform(effects, for: operation)
     }
 
     /// Tells the monitors of an operation that had finished before it was enqueued; nil for one that has not finished.
@@ -98,12 +103,17 @@ final class Scheduler: OperationScheduler {
         return error
     }
 
-    func finished(_ reference: TicketReference, isSettled: Bool) {
-        let calls = handingOver { state in
+    func finished(_ reference: TicketReference, isSettled: Bool, wasCancelled: Bool) {
+        let event = { (state: inout SchedulerState) in
             let ticket = reference.ticket(in: &state)
             return state.finished(ticket, isSettled: isSettled)
         }
-        for call in calls { call() }
+        // A queue of the caller's may be cancelling all it has: the next must not be sent for nothing before its turn.
+        let isDeferred = wasCancelled && ownQueue == nil
+        let effects = isDeferred ? state.withLock(event) : handingOver(event)
+        if isDeferred { context.taskControl.async { self.pump() } }
+        if let transfer = effects.transfer { perform(transfer) }
+        for call in effects.calls { call() }
     }
 
     func settled(_ reference: TicketReference) {
@@ -116,13 +126,15 @@ final class Scheduler: OperationScheduler {
 
     /// Performs what an event of an operation has led to.
     func perform(_ effects: SchedulerState.Effects, for operation: AnyRequestOperation) {
-        if let transfer = effects.leaves { leaveSharedTransfer(operation, transfer) }
+        if let transfer = effects.transfer { perform(transfer) }
         if effects.isRefused {
             operation.conclude(
                 .managerShutDown, "nothing was sent: its manager has been shut down; make another manager")
         }
         if effects.starts { operation.start() }
+        if effects.enters { enter(operation) }
         if let slot = effects.keeps { operation.resumeAttempt(after: .slotKept(slot)) }
+        if effects.resumes { operation.resumeAttempt() }
         if effects.prepares { prepare(operation) }
     }
 
@@ -135,5 +147,13 @@ final class Scheduler: OperationScheduler {
             let ticket = reference.ticket(in: &state)
             return event(&state, ticket)
         }
+    }
+}
+
+extension SchedulerState.Arrival {
+    init(_ arrival: OperationState.Arrival, isDependent: Versioned<Bool>, isStarted: Bool = false) {
+        self.init(
+            host: arrival.host, priority: arrival.priority, suspension: arrival.suspension, isDependent: isDependent,
+            hasOutcome: arrival.hasOutcome, isSettled: arrival.isSettled, isStarted: isStarted)
     }
 }

@@ -1,4 +1,4 @@
-// What happens to an operation between its coming and its end, and to hosts and barriers.
+// What happens to an operation between its coming and its end, and to hosts.
 import Foundation
 
 extension SchedulerState {
@@ -21,47 +21,54 @@ extension SchedulerState {
         case .suspended, .awaitingPermit:
             ticket.status = .blocked
             leavePermits(ticket)
-        // It has not been started: the operation that it waits for may need the slot.
+        // The operation queue has it, and starts it when it is ready: the operation that it waits for may need the slot.
         case .dispatched:
-            queues.giveBack(ticket, for: .blockedInQueue)
+            queues.release(ticket, for: .inQueue)
             leavePermits(ticket)
         case .sharing:
-            // Its answer, if it has come, waits as well.
             ticket.status = .blocked
-            return Effects(leaves: ticket.sharedTransfer)
-        case .preparing, .blocked, .blockedInQueue, .yielded, .awaitingDescriptor, .ended: break
+            return Effects(transfer: coalescer.leave(ticket))
+        case .preparing, .blocked, .inQueue, .yielded, .awaitingDescriptor, .ended: break
         }
         return Effects()
     }
 
     /// Nothing is left that a ticket waits for.
     private mutating func unblock(_ ticket: Ticket) -> Effects {
-        if ticket.status == .blockedInQueue { queues.takeBack(ticket, sends: true) }
-        guard ticket.status == .blocked, !ticket.isBarred else { return Effects() }
+        guard ticket.status == .blocked else { return Effects() }
         ticket.status = .preparing
         return Effects(prepares: true)
     }
 
-    /// The request of an operation has been built and checked; false when it does not wait for a slot now.
-    ///
-    /// - Parameter exclusion: the name that no other that runs may have.
-    mutating func prepared(
-        _ ticket: Ticket, host: String, asksInterceptors: Bool, exclusion: String? = nil,
-        _ suspension: Versioned<OperationStateMachine.Suspension>
-    ) -> Bool {
-        guard ticket.status == .preparing else { return false }
-        (ticket.host, ticket.asksInterceptors) = (host, asksInterceptors)
-        setExclusion(exclusion, of: ticket)
-        guard !ticket.isDependent.value else {
-            ticket.status = .blocked
-            return false
-        }
-        _ = ticket.suspension.take(suspension)
-        queue(ticket)
-        return true
+    /// What an operation asks of its manager once its request is known; before another attempt, that of the attempt.
+    struct Wish {
+        var host: String
+        /// Whether it had been started when it asked: what is told late does not count.
+        var hasBegun = false
+        var asksInterceptors = false
+        /// The name that no other that runs may have.
+        var exclusion: String?
+        var suspension: Versioned<OperationStateMachine.Suspension>
     }
 
-    /// The operation queue has come to a group; false when that waits for something else by now, or has ended.
+    /// The request of an operation has been built and checked, or it has begun and is ready for an attempt.
+    mutating func prepared(_ ticket: Ticket, _ wish: Wish) -> Effects {
+        guard wish.hasBegun == ticket.hasBegun else { return Effects() }
+        if ticket.hasBegun { yieldSlot(ticket) }
+        guard ticket.status == (ticket.hasBegun ? .yielded : .preparing) else { return Effects() }
+        if ticket.hasBegun { leaveInterceptors(ticket) }
+        (ticket.host, ticket.asksInterceptors) = (wish.host, wish.asksInterceptors)
+        setExclusion(wish.exclusion, of: ticket)
+        guard ticket.hasBegun || !ticket.isDependent.value else {
+            ticket.status = .blocked
+            return Effects()
+        }
+        _ = ticket.suspension.take(wish.suspension)
+        return queue(ticket)
+    }
+
+    /// Nothing that a group depends on is left: it starts, unless its owner or the queue is suspended, or all is being
+    /// cancelled.
     mutating func groupStarts(
         _ ticket: Ticket, _ suspension: Versioned<OperationStateMachine.Suspension>
     ) -> Bool {
@@ -71,40 +78,79 @@ extension SchedulerState {
             ticket.status = .blocked
         } else if ticket.suspension.value.isSuspended {
             ticket.status = .suspended
+        } else if isSuspended || isQueueSuspended || cancellations > 0 {
+            ticket.status = .awaitingPermit
+            heldGroups.append(ticket)
         } else {
-            ticket.hasBegun = true
+            (ticket.hasBegun, ticket.status) = (true, .inQueue)
         }
         return ticket.hasBegun
     }
 
-    /// An operation whose request has been built may share the transfer of others; false when it is too late for that.
-    mutating func shares(_ ticket: Ticket, _ transfer: CoalescingKey, host: String) -> Bool {
-        guard ticket.status == .preparing, !ticket.isDependent.value else { return false }
-        (ticket.status, ticket.sharedTransfer, ticket.host) = (.sharing, transfer, host)
-        return true
+    /// The groups that may start now, the highest priority first.
+    mutating func takeHeldGroups() -> [AnyRequestOperation] {
+        guard !isSuspended, !isQueueSuspended, cancellations == 0, !heldGroups.isEmpty else { return [] }
+        defer { heldGroups = [] }
+        let groups = heldGroups.filter { $0.status == .awaitingPermit }
+        for group in groups { group.status = .preparing }
+        return groups.sorted { ($0.priorityIndex, $0.sequence) < ($1.priorityIndex, $1.sequence) }.compactMap(
+            \.operation)
     }
 
-    /// The transfer that an operation shares has ended with an answer; true when it is to be given to the operation queue.
-    mutating func answerCame(_ ticket: Ticket, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
-        // One that was started by hand has sent its request itself.
-        guard ticket.status == .sharing, !ticket.hasBegun else { return false }
-        ticket.status = .suspended
-        guard !latest(ticket, suspension).isSuspended else { return false }
-        // It needs no connection any more, and so no slot of its host; the operation queue's limit is Foundation's.
-        queues.takeBack(ticket)
-        return true
+    /// The manager's own queue has a limit from now on, which decides what is next.
+    ///
+    /// - Returns: what it is given.
+    mutating func limitQueue() -> [AnyRequestOperation] {
+        isQueueLimited = true
+        let waiting = tickets.compactMap { $0 }.filter { $0.status == .waiting && !$0.hasBegun && $0.role == .caller }
+        for ticket in waiting {
+            queues.leave(ticket, for: .inQueue)
+            leavePermits(ticket)
+        }
+        return waiting.sorted { $0.queueNumber < $1.queueNumber }.compactMap(\.operation)
+    }
+
+    /// An operation whose request is known shares the transfer of others; nil when it is too late for that.
+    mutating func shares(
+        _ ticket: Ticket, _ key: CoalescingKey, new: RequestOperation<Data>, _ wish: Wish
+    ) -> (change: Coalescer.Change, isNew: Bool)? {
+        guard wish.hasBegun == ticket.hasBegun,
+            ticket.hasBegun
+                ? ticket.status == .yielded && !ticket.hasSent
+                : ticket.status == .preparing && !ticket.isDependent.value
+        else { return nil }
+        ticket.host = wish.host
+        _ = ticket.suspension.take(wish.suspension)
+        return coalescer.join(ticket, key, new: new)
+    }
+
+    /// The transfer that an operation shares has ended with an answer; nil when it waits for something else by now.
+    mutating func answerCame(
+        _ ticket: Ticket, of key: CoalescingKey, _ suspension: Versioned<OperationStateMachine.Suspension>
+    ) -> Effects? {
+        guard ticket.shares(key) else { return nil }
+        ticket.sharedTransfer = nil
+        guard !latest(ticket, suspension).isSuspended else {
+            ticket.status = .suspended
+            return Effects()
+        }
+        // It needs no connection any more, and so no slot of its host.
+        ticket.status = .inQueue
+        return Effects(enters: !ticket.hasBegun, resumes: ticket.hasBegun)
     }
 
     /// The priority of an operation was changed: one that waits joins the end of its new queue.
-    mutating func priorityTold(_ ticket: Ticket, _ priority: Versioned<Operation.QueuePriority>) {
+    mutating func priorityTold(_ ticket: Ticket, _ priority: Versioned<Operation.QueuePriority>) -> Effects {
         let earlier = ticket.priority.value
-        guard ticket.priority.take(priority), earlier != priority.value else { return }
+        guard ticket.priority.take(priority), earlier != priority.value else { return Effects() }
         if ticket.status == .awaitingPermit, let exclusion = ticket.exclusion, exclusion.holder !== ticket {
             exclusion.wait(ticket, Turn(ticket, queues.prioritization))
         }
-        guard ticket.status == .waiting else { return }
-        queues.leave(ticket, for: .preparing)
-        queues.join(ticket)
+        if ticket.status == .waiting {
+            queues.leave(ticket, for: .preparing)
+            queues.join(ticket)
+        }
+        return Effects(transfer: coalescer.priorityChanged(of: ticket))
     }
 
     /// An operation was suspended or resumed, or has come to rest because it was suspended: one that is suspended is in no
@@ -117,21 +163,21 @@ extension SchedulerState {
         switch ticket.status {
         case .waiting where isSuspended:
             queues.leave(ticket, for: .suspended)
-            if ticket.hasBegun { leaveInterceptors(ticket) } else { leavePermits(ticket) }
+            if ticket.hasSent { leaveInterceptors(ticket) } else { leavePermits(ticket) }
         case .awaitingPermit where isSuspended:
             ticket.status = .suspended
-            if !ticket.hasBegun { leavePermits(ticket) }
+            if !ticket.hasSent { leavePermits(ticket) }
         // Resumed before others could have its slot; perhaps even before it could be told that it may send.
         case .dispatched where awaitsSlot && !isSuspended: return Effects(keeps: ticket.slot)
         case .dispatched where awaitsSlot && ticket.hasBegun:
-            queues.giveBack(ticket, for: .suspended)
+            queues.release(ticket, for: .suspended)
             leaveInterceptors(ticket)
         case .suspended where !isSuspended && ticket.isGroup:
             ticket.status = .preparing
             return Effects(prepares: true)
-        case .suspended where !isSuspended: queues.join(ticket)
-        // Started by hand: no slot will come for it.
-        case .blocked, .preparing, .awaitingPermit, .sharing, .blockedInQueue, .ended:
+        case .suspended where !isSuspended: return queue(ticket)
+        // It has the answer of another: no slot will come for it.
+        case .blocked, .preparing, .awaitingPermit, .sharing, .inQueue, .ended:
             if awaitsSlot, !isSuspended { return Effects(keeps: ticket.slot) }
         case .waiting, .suspended, .dispatched, .yielded, .awaitingDescriptor: break
         }
@@ -142,18 +188,20 @@ extension SchedulerState {
 
     /// An operation has been started: whether it may send at once.
     ///
-    /// One that may not has no slot, and is to come back by ``requeued(_:host:_:)``: it is suspended, its host has been put
-    /// on hold while it waited for the operation queue, or its slot was used by another that had begun before.
+    /// One that may not has no slot, and asks for one by ``prepared(_:_:)``: no manager's queue has started it, it is suspended,
+    /// its host has been put on hold while it waited for the operation queue, or another that had begun before uses its
+    /// slot.
     ///
     /// - Parameter suspension: as it was at the start; what was told since counts.
     mutating func begins(_ ticket: Ticket, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
-        let begins = queues.begin(ticket, limit: slotLimit)
-        if begins {
-            // By hand: it waits for nothing.
-            guard ticket.status == .dispatched else { return true }
-            // It is in the operation queue since another has taken its name, or it was blocked there and gave it back.
-            if !latest(ticket, suspension).isSuspended, ticket.exclusion?.take(ticket) != false { return true }
-            queues.giveBack(ticket, for: .yielded, isUnsent: true)
+        interceptorLimiter.begin(ticket)
+        if queues.begin(ticket, limit: slotLimit) {
+            // It is in the operation queue since another has taken its name, or it was blocked there and released it.
+            if !latest(ticket, suspension).isSuspended, ticket.exclusion?.take(ticket) != false {
+                ticket.hasSent = true
+                return true
+            }
+            queues.release(ticket, for: .yielded, isUnsent: true)
         }
         // Others may run under its name meanwhile: it has sent nothing.
         if let next = ticket.exclusion?.leave(ticket) { queues.join(next) }
@@ -170,31 +218,22 @@ extension SchedulerState {
     }
 
     /// An operation with an answer that another has fetched has been started: it sends nothing.
-    mutating func beginsWithAnswer(_ ticket: Ticket) { queues.beginUnsent(ticket) }
+    mutating func beginsWithAnswer(_ ticket: Ticket) {
+        queues.release(ticket, for: .inQueue)
+        queues.leave(ticket, for: .inQueue)
+        interceptorLimiter.begin(ticket)
+        ticket.hasBegun = true
+    }
 
     /// An operation waits for something else than a slot: others may have its slot.
     ///
     /// - Parameter isUnsent: whether it has sent nothing since it got the slot.
     mutating func yielded(_ ticket: Ticket, isIntercepted: Bool, isUnsent: Bool = false) {
-        queues.giveBack(ticket, for: .yielded, isUnsent: isUnsent)
+        queues.release(ticket, for: .yielded, isUnsent: isUnsent)
         yieldSlot(ticket)
         // One that has finished meanwhile has no permit to take.
         guard isIntercepted, ticket.status == .yielded else { return leaveInterceptors(ticket) }
         interceptorLimiter.take(ticket)
-    }
-
-    /// An operation that has begun is ready for another attempt, perhaps at another host; false for one that waits for no
-    /// slot: it was started by hand, for example.
-    mutating func requeued(
-        _ ticket: Ticket, host: String, _ suspension: Versioned<OperationStateMachine.Suspension>
-    ) -> Bool {
-        yieldSlot(ticket)
-        guard ticket.status == .yielded else { return false }
-        leaveInterceptors(ticket)
-        ticket.host = host
-        _ = ticket.suspension.take(suspension)
-        queue(ticket)
-        return true
     }
 
     // MARK: Network
@@ -232,28 +271,5 @@ extension SchedulerState {
     /// - Complexity: O(*n*) for *n* operations; asked only when there is no descriptor.
     private func othersMayHoldDescriptors(than ticket: Ticket) -> Bool {
         tickets.contains { $0.map { $0 !== ticket && $0.mayHoldDescriptors } ?? false }
-    }
-
-    // MARK: Barriers
-
-    /// A barrier was added: it holds back what comes from now on.
-    ///
-    /// It does not wait for what waits for another operation now, as groups do: that other may come behind it. What another thread
-    /// enqueues meanwhile comes neither before it nor behind it.
-    mutating func barrierAdded(_ block: @escaping @Sendable () -> Void) {
-        let earlier = tickets.compactMap { ticket -> AnyRequestOperation? in
-            guard let ticket, !ticket.isShared, !ticket.isDependent.value, !ticket.isGroup else { return nil }
-            return ticket.end == .open || ticket.end == .settled ? ticket.operation : nil
-        }
-        barriers.append((Barrier(block: block, earlier: earlier), []))
-    }
-
-    /// The first barrier has run; the result is what it has held back and is to be prepared.
-    mutating func barrierPassed() -> [AnyRequestOperation] {
-        guard !barriers.isEmpty else { return [] }
-        return barriers.removeFirst().held.compactMap { ticket in
-            ticket.isBarred = false
-            return !ticket.isDependent.value && unblock(ticket).prepares ? ticket.operation : nil
-        }
     }
 }

@@ -10,6 +10,7 @@ struct SchedulerState {
     var queues: HostQueues
     var limit: Int
     var retryBudget: RetryBudgetState
+    var coalescer = Coalescer()
     var interceptorLimiter = InterceptorLimiter()
     var shortage = Shortage()
     /// The names that operations have or wait for.
@@ -22,48 +23,59 @@ struct SchedulerState {
     var isHandingOver = false
     var isShutDown = false
     var isSuspended = false
+    let queueKind: QueueKind
+    /// Whether the manager's own queue is suspended, and whether it has a limit of its own.
+    var (isQueueSuspended, isQueueLimited) = (false, false)
+    /// The groups that wait for the end of a suspension, or of cancelling.
+    var heldGroups: [Ticket] = []
     /// How many threads are cancelling many operations: a slot that one frees must not go to the next to be cancelled.
     var cancellations = 0
     /// What is to be called when no operation is left.
     var drains: [Int: @Sendable () -> Void] = [:]
     var lastDrain = 0
-    /// The barriers of the manager's own queue that have not run, and what each holds back.
-    var barriers: [(barrier: Barrier, held: [Ticket])] = []
+
+    /// Whose the operation queue is.
+    enum QueueKind {
+        /// The manager's: it gets an operation that is ready and has a slot.
+        case own
+        /// The caller's: it gets every operation at once, and starts what is ready. An operation asks for its slot then.
+        case callers
+    }
 
     /// - Parameter rate: of the requests to all hosts together.
     init(
         limit: Int, hosts: HostLimits, _ prioritization: RequestPrioritization = .fifo, rate: RequestRate? = nil,
-        retryBudget: RetryBudgetState
+        retryBudget: RetryBudgetState, queue: QueueKind = .own
     ) {
-        (self.limit, self.retryBudget) = (max(1, limit), retryBudget)
+        (self.limit, self.retryBudget, queueKind) = (max(1, limit), retryBudget, queue)
         queues = HostQueues(limits: hosts, prioritization, rate: rate)
     }
 
     /// What is to be done for an operation after an event of its own; after a late or double word, nothing.
     struct Effects: Sendable {
-        /// Its request is to be built and checked; then ``SchedulerState/prepared(_:host:asksInterceptors:_:)`` follows.
+        /// Its request is to be built and checked; then ``SchedulerState/prepared(_:_:)`` follows.
         var prepares = false
+        /// It is to be given to the operation queue, without a slot.
+        var enters = false
         /// It fails: the manager has been shut down.
         var isRefused = false
         /// `start()` is to be called: it has an outcome, and no queue starts it.
         var starts = false
-        /// It goes on with the slot that it has kept.
+        /// It resumes with the slot that it has kept.
         var keeps: OperationStateMachine.Slot?
-        /// The shared transfer that it leaves.
-        var leaves: CoalescingKey?
+        /// It resumes, and needs no slot.
+        var resumes = false
+        /// What follows for a shared transfer.
+        var transfer: Coalescer.Change?
+        /// What is to be called, as no operation is left.
+        var calls: [@Sendable () -> Void] = []
     }
 
-    /// An operation that has a slot: it is to be given to the operation queue, or to go on.
+    /// An operation that has a slot: it is to be started, or to go on.
     struct Dispatch: Sendable {
         let operation: AnyRequestOperation
         let slot: OperationStateMachine.Slot
         let hasBegun: Bool
-    }
-
-    /// A barrier that is next to run, and the operations that it waits for.
-    struct Barrier: Sendable {
-        let block: @Sendable () -> Void
-        let earlier: [AnyRequestOperation]
     }
 
     /// An operation as it comes.
@@ -76,15 +88,12 @@ struct SchedulerState {
         /// It has ended before; whether its last callback has returned, too.
         var hasOutcome = false
         var isSettled = false
+        /// It has been started before the manager has taken it.
+        var isStarted = false
     }
 
     /// How many may have a slot: fewer while descriptors are missing.
     var slotLimit: Int { min(limit, shortage.limit ?? .max) }
-
-    /// How many may be in the operation queue.
-    ///
-    /// A queue that takes none now still gets one: it waits there for the queue's owner.
-    static func placeLimit(_ queueLimit: Int) -> Int { queueLimit < 0 ? .max : max(1, queueLimit) }
 
     // MARK: Coming and going
 
@@ -95,46 +104,50 @@ struct SchedulerState {
         insert(ticket)
         _ = (ticket.priority.take(arrival.priority), ticket.suspension.take(arrival.suspension))
         _ = ticket.isDependent.take(arrival.isDependent)
-        // Cancelled meanwhile.
-        guard ticket.status == .preparing else { return Effects() }
+        if arrival.isStarted { (ticket.hasBegun, ticket.status) = (true, ticket.isGroup ? .inQueue : .yielded) }
+        guard ticket.status == .preparing else { return Effects(isRefused: isShutDown && arrival.isStarted) }
+        let entersAtOnce = queueKind == .callers && ticket.role == .caller
         if arrival.hasOutcome {
-            ticket.status = .ended
+            ticket.status = entersAtOnce ? .inQueue : .ended
             if arrival.isSettled { ticket.end.settle() }
-            return Effects(starts: true)
+            return Effects(enters: entersAtOnce, starts: !entersAtOnce)
         }
-        // What is made to be shared is not held back: operations that share it may have come before the barrier.
-        if !barriers.isEmpty, !ticket.isShared {
-            ticket.isBarred = true
-            barriers[barriers.count - 1].held.append(ticket)
-        }
-        guard !isShutDown, !ticket.isDependent.value, !ticket.isBarred else {
+        if isShutDown, ticket.role != .barrier {
             ticket.status = .blocked
-            return Effects(isRefused: isShutDown)
+            return Effects(isRefused: true)
+        }
+        if entersAtOnce {
+            ticket.status = .inQueue
+            return Effects(enters: true)
+        }
+        guard !ticket.isDependent.value else {
+            ticket.status = .blocked
+            return Effects()
         }
         guard let host = arrival.host else { return Effects(prepares: true) }
         ticket.host = host
-        queue(ticket)
-        return Effects()
+        return queue(ticket)
     }
 
     /// An operation has finished: its slot is free.
     ///
     /// - Parameter isSettled: whether its last callback has returned, too.
-    /// - Returns: what is to be called because it was the last.
-    mutating func finished(_ ticket: Ticket, isSettled: Bool) -> [@Sendable () -> Void] {
+    mutating func finished(_ ticket: Ticket, isSettled: Bool) -> Effects {
         leavePermits(ticket)
         if let exclusion = ticket.exclusion { forget(exclusion, ticket) }
-        queues.giveBack(ticket)
+        let transfer = coalescer.leave(ticket)
+        queues.release(ticket)
         // Started by hand while it waited in its queue.
         queues.leave(ticket, for: .ended)
-        queues.leavePlace(ticket)
         ticket.status = .ended
         ticket.end.finish()
         if let next = shortage.noteEnd(slots: limit) { queues.join(next) }
-        return isSettled ? settled(ticket) : removeIfOver(ticket)
+        return Effects(transfer: transfer, calls: isSettled ? settled(ticket) : removeIfOver(ticket))
     }
 
     /// The last callback of an operation has returned.
+    ///
+    /// - Returns: what is to be called because it was the last.
     mutating func settled(_ ticket: Ticket) -> [@Sendable () -> Void] {
         ticket.end.settle()
         return removeIfOver(ticket)
@@ -144,13 +157,12 @@ struct SchedulerState {
     ///
     /// The operation queue starts what it has, which takes no slot; what it has not is started at once.
     mutating func abandoned(_ ticket: Ticket) -> Effects {
-        let leaves = ticket.status == .sharing ? ticket.sharedTransfer : nil
         switch ticket.status {
         case .waiting: queues.leave(ticket, for: .ended)
         case .blocked, .preparing, .suspended, .sharing, .awaitingPermit: ticket.status = .ended
-        case .dispatched, .blockedInQueue, .yielded, .awaitingDescriptor, .ended: return Effects()
+        case .dispatched, .inQueue, .yielded, .awaitingDescriptor, .ended: return Effects()
         }
-        return Effects(starts: true, leaves: leaves)
+        return Effects(starts: true, transfer: coalescer.leave(ticket))
     }
 
     /// Notes what is to be called when no operation is left; false when none is.
@@ -193,9 +205,9 @@ struct SchedulerState {
     // MARK: Handing over
 
     /// The next operation to hand over; with none, the thread that asks is done.
-    mutating func next(_ placeLimit: Int, _ now: ContinuousClock.Instant) -> Dispatch? {
+    mutating func next(_ now: ContinuousClock.Instant) -> Dispatch? {
         isHandingOver = true
-        if !isSuspended, cancellations == 0, let ticket = take(placeLimit, now), let operation = ticket.operation {
+        if !isSuspended, cancellations == 0, let ticket = take(now), let operation = ticket.operation {
             return Dispatch(operation: operation, slot: ticket.slot, hasBegun: ticket.hasBegun)
         }
         isHandingOver = false
@@ -203,21 +215,22 @@ struct SchedulerState {
     }
 
     /// The next one to run; those whose name another has, or that would be too many with their interceptors, wait for that.
-    private mutating func take(_ placeLimit: Int, _ now: ContinuousClock.Instant) -> Ticket? {
-        while let ticket = queues.takeNext(limit: slotLimit, placeLimit: placeLimit, now: now) {
+    private mutating func take(_ now: ContinuousClock.Instant) -> Ticket? {
+        while let ticket = queues.takeNext(limit: slotLimit, takesNew: !isQueueSuspended, now: now) {
             ticket.releasesSeen = shortage.releases
             if let exclusion = ticket.exclusion, !exclusion.take(ticket) {
-                queues.giveBack(ticket, for: .awaitingPermit, isUnsent: true)
+                queues.release(ticket, for: .awaitingPermit, isUnsent: true)
                 exclusion.wait(ticket, Turn(ticket, queues.prioritization))
                 continue
             }
-            // An operation that returns has begun: it does not wait for those that have not.
-            if ticket.isReturning { return ticket }
+            // One that has sent something has been counted.
+            if ticket.rank == .returning { return ticket }
             if !ticket.asksInterceptors || interceptorLimiter.admit(ticket) {
                 retryBudget.noteRequest(now: now)
+                ticket.hasSent = ticket.hasBegun
                 return ticket
             }
-            queues.giveBack(ticket, for: .awaitingPermit)
+            queues.release(ticket, for: .awaitingPermit, isUnsent: true)
         }
         return nil
     }
@@ -229,14 +242,24 @@ struct SchedulerState {
 
     // MARK: Steps of several events
 
-    /// Queues a ticket, unless its owner has suspended it.
-    mutating func queue(_ ticket: Ticket) {
-        if ticket.suspension.value.isSuspended { ticket.status = .suspended } else { queues.join(ticket) }
+    /// Has a ticket wait for a slot, unless its owner has suspended it.
+    ///
+    /// Where the manager's own queue has a limit, that decides what is next: it gets what is ready without a slot.
+    mutating func queue(_ ticket: Ticket) -> Effects {
+        if ticket.suspension.value.isSuspended {
+            ticket.status = .suspended
+        } else if isQueueLimited, !ticket.hasBegun, ticket.role == .caller {
+            ticket.status = .inQueue
+            return Effects(enters: true)
+        } else {
+            queues.join(ticket)
+        }
+        return Effects()
     }
 
     /// Takes a ticket that has begun out of everything, for a wait that is not one for a slot.
     mutating func yieldSlot(_ ticket: Ticket) {
-        queues.giveBack(ticket, for: .yielded)
+        queues.release(ticket, for: .yielded)
         // Started by hand while it waited in its queue.
         queues.leave(ticket, for: .yielded)
         // It came to rest, suspended, and its attempt has ended all the same.

@@ -72,10 +72,9 @@ extension Ticket {
     var mayHoldDescriptors: Bool {
         switch status {
         case .dispatched, .yielded: true
-        case .waiting: isReturning
-        // Paused, with its connection.
-        case .suspended: hasBegun
-        case .blocked, .preparing, .awaitingDescriptor, .awaitingPermit, .sharing, .blockedInQueue, .ended: false
+        // Paused, with its connection; or between two attempts.
+        case .waiting, .suspended: hasSent
+        case .blocked, .preparing, .awaitingDescriptor, .awaitingPermit, .sharing, .inQueue, .ended: false
         }
     }
 }

@@ -7,19 +7,18 @@ import Foundation
 /// leave that lock: outside, there are ``TicketReference``s.
 final class Ticket {
     enum Status {
-        /// Waits for dependencies or behind a barrier. Next: preparing, ended.
+        /// Waits for dependencies. Next: preparing, yielded, ended.
         case blocked
-        /// Its request is being built or checked. Next: waiting, suspended, sharing, blocked, ended.
+        /// Its request is being built or checked. Next: waiting, suspended, sharing, blocked, inQueue, yielded, ended.
         case preparing
         /// In the queue of its host. Next: dispatched, suspended, blocked, yielded, awaitingPermit, ended.
         case waiting
         /// Suspended by its owner; in no queue, and one that has begun has given its slot back. Next: waiting, yielded,
         /// blocked, ended.
         case suspended
-        /// Given to the operation queue, or going on after a wait; has a slot. Next: blockedInQueue, yielded, suspended,
-        /// awaitingPermit, ended.
+        /// Has a slot: it is about to be started, or executes. Next: inQueue, yielded, suspended, awaitingPermit, ended.
         case dispatched
-        /// Has begun, and waits for a retry's time or for interceptors; has given its slot back. Next: waiting, suspended,
+        /// Has begun, and waits for a retry's time or for interceptors; has no slot. Next: waiting, suspended, sharing,
         /// awaitingDescriptor, ended.
         case yielded
         /// Has begun, found no file descriptor, and waits for one, suspended or not; see ``Shortage``. Next: waiting, ended.
@@ -27,17 +26,40 @@ final class Ticket {
         /// Waits for its ``Exclusion``; or has not begun, because too many are with their interceptors, see
         /// ``InterceptorLimiter``. Next: waiting, suspended, blocked, yielded, ended.
         case awaitingPermit
-        /// Shares the transfer of another operation, and is in no queue. Next: dispatched, suspended, blocked, ended.
+        /// Shares the transfer of another operation, and is in no queue. Next: inQueue, suspended, blocked, ended.
         case sharing
-        /// In the operation queue, where it got a dependency before it was started; has given its slot back. Next:
-        /// dispatched, yielded, ended.
-        case blockedInQueue
+        /// An operation queue has it and starts it, or it has the answer of another; has no slot. Next: yielded, ended.
+        case inQueue
         /// Finished, or finishing without having had a slot. Terminal.
         case ended
     }
 
     /// What has been told of the end of its operation; either may come first.
     enum End { case open, finished, settled, over }
+
+    /// Whom its operation belongs to.
+    enum Role {
+        /// The caller, who has enqueued it.
+        case caller
+        /// A group: it runs as a part of that, and takes no place of its own in a queue of the caller's.
+        case member
+        /// The operations that share its transfer.
+        case shared
+        /// The manager's own queue: it holds back what is enqueued behind it.
+        case barrier
+
+        /// Whether callers never see it.
+        var isInternal: Bool { self == .shared || self == .barrier }
+    }
+
+    /// Which of those of its priority go first.
+    enum Rank: Int {
+        /// Those that have sent something, and are ready for another attempt.
+        case returning
+        /// Those that have been started.
+        case started
+        case new
+    }
 
     /// Until it is over, as entries of queues may outlive that; the state only passes it on.
     var operation: AnyRequestOperation?
@@ -64,18 +86,15 @@ final class Ticket {
     ///
     /// Until then those that have begun may use its slot: it may be in the operation queue, waiting for them to end.
     var hasBegun = false
-    /// Had begun when it was queued: it comes before those of its priority that had not.
-    var isReturning = false
-    /// Has a place in the operation queue, from the moment it is given to it until it has finished.
-    var hasPlace = false
+    /// Has begun, and had a slot: it may have sent something.
+    var hasSent = false
+    /// As it was when it was queued.
+    var rank = Rank.new
     /// Whether interceptors may change its request or decide what follows.
     var asksInterceptors = false
     /// Counts among those that are with their interceptors; see ``InterceptorLimiter``.
     var hasPermit = false
-    /// A barrier that was added before it was enqueued has not run.
-    var isBarred = false
-    /// Whether it is the transfer of several others, and belongs to no caller.
-    let isShared: Bool
+    let role: Role
     /// How often it was tried again for a descriptor because of the time alone.
     var trials: UInt8 = 0
     /// How many slots it has had.
@@ -90,8 +109,6 @@ final class Ticket {
     var sharedTransfer: CoalescingKey?
 
     /// Takes no slot; its members take slots.
-    ///
-    /// It is being prepared, as far as the scheduler knows, until it has ended.
     var isGroup: Bool { operation?.traits.isGroup == true }
 
     /// Its slot, as the operation is told of it.
@@ -99,11 +116,11 @@ final class Ticket {
         OperationStateMachine.Slot(number: slotCount, suspensionChanges: suspension.value.changes)
     }
 
-    /// Its queue among those of its host, and its order among hosts: by priority, those that return first.
-    var priorityIndex: Int { 2 * priority.value.priorityIndex + (isReturning ? 0 : 1) }
+    /// Its queue among those of its host, and its order among hosts: by priority, then by rank.
+    var priorityIndex: Int { 3 * priority.value.priorityIndex + rank.rawValue }
 
-    init(_ operation: AnyRequestOperation?, priority: Operation.QueuePriority = .normal, isShared: Bool = false) {
-        (self.operation, self.priority, self.isShared) = (operation, Versioned(priority), isShared)
+    init(_ operation: AnyRequestOperation?, priority: Operation.QueuePriority = .normal, _ role: Role = .caller) {
+        (self.operation, self.priority, self.role) = (operation, Versioned(priority), role)
     }
 }
 

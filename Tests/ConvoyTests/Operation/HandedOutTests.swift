@@ -72,7 +72,7 @@ import Testing
 
         @Test func oneThatIsHandedOutAfterItsEndHoldsNothingUp() async throws {
             let manager = StubServer { $0.answer(200) }.manager()
-            let operation = RequestOperation(Request.stub("a"), of: manager.scheduler.context, isUnseen: true)
+            let operation = RequestOperation(Request.stub("a"), of: manager.scheduler, isUnseen: true)
             manager.scheduler.enqueue(operation)
             _ = try await operation.response()
             #expect(operation.isFinished)

@@ -24,7 +24,7 @@ extension OperationWorld.Defect {
         dropping("coming to rest is not noted") { $0 == .cameToRest },
         dropping("the end of the way into a queue is not noted") { $0 == .handoverEnded },
         dropping("a failed way into the next attempt") { if case .putOff = $0 { true } else { false } },
-        dropping("asking for a slot is not noted") { $0 == .queued },
+        dropping("asking for a slot is not noted") { if case .queued = $0 { true } else { false } },
         dropping("finishing is forgotten") { $0 == .finished },
         dropping("the end is not told to the delivery") { $0 == .delivery(.endNotified) },
         dropping("the return of a handler is not noted") { $0 == .delivery(.handlerReturned) },

@@ -39,7 +39,7 @@ extension OperationStages {
           endBeforeStart: abandoned -> deliver before the start
           delivery.endNotified: end notified
         abandoned:
-          handoverBegan: -> start
+          handoverBegan: handover underWay
           start: finishing(wasExecuting: false) -> finish
           start, with edges: finishing(wasExecuting: false) -> finish
           delivery.begin: handlers sending, 1 running
@@ -205,6 +205,7 @@ extension OperationStages {
           suspend: suspended -> look at the task
           suspend, not in place: suspended -> look at the task
           slotGiven, none needed: executing(attempt: 2) -> launch 2
+          slotGiven 2: offered a slot
           slotKept 1: counts
           queued: waits for a slot
           end: finishing(wasExecuting: true) -> finish

@@ -24,7 +24,7 @@ enum OperationStages {
         ("ended by its suspension", "running", [.suspend(pausesInPlace: false)]),
         ("deciding", "running", [.attemptEnded(attempt: 1)]),
         ("waiting", "deciding", [.repeats(attempt: 1)]),
-        ("waiting for a slot", "waiting", [.queued]),
+        ("waiting for a slot", "waiting", [.queued(slots: 0)]),
         (
             "in its second attempt", "waiting for a slot",
             [.slotGiven(.init(number: 1, suspensionChanges: 0)), launch(2, true)]
@@ -52,7 +52,8 @@ enum OperationStages {
         ("cameToRest", .cameToRest), ("slotGiven, none needed", .slotGiven(nil)),
         ("slotGiven 2", .slotGiven(.init(number: 2, suspensionChanges: 0))),
         ("slotKept 1", .slotKept(.init(number: 1, suspensionChanges: 2))), ("putOff 1", .putOff(attempt: 1)),
-        ("queued", .queued), ("attemptEnded 1", .attemptEnded(attempt: 1)), ("repeats 1", .repeats(attempt: 1)),
+        ("queued", .queued(slots: 0)), ("attemptEnded 1", .attemptEnded(attempt: 1)),
+        ("repeats 1", .repeats(attempt: 1)),
         ("bodyComplete 1", .bodyComplete(attempt: 1, commits: false)), ("end", .end(attempt: nil)),
         ("end 1", .end(attempt: 1)), ("endBeforeStart", .endBeforeStart), ("finished", .finished),
         ("delivery.begin", .delivery(.begin)), ("delivery.handlersSent", .delivery(.handlersSent(1))),
@@ -85,6 +86,7 @@ enum OperationStages {
         note(after.isSuspended ? "suspended" : "not suspended", if: after.isSuspended != before.isSuspended)
         note(after.awaitsSlot ? "awaits a slot" : "awaits no slot", if: after.awaitsSlot != before.awaitsSlot)
         note("waits for a slot", if: after.isQueued && !before.isQueued)
+        note("offered a slot", if: after.offeredSlot != before.offeredSlot)
         note(after.isResting ? "rests" : "rests no more", if: after.isResting != before.isResting)
         note("handlers \(after.delivery.phase)", if: after.delivery.phase != before.delivery.phase)
         let count = after.delivery.runningHandlers

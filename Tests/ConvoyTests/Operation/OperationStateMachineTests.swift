@@ -75,7 +75,7 @@ import Testing
         var machine = OperationStages.machine("resumed without a slot")
         let slot = OperationStateMachine.Slot(number: 2, suspensionChanges: 2)
         #expect(machine.handle(.slotKept(slot)).adjusts)
-        for event in [Event.adjust(isHeld: false), .attemptEnded(attempt: 1), .repeats(attempt: 1), .queued] {
+        for event in [Event.adjust(isHeld: false), .attemptEnded(attempt: 1), .repeats(attempt: 1), .queued(slots: 2)] {
             #expect(machine.handle(event).isTaken)
         }
         #expect(machine.handle(.slotGiven(slot)) == .dropped)
@@ -89,15 +89,23 @@ import Testing
             OperationStateMachine.Slot(number: 2, suspensionChanges: 0),
             OperationStateMachine.Slot(number: 3, suspensionChanges: 0)
         )
+        #expect(machine.handle(.slotGiven(late)) == .taken)
+        #expect(machine.handle(.queued(slots: 2)) == .taken)
         #expect(machine.handle(.slotGiven(late)) == .dropped)
-        #expect(machine.handle(.queued).isTaken)
         #expect(machine.handle(.slotGiven(next)).launches == 2)
+    }
+
+    /// Another thread may give the slot before the operation knows that it has asked.
+    @Test func aSlotThatIsGivenWhileItIsAskedForCounts() {
+        var machine = OperationStages.machine("waiting")
+        #expect(machine.handle(.slotGiven(.init(number: 3, suspensionChanges: 0))).launches == nil)
+        #expect(machine.handle(.queued(slots: 2)).launches == 2)
     }
 
     /// Word that a slot was kept says nothing to an attempt that waits: the slot itself begins it, and is still to come.
     @Test func wordOfAKeptSlotTakesNothingFromAnAttemptThatWaits() {
         var machine = OperationStages.machine("without its slot")
-        for event in [Event.attemptEnded(attempt: 1), .repeats(attempt: 1), .queued, .resume] {
+        for event in [Event.attemptEnded(attempt: 1), .repeats(attempt: 1), .queued(slots: 1), .resume] {
             #expect(machine.handle(event).isTaken)
         }
         let slot = OperationStateMachine.Slot(number: 2, suspensionChanges: 2)

@@ -120,7 +120,7 @@ extension OperationWorld {
             }
         case .decide(let attempt): decide(attempt, defect)
         case .queueAgain:
-            _ = handle(.queued, defect)
+            _ = handle(.queued(slots: UInt32(slotCount)), defect)
             if slot == .none {
                 steps.append(.resumeAttempt(.slotGiven(nil)))
             } else if slot != .over {

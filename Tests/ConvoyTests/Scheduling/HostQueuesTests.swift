@@ -35,7 +35,7 @@ import Testing
         #expect(takeAll(&room, limit: 4) == ["0", "1", "2", "3"])
         #expect(takeAll(&room) == ["4", "5"])
         #expect(takeAll(&room) == [])
-        room.giveBack(tickets[1])
+        room.release(tickets[1])
         #expect(takeAll(&room) == ["7"])
         #expect(room.running == 6)
         #expect(room.count(of: "0").waiting == 1)
@@ -50,24 +50,8 @@ import Testing
         room.leave(first, for: .suspended)
         room.join(first)
         #expect(takeAll(&room) == ["second", "first"])
-        room.giveBack(first)
-        room.giveBack(first)
-        #expect(room.running == 1)
-    }
-
-    @Test func whatIsBlockedInTheQueueFreesTheHostAndCountsAgainAfterwards() {
-        var room = HostQueues(limits: HostLimits(fixed: 1))
-        let tickets = (1...3).map { ticket("\($0)") }
-        for ticket in tickets { room.join(ticket) }
-        #expect(takeAll(&room) == ["1"])
-        room.giveBack(tickets[0], for: .blockedInQueue)
-        #expect(takeAll(&room) == ["2"])
-        room.takeBack(tickets[0])
-        #expect(room.running == 2 && room.count(of: "a") == (running: 2, waiting: 1))
-        room.giveBack(tickets[1])
-        #expect(takeAll(&room) == [])
-        room.giveBack(tickets[0])
-        #expect(takeAll(&room) == ["3"])
+        room.release(first)
+        room.release(first)
         #expect(room.running == 1)
     }
 
@@ -89,7 +73,7 @@ import Testing
                 waiting.append(new)
             case 3:
                 guard let one = running.randomElement(using: &random) else { continue }
-                room.giveBack(one)
+                room.release(one)
                 running.removeAll { $0 === one }
             case 4:
                 guard let one = waiting.randomElement(using: &random) else { continue }

@@ -76,14 +76,14 @@ import Testing
         #expect(server.exchanges.count == 2 * flakyCount + 4)
     }
 
-    @Test func aRetryKeepsItsPlaceAndOthersWaitInTheManager() async {
+    @Test func aRetryKeepsItsPlaceInAQueueOfTheCallers() async {
         let (server, clock) = (Self.flaky(), VirtualClock())
         let manager = retrying(server, clock, queue: Self.queue(1))
         manager.enqueue(.stub("flaky"))
         await clock.armed.wait()
         let low = manager.enqueue(.stub("low"))
-        #expect(manager.why(low) == "waits for a place in the queue: 1 there, its limit")
-        // In line with the manager, not in the queue: a higher priority still counts.
+        #expect(manager.why(low) == "waits for the queue to start it")
+        // A higher priority still counts.
         manager.enqueue(Request.stub("high").priority(.high))
         await drain(manager, clock)
         #expect(server.paths == ["/flaky", "/flaky", "/high", "/low"])

@@ -55,7 +55,7 @@ import Testing
                 waiting.append(new)
             case 2:
                 guard let one = running.randomElement(using: &random) else { continue }
-                queues.giveBack(one)
+                queues.release(one)
                 running.removeAll { $0 === one }
             case 3:
                 guard let one = waiting.randomElement(using: &random) else { continue }

@@ -7,11 +7,10 @@ extension SchedulerWorld {
         case theEndOfDependenciesIsNotTold, resumingIsNotTold, prioritiesAreNotTold
         case theEndIsNotTold, theLastCallbackIsNotTold, theAbandonedAreNotTold, theAbandonedAreNotStarted
         case nothingIsPrepared, aKeptSlotIsNotTold, nothingIsHandedOverAfterAnEvent, handingOverNeverEnds
-        case limitIsExceeded, hostLimitIsExceeded, placesAreNotCounted, suspensionOfTheManagerIsIgnored
+        case limitIsExceeded, hostLimitIsExceeded, suspensionOfTheManagerIsIgnored, suspensionOfTheQueueIsIgnored
         case slotsAreKeptDuringWaits, waitsAreForgotten, whatMayNotBeginBegins, theNextHostIsNotTold
         case aHoldIsLiftedEarly, aHoldIsNeverLifted, aShortageNeverEnds
-        case aBarrierHoldsNothingBack, aBarrierDoesNotWait, aBarrierIsNeverPassed
-        case aSharedTransferIsNotLeft, answersAreNotTold
+        case aSharedTransferIsNotLeft, answersAreNotTold, theQueueIsNotGivenWhatEnters
         case exclusionsAreIgnored, aNetworkThatComesBackIsNotTold
     }
 }

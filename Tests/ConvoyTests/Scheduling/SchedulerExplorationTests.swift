@@ -8,12 +8,24 @@ import Testing
 /// `CONVOY_LONG=1` runs a million worlds; else the first thousands.
 @Suite struct SchedulerExplorationTests {
     private static let isLong = ProcessInfo.processInfo.environment["CONVOY_LONG"] != nil
+    /// Where the seeds begin, to run one again.
+    private static let first = ProcessInfo.processInfo.environment["CONVOY_SEED"].flatMap { UInt64($0) } ?? 0
 
     @Test func everyWorldEndsWell() async {
-        for seed in 0..<UInt64(Self.isLong ? 1_000_000 : 2_500) {
+        for seed in Self.first..<Self.first + UInt64(Self.isLong ? 1_000_000 : 2_500) {
             // Other tests wait for a thread.
             await Task.yield()
             guard let finding = SchedulerWorld(seed: seed).run() else { continue }
+            let world = SchedulerWorld(seed: seed, isLogged: true)
+            _ = world.run()
+            print(world.log?.joined(separator: "\n") ?? "")
+            for (i, m) in world.members.enumerated() {
+                print(
+                    i, m.machine.phase,
+                    m.ticket.map { "\($0.status) \($0.hasBegun) \($0.rank) \($0.queueNumber) \($0.priority)" } ?? "-",
+                    m.dependencies, m.unfinished, m.order, m.queueNumber, m.host)
+            }
+            print(world.queueKind, world.queueLimit, world.limit, world.perHost, world.prioritization)
             Issue.record("world \(seed): \(finding)")
             return
         }
@@ -21,7 +33,7 @@ import Testing
 
     @Test(arguments: SchedulerWorld.Defect.allCases)
     func aMistakeIsFound(defect: SchedulerWorld.Defect) async {
-        for seed in 0..<UInt64(1_000) {
+        for seed in 0..<UInt64(4_000) {
             await Task.yield()
             if SchedulerWorld(seed: seed, defect: defect).run() != nil { return }
         }

@@ -32,7 +32,7 @@ import Testing
     }
 
     private func next() -> Int? {
-        state.next(.max, now).map { SchedulerWorldObjects.index(of: $0.operation) }
+        state.next(now).map { SchedulerWorldObjects.index(of: $0.operation) }
     }
 
     @Test func aLateWordOfDependenciesDoesNothing() {
@@ -61,11 +61,11 @@ import Testing
 
     @Test func aLateWordOfPriorityDoesNothing() {
         let (first, second) = (arrive(0), arrive(1))
-        state.priorityTold(first, Versioned(.low, version: 3))
-        state.priorityTold(first, Versioned(.high, version: 2))
+        _ = state.priorityTold(first, Versioned(.low, version: 3))
+        _ = state.priorityTold(first, Versioned(.high, version: 2))
         // Told twice, it does not lose its order.
-        state.priorityTold(second, Versioned(.low, version: 2))
-        state.priorityTold(first, Versioned(.low, version: 3))
+        _ = state.priorityTold(second, Versioned(.low, version: 2))
+        _ = state.priorityTold(first, Versioned(.low, version: 3))
         #expect(next() == 0)
     }
 
@@ -73,7 +73,7 @@ import Testing
         let ticket = Ticket(SchedulerWorldObjects.operation(0))
         _ = state.dependenciesTold(ticket, Versioned(true, version: 2))
         _ = state.suspensionTold(ticket, word(1))
-        state.priorityTold(ticket, Versioned(.high, version: 2))
+        _ = state.priorityTold(ticket, Versioned(.high, version: 2))
         let arrival = SchedulerState.Arrival(
             host: "a", priority: Versioned(.normal, version: 1), suspension: word(0),
             isDependent: Versioned(false, version: 1))
@@ -81,8 +81,8 @@ import Testing
         #expect(!prepares)
         #expect(ticket.status == .blocked && ticket.priority.value == .high)
         #expect(tell(ticket, waits: false, version: 3))
-        let isQueued = state.prepared(ticket, host: "a", asksInterceptors: false, word(0))
-        #expect(isQueued && ticket.status == .suspended)
+        _ = state.prepared(ticket, wish())
+        #expect(ticket.status == .suspended)
     }
 
     /// Between `start()` and the question whether it may send, it was suspended, had come to rest, and was resumed.
@@ -95,7 +95,7 @@ import Testing
         #expect(keeps == ticket.slot && begins)
     }
 
-    /// The same of one that was started by hand while it shared a transfer: it waits for no slot.
+    /// The same of one that has the answer of another: it waits for no slot.
     @Test func aResumeThatIsToldBeforeItBeginsByHandLetsItGoOn() {
         let ticket = arrive(0, host: nil)
         #expect(ticket.status == .preparing)
@@ -108,18 +108,18 @@ import Testing
     @Test func whatWaitsAgainWhenItIsPreparedIsNotQueued() {
         let ticket = arrive(0, host: nil)
         #expect(!tell(ticket, waits: true, version: 2))
-        let isQueued = state.prepared(ticket, host: "a", asksInterceptors: false, word(0))
-        #expect(!isQueued && ticket.status == .blocked)
+        _ = state.prepared(ticket, wish())
+        #expect(ticket.status == .blocked)
     }
 
-    /// The word of the resumption comes after the answer, which was told with it.
-    @Test func resumedBeforeTheAnswerOfAnotherCameItKeepsItsSlot() {
-        let ticket = arrive(0, host: nil)
-        #expect(state.shares(ticket, SchedulerWorldObjects.key(0), host: "a") == true)
-        _ = state.suspensionTold(ticket, word(1, awaitsSlot: true))
-        #expect(state.answerCame(ticket, word(2, awaitsSlot: true)) == true)
-        let keeps = state.suspensionTold(ticket, word(2, awaitsSlot: true)).keeps
-        #expect(keeps == ticket.slot)
+    private func wish(_ changes: UInt32 = 0, host: String = "a", hasBegun: Bool = false) -> SchedulerState.Wish {
+        SchedulerState.Wish(host: host, hasBegun: hasBegun, suspension: word(changes))
+    }
+
+    /// Has an operation share the transfer of its group; the result is what follows for that.
+    private func share(_ ticket: Ticket, _ key: CoalescingKey, new: Int = 9) -> Coalescer.Change? {
+        state.shares(
+            ticket, key, new: SchedulerWorldObjects.operation(new), wish(hasBegun: ticket.hasBegun))?.change
     }
 
     @Test func suspendedBeforeItMaySendItGivesItsSlotBack() {
@@ -130,43 +130,153 @@ import Testing
         let begins = state.begins(ticket, word(0))
         #expect(!begins)
         #expect(ticket.status == .yielded && state.queues.running == 0)
-        let isIn = state.requeued(ticket, host: "b", word(2))
-        #expect(isIn)
+        _ = state.prepared(ticket, wish(2, host: "b", hasBegun: true))
         #expect(next() == 0)
     }
 
     /// An answer that another has fetched needs no connection: no hold and no limit concerns it.
     @Test(arguments: [false, true])
-    func anAnswerBeginsWhateverItsHostIsAskedFor(isBlockedAgain: Bool) {
+    func anAnswerBeginsWhateverItsHostIsAskedFor(isBlockedAgain: Bool) throws {
         let ticket = arrive(0, host: nil)
-        let transfer = SchedulerWorldObjects.key(0)
-        let isGiven = state.shares(ticket, transfer, host: "a") && state.answerCame(ticket, word(0))
+        let key = try #require(SchedulerWorldObjects.key(of: 0))
+        #expect(share(ticket, key) != nil)
+        let isGiven = state.answerCame(ticket, of: key, word(0))?.enters == true
+        #expect(isGiven)
         let reason = RetryAfterReason(request: RequestSummary(text: ""), statusCode: 503)
         let isHeld = state.queues.hold("a", until: now + .seconds(9), reason)
-        #expect(isGiven && isHeld)
+        #expect(isHeld)
         if isBlockedAgain { _ = state.dependenciesTold(ticket, Versioned(true, version: 2)) }
         state.beginsWithAnswer(ticket)
-        #expect(ticket.status == .dispatched && ticket.hasBegun)
-        // So that a suspension finds the slot.
+        #expect(ticket.status == .inQueue && ticket.hasBegun)
+        // It came to rest before it had taken the answer.
         _ = state.suspensionTold(ticket, word(1, awaitsSlot: true))
-        #expect(ticket.status == .suspended && state.queues.running == 0)
-        let isQuiet = state.finished(ticket, isSettled: true).isEmpty
+        let keepsIt = state.suspensionTold(ticket, word(2, awaitsSlot: true)).keeps == ticket.slot
+        #expect(keepsIt)
+        let isQuiet = state.finished(ticket, isSettled: true).calls.isEmpty
         #expect(isQuiet)
-        #expect(state.count == 0 && state.queues.places == 0)
+        #expect(state.count == 0 && state.queues.running == 0)
     }
 
-    @Test func aBarrierWaitsForWhatCameBeforeAndHoldsWhatComesBehind() {
-        let first = arrive(0)
-        let waiting = arrive(1, waits: true)
-        state.barrierAdded {}
-        let earlier = state.barriers.first?.barrier.earlier ?? []
-        #expect(earlier.map { SchedulerWorldObjects.index(of: $0) } == [0])
-        let behind = arrive(2)
-        #expect(behind.status == .blocked && waiting.status == .blocked)
-        #expect(next() == 0 && next() == nil)
-        _ = state.finished(first, isSettled: true)
+    // MARK: Shared transfers
+
+    /// It got a dependency and lost it while it was being prepared, so that it was prepared twice; the first comes late.
+    @Test func whatIsPreparedTwiceSubscribesOnce() throws {
+        let ticket = arrive(0, host: nil)
+        _ = tell(ticket, waits: true, version: 2)
+        _ = state.prepared(ticket, wish())
+        #expect(tell(ticket, waits: false, version: 3))
+        let (late, second) = (
+            try #require(SchedulerWorldObjects.key(of: 0)), try #require(SchedulerWorldObjects.key(of: 0))
+        )
+        #expect(share(ticket, second) != nil)
+        #expect(share(ticket, late) == nil)
+        #expect(ticket.status == .sharing && state.coalescer.operation(ticket) === SchedulerWorldObjects.operation(9))
+        let lateCountsForNothing = state.answerCame(ticket, of: late, word(0)) == nil
+        #expect(lateCountsForNothing)
+        let isEntered = state.answerCame(ticket, of: second, word(0))?.enters == true
+        #expect(isEntered)
+    }
+
+    @Test func theLastSubscriberThatLeavesEndsTheTransfer() throws {
+        let (first, second) = (arrive(0, host: nil), arrive(1, host: nil))
+        let keys = try (0..<2).map { _ in try #require(SchedulerWorldObjects.key(of: 0)) }
+        #expect(share(first, keys[0])?.priority?.value == .normal)
+        #expect(share(second, keys[1], new: 8)?.operation === SchedulerWorldObjects.operation(9))
+        let isRaised = state.priorityTold(second, Versioned(.high, version: 2)).transfer?.priority?.value == .high
+        #expect(isRaised)
+        let isLoweredAgain = state.abandoned(second).transfer?.priority?.value == .normal
+        #expect(isLoweredAgain)
+        let last = state.dependenciesTold(first, Versioned(true, version: 2)).transfer
+        #expect(last?.operation === SchedulerWorldObjects.operation(9) && last?.priority == nil)
+        #expect(first.status == .blocked && state.coalescer.isEmpty)
+    }
+
+    /// Started by a queue of the caller's, it waits for the answer as it would for a slot.
+    @Test func whatHasBegunResumesWithTheAnswer() throws {
+        state = SchedulerState(
+            limit: 1, hosts: HostLimits(fixed: 1), retryBudget: RetryBudgetState(.unlimited), queue: .callers)
+        let ticket = arrive(0)
+        let key = try #require(SchedulerWorldObjects.key(of: 0))
+        #expect(ticket.status == .inQueue)
+        let waits = !state.begins(ticket, word(0))
+        #expect(waits)
+        #expect(share(ticket, key) != nil)
+        let resumes = state.answerCame(ticket, of: key, word(0))?.resumes == true
+        #expect(resumes)
+    }
+
+    // MARK: The operation queue
+
+    @Test func aQueueOfTheCallersGetsEverythingAtOnce() {
+        state = SchedulerState(
+            limit: 1, hosts: HostLimits(fixed: 1), retryBudget: RetryBudgetState(.unlimited), queue: .callers)
+        for index in 0..<3 {
+            let ticket = Ticket(SchedulerWorldObjects.operation(index))
+            let arrival = SchedulerState.Arrival(
+                host: "a", priority: Versioned(.normal, version: 1), suspension: word(0),
+                isDependent: Versioned(index == 1, version: 1), hasOutcome: index == 2)
+            let isEntered = state.arrived(ticket, arrival).enters && ticket.status == .inQueue
+            #expect(isEntered)
+        }
         #expect(next() == nil)
-        let passed = state.barrierPassed()
-        #expect(passed.map { SchedulerWorldObjects.index(of: $0) } == [2])
+        // A member of a group has the place of that.
+        let member = Ticket(SchedulerWorldObjects.operation(3), .member)
+        let arrival = SchedulerState.Arrival(
+            host: "a", priority: Versioned(.normal, version: 1), suspension: word(0),
+            isDependent: Versioned(false, version: 1))
+        let waits = !state.arrived(member, arrival).enters
+        #expect(waits)
+        #expect(next() == 3)
+    }
+
+    /// What has been started waits for a slot, and comes back before those that have not been started.
+    @Test func whatIsStartedWithoutASlotWaitsForOne() {
+        let (first, second, third) = (arrive(0), arrive(1), arrive(2))
+        #expect(next() == 0)
+        let waits = !state.begins(third, word(0))
+        #expect(waits)
+        _ = state.prepared(third, wish(hasBegun: true))
+        #expect(third.status == .waiting && third.rank == .started && second.rank == .new)
+        // The slot of one that is not started does not count against it.
+        #expect(next() == 2)
+        #expect(first.status == .dispatched && !first.hasBegun)
+    }
+
+    @Test func aQueueThatGetsALimitGetsWhatWaits() {
+        let tickets = (0..<3).map { arrive($0) }
+        #expect(next() == 0)
+        let areGiven = state.limitQueue().map { SchedulerWorldObjects.index(of: $0) } == [1, 2]
+        #expect(areGiven)
+        #expect(tickets.map(\.status) == [.dispatched, .inQueue, .inQueue])
+        #expect(arrive(3).status == .inQueue)
+    }
+
+    @Test func aSuspendedQueueGetsNothingNew() {
+        let (first, second) = (arrive(0), arrive(1, host: "b"))
+        state.limit = 2
+        #expect(next() == 0)
+        let begins = state.begins(first, word(0))
+        #expect(begins)
+        state.isQueueSuspended = true
+        #expect(next() == nil && second.status == .waiting)
+        // What has begun goes on.
+        _ = state.prepared(first, wish(hasBegun: true))
+        #expect(next() == 0)
+        state.isQueueSuspended = false
+        #expect(next() == 1)
+    }
+
+    @Test func aGroupWaitsForTheEndOfASuspension() {
+        let ticket = arrive(0, host: nil)
+        state.isSuspended = true
+        let isHeld = !state.groupStarts(ticket, word(0))
+        #expect(isHeld)
+        let areHeld = state.takeHeldGroups().isEmpty
+        #expect(areHeld)
+        state.isSuspended = false
+        let isFreed = state.takeHeldGroups().count == 1
+        #expect(isFreed)
+        let starts = state.groupStarts(ticket, word(0)) && ticket.hasBegun
+        #expect(starts)
     }
 }

@@ -10,12 +10,12 @@ import Testing
         let manager = server.manager(8, perHost: 1)
         manager.queue.isSuspended = true
         let (first, second) = (manager.enqueue(.stub("first")), manager.enqueue(.stub("second")))
-        #expect(manager.why(first) == "waits for the queue: it is suspended")
+        #expect(manager.why(first) == "waits for the manager: it is suspended")
         #expect(manager.why(second) == "waits for the manager: it is suspended")
         first.addDependency(second)
         #expect(manager.why(first) == "waits for: second (queued)")
         // Handed over on this thread: had it not been, it would wait for ever.
-        try #require(manager.why(second) == "waits for the queue: it is suspended")
+        try #require(manager.why(second) == "waits for the manager: it is suspended")
         manager.queue.isSuspended = false
         // What follows from an answer has happened when it returns; it ends on this thread.
         await server.exchanges.wait()[0].answer(200)

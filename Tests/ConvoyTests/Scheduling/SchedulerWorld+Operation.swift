@@ -7,13 +7,16 @@ extension SchedulerWorld {
     func start(_ index: Int) {
         var effects = handle(.start(mayBeBlocked: !members[index].dependencies.isEmpty), index)
         if effects.looksAtGraph {
-            let statuses: [Ticket.Status] = [.dispatched, .blockedInQueue, .ended]
+            let statuses: [Ticket.Status] = [.dispatched, .inQueue, .ended]
             if members[index].unfinished > 0, members[index].ticket.map({ statuses.contains($0.status) }) != true {
                 conclude(.endBeforeStart, index)
             }
             effects = handle(.start(mayBeBlocked: false), index)
         }
-        if let attempt = effects.begins { add(.begin(attempt, members[index].machine.suspension), index) }
+        if let attempt = effects.begins {
+            adopt(index)
+            add(.begin(attempt, members[index].machine.suspension), index)
+        }
         if effects.finishes { add(.finish, index) }
     }
 
@@ -177,12 +180,11 @@ extension SchedulerWorld {
             if members[other].unfinished == 0 { tell(.dependent(members[other].isDependent), other) }
         }
         members[index].dependencies = []
-        if let group = members[index].shared { endTransfer(group, index) }
+        if let key = members[index].shared { endTransfer(key, index) }
     }
 
     func addDependency(of index: Int, on other: Int) {
-        // What comes before a barrier and waits for what comes behind it would wait for ever.
-        guard members[index].machine.phase == .pending, !members[other].isReleased, index != other, barriers.isEmpty,
+        guard members[index].machine.phase == .pending, !members[other].isReleased, index != other,
             !members[index].dependencies.contains(where: { $0.index == other }), !leads(from: other, to: index)
         else { return }
         members[index].isPlain = false

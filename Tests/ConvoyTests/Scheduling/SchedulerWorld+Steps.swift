@@ -2,15 +2,17 @@ import Foundation
 
 @testable import Convoy
 
-// What `AnyRequestOperation`, `Scheduler` and `Coalescer` do with events and effects, a step at a time.
+// What `AnyRequestOperation` and `Scheduler` do with events and effects, a step at a time.
 extension SchedulerWorld {
     func perform(_ step: Step, _ index: Int) {
         switch step {
-        case .arrive, .dependent, .suspension, .priority, .prepare, .prepared, .handOver, .joined, .answer, .leave,
-            .abandoned, .tellFinished, .tellSettled:
+        case .arrive, .dependent, .suspension, .priority, .prepare, .awaitSlot, .handOver, .answer, .abandoned,
+            .tellFinished, .tellSettled:
             performForScheduler(step, index)
         case .release: release(index)
-        case .begin, .yield, .queueAgain, .requeue, .awaitDescriptor: performWithSlot(step, index)
+        case .begin, .yield, .queueAgain, .awaitDescriptor: performWithSlot(step, index)
+        case .follow(let priority): follow(priority, index)
+        case .enter: enter(index)
         case .endHandover: if handle(.handoverEnded, index).starts { add(.start, index) }
         case .start: start(index)
         case .launch(let attempt): launch(attempt, index)
@@ -77,7 +79,10 @@ extension SchedulerWorld {
     private func takeNext() {
         let isSuspended = state.isSuspended
         if defect == .suspensionOfTheManagerIsIgnored { state.isSuspended = false }
-        let next = state.next(placeLimit, now)
+        let isQueueSuspended = state.isQueueSuspended
+        if defect == .suspensionOfTheQueueIsIgnored { state.isQueueSuspended = false }
+        let next = state.next(now)
+        state.isQueueSuspended = isQueueSuspended
         state.isSuspended = isSuspended
         noteNewHolds()
         if let next {
@@ -101,13 +106,17 @@ extension SchedulerWorld {
 
     private func handOver(_ dispatch: SchedulerState.Dispatch, _ index: Int) {
         if !dispatch.hasBegun, members[index].machine.isWaitingToStart {
-            if startsInPlace, members[index].isPlain, members[index].unfinished == 0, queueLimit < 0, !isQueueSuspended,
-                members[index].machine.phase == .pending, members[index].machine.handover == .none
-            {
+            let startsHere =
+                startsInPlace && members[index].isPlain && members[index].unfinished == 0 && queueLimit < 0
+                && !isQueueSuspended && members[index].machine.phase == .pending
+                && members[index].machine.handover == .none
+            if queueKind == .callers {
+                add(.start, index)
+            } else if startsHere {
                 let effects = handle(.start(mayBeBlocked: false), index)
                 if let attempt = effects.begins { add(.begin(attempt, members[index].machine.suspension), index) }
             } else {
-                handOver(index)
+                enter(index)
             }
         } else {
             resumeAttempt(.slotGiven(dispatch.slot), index)
@@ -122,9 +131,12 @@ extension SchedulerWorld {
     }
 
     func perform(_ effects: SchedulerState.Effects, _ index: Int) {
-        if let transfer = effects.leaves, defect != .aSharedTransferIsNotLeft {
-            add(.leave(SchedulerWorldObjects.number(of: transfer)), index)
+        if let transfer = effects.transfer, defect != .aSharedTransferIsNotLeft {
+            add(.follow(transfer.priority), self.index(of: transfer.operation))
         }
+        if effects.enters, defect != .theQueueIsNotGivenWhatEnters || random.below(3) > 0 { add(.enter, index) }
+        if effects.resumes { add(.resumeAttempt(.slotGiven(nil)), index) }
+        for call in effects.calls { call() }
         if effects.isRefused { add(.conclude(.end(attempt: nil)), index) }
         if effects.starts, defect != .theAbandonedAreNotStarted { add(.start, index) }
         if let slot = effects.keeps, defect != .aKeptSlotIsNotTold { add(.resumeAttempt(.slotKept(slot)), index) }
@@ -135,13 +147,7 @@ extension SchedulerWorld {
         guard let ticket = members[index].ticket else { return }
         switch step {
         case .arrive(let arrival):
-            let effects = handingOver { state in
-                let barriers = state.barriers
-                if defect == .aBarrierHoldsNothingBack { state.barriers = [] }
-                defer { if defect == .aBarrierHoldsNothingBack { state.barriers = barriers } }
-                return state.arrived(ticket, arrival)
-            }
-            perform(effects, index)
+            perform(handingOver { $0.arrived(ticket, arrival) }, index)
         case .dependent(var word):
             if defect == .lateWordsOfDependenciesCount {
                 word = Versioned(word.value, version: ticket.isDependent.version + 1)
@@ -161,105 +167,81 @@ extension SchedulerWorld {
                 word = Versioned(word.value, version: ticket.priority.version + 1)
             }
             if defect == .prioritiesAreNotTold { return }
-            handingOver { $0.priorityTold(ticket, word) }
-            if members[index].shared == nil { setTransferPriority(of: index) }
-        case .prepare:
-            if let group = members[index].group, !members[index].hasAnswer, share(group, ticket, index) { return }
-            add(.prepared(members[index].machine.suspension), index)
-        case .prepared(let suspension):
-            let (host, intercepts) = (Self.name(members[index].host), members[index].intercepts)
-            let exclusion = defect == .exclusionsAreIgnored ? nil : members[index].exclusion
-            handingOver {
-                _ = $0.prepared(
-                    ticket, host: host, asksInterceptors: intercepts, exclusion: exclusion, suspension)
-            }
+            perform(handingOver { $0.priorityTold(ticket, word) }, index)
+        case .prepare: add(.awaitSlot(members[index].machine.suspension, hasBegun: false), index)
+        case .awaitSlot(let suspension, let hasBegun): awaitSlot(suspension, hasBegun, ticket, index)
         case .handOver(let dispatch): handOver(dispatch, index)
         case .abandoned: perform(state.abandoned(ticket), index)
         case .tellFinished(let isSettled):
             if defect == .theEndIsNotTold, random.below(4) == 0 { return }
-            for call in handingOver({ $0.finished(ticket, isSettled: isSettled) }) { call() }
+            perform(handingOver { $0.finished(ticket, isSettled: isSettled) }, index)
         case .tellSettled: if defect != .theLastCallbackIsNotTold { for call in state.settled(ticket) { call() } }
-        case .joined:
-            if ticket.status != .sharing { leave(members[index].join, index) }
-        case .answer(let suspension): answer(suspension, ticket, index)
-        case .leave(let join): leave(join, index)
+        case .answer(let key, let suspension, let fails): answer(key, suspension, fails, ticket, index)
         default: break
         }
     }
 
+    private func awaitSlot(_ suspension: Suspension, _ hasBegun: Bool, _ ticket: Ticket, _ index: Int) {
+        let wish = SchedulerState.Wish(
+            host: defect == .theNextHostIsNotTold && ticket.hasSent ? ticket.host : Self.name(members[index].host),
+            hasBegun: hasBegun, asksInterceptors: members[index].intercepts,
+            exclusion: defect == .exclusionsAreIgnored ? nil : members[index].exclusion, suspension: suspension)
+        if let group = members[index].group, !members[index].hasAnswer, share(group, wish, ticket, index) {
+            if hasBegun { add(.resumeAttempt(.queued(slots: ticket.slotCount)), index) }
+            return
+        }
+        let (effects, slots) = handingOver { ($0.prepared(ticket, wish), ticket.slotCount) }
+        perform(effects, index)
+        if hasBegun { add(.resumeAttempt(.queued(slots: slots)), index) }
+    }
+
     // MARK: Shared transfers
 
-    private func share(_ group: Int, _ ticket: Ticket, _ index: Int) -> Bool {
-        guard members.count < SchedulerWorldObjects.count else { return false }
-        joins += 1
-        guard state.shares(ticket, SchedulerWorldObjects.key(joins), host: Self.name(members[index].host)) else {
-            return false
-        }
-        members[index].join = joins
-        if transfers[group] == nil {
+    private func share(_ group: Int, _ wish: SchedulerState.Wish, _ ticket: Ticket, _ index: Int) -> Bool {
+        let next = members.count
+        guard next < SchedulerWorldObjects.count, let key = SchedulerWorldObjects.key(of: group),
+            let (change, isNew) = state.shares(ticket, key, new: SchedulerWorldObjects.operation(next), wish)
+        else { return false }
+        if isNew {
             let member = Member()
-            (member.shared, member.host, member.priority) = (
-                group, members[index].host, Versioned(ticket.priority.value, version: 1)
-            )
+            (member.shared, member.host) = (key, members[index].host)
+            member.priority = Versioned(ticket.priority.value, version: 1)
             members.append(member)
-            transfers[group] = Transfer(operation: members.count - 1)
-            enqueue(members.count - 1)
+            enqueue(next)
         }
-        transfers[group]?.subscribers[index] = joins
-        transfers[group]?.changes += 1
-        setTransferPriority(of: index)
-        add(.joined, index)
+        add(.follow(change.priority), self.index(of: change.operation))
         return true
     }
 
-    /// The highest priority among the subscribers, as their tickets have it.
-    private func setTransferPriority(of index: Int) {
-        guard let group = members[index].group, let transfer = transfers[group] else { return }
-        let priorityIndex = transfer.subscribers.keys.compactMap { members[$0].ticket?.priority.value.priorityIndex }
-            .min()
-        guard let priorityIndex else { return }
-        let shared = transfer.operation
-        guard members[shared].priority.value.priorityIndex != priorityIndex else { return }
-        members[shared].priority.change(to: Operation.QueuePriority(priorityIndex: priorityIndex))
-        tell(.priority(members[shared].priority), shared)
-    }
-
-    private func leave(_ join: Int, _ index: Int) {
-        guard let group = members[index].group, transfers[group]?.subscribers[index] == join else { return }
-        transfers[group]?.subscribers[index] = nil
-        if transfers[group]?.subscribers.isEmpty == true, let transfer = transfers.removeValue(forKey: group) {
-            conclude(.end(attempt: nil), transfer.operation)
-        } else {
-            setTransferPriority(of: index)
-        }
+    /// Its subscribers have another priority, or the last has left.
+    private func follow(_ priority: Versioned<Operation.QueuePriority>?, _ index: Int) {
+        guard let priority else { return conclude(.end(attempt: nil), index) }
+        if members[index].priority.take(priority) { tell(.priority(members[index].priority), index) }
     }
 
     /// A shared transfer has ended.
-    func endTransfer(_ group: Int, _ shared: Int) {
-        guard transfers[group]?.operation == shared, let transfer = transfers.removeValue(forKey: group) else { return }
-        for index in transfer.subscribers.keys.sorted() {
-            if random.below(4) == 0 {
-                add(.conclude(.endBeforeStart), index)
-            } else {
-                members[index].hasAnswer = true
-                add(.answer(members[index].machine.suspension), index)
-            }
+    func endTransfer(_ key: CoalescingKey, _ shared: Int) {
+        for (operation, key) in state.coalescer.end(SchedulerWorldObjects.operation(shared), key) {
+            let index = index(of: operation)
+            if defect == .answersAreNotTold, random.below(3) == 0 { continue }
+            add(.answer(key, members[index].machine.suspension, fails: random.below(4) == 0), index)
         }
     }
 
-    private func answer(_ suspension: Suspension, _ ticket: Ticket, _ index: Int) {
-        if defect != .answersAreNotTold, state.answerCame(ticket, suspension) { handOver(index) }
+    private func answer(_ key: CoalescingKey, _ suspension: Suspension, _ fails: Bool, _ ticket: Ticket, _ index: Int) {
+        if fails {
+            if ticket.shares(key) { conclude(.end(attempt: nil), index) }
+        } else if let effects = state.answerCame(ticket, of: key, suspension) {
+            members[index].hasAnswer = true
+            perform(effects, index)
+        }
     }
 
     /// Gives it to the operation queue.
-    private func handOver(_ index: Int) {
-        let beginning = handle(.handoverBegan, index)
-        if beginning.isTaken {
-            members[index].isInQueue = true
-            add(.endHandover, index)
-        } else if beginning.starts {
-            add(.start, index)
-        }
+    private func enter(_ index: Int) {
+        guard handle(.handoverBegan, index).isTaken else { return }
+        members[index].isInQueue = true
+        add(.endHandover, index)
     }
 
     // MARK: The slot
@@ -281,21 +263,13 @@ extension SchedulerWorld {
             }
         case .queueAgain:
             if defect == .waitsAreForgotten, random.below(3) == 0 { return }
-            _ = handle(.queued, index)
-            add(.requeue(members[index].machine.suspension), index)
-        case .requeue(let suspension):
+            add(.awaitSlot(members[index].machine.suspension, hasBegun: true), index)
+        case .awaitDescriptor:
             let host = Self.name(members[index].host)
             guard let ticket = members[index].ticket,
-                handingOver({
-                    $0.requeued(ticket, host: defect == .theNextHostIsNotTold ? ticket.host : host, suspension)
-                })
+                let slots = handingOver({ $0.lacksDescriptor(ticket, host: host) ? ticket.slotCount : nil })
             else { return resumeAttempt(.slotGiven(nil), index) }
-        case .awaitDescriptor:
-            _ = handle(.queued, index)
-            let host = Self.name(members[index].host)
-            guard let ticket = members[index].ticket, handingOver({ $0.lacksDescriptor(ticket, host: host) }) else {
-                return resumeAttempt(.slotGiven(nil), index)
-            }
+            add(.resumeAttempt(.queued(slots: slots)), index)
             watchShortage()
         default: break
         }
@@ -318,7 +292,7 @@ extension SchedulerWorld {
                 if handle(.putOff(attempt: attempt), index).isTaken { add(.queueAgain, index) }
                 return
             }
-            if !members[index].startedByHand, !members[index].hasAnswer, defect != .whatMayNotBeginBegins,
+            if !members[index].hasAnswer, defect != .whatMayNotBeginBegins,
                 ticket.status != .dispatched, !members[index].machine.hasOutcome
             {
                 fail("\(index) begins without a slot")

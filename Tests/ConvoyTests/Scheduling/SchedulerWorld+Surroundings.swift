@@ -7,8 +7,7 @@ extension SchedulerWorld {
     func enqueue(_ index: Int) {
         guard members[index].ticket == nil, members[index].machine.isWaitingToStart else { return }
         let member = members[index]
-        let ticket = Ticket(SchedulerWorldObjects.operation(index), isShared: member.shared != nil)
-        members[index].ticket = ticket
+        members[index].ticket = Ticket(SchedulerWorldObjects.operation(index), member.shared != nil ? .shared : .caller)
         let isReady = member.isPlain && member.dependencies.isEmpty && !member.machine.hasOutcome
         let arrival = SchedulerState.Arrival(
             host: isReady ? Self.name(member.host) : nil, priority: member.priority,
@@ -17,6 +16,17 @@ extension SchedulerWorld {
             hasOutcome: member.machine.hasOutcome,
             isSettled: member.machine.delivery.isSettled)
         add(.arrive(arrival), index)
+    }
+
+    /// It was started before its manager has taken it.
+    func adopt(_ index: Int) {
+        guard members[index].ticket == nil else { return }
+        let ticket = Ticket(SchedulerWorldObjects.operation(index))
+        members[index].ticket = ticket
+        let arrival = SchedulerState.Arrival(
+            priority: members[index].priority, suspension: members[index].machine.suspension,
+            isDependent: members[index].isDependent, isStarted: true)
+        perform(state.arrived(ticket, arrival), index)
     }
 
     func ownerActs() {
@@ -31,16 +41,30 @@ extension SchedulerWorld {
         case 18: if random.below(2) == 0 { conclude(.end(attempt: nil), index) }
         case 19: startByHand(index)
         case 20: (state.isSuspended, pumps) = (random.below(2) == 0, pumps + 1)
-        case 21: isQueueSuspended = random.below(2) == 0
-        case 22: addBarrier()
+        case 21: suspendQueue(random.below(2) == 0)
+        case 22: limitQueue(random.below(2) == 0 ? -1 : 1 + random.below(4))
         default: cancelSome()
         }
     }
 
     private func startByHand(_ index: Int) {
-        guard random.below(4) == 0, members[index].ticket == nil || !hasBarriers else { return }
-        members[index].startedByHand = true
-        add(.start, index)
+        if random.below(4) == 0 { add(.start, index) }
+    }
+
+    private func suspendQueue(_ isSuspended: Bool) {
+        isQueueSuspended = isSuspended
+        guard queueKind == .own else { return }
+        (state.isQueueSuspended, pumps) = (isSuspended, pumps + 1)
+    }
+
+    private func limitQueue(_ limit: Int) {
+        queueLimit = limit
+        guard queueKind == .own else { return }
+        guard limit >= 0 else {
+            state.isQueueLimited = false
+            return
+        }
+        for operation in state.limitQueue() { add(.enter, index(of: operation)) }
     }
 
     private func setPriority(of index: Int) {
@@ -77,39 +101,6 @@ extension SchedulerWorld {
         }
     }
 
-    private func addBarrier() {
-        // What is about to be told of dependencies comes before the barrier or behind it: both are right.
-        let isBusy = steps.contains { step in if case .dependent = step.step { true } else { false } }
-        guard hasBarriers, !isBusy, barriers.count < 2 else { return }
-        state.barrierAdded {}
-        let earlier = state.barriers.last?.barrier.earlier.map { index(of: $0) } ?? []
-        let arrived = members.compactMap { $0.ticket.flatMap { $0.index >= 0 ? $0.sequence : nil } }.max() ?? 0
-        for index in members.indices {
-            let member = members[index]
-            guard let ticket = member.ticket, ticket.index >= 0, ticket.end == .open, member.shared == nil,
-                member.unfinished == 0, !ticket.isDependent.value, !earlier.contains(index)
-            else { continue }
-            fail("a barrier does not wait for \(index), which came before it")
-        }
-        barriers.append(Barrier(earlier: earlier, arrivedBefore: arrived))
-    }
-
-    /// Runs the first barrier, if what came before it has ended.
-    private func runBarrier() -> Bool {
-        guard let barrier = barriers.first, state.barriers.first != nil,
-            defect == .aBarrierDoesNotWait || barrier.earlier.allSatisfy({ members[$0].machine.isFinished }),
-            defect != .aBarrierIsNeverPassed
-        else { return false }
-        let earlierRun = members.indices.contains { index in
-            members[index].ticket.map { $0.index >= 0 && $0.sequence <= barrier.arrivedBefore && $0.hasBegun } ?? false
-                && barrier.earlier.contains(index) && !members[index].machine.isFinished
-        }
-        if earlierRun { fail("a barrier runs before what came before it has ended") }
-        barriers.removeFirst()
-        for operation in state.barrierPassed() { add(.prepare, index(of: operation)) }
-        return true
-    }
-
     // MARK: Surroundings
 
     func surroundingsAct() {
@@ -117,7 +108,7 @@ extension SchedulerWorld {
         case 0, 1: _ = queueStarts()
         case 2, 3: _ = taskEnds()
         case 4: _ = alarmRings()
-        default: _ = runBarrier() || networkChanges() || readerFallsBehind()
+        default: _ = networkChanges() || readerFallsBehind()
         }
     }
 
@@ -135,7 +126,7 @@ extension SchedulerWorld {
 
     /// What is left to happen when nothing is about to; false when nothing is.
     func surroundingsActInTheEnd() -> Bool {
-        queueStarts() || readerCatchesUp() || taskEnds() || runBarrier() || alarmRings()
+        queueStarts() || readerCatchesUp() || taskEnds() || alarmRings()
     }
 
     /// The operation queue starts what is ready, as many as it may have.
@@ -208,7 +199,8 @@ extension SchedulerWorld {
 
     /// Owners want everything to end.
     func settleOwners() {
-        (state.isSuspended, isQueueSuspended, pumps) = (false, false, pumps + 1)
+        (state.isSuspended, pumps) = (false, pumps + 1)
+        suspendQueue(false)
         if isOffline, defect != .aNetworkThatComesBackIsNotTold {
             isOffline = false
             connectivityChanges()

@@ -18,9 +18,9 @@ final class SchedulerWorld {
         case suspension(Suspension)
         case priority(Versioned<Operation.QueuePriority>)
         case prepare
-        case prepared(Suspension)
+        case awaitSlot(Suspension, hasBegun: Bool)
         case handOver(SchedulerState.Dispatch)
-        case endHandover, start
+        case enter, endHandover, start
         case begin(Int, Suspension)
         case launch(Int)
         case makeTask(Int)
@@ -32,7 +32,6 @@ final class SchedulerWorld {
         case adapted
         case proceed(Int)
         case queueAgain
-        case requeue(Suspension)
         case awaitDescriptor
         case resumeAttempt(Event)
         case conclude(Event)
@@ -41,9 +40,8 @@ final class SchedulerWorld {
         case handlerReturns
         case tellFinished(isSettled: Bool)
         case tellSettled, release
-        case joined
-        case answer(Suspension)
-        case leave(Int)
+        case answer(CoalescingKey, Suspension, fails: Bool)
+        case follow(Versioned<Operation.QueuePriority>?)
     }
 
     /// What follows when the slot has been given back.
@@ -70,13 +68,11 @@ final class SchedulerWorld {
         var hasSent = false
         var isAdapted = false
         var isPlain = true
-        /// The group of requests that are equal to its own, and the number with which it shares their transfer.
+        /// The group of requests that are equal to its own.
         var group: Int?
-        var join = -1
         var hasAnswer = false
-        /// The group whose transfer it is.
-        var shared: Int?
-        var startedByHand = false
+        /// The key of the transfer that it is.
+        var shared: CoalescingKey?
         var isInQueue = false
         var isStarting = false
         var isReleased = false
@@ -95,21 +91,9 @@ final class SchedulerWorld {
         var queueNumber: UInt64 = 0
 
         /// It has sent something and has not ended; those that share a transfer send nothing.
-        var excludesOthers: Bool { hasSent && ends == 0 && !startedByHand }
+        var excludesOthers: Bool { hasSent && ends == 0 }
 
         var isDependent: Versioned<Bool> { Versioned(unfinished > 0, version: dependencyChanges &+ 1) }
-    }
-
-    struct Transfer {
-        let operation: Int
-        /// The subscribers, with the number of their joining.
-        var subscribers: [Int: Int] = [:]
-        var changes: UInt32 = 0
-    }
-
-    struct Barrier {
-        let earlier: [Int]
-        let arrivedBefore: UInt64
     }
 
     let defect: Defect?
@@ -119,10 +103,6 @@ final class SchedulerWorld {
     var steps: [(member: Int, step: Step)] = []
     var pumps = 0
     var alarms: [(due: Int, alarm: Alarm)] = []
-    var transfers: [Int: Transfer] = [:]
-    var joins = 0
-    var barriers: [Barrier] = []
-    var barrierNumbers = 0
     var holds: [Int: Int] = [:]
     var milliseconds = 0
     var orders = 0
@@ -139,11 +119,12 @@ final class SchedulerWorld {
     let limit: Int
     let perHost: Int
     let hosts: Int
-    let queueLimit: Int
+    let queueKind: SchedulerState.QueueKind
+    /// The limit of the operation queue's own; -1 for none.
+    var queueLimit: Int
     let startsInPlace: Bool
     let pausesInPlace: Bool
     let lacksDescriptors: Bool
-    let hasBarriers: Bool
     let hasBreaker: Bool
     let prioritization: RequestPrioritization
     let hasNetworkFailures: Bool
@@ -165,11 +146,11 @@ final class SchedulerWorld {
         limit = 1 + random.below(4)
         perHost = 1 + random.below(3)
         hosts = 1 + random.below(3)
+        queueKind = random.below(3) > 0 ? .own : .callers
         queueLimit = random.below(2) == 0 ? -1 : 1 + random.below(4)
         startsInPlace = random.below(2) == 0
         pausesInPlace = random.below(2) == 0
         lacksDescriptors = random.below(4) == 0
-        hasBarriers = random.below(4) == 0
         hasBreaker = random.below(5) == 0
         prioritization = random.below(4) == 0 ? .lifo : .fifo
         hasNetworkFailures = random.below(4) == 0
@@ -183,7 +164,8 @@ final class SchedulerWorld {
             breaker: hasBreaker ? BreakerPolicy(failuresInARow: 2, openTime: .milliseconds(20)) : nil, rate: rates[0])
         state = SchedulerState(
             limit: limit + (defect == .limitIsExceeded ? 1 : 0), hosts: limits, prioritization, rate: rates[1],
-            retryBudget: RetryBudgetState(.unlimited))
+            retryBudget: RetryBudgetState(.unlimited), queue: queueKind)
+        state.isQueueLimited = queueKind == .own && queueLimit >= 0
         state.interceptorLimiter.limit = 1 + random.below(3)
         self.random = random
         for _ in 0..<count { addMember() }
@@ -205,7 +187,6 @@ final class SchedulerWorld {
     }
 
     var now: ContinuousClock.Instant { Self.beginning + .milliseconds(milliseconds) }
-    var placeLimit: Int { defect == .placesAreNotCounted ? .max : SchedulerState.placeLimit(queueLimit) }
 
     static func name(_ host: Int) -> String { ["a", "b", "c"][host] }
 
@@ -277,12 +258,12 @@ final class SchedulerWorld {
             if let ticket = member.ticket, ticket.status == .waiting, ticket.queueNumber != member.queueNumber {
                 (member.order, member.queueNumber) = (orders, ticket.queueNumber)
             }
-            guard !member.startedByHand, member.task == .running else { continue }
+            guard member.task == .running else { continue }
             running[member.host] += 1
             if running[member.host] > perHost { fail("\(running) transfers run, the limit of a host is \(perHost)") }
         }
         if running[0] + running[1] + running[2] > limit { fail("\(running) transfers run, the limit is \(limit)") }
-        if state.queues.running < 0 || state.queues.unstarted < 0 || state.queues.places < 0 { fail("a count below 0") }
+        if state.queues.running < 0 || state.queues.unstarted < 0 { fail("a count below 0") }
         // One after the other: what is wrong at rest stays so.
         checked = (checked + 1) % members.count
         for index in [checked, touched] where members[index].pending == 0 { checkRest(of: index) }
@@ -294,29 +275,26 @@ final class SchedulerWorld {
         guard let ticket = member.ticket, member.ends == 0, ticket.index >= 0 else { return }
         let machine = member.machine
         if ticket.priority.value != member.priority.value { fail("\(index) has another priority than its ticket") }
-        if let group = member.group, transfers[group]?.subscribers[index] != nil, ticket.status != .sharing,
-            !member.startedByHand
-        {
+        let transfer = state.coalescer.operation(ticket)
+        if transfer != nil, ticket.status != .sharing {
             fail("\(index) has left its shared transfer, which still has it")
+        }
+        if ticket.status == .sharing, transfer == nil { fail("\(index) shares a transfer that has ended") }
+        if let key = member.shared, !machine.hasOutcome, state.coalescer.subscribers(key).isEmpty {
+            fail("\(index) fetches for nobody")
         }
         guard !machine.hasOutcome else { return }
         if !member.isReleased, machine.phase == .pending, ticket.isDependent.value != (member.unfinished > 0) {
             fail("\(index) waits for \(member.unfinished) operations, and its ticket says otherwise")
         }
-        if ticket.suspension.value.isSuspended != machine.isSuspended, ticket.status != .yielded,
-            ticket.status != .preparing
-        {
+        let looksLater: [Ticket.Status] = [.yielded, .preparing, .inQueue, .sharing]
+        if ticket.suspension.value.isSuspended != machine.isSuspended, !looksLater.contains(ticket.status) {
             fail("\(index) is suspended: \(machine.isSuspended), and its ticket says otherwise")
         }
-        if member.waitsForTime, !member.startedByHand, ticket.status == .dispatched {
+        if member.waitsForTime, ticket.status == .dispatched {
             fail("\(index) waits for a time and has a slot")
         }
         if machine.isSuspended, ticket.status == .waiting { fail("\(index) is suspended and queued") }
-        if let group = member.group, !member.startedByHand, ticket.status == .sharing,
-            transfers[group]?.subscribers[index] == nil
-        {
-            fail("\(index) shares a transfer that is none of its own")
-        }
     }
 
     /// An operation gets its slot: it is the one whose turn it is.
@@ -326,11 +304,11 @@ final class SchedulerWorld {
         if state.isSuspended || state.cancellations > 0 {
             fail("\(index) gets a slot from a scheduler that holds back")
         }
-        if ticket.isBarred { fail("\(index) gets a slot before its barrier") }
-        if let first = barriers.first, ticket.sequence > first.arrivedBefore, member.shared == nil,
-            !member.startedByHand
-        {
-            fail("\(index) gets a slot before the barrier it came behind")
+        if queueKind == .own, isQueueSuspended, !ticket.hasBegun {
+            fail("\(index) gets a slot from a queue that is suspended")
+        }
+        if !ticket.hasBegun, ticket.role == .caller, queueKind == .callers {
+            fail("\(index) gets a slot before its queue has started it")
         }
         if member.pending == 0, !ticket.hasBegun, member.unfinished > 0 {
             fail("\(index) gets a slot and waits for others")
@@ -338,21 +316,20 @@ final class SchedulerWorld {
         if member.pending == 0, member.machine.isSuspended { fail("\(index) gets a slot and is suspended") }
         if let until = holds[member.host], until > milliseconds { fail("\(index) gets a slot of a host on hold") }
         if isOffline { fail("\(index) gets a slot without a network") }
-        if state.queues.running - (ticket.isReturning ? state.queues.unstarted : 0) > limit, !lacksDescriptors {
+        if state.queues.running - (ticket.hasBegun ? state.queues.unstarted : 0) > limit, !lacksDescriptors {
             fail("\(index) gets a slot beyond the limit")
         }
-        if !ticket.isReturning, queueLimit > 0, state.queues.places > max(queueLimit, 1), transfers.isEmpty {
-            fail("\(index) gets a place beyond the queue's limit")
-        }
+        // It may have been queued in this very step.
+        let order = ticket.queueNumber == member.queueNumber ? member.order : orders + 1
         for other in members.indices where other != index {
             guard let waiting = members[other].ticket, waiting.status == .waiting, members[other].order > 0,
-                members[other].host == member.host, waiting.isReturning == ticket.isReturning,
+                members[other].host == member.host, waiting.rank == ticket.rank,
                 waiting.queueNumber == members[other].queueNumber
             else { continue }
             let (priorityIndex, own) = (waiting.priority.value.priorityIndex, ticket.priority.value.priorityIndex)
-            let isNewer = members[other].order > member.order
-            let comesFirst = prioritization == .lifo && !ticket.isReturning ? isNewer : !isNewer
-            if priorityIndex < own || priorityIndex == own && members[other].order != member.order && comesFirst,
+            let isNewer = members[other].order > order
+            let comesFirst = prioritization == .lifo && ticket.rank != .returning ? isNewer : !isNewer
+            if priorityIndex < own || priorityIndex == own && members[other].order != order && comesFirst,
                 member.order > 0
             {
                 fail("\(index) gets a slot before \(other), which comes first")
@@ -371,10 +348,9 @@ final class SchedulerWorld {
             if let ticket = member.ticket, ticket.end != .over { fail("\(index) is never forgotten") }
         }
         let queues = state.queues
-        let counts = [queues.running, queues.unstarted, queues.places, state.count, state.interceptorLimiter.count]
-        if counts.contains(where: { $0 != 0 }) { fail("slots, places and tickets left: \(counts)") }
-        if !transfers.isEmpty { fail("a shared transfer is left") }
-        if !barriers.isEmpty || !state.barriers.isEmpty { fail("a barrier is left") }
+        let counts = [queues.running, queues.unstarted, state.count, state.interceptorLimiter.count]
+        if counts.contains(where: { $0 != 0 }) { fail("slots and tickets left: \(counts)") }
+        if !state.coalescer.isEmpty { fail("a shared transfer is left") }
         if state.isHandingOver { fail("a thread hands over for ever") }
         if drainCalls.withLock({ $0 }) != drainsAsked { fail("a drain never ends") }
     }

@@ -56,11 +56,11 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
     private let scheduler: Scheduler
 
     convenience init(
-        named name: String, _ scheduler: Scheduler,
+        named name: String, _ scheduler: Scheduler, isManaged: Bool = true,
         _ work: @escaping @Sendable (OperationGroup) async throws -> Output
     ) {
         self.init(
-            named: name, scheduler,
+            named: name, scheduler, isManaged,
             erased: { group in
                 do { return GroupValue(try await work(group)) } catch {
                     return AnyOutcome(error: Self.failure(error).with(RequestSummary(text: group.operation.label)))
@@ -68,10 +68,12 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
             })
     }
 
-    private init(named name: String?, _ scheduler: Scheduler, erased work: @escaping GroupState.Work) {
+    private init(
+        named name: String?, _ scheduler: Scheduler, _ isManaged: Bool = true, erased work: @escaping GroupState.Work
+    ) {
         self.scheduler = scheduler
         members = Locked(GroupState(work))
-        super.init(requestPlan: .none, context: scheduler.context)
+        super.init(requestPlan: .none, context: scheduler.context, isManaged ? scheduler : nil)
         self.name = name
         whenSettled { [members] _ in withExtendedLifetime(members.withLock { $0.end() }) {} }
     }

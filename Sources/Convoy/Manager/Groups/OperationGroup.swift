@@ -57,7 +57,7 @@ public struct OperationGroup: Sendable {
         _ request: Request<Output>, onFailure policy: DependencyPolicy = .fail,
         onFinish handler: (@Sendable (RequestOperation<Output>.Result) -> Void)? = nil
     ) -> RequestOperation<Output> {
-        let operation = RequestOperation(request, of: scheduler.context)
+        let operation = RequestOperation(request, of: scheduler)
         if let handler { operation.onFinish(handler) }
         add(operation, onFailure: policy)
         return operation
@@ -71,7 +71,7 @@ public struct OperationGroup: Sendable {
     /// - Throws: why it failed.
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
-        let operation = RequestOperation(request, of: scheduler.context, isUnseen: true)
+        let operation = RequestOperation(request, of: scheduler, isUnseen: true)
         if Task.isCancelled { operation.cancel() }
         add(operation, onFailure: .ignore)
         return try await operation.response()
@@ -90,7 +90,7 @@ public struct OperationGroup: Sendable {
         if !member.traits.isUnseen, let cycle = DependencyGraph.join(member, to: operation) {
             let error = RequestError(.dependencyCycle, operation.message(of: cycle), request: operation.label)
             perform(state.withLock { $0.stop(AnyOutcome(error: error)) })
-            scheduler.enqueue(member)
+            scheduler.enqueue(member, as: .member)
             return
         }
         switch state.withLock({ $0.add(member) }) {
@@ -114,7 +114,7 @@ public struct OperationGroup: Sendable {
                 perform(state.withLock { $0.leave(member, failure) })
             }
         }
-        scheduler.enqueue(member)
+        scheduler.enqueue(member, as: .member)
     }
 
     private func failure(of member: AnyRequestOperation, _ error: RequestError) -> AnyOutcome {

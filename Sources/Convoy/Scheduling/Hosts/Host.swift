@@ -98,15 +98,15 @@ final class Host {
     /// How many of them have not begun.
     var unstarted = 0
     var waiting = 0
-    /// The queue numbers offered last, of returning and of new operations; an entry with one of them needs no second
-    /// offer.
-    private var offeredNumbers = (returning: UInt64(0), new: UInt64(0))
+    /// The queue numbers offered last, of operations that have begun and of new ones; an entry with one of them needs no
+    /// second offer.
+    private var offeredNumbers = (begun: UInt64(0), new: UInt64(0))
     /// Why nothing is sent there for now.
     private(set) var holds = Holds()
     /// How it asked for that.
     private var reason: RetryAfterReason?
-    /// By the rank of a ticket, highest priority first; those that return have the even ones.
-    var queues = [Queue](repeating: Queue(), count: 10)
+    /// By ``Ticket/priorityIndex``.
+    var queues = [Queue](repeating: Queue(), count: 15)
     let name: String
     private let fixedLimit: Int
     private(set) var limit: HostLimit?
@@ -126,8 +126,8 @@ final class Host {
     var currentLimit: Int { limit?.current ?? fixedLimit }
 
     /// Whether another one may run: one that has begun does not wait for those that have not.
-    func hasRoom(returning: Bool) -> Bool {
-        (returning ? running - unstarted : running) < currentLimit && holds.isEmpty
+    func hasRoom(hasBegun: Bool) -> Bool {
+        (hasBegun ? running - unstarted : running) < currentLimit && holds.isEmpty
     }
 
     /// What keeps its requests back until after a deadline, for people; nil when nothing is known to.
@@ -171,17 +171,19 @@ final class Host {
     var isIdle: Bool { running == 0 && waiting == 0 && holds.isEmpty }
     var hasLearned: Bool { limit != nil || pacer != nil || breaker?.isPristine == false }
 
-    func offered(returning: Bool) -> UInt64 { returning ? offeredNumbers.returning : offeredNumbers.new }
+    func offered(hasBegun: Bool) -> UInt64 { hasBegun ? offeredNumbers.begun : offeredNumbers.new }
 
-    func setOffered(_ queueNumber: UInt64, returning: Bool) {
-        if returning { offeredNumbers.returning = queueNumber } else { offeredNumbers.new = queueNumber }
+    func setOffered(_ queueNumber: UInt64, hasBegun: Bool) {
+        if hasBegun { offeredNumbers.begun = queueNumber } else { offeredNumbers.new = queueNumber }
     }
 
-    /// The first of those that return, or of the others.
-    func best(returning: Bool) -> Entry? {
-        for index in stride(from: returning ? 0 : 1, to: queues.count, by: 2) {
-            let entry = prioritization == .lifo && !returning ? queues[index].peekLast() : queues[index].peek()
-            if let entry { return entry }
+    /// The first of those that have begun, or of the others.
+    func best(hasBegun: Bool) -> Entry? {
+        let isNewestFirst = prioritization == .lifo
+        for index in stride(from: 0, to: queues.count, by: 3) {
+            if hasBegun, let entry = queues[index].peek() { return entry }
+            let rank = index + (hasBegun ? Ticket.Rank.started : .new).rawValue
+            if let entry = isNewestFirst ? queues[rank].peekLast() : queues[rank].peek() { return entry }
         }
         return nil
     }

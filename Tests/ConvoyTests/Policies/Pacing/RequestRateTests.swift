@@ -169,14 +169,15 @@ import Testing
 
     /// One that is ended before it was sent has used nothing up.
     @Test func whatIsNotSentDoesNotCount() async throws {
-        let (server, clock, queue) = (StubServer(), VirtualClock(), OperationQueue())
-        queue.isSuspended = true
-        let manager = server.manager(queue: queue, clock: clock) { $0.requestRate = .perSecond(1) }
+        let (server, clock, gate) = (StubServer(), VirtualClock(), DispatchSemaphore(value: 0))
+        let manager = server.manager(clock: clock) { $0.requestRate = .perSecond(1) }
+        // Its queue starts nothing meanwhile.
+        manager.queue.addOperation { _ = gate.wait(timeout: .now() + 60) }
         let first = manager.enqueue(.stub("first"))
         let second = manager.enqueue(.stub("second"))
         await clock.armed.wait()
         first.cancel()
-        queue.isSuspended = false
+        gate.signal()
         _ = try await second.response()
         #expect(clock.elapsed == .zero && server.paths == ["/second"])
     }

@@ -1,0 +1,28 @@
+// A barrier of a manager's own queue, as an operation among its requests.
+import Foundation
+
+/// Runs a block when all operations before it have finished; those behind it depend on it.
+///
+/// Its edges stand in the ``DependencyGraph``, so that a circle that leads through a barrier is found as any other is.
+/// Callers never see it.
+final class BarrierOperation: AnyRequestOperation, @unchecked Sendable {
+    // @unchecked: it adds to its superclass a constant, and a lock of its own.
+
+    private static let queue = DispatchQueue(label: "convoy.barriers", attributes: .concurrent)
+    private let block: Locked<(@Sendable () -> Void)?>
+
+    init(_ scheduler: any OperationScheduler, block: @escaping @Sendable () -> Void) {
+        self.block = Locked(block)
+        super.init(requestPlan: .none, context: scheduler.context, scheduler, isMonitored: false)
+        name = "a barrier"
+    }
+
+    override func execute(_: Int, _: OperationState.Beginning) {
+        // The block may take its time, on a thread of its own.
+        Self.queue.async {
+            self.block.withLock { $0 }?()
+            self.block.withLock { $0 = nil }
+            self.conclude(AnyOutcome(error: nil))
+        }
+    }
+}

@@ -1,0 +1,78 @@
+// Circles among requests: found before they are closed.
+import Foundation
+
+extension DependencyGraph {
+    /// The members of the cycle that an edge would close, or nil.
+    ///
+    /// Looks from both ends in turn and stops when either has been seen whole: an operation without dependents cannot
+    /// be on a cycle, nor can a dependency without dependencies, which covers what people build. Below a group are its
+    /// members, which are not seen from there: then only the other end can be seen whole.
+    static func cycle(
+        closedBy operation: AnyRequestOperation, dependingOn dependency: AnyRequestOperation,
+        _ met: inout [AnyRequestOperation]
+    ) -> [Operation]? {
+        var (down, up) = (Search(from: dependency), Search(from: operation))
+        var middle: AnyRequestOperation?
+        var seesAllBelow = true
+        while middle == nil {
+            let below = down.open.popLast()
+            guard below != nil || !seesAllBelow, let above = up.open.popLast() else { break }
+            if let below {
+                if below.traits.isGroup { seesAllBelow = false }
+                let dependencies = (below.node?.dependencies ?? []).lazy.compactMap { $0 as? AnyRequestOperation }
+                middle = down.visit(dependencies, from: below, until: up)
+                if middle != nil { break }
+            }
+            let dependents = (above.node?.dependents ?? []).compactMap(\.operation)
+            met += dependents
+            middle = up.visit(dependents, from: above, until: down)
+        }
+        // From the new dependency down to the meeting point, and on to the operation.
+        return middle.map { down.way(to: $0).reversed() + up.way(to: $0).dropFirst() }
+    }
+
+    /// What has been seen from one end; used under the graph's lock.
+    struct Search {
+        enum Direction { case dependencies, dependents }
+
+        var open: [AnyRequestOperation]
+        private(set) var reached: [AnyRequestOperation]
+        /// From where each was reached; nil for the first.
+        private var seen: [ObjectIdentifier: AnyRequestOperation?] = [:]
+
+        init(from first: AnyRequestOperation) {
+            (open, reached) = ([first], [first])
+            seen.updateValue(nil, forKey: ObjectIdentifier(first))
+        }
+
+        /// Goes one step on; gives the first that the other search has seen.
+        mutating func visit(
+            _ next: some Sequence<AnyRequestOperation>, from last: AnyRequestOperation, until other: Search? = nil
+        ) -> AnyRequestOperation? {
+            for operation in next where seen[ObjectIdentifier(operation)] == nil {
+                seen[ObjectIdentifier(operation)] = last
+                if other?.seen[ObjectIdentifier(operation)] != nil { return operation }
+                open.append(operation)
+                reached.append(operation)
+            }
+            return nil
+        }
+
+        /// Goes on to the end, in one direction.
+        mutating func run(_ direction: Direction) {
+            while let last = open.popLast() {
+                let next =
+                    switch direction {
+                    case .dependencies: (last.node?.dependencies ?? []).compactMap { $0 as? AnyRequestOperation }
+                    case .dependents: (last.node?.dependents ?? []).compactMap(\.operation)
+                    }
+                _ = visit(next, from: last)
+            }
+        }
+
+        /// The operation, and those before it back to the first.
+        func way(to operation: AnyRequestOperation) -> [Operation] {
+            sequence(first: operation) { seen[ObjectIdentifier($0)] ?? nil }.map { $0 as Operation }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Convoy
+
+/// Barriers of an operation queue, and circles that lead through them.
+@Suite(.timeLimit(.minutes(3))) struct BarrierTests {
+    private static func queue(_ isOwn: Bool) -> OperationQueue? { isOwn ? nil : OperationQueue() }
+
+    /// Foundation's barrier waits for the first, which waits for what waits for the barrier.
+    @Test(arguments: [true, false])
+    func aDependencyOnWhatIsBehindABarrierIsACycle(isOwn: Bool) async {
+        let server = StubServer()
+        let manager = server.manager(queue: Self.queue(isOwn))
+        manager.queue.isSuspended = true
+        let (first, behind) = (manager.operation(.stub("first")), manager.operation(.stub("behind")))
+        let log = EventLog<Void>()
+        manager.enqueue(first)
+        manager.queue.addBarrierBlock { log.record(()) }
+        manager.enqueue(behind)
+        first.addDependency(behind)
+        #expect(first.error?.code == .dependencyCycle)
+        #expect(first.error?.message.contains("first waits for behind") == true, "\(first.error?.message ?? "")")
+        #expect(first.error?.message.contains("a barrier") == true)
+        manager.queue.isSuspended = false
+        await manager.drain()
+        await log.wait()
+        #expect(server.paths == ["/behind"])
+    }
+
+    /// The circle is closed by what is enqueued behind the barrier.
+    @Test(arguments: [true, false])
+    func aDependencyThatIsEnqueuedBehindABarrierIsACycle(isOwn: Bool) async {
+        let server = StubServer()
+        let manager = server.manager(queue: Self.queue(isOwn))
+        let (first, middle) = (manager.operation(.stub("first")), manager.operation(.stub("middle")))
+        let last = manager.operation(.stub("last"))
+        first.addDependency(middle)
+        middle.addDependency(last)
+        manager.enqueue(first)
+        let log = EventLog<Void>()
+        manager.queue.addBarrierBlock { log.record(()) }
+        manager.enqueue(middle, last)
+        await manager.drain()
+        await log.wait()
+        let codes = [first, middle, last].map { $0.error?.code }
+        #expect(codes.contains(.dependencyCycle))
+    }
+
+    /// The first has waited for a barrier itself.
+    @Test(arguments: [true, false])
+    func aCycleBetweenTwoBarriersIsFound(isOwn: Bool) async {
+        let server = StubServer.held()
+        let manager = server.manager(queue: Self.queue(isOwn))
+        let log = EventLog<Int>()
+        manager.enqueue(.stub("before"))
+        let before = await server.exchanges.wait()[0]
+        manager.queue.addBarrierBlock { log.record(1) }
+        let (first, behind) = (manager.operation(.stub("first")), manager.operation(.stub("behind")))
+        manager.enqueue(first)
+        manager.queue.addBarrierBlock { log.record(2) }
+        manager.enqueue(behind)
+        first.addDependency(behind)
+        before.answer(200)
+        await server.exchanges.wait(count: 2)[1].answer(200)
+        await manager.drain()
+        #expect(first.error?.code == .dependencyCycle && behind.error == nil)
+        #expect(log.events == [1, 2])
+    }
+
+    /// No circle: both are behind the same barrier.
+    @Test(arguments: [true, false])
+    func aDependencyBehindTheSameBarrierIsNone(isOwn: Bool) async {
+        let server = StubServer()
+        let manager = server.manager(queue: Self.queue(isOwn))
+        manager.queue.isSuspended = true
+        manager.enqueue(.stub("before"))
+        manager.queue.addBarrierBlock {}
+        let (first, second) = (manager.operation(.stub("first")), manager.operation(.stub("second")))
+        manager.enqueue(first, second)
+        first.addDependency(second)
+        manager.queue.isSuspended = false
+        await manager.drain()
+        #expect(server.paths == ["/before", "/second", "/first"])
+    }
+
+    @Test(arguments: [true, false])
+    func whyNamesABarrierAndWhatItWaitsFor(isOwn: Bool) async {
+        let server = StubServer.held()
+        let manager = server.manager(queue: Self.queue(isOwn))
+        manager.enqueue(.stub("first"))
+        let exchange = await server.exchanges.wait()[0]
+        manager.queue.addBarrierBlock {}
+        let behind = manager.enqueue(.stub("behind"))
+        let why = manager.why(behind)
+        #expect(why == "waits for a barrier, which waits for: first (executing)")
+        exchange.answer(200)
+        await server.exchanges.wait(count: 2)[1].answer(200)
+        await manager.drain()
+    }
+
+    @Test func aBarrierIsNotAmongTheDependencies() async {
+        let server = StubServer.held()
+        let manager = server.manager()
+        manager.enqueue(.stub("first"))
+        let exchange = await server.exchanges.wait()[0]
+        manager.queue.addBarrierBlock {}
+        let behind = manager.enqueue(.stub("behind"))
+        #expect(behind.dependencies.isEmpty && manager.operations.count == 2)
+        exchange.answer(200)
+        await server.exchanges.wait(count: 2)[1].answer(200)
+        await manager.drain()
+        #expect(manager.scheduler.state.withLock { $0.count } == 0)
+    }
+
+    /// corelibs's barrier, cancelled, is freed while the requests before it still finish, and they follow a pointer to it.
+    @Test(arguments: [-1, 1, 2])
+    func cancellingAQueueWithABarrierDoesNotCrash(limit: Int) async {
+        let (server, check) = (StubServer(), LeakCheck())
+        for round in 0..<60 {
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = limit
+            queue.isSuspended = round % 3 == 0
+            let manager = server.manager(4, queue: queue)
+            let held = StubServer.held().manager(4, queue: queue)
+            await offPool {
+                for index in 0..<12 {
+                    let source = index % 2 == 0 ? manager : held
+                    source.enqueue(check.watch(source.operation(.stub("\(index)"))))
+                    if index % 4 == 3 { queue.addBarrierBlock {} }
+                }
+                queue.cancelAllOperations()
+                if round % 2 == 0 { queue.cancelAllOperations() }
+                queue.isSuspended = false
+            }
+            await turns(within: .seconds(20)) { queue.operationCount == 0 }
+            #expect(queue.operationCount == 0)
+        }
+        await check.expectAllGone()
+    }
+
+    #if canImport(FoundationNetworking)
+        /// Where the names of Foundation's fields change, nothing is kept: then this is seen here.
+        @Test func whatWaitsForAnOperationIsRead() {
+            let (queue, first, second) = (OperationQueue(), BlockOperation {}, BlockOperation {})
+            queue.isSuspended = true
+            second.addDependency(first)
+            #expect(FoundationFields.waitingOperations(of: first).isEmpty)
+            queue.addOperation(first)
+            queue.addBarrierBlock {}
+            #expect(FoundationFields.waitingOperations(of: first).count == 2)
+            queue.isSuspended = false
+            queue.addOperation(second)
+            queue.waitUntilAllOperationsAreFinished()
+        }
+    #endif
+}

@@ -1,0 +1,285 @@
+// Operation queues: barriers. The same cases over plain operations and over requests.
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite(.timeLimit(.minutes(5))) struct QueueConformanceBarrierTests {
+    private static let names = (0..<12).map { "\($0)" }
+
+    private func addBarrier(_ mark: String, to world: QueueWorld) async throws {
+        try await world.call("adding a barrier") { [queue = world.queue] in
+            queue.addBarrierBlock { world.mark(mark) }
+        }
+    }
+
+    private func suspend(_ world: QueueWorld, _ isSuspended: Bool) async throws {
+        try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = isSuspended }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aBarrierWaitsForAllBeforeIt(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let operations = world.make(Self.names, held: true)
+            try await world.add(operations)
+            try await world.untilBegun(12)
+            try await world.call("adding a barrier") { [queue = world.queue] in
+                queue.addBarrierBlock { world.mark("barrier, unfinished: \(operations.count { !$0.isFinished })") }
+            }
+            for name in Self.names {
+                await world.settle()
+                world.board.open(name)
+            }
+            try await world.waitForAll()
+            world.expect(world.board.events.last == "barrier, unfinished: 0", "the barrier is the last")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aBarrierHoldsBackWhatComesBehindIt(subject: QueueSubject) async {
+        await conform(subject) { world in
+            try await world.run("a", held: true)
+            try await world.untilBegun(1)
+            try await addBarrier("barrier", to: world)
+            try await world.run("b")
+            await world.settle()
+            world.board.open("a")
+            try await world.waitForAll()
+            world.expect(world.board.events, is: ["+a", "-a", "barrier", "+b"], "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func twoBarriersRunInTheirOrder(subject: QueueSubject) async {
+        await conform(subject) { world in
+            try await world.run("a", held: true)
+            try await world.untilBegun(1)
+            try await addBarrier("first", to: world)
+            try await world.run("b", held: true)
+            try await addBarrier("second", to: world)
+            try await world.run("c")
+            await world.settle()
+            world.board.open("a")
+            try await world.untilBegun(2)
+            await world.settle()
+            world.board.open("b")
+            try await world.waitForAll()
+            world.expect(world.board.events, is: ["+a", "-a", "first", "+b", "-b", "second", "+c"], "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aBarrierWaitsForAChain(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let chain = [world.make("a", held: true), world.make("b"), world.make("c")]
+            for index in 1..<3 { chain[index].addDependency(chain[index - 1]) }
+            try await world.add(chain.reversed())
+            try await world.untilBegun(1)
+            try await addBarrier("barrier", to: world)
+            try await world.run("d")
+            await world.settle()
+            world.board.open("a")
+            try await world.waitForAll()
+            world.expect(world.board.events, is: ["+a", "-a", "+b", "+c", "barrier", "+d"], "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aBarrierInAnEmptyQueueRuns(subject: QueueSubject) async {
+        await conform(subject) { world in
+            try await addBarrier("barrier", to: world)
+            try await world.untilLogged("barrier")
+            try await world.run("a")
+            try await world.waitForAll()
+            world.expect(world.board.events, is: ["barrier", "+a"], "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aBarrierInAnEmptyQueueHoldsBackWhatComesBehindIt(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let gate = DispatchSemaphore(value: 0)
+            try await world.call("adding a barrier") { [queue = world.queue] in
+                queue.addBarrierBlock {
+                    _ = gate.wait(timeout: .now() + 30)
+                    world.mark("barrier")
+                }
+            }
+            try await world.run("a")
+            await world.settle()
+            gate.signal()
+            try await world.untilBegun(1)
+            try await world.untilLogged("barrier")
+            try await world.waitForAll()
+            world.expect(world.board.events, is: ["barrier", "+a"], "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues, [1, 2])
+    func aBarrierHoldsAtALimit(subject: QueueSubject, limit: Int) async {
+        await conform(subject, limit: limit) { world in
+            try await world.add(world.make(Self.names, held: true))
+            try await addBarrier("barrier", to: world)
+            try await world.add(world.make(["x", "y"]))
+            for done in 0..<12 {
+                try await world.untilBegun(done + 1)
+                world.board.open(world.board.begun[done])
+            }
+            try await world.waitForAll()
+            let events = world.board.events
+            world.expect(world.board.place(of: "barrier"), is: 24, "place of the barrier")
+            world.expect(Set(events.suffix(2)), is: ["+x", "+y"], "the last two")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aBarrierInTheMidstOfManyParts(subject: QueueSubject) async {
+        await conform(subject, limit: 4) { world in
+            try await world.add(world.make((0..<200).map { "before-\($0)" }))
+            try await addBarrier("barrier", to: world)
+            try await world.add(world.make((0..<200).map { "behind-\($0)" }))
+            try await world.waitForAll()
+            let events = world.board.events
+            world.expect(events.count, is: 401, "events")
+            world.expect(world.board.place(of: "barrier"), is: 200, "place of the barrier")
+            world.expect(events.prefix(200).allSatisfy { $0.hasPrefix("+before") }, "all before it came before it")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aPriorityDoesNotOvertakeABarrier(subject: QueueSubject) async {
+        await conform(subject, limit: 1) { world in
+            try await world.run("a", held: true)
+            try await world.untilBegun(1)
+            let low = world.make("low")
+            low.queuePriority = .veryLow
+            try await world.add(low)
+            try await addBarrier("barrier", to: world)
+            let high = world.make("high")
+            high.queuePriority = .veryHigh
+            try await world.add(high)
+            world.board.open("a")
+            try await world.waitForAll()
+            world.expect(world.board.events, is: ["+a", "-a", "+low", "barrier", "+high"], "order")
+        }
+    }
+
+    // MARK: Suspension, cancelling, waiting
+
+    @Test(arguments: QueueSubject.queues)
+    func aBarrierWaitsInASuspendedQueue(subject: QueueSubject) async {
+        await conform(subject) { world in
+            try await suspend(world, true)
+            try await world.run("a")
+            try await addBarrier("barrier", to: world)
+            try await world.run("b")
+            await world.settle()
+            world.mark("resumed")
+            try await suspend(world, false)
+            try await world.waitForAll()
+            world.expect(world.board.events, is: ["resumed", "+a", "barrier", "+b"], "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aBarrierThatIsDueWaitsInASuspendedQueue(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let first = try await world.run("a", held: true)
+            try await world.untilBegun(1)
+            try await addBarrier("barrier", to: world)
+            try await world.run("b")
+            try await suspend(world, true)
+            world.board.open("a")
+            try await world.untilFinished([first])
+            await world.settle()
+            world.mark("resumed")
+            try await suspend(world, false)
+            try await world.waitForAll()
+            world.expect(world.board.events, is: ["+a", "-a", "resumed", "barrier", "+b"], "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aBarrierBehindCancelledOnesRuns(subject: QueueSubject) async {
+        await conform(subject) { world in
+            try await suspend(world, true)
+            let operations = world.make(Self.names)
+            try await world.add(operations)
+            for operation in operations { operation.cancel() }
+            try await world.call("adding a barrier") { [queue = world.queue] in
+                queue.addBarrierBlock { world.mark("barrier, unfinished: \(operations.count { !$0.isFinished })") }
+            }
+            try await world.run("b")
+            try await suspend(world, false)
+            try await world.waitForAll()
+            world.expect(world.board.events, is: ["barrier, unfinished: 0", "+b"], "order")
+        }
+    }
+
+    /// One that waits for nothing but the queue: corelibs lets what ends follow a pointer to a barrier that is cancelled
+    /// earlier, which it does not keep.
+    @Test(arguments: QueueSubject.queues)
+    func cancellingAllCancelsABarrierToo(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let first = try await world.run("a", held: true)
+            try await world.untilBegun(1)
+            try await addBarrier("barrier", to: world)
+            try await world.run("b")
+            try await suspend(world, true)
+            world.board.open("a")
+            try await world.untilFinished([first])
+            try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
+            try await suspend(world, false)
+            try await world.waitForAll()
+            try await world.run("c")
+            try await world.waitForAll()
+            await world.settle()
+            world.expect(world.board.events, is: ["+a", "-a", "+c"], "neither the barrier nor b has run")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func waitingForAllWaitsForABarrier(subject: QueueSubject) async {
+        await conform(subject) { world in
+            try await world.run("a", held: true)
+            try await world.untilBegun(1)
+            try await addBarrier("barrier", to: world)
+            world.begin("waited") { [queue = world.queue] in queue.waitUntilAllOperationsAreFinished() }
+            await world.settle()
+            world.board.open("a")
+            try await world.untilLogged("waited")
+            world.expect(world.board.events, is: ["+a", "-a", "barrier", "waited"], "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aBarrierIsNotCounted(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let first = try await world.run("a", held: true)
+            try await world.untilBegun(1)
+            try await addBarrier("barrier", to: world)
+            let second = try await world.run("b")
+            world.expect(world.queue.operationCount, is: 2, "operationCount")
+            world.expect(world.queue.operations, is: [first, second], "operations")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aBarrierMayAddToItsQueue(subject: QueueSubject) async {
+        await conform(subject) { world in
+            try await world.run("a", held: true)
+            try await world.untilBegun(1)
+            let inner = world.make("b")
+            try await world.call("adding a barrier") { [queue = world.queue] in
+                queue.addBarrierBlock {
+                    world.mark("barrier")
+                    world.addHere(inner)
+                }
+            }
+            world.board.open("a")
+            try await world.untilFinished([inner])
+            try await world.waitForAll()
+            world.expect(world.board.events, is: ["+a", "-a", "barrier", "+b"], "order")
+        }
+    }
+}

@@ -1,0 +1,202 @@
+// Operation queues: cancelling, dependencies and flags. The same cases over plain operations and over requests.
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite(.timeLimit(.minutes(5))) struct QueueConformanceCancelTests {
+    private static let names = (0..<12).map { "\($0)" }
+
+    // MARK: Cancelling
+
+    /// In a queue that is not suspended what is cancelled first makes room, and the next may start before it is cancelled too.
+    @Test(arguments: QueueSubject.queues, [true, false])
+    func cancellingAllReachesWhatRunsAndWhatWaits(subject: QueueSubject, isSuspended: Bool) async {
+        await conform(subject, limit: 2) { world in
+            let operations = world.make(Self.names, held: true)
+            try await world.add(operations)
+            try await world.untilBegun(2)
+            if isSuspended {
+                try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
+            }
+            try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
+            world.expect(operations.count { $0.isCancelled }, is: 12, "cancelled")
+            await world.settle()
+            if isSuspended {
+                world.expect(operations.count { $0.isFinished }, is: 2, "finished while suspended")
+                try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            }
+            try await world.untilFinished(operations)
+            try await world.waitForAll()
+            if isSuspended { world.expect(world.board.begun.count, is: 2, "have run") }
+            world.expect(world.queue.operationCount, is: 0, "operationCount")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func cancellingAllOfASuspendedQueueRunsNone(subject: QueueSubject) async {
+        await conform(subject) { world in
+            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
+            let operations = world.make(Self.names)
+            try await world.add(operations)
+            try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
+            world.expect(operations.count { $0.isCancelled }, is: 12, "cancelled")
+            await world.settle()
+            world.expect(operations.count { $0.isFinished }, is: 0, "finished while suspended")
+            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            try await world.waitForAll()
+            world.expect(operations.allSatisfy(\.isFinished), "all have finished")
+            world.expect(world.board.begun, is: [], "none has run")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func cancellingAllTwiceIsHarmless(subject: QueueSubject) async {
+        await conform(subject, limit: 2) { world in
+            let operations = world.make(Self.names, held: true)
+            try await world.add(operations)
+            try await world.untilBegun(2)
+            for _ in 0..<2 {
+                try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
+            }
+            try await world.waitForAll()
+            world.expect(operations.allSatisfy { $0.isCancelled && $0.isFinished }, "all are cancelled and finished")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func cancellingAllFromTwoThreadsIsHarmless(subject: QueueSubject) async {
+        await conform(subject, limit: 2) { world in
+            let names = (0..<200).map { "\($0)" }
+            let operations = world.make(names, held: true)
+            try await world.add(operations)
+            try await world.untilBegun(2)
+            async let one: Void = world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
+            async let other: Void = world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
+            _ = try await (one, other)
+            try await world.waitForAll()
+            world.expect(operations.allSatisfy { $0.isCancelled && $0.isFinished }, "all are cancelled and finished")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aQueueIsUsableAfterAllWereCancelled(subject: QueueSubject) async {
+        await conform(subject, limit: 2) { world in
+            // Also where there is nothing to cancel.
+            try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
+            try await world.add(world.make(Self.names, held: true))
+            try await world.untilBegun(2)
+            try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
+            let later = world.make((0..<12).map { "later \($0)" }.map { $0.replacingOccurrences(of: " ", with: "-") })
+            try await world.add(later)
+            try await world.waitForAll()
+            world.expect(later.allSatisfy { $0.isFinished && !$0.isCancelled }, "the later ones are not cancelled")
+            world.expect(world.board.begun.count { $0.hasPrefix("later") }, is: 12, "have run")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func whatIsCancelledBeforeItIsAddedDoesNotRun(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let operation = world.make("a")
+            operation.cancel()
+            world.expect(operation.isCancelled && !operation.isFinished, "it is cancelled, and has not finished")
+            try await world.add(operation)
+            try await world.waitForAll()
+            world.expect(operation.isFinished, "it has finished")
+            world.expect(world.board.begun, is: [], "it has not run")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func whatIsCancelledWaitsForNoDependency(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let (first, second) = (world.make("a", held: true), world.make("b"))
+            second.addDependency(first)
+            try await world.add(first, second)
+            try await world.untilBegun(1)
+            second.cancel()
+            try await world.untilFinished([second])
+            world.expect(!first.isFinished, "the dependency has not finished")
+            world.board.open("a")
+            try await world.waitForAll()
+            world.expect(world.board.begun, is: ["a"], "have run")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func cancellingWhatRunsMakesRoomForTheNext(subject: QueueSubject) async {
+        await conform(subject, limit: 1) { world in
+            let (first, second) = (world.make("a", held: true), world.make("b"))
+            try await world.add(first, second)
+            try await world.untilBegun(1)
+            first.cancel()
+            try await world.waitForAll()
+            world.expect(world.board.begun, is: ["a", "b"], "have run")
+            world.expect(first.isCancelled && !second.isCancelled, "the first alone is cancelled")
+        }
+    }
+
+    // MARK: Flags and completion
+
+    @Test(arguments: QueueSubject.queues)
+    func flagsThroughALife(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let operation = world.make("a", held: true)
+            func flags() -> [Bool] {
+                [operation.isReady, operation.isExecuting, operation.isFinished, operation.isCancelled]
+            }
+            world.expect(flags(), is: [true, false, false, false], "before adding")
+            world.queue.isSuspended = true
+            try await world.add(operation)
+            await world.settle()
+            world.expect(flags(), is: [true, false, false, false], "while suspended")
+            world.queue.isSuspended = false
+            try await world.untilBegun(1)
+            world.expect(flags(), is: [true, true, false, false], "while running")
+            world.board.open("a")
+            try await world.waitForAll()
+            world.expect(flags(), is: [true, false, true, false], "after the end")
+            operation.cancel()
+            world.expect(!operation.isCancelled, "what has finished is not cancelled")
+            world.expect(operation.isAsynchronous, "isAsynchronous")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func anOperationIsReadyWhenItsDependenciesHaveFinished(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let (first, second) = (world.make("a", held: true), world.make("b", held: true))
+            second.addDependency(first)
+            world.expect(!second.isReady && second.dependencies == [first], "it waits for one")
+            try await world.add(second, first)
+            try await world.untilBegun(1)
+            await world.settle()
+            world.expect(!second.isReady && !second.isExecuting, "not ready while the dependency runs")
+            world.board.open("a")
+            try await world.untilBegun(2)
+            world.expect(second.isReady && second.isExecuting, "ready, and running")
+            world.board.open("b")
+            try await world.waitForAll()
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues, ["finished", "cancelled", "cancelled before"])
+    func theCompletionBlockIsCalledOnce(subject: QueueSubject, end: String) async {
+        await conform(subject) { world in
+            let operation = world.make("a", held: true)
+            operation.completionBlock = { world.mark("completed") }
+            if end == "cancelled before" { operation.cancel() }
+            try await world.add(operation)
+            if end != "cancelled before" { try await world.untilBegun(1) }
+            if end == "cancelled" { operation.cancel() }
+            if end == "finished" { world.board.open("a") }
+            try await world.untilLogged("completed")
+            try await world.waitForAll()
+            operation.cancel()
+            await world.settle()
+            world.expect(world.board.events.count { $0 == "completed" }, is: 1, "calls")
+            world.expect(operation.isFinished, "it has finished")
+        }
+    }
+}

@@ -1,0 +1,178 @@
+// Operation queues: dependencies. The same cases over plain operations and over requests.
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite(.timeLimit(.minutes(5))) struct QueueConformanceDependencyTests {
+    private static let names = (0..<12).map { "\($0)" }
+
+    @Test(arguments: QueueSubject.queues, [true, false])
+    func aBlockWaitsForAnOperation(subject: QueueSubject, isInTheSameQueue: Bool) async {
+        await conform(subject) { world in
+            let operation = world.make("a", held: true)
+            let block = world.kept(BlockOperation { world.mark("block") })
+            block.addDependency(operation)
+            let queue = isInTheSameQueue ? world.queue : OperationQueue()
+            try await world.call("adding") { queue.addOperation(block) }
+            try await world.add(operation)
+            try await world.untilBegun(1)
+            await world.settle()
+            world.board.open("a")
+            try await world.untilFinished([operation, block])
+            world.expect(world.board.events, is: ["+a", "-a", "block"], "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues, [true, false])
+    func anOperationWaitsForABlock(subject: QueueSubject, isInTheSameQueue: Bool) async {
+        await conform(subject) { world in
+            let operation = world.make("a")
+            let block = world.kept(BlockOperation { world.mark("block") })
+            operation.addDependency(block)
+            try await world.add(operation)
+            await world.settle()
+            world.expect(world.board.events, is: [], "nothing has run")
+            let queue = isInTheSameQueue ? world.queue : OperationQueue()
+            try await world.call("adding") { queue.addOperation(block) }
+            try await world.waitForAll()
+            world.expect(world.board.events, is: ["block", "+a"], "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func anOperationWaitsForOneOfAnotherQueue(subject: QueueSubject) async {
+        await conform(subject, limit: 1) { world in
+            await conform(subject, limit: 1, promise: "anOperationWaitsForOneOfAnotherQueue") { other in
+                let (first, second) = (other.make("a", held: true), world.make("b"))
+                second.addDependency(first)
+                // Kept in both, as either may outlive the other.
+                _ = (world.kept(first), other.kept(second))
+                try await world.add(second, world.make("c"))
+                try await other.add(first)
+                try await other.untilBegun(1)
+                try await world.untilBegun(1)
+                await world.settle()
+                world.expect(world.board.begun, is: ["c"], "what is ready goes first")
+                other.board.open("a")
+                try await other.waitForAll()
+                try await world.waitForAll()
+                world.expect(world.board.begun, is: ["c", "b"], "order")
+            }
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func anOperationFollowsACancelledOne(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let (first, second) = (world.make("a"), world.make("b"))
+            second.addDependency(first)
+            first.cancel()
+            try await world.add(second)
+            await world.settle()
+            world.expect(world.board.begun, is: [], "it waits for the end of the cancelled one")
+            try await world.add(first)
+            try await world.waitForAll()
+            world.expect(world.board.begun, is: ["b"], "have run")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func anOperationFollowsAFinishedOne(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let first = try await world.run("a")
+            try await world.waitForAll()
+            let second = world.make("b")
+            second.addDependency(first)
+            world.expect(second.isReady, "it is ready")
+            try await world.add(second)
+            try await world.waitForAll()
+            world.expect(world.board.begun, is: ["a", "b"], "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues, [1, -1])
+    func aDiamondRunsFromTopToBottom(subject: QueueSubject, limit: Int) async {
+        await conform(subject, limit: limit) { world in
+            let operations = world.make(["top", "left", "right", "bottom"])
+            for index in 1...2 {
+                operations[index].addDependency(operations[0])
+                operations[3].addDependency(operations[index])
+            }
+            try await world.add(operations.reversed())
+            try await world.waitForAll()
+            let begun = world.board.begun
+            world.expect(begun.first == "top" && begun.last == "bottom" && begun.count == 4, "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues, [1, 4, -1])
+    func aFanOutWaitsForItsRoot(subject: QueueSubject, limit: Int) async {
+        await conform(subject, limit: limit) { world in
+            let (root, last) = (world.make("root", held: true), world.make("last"))
+            let leaves = world.make((0..<200).map { "\($0)" })
+            for leaf in leaves {
+                leaf.addDependency(root)
+                last.addDependency(leaf)
+            }
+            try await world.add([last] + leaves + [root])
+            try await world.untilBegun(1)
+            await world.settle()
+            world.board.open("root")
+            try await world.waitForAll()
+            let begun = world.board.begun
+            world.expect(Array(world.board.events.prefix(2)), is: ["+root", "-root"], "the root is the first")
+            world.expect(begun.last == "last" && begun.count == 202, "the last is the last")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aDependencyThatIsAddedWhileWaitingIsWaitedFor(subject: QueueSubject) async {
+        await conform(subject) { world in
+            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
+            let (first, second) = (world.make("a"), world.make("b", held: true))
+            try await world.add(first, second)
+            first.addDependency(second)
+            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            try await world.untilBegun(1)
+            await world.settle()
+            world.board.open("b")
+            try await world.waitForAll()
+            world.expect(world.board.events, is: ["+b", "-b", "+a"], "order")
+        }
+    }
+
+    /// Whatever waits for a dependency takes no place.
+    @Test(arguments: QueueSubject.queues)
+    func whatWaitsForADependencyHoldsNobodyUp(subject: QueueSubject) async {
+        await conform(subject, limit: 1) { world in
+            let never = world.make("never")
+            let blocked = world.make(Self.names)
+            for operation in blocked { operation.addDependency(never) }
+            try await world.add(blocked)
+            let free = try await world.run("free")
+            try await world.untilFinished([free])
+            world.expect(world.board.begun, is: ["free"], "have run")
+            try await world.add(never)
+            try await world.waitForAll()
+            world.expect(world.board.begun.count, is: 14, "have run in the end")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aChainThroughBlocksAndOperationsRunsInItsOrder(subject: QueueSubject) async {
+        await conform(subject, limit: 2) { world in
+            var chain: [Operation] = []
+            for index in 0..<20 {
+                let isBlock = index % 2 == 0
+                let next =
+                    isBlock ? world.kept(BlockOperation { world.mark("+\(index)") }) : world.make("\(index)")
+                if let last = chain.last { next.addDependency(last) }
+                chain.append(next)
+            }
+            for operation in chain.reversed() { try await world.add(operation) }
+            try await world.waitForAll()
+            world.expect(world.board.begun, is: (0..<20).map { "\($0)" }, "order")
+        }
+    }
+}

@@ -1,0 +1,86 @@
+// Operation queues: what corelibs does not do for plain operations, or only by luck. Over requests alone.
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite(.timeLimit(.minutes(5))) struct QueueConformanceFaultTests {
+    /// Corelibs still counts a dependency that was removed, so that a plain operation never starts.
+    @Test(arguments: QueueSubject.queuedRequests, [true, false])
+    func aRemovedDependencyIsNotWaitedFor(subject: QueueSubject, isAdded: Bool) async {
+        await conform(subject) { world in
+            let (never, operation) = (world.make("never"), world.make("a"))
+            operation.addDependency(never)
+            if isAdded { try await world.add(operation) }
+            operation.removeDependency(never)
+            world.expect(operation.dependencies, is: [], "dependencies")
+            if !isAdded { try await world.add(operation) }
+            try await world.untilFinished([operation])
+        }
+    }
+
+    /// Corelibs follows a pointer to a plain operation that was cancelled and is gone when what it depended
+    /// on ends.
+    @Test(arguments: QueueSubject.queuedRequests)
+    func aDependentMayGoBeforeItsDependencyEnds(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let first = try await world.run("a", held: true)
+            world.board.hold("plain")
+            let second = world.kept(PlainOperation("plain", world.board))
+            OperationQueue().addOperation(second)
+            try await world.untilBegun(2)
+            for dependency in [first, second] {
+                try await world.call("a life") { [manager = world.manager] in
+                    guard let dependent = manager?.operation(.stub("dependent")) else { return }
+                    dependent.addDependency(dependency)
+                    world.addHere(dependent)
+                    dependent.cancel()
+                    dependent.waitUntilFinished()
+                }
+            }
+            await world.settle()
+            for name in ["a", "plain"] { world.board.open(name) }
+            try await world.untilFinished([first, second])
+            try await world.waitForAll()
+            world.expect(Set(world.board.begun), is: ["a", "plain"], "have run")
+        }
+    }
+
+    /// A plain barrier that is cancelled while what it waits for runs is gone when that ends, and corelibs follows a pointer to it.
+    @Test func cancellingAllCancelsABarrierThatWaits() async {
+        await conform(.requestsOfTheManagersQueue) { world in
+            let first = try await world.run("a", held: true)
+            try await world.untilBegun(1)
+            try await world.call("adding a barrier") { [queue = world.queue] in
+                queue.addBarrierBlock { world.mark("barrier") }
+            }
+            let second = try await world.run("b")
+            try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
+            try await world.untilFinished([first, second])
+            try await world.waitForAll()
+            try await world.run("c")
+            try await world.waitForAll()
+            world.expect(world.board.events, is: ["+a", "+c"], "neither the barrier nor b has run")
+        }
+    }
+
+    /// A plain operation that has been cancelled has corelibs take the lock of its queue twice.
+    @Test(arguments: QueueSubject.queuedRequests)
+    func whatIsCancelledBeforeItIsAddedBehindABarrierEnds(subject: QueueSubject) async {
+        await conform(subject) { world in
+            try await world.run("a", held: true)
+            try await world.untilBegun(1)
+            try await world.call("adding a barrier") { [queue = world.queue] in
+                queue.addBarrierBlock { world.mark("barrier") }
+            }
+            let operation = world.make("b")
+            operation.cancel()
+            try await world.add(operation)
+            await world.settle()
+            world.board.open("a")
+            try await world.waitForAll()
+            world.expect(operation.isFinished, "it has finished")
+            world.expect(world.board.events, is: ["+a", "-a", "barrier"], "order")
+        }
+    }
+}

@@ -1,0 +1,215 @@
+// Operation queues: limits, suspension, priorities and cancelling. The same cases over plain operations and over requests.
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite(.timeLimit(.minutes(5))) struct QueueConformanceLimitTests {
+    private static let names = (0..<12).map { "\($0)" }
+
+    // MARK: Limits
+
+    @Test(arguments: QueueSubject.queues, [1, 2, 3])
+    func noMoreRunThanTheLimit(subject: QueueSubject, limit: Int) async {
+        await conform(subject, limit: limit) { world in
+            let operations = world.make(Self.names, held: true)
+            for operation in operations { world.board.watch(operation) }
+            try await world.add(operations)
+            for done in 0..<12 {
+                try await world.untilBegun(min(12, done + limit))
+                await world.settle()
+                world.expect(operations.count { $0.isExecuting } <= limit, "isExecuting after \(done)")
+                world.board.open(world.board.begun[done])
+            }
+            try await world.waitForAll()
+            world.expect(world.board.mostRunning, is: limit, "the most at once")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func withoutALimitAllRun(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let names = (0..<40).map { "\($0)" }
+            try await world.add(world.make(names, held: true))
+            try await world.untilBegun(40)
+            for name in names { world.board.open(name) }
+            try await world.waitForAll()
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues, [(1, 3), (2, 12), (1, -1)])
+    func aRaisedLimitStartsMoreAtOnce(subject: QueueSubject, limits: (low: Int, high: Int)) async {
+        await conform(subject, limit: limits.low) { world in
+            try await world.add(world.make(Self.names, held: true))
+            try await world.untilBegun(limits.low)
+            await world.settle()
+            world.expect(world.board.begun.count, is: limits.low, "begun at the low limit")
+            try await world.call("raising") { [queue = world.queue] in queue.maxConcurrentOperationCount = limits.high }
+            let most = limits.high < 0 ? 12 : limits.high
+            try await world.untilBegun(most)
+            await world.settle()
+            world.expect(world.board.begun.count, is: most, "begun at the high limit")
+            for name in Self.names { world.board.open(name) }
+            try await world.waitForAll()
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aLoweredLimitHoldsFromThenOn(subject: QueueSubject) async {
+        await conform(subject, limit: 3) { world in
+            try await world.add(world.make(Self.names, held: true))
+            try await world.untilBegun(3)
+            try await world.call("lowering") { [queue = world.queue] in queue.maxConcurrentOperationCount = 1 }
+            for done in 0..<12 {
+                try await world.untilBegun(max(min(3, done + 3), done + 1))
+                await world.settle()
+                world.expect(world.board.begun.count, is: max(3, done + 1), "begun after \(done)")
+                world.board.open(world.board.begun[done])
+            }
+            try await world.waitForAll()
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aLimitOfZeroStartsNothing(subject: QueueSubject) async {
+        await conform(subject, limit: 0) { world in
+            let operations = world.make(Self.names)
+            try await world.add(operations)
+            await world.settle()
+            world.expect(operations.allSatisfy { !$0.isExecuting && !$0.isFinished }, "none has started")
+            world.mark("raised")
+            try await world.call("raising") { [queue = world.queue] in queue.maxConcurrentOperationCount = 2 }
+            try await world.waitForAll()
+            world.expect(world.board.events.first == "raised", "nothing ran before")
+            world.expect(world.board.begun.count, is: 12, "have run")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aLimitThatBecomesZeroLetsWhatRunsEnd(subject: QueueSubject) async {
+        await conform(subject, limit: 2) { world in
+            let operations = world.make(Self.names, held: true)
+            try await world.add(operations)
+            try await world.untilBegun(2)
+            try await world.call("lowering") { [queue = world.queue] in queue.maxConcurrentOperationCount = 0 }
+            let running = world.board.begun
+            for name in Self.names { world.board.open(name) }
+            try await world.until("two finished") { operations.count { $0.isFinished } >= 2 }
+            await world.settle()
+            world.expect(world.board.begun, is: running, "none was started")
+            try await world.call("raising") { [queue = world.queue] in queue.maxConcurrentOperationCount = 1 }
+            try await world.waitForAll()
+            world.expect(world.board.begun.count, is: 12, "have run")
+        }
+    }
+
+    // MARK: Suspension
+
+    @Test(arguments: QueueSubject.queues)
+    func aSuspendedQueueStartsNothing(subject: QueueSubject) async {
+        await conform(subject) { world in
+            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
+            let operations = world.make(Self.names)
+            try await world.add(operations)
+            await world.settle()
+            world.expect(world.queue.isSuspended, "isSuspended")
+            world.expect(operations.allSatisfy { !$0.isExecuting && !$0.isFinished }, "none has started")
+            world.mark("resumed")
+            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            try await world.waitForAll()
+            world.expect(world.board.events.first == "resumed", "nothing ran before")
+            world.expect(world.board.begun.count, is: 12, "have run")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func whatRunsWhenAQueueIsSuspendedEnds(subject: QueueSubject) async {
+        await conform(subject, limit: 2) { world in
+            let operations = world.make(Self.names, held: true)
+            try await world.add(operations)
+            try await world.untilBegun(2)
+            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
+            let running = world.board.begun
+            for name in Self.names { world.board.open(name) }
+            try await world.until("two finished") { operations.count { $0.isFinished } >= 2 }
+            await world.settle()
+            world.expect(world.board.begun, is: running, "none was started")
+            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            try await world.waitForAll()
+            world.expect(world.board.begun.count, is: 12, "have run")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aQueueThatIsSuspendedAndResumedOftenRunsAllOnce(subject: QueueSubject) async {
+        await conform(subject, limit: 3) { world in
+            let names = (0..<300).map { "\($0)" }
+            let operations = world.make(names)
+            async let toggled: Void = world.call("toggling") { [queue = world.queue] in
+                for count in 0..<200 { queue.isSuspended = count % 2 == 0 }
+            }
+            try await world.add(operations)
+            try await toggled
+            try await world.waitForAll()
+            world.expect(world.board.begun.count == 300 && Set(world.board.begun).count == 300, "each has run once")
+        }
+    }
+
+    // MARK: Priorities
+
+    @Test(arguments: QueueSubject.queues)
+    func prioritiesDecideTheOrder(subject: QueueSubject) async {
+        await conform(subject, limit: 1) { world in
+            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
+            let priorities: [Operation.QueuePriority] = [.low, .veryHigh, .normal, .veryLow, .high]
+            for priority in priorities {
+                let operation = world.make("\(priority.rawValue)")
+                operation.queuePriority = priority
+                try await world.add(operation)
+            }
+            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            try await world.waitForAll()
+            world.expect(world.board.begun, is: ["8", "4", "0", "-4", "-8"], "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues, [nil, Operation.QueuePriority.high])
+    func thoseOfOnePriorityRunInTheOrderOfAdding(subject: QueueSubject, priority: Operation.QueuePriority?) async {
+        await conform(subject, limit: 1) { world in
+            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
+            let operations = world.make(Self.names)
+            if let priority { for operation in operations { operation.queuePriority = priority } }
+            try await world.add(operations)
+            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            try await world.waitForAll()
+            world.expect(world.board.begun, is: Self.names, "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues, [true, false])
+    func aPriorityThatIsChangedWhileWaitingCounts(subject: QueueSubject, isRaised: Bool) async {
+        await conform(subject, limit: 1) { world in
+            let operations = [world.make("held", held: true)] + world.make(["a", "b", "c"])
+            try await world.add(operations)
+            try await world.untilBegun(1)
+            operations[isRaised ? 3 : 1].queuePriority = isRaised ? .veryHigh : .low
+            world.board.open("held")
+            try await world.waitForAll()
+            world.expect(world.board.begun, is: ["held"] + (isRaised ? ["c", "a", "b"] : ["b", "c", "a"]), "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func aPriorityDoesNotOvertakeADependency(subject: QueueSubject) async {
+        await conform(subject, limit: 1) { world in
+            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
+            let (low, high) = (world.make("low"), world.make("high"))
+            (low.queuePriority, high.queuePriority) = (.veryLow, .veryHigh)
+            high.addDependency(low)
+            try await world.add(high, low, world.make("normal"))
+            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            try await world.waitForAll()
+            world.expect(world.board.begun, is: ["normal", "low", "high"], "order")
+        }
+    }
+}

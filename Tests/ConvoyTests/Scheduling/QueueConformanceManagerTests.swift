@@ -1,0 +1,285 @@
+// What a manager promises, however its requests come to run: by its queue, by a queue it does not know, by hand.
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite(.timeLimit(.minutes(5))) struct QueueConformanceManagerTests {
+    private static let names = (0..<6).map { "\($0)" }
+
+    /// Waits until the manager knows so many: one that others add to a queue it knows when that starts it.
+    private func untilKnown(_ count: Int, in world: QueueWorld) async throws {
+        try await world.until("\(count) known to the manager") { world.manager?.operations.count == count }
+    }
+
+    /// Opens what has begun, one after the other.
+    private func openInTurn(_ count: Int, atOnce: Int, in world: QueueWorld) async throws {
+        for done in 0..<count {
+            try await world.untilBegun(min(count, done + atOnce))
+            await world.settle()
+            world.board.open(world.board.begun[done])
+        }
+    }
+
+    private func code(_ operation: Operation) -> RequestError.Code? { (operation as? AnyRequestOperation)?.error?.code }
+
+    @Test(arguments: QueueSubject.requests)
+    func aHostGetsNoMoreAtOnceThanItsLimit(subject: QueueSubject) async {
+        await conform(subject, configure: { $0.maxConcurrentPerHost = 2 }) { world in
+            let operations = world.make((0..<30).map { "\($0)" }, held: true)
+            try await world.add(operations)
+            try await openInTurn(30, atOnce: 2, in: world)
+            try await world.untilFinished(operations)
+            world.expect(world.board.mostRunning, is: 2, "the most at once")
+            world.expect(world.board.begun.count, is: 30, "sent")
+        }
+    }
+
+    @Test(arguments: QueueSubject.requests)
+    func noMoreRunThanTheManagersLimit(subject: QueueSubject) async {
+        await conform(subject, configure: { $0.maxConcurrentOperationCount = 3 }) { world in
+            let operations = world.make((0..<12).map { "\($0)" }, held: true)
+            try await world.add(operations)
+            try await openInTurn(12, atOnce: 3, in: world)
+            try await world.untilFinished(operations)
+            world.expect(world.board.mostRunning, is: 3, "the most at once")
+        }
+    }
+
+    @Test(arguments: QueueSubject.requests)
+    func aChangedLimitOfTheManagerCounts(subject: QueueSubject) async throws {
+        await conform(subject, configure: { $0.maxConcurrentOperationCount = 2 }) { world in
+            let operations = world.make(Self.names, held: true)
+            try await world.add(operations)
+            try await world.untilBegun(2)
+            await world.settle()
+            world.expect(world.board.begun.count, is: 2, "sent at the low limit")
+            try #require(world.manager).maxConcurrentOperationCount = 4
+            try await world.untilBegun(4)
+            await world.settle()
+            world.expect(world.board.begun.count, is: 4, "sent at the high limit")
+            for name in Self.names { world.board.open(name) }
+            try await world.untilFinished(operations)
+        }
+    }
+
+    /// One limit for all of a manager's requests.
+    @Test func requestsOfAllKindsShareTheManagersLimit() async {
+        await conform(.requestsEnqueuedInAQueue, configure: { $0.maxConcurrentOperationCount = 2 }) { world in
+            let operations = world.make((0..<12).map { "\($0)" }, held: true)
+            let other = OperationQueue()
+            for (index, operation) in operations.enumerated() {
+                switch index % 4 {
+                case 0: try await world.add(operation)
+                case 1: try await world.call("adding") { [queue = world.queue] in queue.addOperation(operation) }
+                case 2: try await world.call("adding") { other.addOperation(operation) }
+                default: try await world.call("starting") { operation.start() }
+                }
+            }
+            try await openInTurn(12, atOnce: 2, in: world)
+            try await world.untilFinished(operations)
+            world.expect(world.board.mostRunning, is: 2, "the most at once")
+        }
+    }
+
+    @Test(arguments: QueueSubject.requests)
+    func aRateIsKept(subject: QueueSubject) async {
+        let clock = VirtualClock()
+        await conform(subject, clock: clock, configure: { $0.requestRate = .perSecond(10) }) { world in
+            let operations = world.make(Self.names)
+            try await world.add(operations)
+            for count in 1...6 {
+                try await world.until("\(count) sent by then") {
+                    // What was due before it was set fires now.
+                    clock.advance(by: .zero)
+                    return world.board.begun.count >= count
+                }
+                await world.settle()
+                world.expect(world.board.begun.count, is: count, "sent after \(clock.elapsed)")
+                clock.advance(by: .milliseconds(100))
+            }
+            try await world.untilFinished(operations)
+        }
+    }
+
+    @Test(arguments: QueueSubject.requests)
+    func prioritiesDecideWhoGetsASlot(subject: QueueSubject) async {
+        await conform(subject, configure: { $0.maxConcurrentOperationCount = 1 }) { world in
+            let first = try await world.run("held", held: true)
+            try await world.untilBegun(1)
+            let (low, high) = (world.make("low"), world.make("high"))
+            (low.queuePriority, high.queuePriority) = (.low, .high)
+            try await world.add(low, world.make("normal"), high)
+            try await untilKnown(4, in: world)
+            try await world.until("all but one wait for a slot") {
+                world.operations.count { operation in
+                    let request = operation as? AnyRequestOperation
+                    return request.flatMap { world.manager?.why($0) }?.hasPrefix("waits for a slot") == true
+                } == 3
+            }
+            world.board.open("held")
+            try await world.untilFinished([first] + world.operations)
+            world.expect(world.board.begun, is: ["held", "high", "normal", "low"], "order")
+        }
+    }
+
+    // MARK: Cancelling
+
+    @Test(arguments: QueueSubject.requests)
+    func cancellingAllReachesAll(subject: QueueSubject) async {
+        await conform(subject, configure: { $0.maxConcurrentOperationCount = 2 }) { world in
+            let operations = world.make(Self.names, held: true)
+            try await world.add(operations)
+            try await world.untilBegun(2)
+            try await untilKnown(6, in: world)
+            try await world.call("cancelling") { [manager = world.manager] in manager?.cancelAll() }
+            try await world.untilFinished(operations)
+            await world.settle()
+            world.expect(world.board.begun.count, is: 2, "sent")
+            world.expect(operations.allSatisfy { code($0) == .cancelled }, "all end as cancelled")
+            let later = try await world.run("later")
+            try await world.untilFinished([later])
+            world.expect(code(later), is: nil, "error of a later one")
+        }
+    }
+
+    /// The manager's queue gives what it frees to none that is cancelled next; Foundation's queues do.
+    @Test(arguments: [2, -1])
+    func cancellingAllOfTheManagersQueueSendsNoMore(limit: Int) async {
+        await conform(.requestsOfTheManagersQueue, limit: limit, configure: { $0.maxConcurrentOperationCount = 2 }) {
+            world in
+            let operations = world.make((0..<12).map { "\($0)" }, held: true)
+            try await world.add(operations)
+            try await world.untilBegun(2)
+            try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
+            try await world.untilFinished(operations)
+            await world.settle()
+            world.expect(world.board.begun.count, is: 2, "sent")
+        }
+    }
+
+    @Test(arguments: QueueSubject.requests)
+    func cancellingATagReachesThoseAlone(subject: QueueSubject) async {
+        await conform(subject, configure: { $0.maxConcurrentOperationCount = 2 }) { world in
+            let operations = Self.names.enumerated().map { index, name in
+                world.make(name, held: true, tag: index % 2 == 0 ? "even" : "odd")
+            }
+            try await world.add(operations)
+            try await world.untilBegun(2)
+            try await untilKnown(6, in: world)
+            try await world.call("cancelling") { [manager = world.manager] in manager?.cancelAll(tagged: "even") }
+            for name in Self.names { world.board.open(name) }
+            try await world.untilFinished(operations)
+            for (index, operation) in operations.enumerated() {
+                world.expect(code(operation), is: index % 2 == 0 ? .cancelled : nil, "error of \(index)")
+            }
+        }
+    }
+
+    // MARK: What the manager tells
+
+    @Test(arguments: QueueSubject.requests)
+    func theManagerListsAll(subject: QueueSubject) async {
+        await conform(subject, configure: { $0.maxConcurrentOperationCount = 2 }) { world in
+            let operations = world.make(Self.names, held: true)
+            try await world.add(operations)
+            try await untilKnown(6, in: world)
+            let listed: [Operation] = world.manager?.operations ?? []
+            // Another queue starts them in no order.
+            if subject != .requestsAddedToAQueue { world.expect(listed, is: operations, "operations") }
+            world.expect(Set(listed), is: Set(operations), "operations in any order")
+            for name in Self.names { world.board.open(name) }
+            try await world.untilFinished(operations)
+            try await untilKnown(0, in: world)
+        }
+    }
+
+    @Test(arguments: QueueSubject.requests)
+    func drainingWaitsForAll(subject: QueueSubject) async throws {
+        await conform(subject, configure: { $0.maxConcurrentOperationCount = 2 }) { world in
+            let operations = world.make(Self.names, held: true)
+            try await world.add(operations)
+            try await untilKnown(6, in: world)
+            let manager = try #require(world.manager)
+            let drain = Task {
+                await manager.drain()
+                world.mark("drained, unfinished: \(operations.count { !$0.isFinished })")
+            }
+            defer { drain.cancel() }
+            try await openInTurn(6, atOnce: 2, in: world)
+            try await world.until("drained") { world.board.events.last?.hasPrefix("drained") == true }
+            world.expect(world.board.events.last == "drained, unfinished: 0", "all had finished")
+        }
+    }
+
+    @Test(arguments: QueueSubject.requests)
+    func whyTellsWhatIsWaitedFor(subject: QueueSubject) async throws {
+        await conform(subject, configure: { $0.maxConcurrentPerHost = 1 }) { world in
+            let manager = try #require(world.manager)
+            let operations = world.make(["a", "b"], held: true).compactMap { $0 as? AnyRequestOperation }
+            try await world.add(operations[0])
+            try await world.untilBegun(1)
+            try await world.add(operations[1])
+            try await untilKnown(2, in: world)
+            world.expect(manager.why(operations[0]).hasPrefix("is executing"), "of a: \(manager.why(operations[0]))")
+            let words = manager.why(operations[1])
+            world.expect(words.hasPrefix("waits for") && words.contains("stub"), "of b: \(words)")
+            for name in ["a", "b"] { world.board.open(name) }
+            try await world.untilFinished(operations)
+            try await untilKnown(0, in: world)
+            world.expect(manager.why(operations[1]), is: "has finished", "why after the end")
+        }
+    }
+
+    // MARK: Suspension and the end
+
+    @Test(arguments: QueueSubject.requests)
+    func aSuspendedManagerSendsNothing(subject: QueueSubject) async throws {
+        await conform(subject) { world in
+            let manager = try #require(world.manager)
+            manager.isSuspended = true
+            let operations = world.make(Self.names)
+            try await world.add(operations)
+            try await untilKnown(6, in: world)
+            await world.settle()
+            world.mark("resumed")
+            manager.isSuspended = false
+            try await world.untilFinished(operations)
+            world.expect(world.board.events.first == "resumed", "nothing was sent before")
+            world.expect(world.board.begun.count, is: 6, "sent")
+        }
+    }
+
+    @Test(arguments: QueueSubject.requests)
+    func aSuspendedManagerCanCancel(subject: QueueSubject) async throws {
+        await conform(subject) { world in
+            let manager = try #require(world.manager)
+            manager.isSuspended = true
+            let operations = world.make(Self.names)
+            try await world.add(operations)
+            try await untilKnown(6, in: world)
+            try await world.call("cancelling") { manager.cancelAll() }
+            world.expect(operations.allSatisfy { code($0) == .cancelled }, "the outcome of all is there")
+            manager.isSuspended = false
+            try await world.untilFinished(operations)
+            world.expect(world.board.begun, is: [], "sent")
+        }
+    }
+
+    @Test(arguments: QueueSubject.requests)
+    func aManagerThatIsShutDownSendsNothing(subject: QueueSubject) async throws {
+        await conform(subject, configure: { $0.maxConcurrentOperationCount = 2 }) { world in
+            let earlier = world.make(Self.names, held: true)
+            try await world.add(earlier)
+            try await world.untilBegun(2)
+            try await untilKnown(6, in: world)
+            try await world.call("shutting down") { [manager = world.manager] in manager?.shutDown() }
+            try await world.untilFinished(earlier)
+            world.expect(earlier.allSatisfy { code($0) == .cancelled }, "the earlier ones are cancelled")
+            let later = try await world.run("later")
+            try await world.untilFinished([later])
+            world.expect(code(later), is: .managerShutDown, "error of a later one")
+            world.expect(world.board.begun.count, is: 2, "sent")
+        }
+    }
+}

@@ -1,0 +1,254 @@
+// Operation queues: waiting for them, and what they list. The same cases over plain operations and over requests.
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite(.timeLimit(.minutes(5))) struct QueueConformanceTests {
+    private static let names = (0..<12).map { "\($0)" }
+
+    // MARK: Waiting for all
+
+    @Test(arguments: QueueSubject.queues, [1, 2, -1])
+    func waitingForAllEndsWhenAllHaveFinished(subject: QueueSubject, limit: Int) async {
+        await conform(subject, limit: limit) { world in
+            let first = world.make("first", held: true)
+            let operations = [first] + world.make(Self.names)
+            try await world.add(operations)
+            try await world.untilBegun(1)
+            let queue = world.queue
+            world.begin("waited") {
+                queue.waitUntilAllOperationsAreFinished()
+                world.board.log.record("unfinished: \(operations.count { !$0.isFinished })")
+            }
+            await world.settle()
+            world.board.open("first")
+            try await world.untilLogged("waited")
+            world.expect(world.board.events.contains("unfinished: 0"), "all had finished")
+            let places = (world.board.place(of: "-first") ?? .max, world.board.place(of: "unfinished: 0") ?? 0)
+            world.expect(places.0 < places.1, "it did not return before the last was opened")
+            world.expect(world.queue.operationCount, is: 0, "operationCount")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues, [4, -1])
+    func waitingForTwoThousand(subject: QueueSubject, limit: Int) async {
+        await conform(subject, limit: limit) { world in
+            let operations = world.make((0..<2_000).map { "\($0)" })
+            try await world.add(operations)
+            let unfinished = try await world.call("waiting for all") { [queue = world.queue] in
+                queue.waitUntilAllOperationsAreFinished()
+                return operations.count { !$0.isFinished }
+            }
+            world.expect(unfinished, is: 0, "unfinished")
+            world.expect(Set(world.board.begun).count, is: 2_000, "have run")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues, [1, -1])
+    func waitingForAChainOfThirty(subject: QueueSubject, limit: Int) async {
+        await conform(subject, limit: limit) { world in
+            let chain = world.make((0..<30).map { "\($0)" })
+            for index in 1..<30 { chain[index].addDependency(chain[index - 1]) }
+            try await world.add(chain.reversed())
+            try await world.waitForAll()
+            world.expect(world.board.begun, is: (0..<30).map { "\($0)" }, "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func waitingIncludesADependencyInAnotherQueue(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let (other, operation) = (OperationQueue(), world.make("a"))
+            world.board.hold("dependency")
+            let dependency = world.kept(PlainOperation("dependency", world.board))
+            operation.addDependency(dependency)
+            try await world.add(operation)
+            other.addOperation(dependency)
+            world.begin("waited") { [queue = world.queue] in queue.waitUntilAllOperationsAreFinished() }
+            try await world.untilBegun(1)
+            await world.settle()
+            world.board.open("dependency")
+            try await world.untilLogged("waited")
+            world.expect(world.board.events, is: ["+dependency", "-dependency", "+a", "waited"], "order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func waitingIncludesWhatIsAddedMeanwhile(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let first = try await world.run("first", held: true)
+            try await world.untilBegun(1)
+            world.begin("waited") { [queue = world.queue] in queue.waitUntilAllOperationsAreFinished() }
+            await world.settle()
+            let second = try await world.run("second", held: true)
+            try await world.untilBegun(2)
+            world.board.open("first")
+            try await world.untilFinished([first])
+            await world.settle()
+            world.board.open("second")
+            try await world.untilLogged("waited")
+            world.expect(world.board.events.last == "waited", "it waited for the second")
+            world.expect(second.isFinished, "the second has finished")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func waitingForASuspendedQueueEndsAfterItIsResumed(subject: QueueSubject) async {
+        await conform(subject) { world in
+            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
+            try await world.add(world.make(Self.names))
+            world.begin("waited") { [queue = world.queue] in queue.waitUntilAllOperationsAreFinished() }
+            await world.settle()
+            world.mark("resumed")
+            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            try await world.untilLogged("waited")
+            world.expect(world.board.events.first == "resumed", "nothing ran before it was resumed")
+            world.expect(world.board.begun.count, is: 12, "have run")
+            world.expect(world.board.events.last == "waited", "the wait was the last to end")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func waitingEndsWhereOneIsCancelled(subject: QueueSubject) async {
+        await conform(subject, limit: 1) { world in
+            let operations = [world.make("a", held: true), world.make("b"), world.make("c")]
+            try await world.add(operations)
+            try await world.untilBegun(1)
+            operations[1].cancel()
+            world.begin("waited") { [queue = world.queue] in queue.waitUntilAllOperationsAreFinished() }
+            await world.settle()
+            world.board.open("a")
+            try await world.untilLogged("waited")
+            world.expect(world.board.events, is: ["+a", "-a", "+c", "waited"], "order")
+            world.expect(operations.allSatisfy(\.isFinished), "all have finished")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func waitingForAnEmptyQueueReturns(subject: QueueSubject) async {
+        await conform(subject) { world in
+            try await world.waitForAll()
+            world.expect(world.queue.operationCount, is: 0, "operationCount")
+        }
+    }
+
+    // MARK: Waiting for one
+
+    @Test(arguments: QueueSubject.queues)
+    func waitingForOneEndsWhenThatHasFinished(subject: QueueSubject) async {
+        await conform(subject, limit: 1) { world in
+            let operations = [world.make("a", held: true), world.make("b"), world.make("c", held: true)]
+            try await world.add(operations)
+            world.begin("waited") { operations[1].waitUntilFinished() }
+            try await world.untilBegun(1)
+            await world.settle()
+            world.board.open("a")
+            try await world.untilLogged("waited")
+            world.expect(operations[1].isFinished && !operations[2].isFinished, "b has finished, c has not")
+            let places = (world.board.place(of: "-a") ?? .max, world.board.place(of: "waited") ?? 0)
+            world.expect(places.0 < places.1, "it waited for its turn")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func waitingForOneThatHasFinishedReturns(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let operation = try await world.run("a")
+            try await world.untilFinished([operation])
+            try await world.call("waiting for one") { operation.waitUntilFinished() }
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func waitingForOneThatIsCancelledReturns(subject: QueueSubject) async {
+        await conform(subject, limit: 1) { world in
+            let (first, second) = (world.make("a", held: true), world.make("b"))
+            try await world.add(first, second)
+            try await world.untilBegun(1)
+            world.begin("waited") { second.waitUntilFinished() }
+            second.cancel()
+            await world.settle()
+            world.board.open("a")
+            try await world.untilLogged("waited")
+            world.expect(world.board.begun, is: ["a"], "b was not run")
+        }
+    }
+
+    @Test(arguments: QueueSubject.added)
+    func addingSeveralCanWaitForThem(subject: QueueSubject) async {
+        await conform(subject, limit: 2) { world in
+            let operations = [world.make("held", held: true)] + world.make(Self.names)
+            world.begin("waited") { [queue = world.queue] in
+                queue.addOperations(operations, waitUntilFinished: true)
+                world.board.log.record("unfinished: \(operations.count { !$0.isFinished })")
+            }
+            try await world.untilBegun(13)
+            await world.settle()
+            world.board.open("held")
+            try await world.untilLogged("waited")
+            world.expect(Array(world.board.events.suffix(2)), is: ["unfinished: 0", "waited"], "end")
+        }
+    }
+
+    @Test(arguments: QueueSubject.added)
+    func addingSeveralNeedNotWait(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let operations = world.make(Self.names, held: true)
+            try await world.call("adding") { [queue = world.queue] in
+                queue.addOperations(operations, waitUntilFinished: false)
+            }
+            try await world.untilBegun(12)
+            for name in Self.names { world.board.open(name) }
+            try await world.waitForAll()
+        }
+    }
+
+    // MARK: Lists and counts
+
+    @Test(arguments: QueueSubject.queues)
+    func operationsAreListedInTheOrderOfAdding(subject: QueueSubject) async {
+        await conform(subject, limit: 2) { world in
+            let operations = world.make(Self.names, held: true)
+            try await world.add(operations)
+            try await world.untilBegun(2)
+            world.expect(world.queue.operations == operations, "the list has all, in their order")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func anOperationAtALimitIsCounted(subject: QueueSubject) async {
+        await conform(subject, limit: 2) { world in
+            try await world.add(world.make(Self.names, held: true))
+            try await world.untilBegun(2)
+            world.expect(world.queue.operationCount, is: 12, "operationCount")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func operationsOfASuspendedQueueAreListed(subject: QueueSubject) async {
+        await conform(subject) { world in
+            world.queue.isSuspended = true
+            let operations = world.make(Self.names)
+            try await world.add(operations)
+            world.expect(world.queue.operations == operations, "the list has all, in their order")
+            world.expect(world.queue.operationCount, is: 12, "operationCount")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func whatHasFinishedIsNeitherListedNorCounted(subject: QueueSubject) async {
+        await conform(subject) { world in
+            let kept = try await world.run("kept", held: true)
+            let operations = world.make(Self.names)
+            try await world.add(operations)
+            try await world.untilFinished(operations)
+            try await world.until("one is left") { world.queue.operationCount == 1 }
+            world.expect(world.queue.operations, is: [kept], "operations")
+            world.board.open("kept")
+            try await world.waitForAll()
+            world.expect(world.queue.operations, is: [], "operations after the end")
+            world.expect(world.queue.operationCount, is: 0, "operationCount after the end")
+        }
+    }
+}

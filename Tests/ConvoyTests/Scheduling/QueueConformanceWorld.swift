@@ -1,0 +1,234 @@
+// What the cases of conformance are run over: a queue, its operations, and their work in the test's hands.
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// What a case that cannot go on throws; an issue has been recorded.
+struct Stuck: Error {}
+
+/// A subject in the hands of one case.
+final class QueueWorld: Sendable {
+    private struct Parts {
+        var queue: OperationQueue?
+        var manager: RequestManager?
+        var operations: [Operation] = []
+    }
+
+    /// How long anything is waited for.
+    static let bound = Duration.seconds(20)
+    /// Operations that never ended: corelibs follows pointers to dependents that it does not keep.
+    private static let remains = Locked<[Operation]>([])
+
+    let subject: QueueSubject
+    let board = WorkBoard()
+    private let promise: String
+    private let isRequests: Bool
+    private let parts: Locked<Parts>
+
+    init(
+        _ subject: QueueSubject, _ promise: String, limit: Int? = nil, clock: VirtualClock? = nil,
+        configure: (inout RequestManager.Configuration) -> Void = { _ in }
+    ) {
+        (self.subject, self.promise, isRequests) = (subject, promise, !subject.isPlain)
+        let server = StubServer { [board] exchange in
+            board.begin(String(exchange.request.url.path.dropFirst())) { exchange.answer(200) }
+        }
+        let queue = subject == .requestsOfTheManagersQueue ? nil : OperationQueue()
+        // The manager of what is added elsewhere has a queue that nobody uses.
+        let managers = subject == .requestsAddedToAQueue ? OperationQueue() : queue
+        let manager =
+            subject.isPlain
+            ? nil
+            : server.manager(1_000_000, perHost: 1_000_000, queue: managers, clock: clock, configure: configure)
+        parts = Locked(Parts(queue: queue ?? manager?.queue, manager: manager))
+        if let limit { self.queue.maxConcurrentOperationCount = limit }
+    }
+
+    /// The queue; another one after it has been let go of.
+    var queue: OperationQueue { parts.withLock { $0.queue } ?? OperationQueue() }
+    var manager: RequestManager? { parts.withLock { $0.manager } }
+    var operations: [Operation] { parts.withLock { $0.operations } }
+
+    func letGoOfQueue() {
+        let former = parts.withLock { parts in
+            defer { (parts.queue, parts.manager) = (nil, nil) }
+            return (parts.queue, parts.manager)
+        }
+        _ = former
+    }
+
+    // MARK: Operations
+
+    /// Makes an operation; its work is held until it is opened, or ends at once.
+    func make(_ name: String, held: Bool = false, tag: String? = nil) -> Operation {
+        if held { board.hold(name) }
+        let operation: Operation
+        if isRequests, let manager {
+            operation = manager.operation(tag.map { Request.stub(name).tagged($0) } ?? .stub(name))
+        } else if held {
+            operation = PlainOperation(name, board)
+        } else {
+            operation = BlockOperation { [board] in board.begin(name) {} }
+        }
+        operation.name = name
+        return kept(operation)
+    }
+
+    func make(_ names: [String], held: Bool = false) -> [Operation] { names.map { make($0, held: held) } }
+
+    /// Any operation, kept until the case is over.
+    func kept<Kept: Operation>(_ operation: Kept) -> Kept {
+        parts.withLock { $0.operations.append(operation) }
+        return operation
+    }
+
+    /// Puts operations in, in their subject's way.
+    func add(_ operations: Operation..., sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await add(operations, sourceLocation: sourceLocation)
+    }
+
+    func add(
+        _ operations: [Operation], within bound: Duration = QueueWorld.bound,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        try await call("adding", within: bound, sourceLocation: sourceLocation) {
+            for operation in operations { self.addHere(operation) }
+        }
+    }
+
+    /// The same on this thread.
+    func addHere(_ operation: Operation) {
+        switch (subject, operation as? AnyRequestOperation) {
+        case (.requestsStartedByHand, _): operation.start()
+        case (.requestsEnqueuedInAQueue, let request?), (.requestsOfTheManagersQueue, let request?):
+            manager?.enqueue(request)
+        default: queue.addOperation(operation)
+        }
+    }
+
+    @discardableResult
+    func run(
+        _ name: String, held: Bool = false, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> Operation {
+        let operation = make(name, held: held)
+        try await add(operation, sourceLocation: sourceLocation)
+        return operation
+    }
+
+    // MARK: Waiting, with a bound
+
+    /// Begins a call that may block for ever, on a thread of its own; a mark in the log says that it has returned.
+    func begin(_ mark: String, _ body: @escaping @Sendable () -> Void) {
+        Thread { [board] in
+            body()
+            board.log.record(mark)
+        }.start()
+    }
+
+    /// Makes a call that must return.
+    @discardableResult
+    func call<Value: Sendable>(
+        _ what: String, within bound: Duration = QueueWorld.bound,
+        sourceLocation: SourceLocation = #_sourceLocation, _ body: @escaping @Sendable () -> Value
+    ) async throws -> Value {
+        let result = Locked<Value?>(nil)
+        Thread {
+            let value = body()
+            result.withLock { $0 = value }
+        }.start()
+        try await until("\(what) returns", within: bound, sourceLocation: sourceLocation) {
+            result.withLock { $0 != nil }
+        }
+        return try #require(result.withLock { $0 })
+    }
+
+    /// Waits until something holds; an issue and the end of the case if it does not.
+    func until(
+        _ what: String, within bound: Duration = QueueWorld.bound,
+        sourceLocation: SourceLocation = #_sourceLocation, _ isTrue: () -> Bool
+    ) async throws {
+        await turns(within: bound, until: isTrue)
+        guard !isTrue() else { return }
+        let events = board.events
+        let told = events.count > 60 ? "\(events.count) events" : "\(events)"
+        Issue.record("\(promise), \(subject): not \(what): \(told)", sourceLocation: sourceLocation)
+        throw Stuck()
+    }
+
+    func untilLogged(_ event: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await until("\(event) in the log", sourceLocation: sourceLocation) { board.events.contains(event) }
+    }
+
+    func untilBegun(_ count: Int, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await until("\(count) begun", sourceLocation: sourceLocation) { board.begun.count >= count }
+    }
+
+    func untilFinished(
+        _ operations: [Operation], sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        try await until("all finished", sourceLocation: sourceLocation) { operations.allSatisfy(\.isFinished) }
+    }
+
+    /// Waits for the whole queue, as a thread of a program would.
+    func waitForAll(
+        within bound: Duration = QueueWorld.bound, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        try await call("waiting for all", within: bound, sourceLocation: sourceLocation) { [queue] in
+            queue.waitUntilAllOperationsAreFinished()
+        }
+    }
+
+    /// Gives other threads turns, so that what may happen now is likely to have happened.
+    func settle() async {
+        for _ in 0..<20 {
+            await Task.yield()
+            await withCheckedContinuation { done in DispatchQueue.global().async { done.resume() } }
+        }
+    }
+
+    func mark(_ mark: String) { board.log.record(mark) }
+
+    func expect(_ isTrue: Bool, _ what: String, sourceLocation: SourceLocation = #_sourceLocation) {
+        #expect(isTrue, "\(promise), \(subject): \(what): \(board.events.prefix(60))", sourceLocation: sourceLocation)
+    }
+
+    func expect<Value: Equatable>(
+        _ value: Value, is expected: Value, _ what: String, sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        #expect(value == expected, "\(promise), \(subject): \(what)", sourceLocation: sourceLocation)
+    }
+
+    /// Ends what the case has left, so that nothing of it goes on beside the others.
+    fileprivate func clear() async {
+        board.openAll()
+        let (queue, manager, operations) = (queue, manager, operations)
+        Thread {
+            queue.maxConcurrentOperationCount = OperationQueue.defaultMaxConcurrentOperationCount
+            queue.isSuspended = false
+            manager?.isSuspended = false
+        }.start()
+        if operations.allSatisfy(\.isFinished) { return }
+        await turns(within: .seconds(1)) { operations.allSatisfy(\.isFinished) }
+        if !operations.allSatisfy(\.isFinished) { Self.remains.withLock { $0 += operations } }
+    }
+}
+
+/// Runs a case over a subject.
+func conform(
+    _ subject: QueueSubject, limit: Int? = nil, promise: String = #function, clock: VirtualClock? = nil,
+    configure: (inout RequestManager.Configuration) -> Void = { _ in },
+    _ body: (QueueWorld) async throws -> Void
+) async {
+    let name = String(promise.prefix { $0 != "(" })
+    let world = QueueWorld(subject, name, limit: limit, clock: clock, configure: configure)
+    func attempt() async {
+        do { try await body(world) } catch is Stuck {} catch { Issue.record(error, "\(name), \(subject)") }
+    }
+    if let difference = KnownDifferences.all.first(where: { $0.promise == name && $0.subject == subject }) {
+        await withKnownIssue("\(difference.reason)") { await attempt() }
+    } else {
+        await attempt()
+    }
+    await world.clear()
+}

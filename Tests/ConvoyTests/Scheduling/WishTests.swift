@@ -1,0 +1,171 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Convoy
+
+/// What a request asks of its manager counts in whichever way it comes there.
+@Suite(.timeLimit(.minutes(2))) struct WishTests {
+    enum Way: CaseIterable { case enqueued, sent, link, linkAfterResult, batch, member, sentByGroup, page }
+
+    static let ways = Way.allCases.flatMap { way in [(way, true), (way, false)] }
+
+    /// A manager, the way to it, and the exchanges of its requests.
+    private final class World {
+        let server: StubServer
+        let manager: RequestManager
+        let way: Way
+
+        init(_ way: Way, isOwn: Bool, configure: (inout RequestManager.Configuration) -> Void = { _ in }) {
+            self.way = way
+            server = StubServer { if $0.request.url.path == "/root" { $0.answer(200) } }
+            manager = server.manager(queue: isOwn ? nil : OperationQueue(), configure: configure)
+        }
+
+        var exchanges: [StubExchange] { server.exchanges.events.filter { $0.request.url.path != "/root" } }
+        var operations: [AnyRequestOperation] {
+            manager.operations.filter { !$0.traits.isGroup && $0.request?.url.path != "/root" }
+        }
+
+        func add(_ requests: Request<Data>...) {
+            let manager = manager
+            switch way {
+            case .enqueued: for request in requests { manager.enqueue(request) }
+            case .sent: for request in requests { Task { try? await manager.send(request) } }
+            case .link, .linkAfterResult:
+                let root = manager.operation(Request<Data>.stub("root"))
+                for request in requests {
+                    manager.enqueue(
+                        way == .link
+                            ? manager.operation(after: root) { _ in request }
+                            : manager.operation(afterResultOf: root) { _ in request })
+                }
+                manager.enqueue(root)
+            case .batch: _ = manager.batch(requests)
+            case .member:
+                manager.enqueue(
+                    manager.operation(named: "group") {
+                        for request in requests { $0.enqueue(request, onFailure: .ignore) }
+                    })
+            case .sentByGroup:
+                let group = manager.operation(named: "group") { (group: OperationGroup) in
+                    await withTaskGroup(of: Void.self) { tasks in
+                        for request in requests { tasks.addTask { _ = try? await group.send(request) } }
+                    }
+                }
+                manager.enqueue(group)
+            case .page:
+                for request in requests {
+                    Task { for try await _ in manager.pages(request, next: { _ in nil }) {} }
+                }
+            }
+        }
+
+        func wait(for count: Int, _ isMeant: (AnyRequestOperation) -> Bool) async -> Bool {
+            await turns(within: .seconds(20)) { operations.count(where: isMeant) == count }
+            return operations.count(where: isMeant) == count
+        }
+
+        func end() async {
+            for exchange in exchanges where !exchange.isCancelled { exchange.answer(200) }
+            manager.cancelAll()
+            await manager.drain()
+        }
+    }
+
+    @Test(arguments: ways)
+    func aNameExcludes(way: Way, isOwn: Bool) async {
+        let world = World(way, isOwn: isOwn)
+        let requests = (0..<3).map { Request<Data>.stub("\($0)").mutuallyExclusive("e") }
+        world.add(requests[0], requests[1], requests[2])
+        #expect(await world.wait(for: 2) { world.manager.why($0).hasPrefix("waits for the name") })
+        #expect(world.exchanges.count == 1)
+        await world.end()
+    }
+
+    /// The other is of another kind.
+    @Test(arguments: ways)
+    func aNameExcludesAPlainRequest(way: Way, isOwn: Bool) async {
+        let world = World(way, isOwn: isOwn)
+        world.manager.enqueue(Request<Data>.stub("plain").mutuallyExclusive("e"))
+        await turns(within: .seconds(20)) { world.exchanges.count == 1 }
+        world.add(.stub("a").mutuallyExclusive("e"))
+        #expect(await world.wait(for: 1) { world.manager.why($0).hasPrefix("waits for the name") })
+        #expect(world.exchanges.count == 1)
+        await world.end()
+    }
+
+    @Test(arguments: ways)
+    func equalRequestsShareATransfer(way: Way, isOwn: Bool) async {
+        let world = World(way, isOwn: isOwn)
+        let request = Request<Data>.stub("a").coalesced()
+        world.add(request, request, request, request)
+        #expect(await world.wait(for: 4) { world.manager.why($0).hasPrefix("shares a transfer") })
+        await turns(within: .seconds(20)) { world.exchanges.count == 1 }
+        #expect(world.exchanges.count == 1)
+        world.exchanges.first?.answer(200)
+        await world.manager.drain()
+        #expect(world.exchanges.count == 1)
+    }
+
+    @Test(arguments: ways)
+    func thePriorityIsThatOfTheOperation(way: Way, isOwn: Bool) async {
+        let world = World(way, isOwn: isOwn)
+        world.add(.stub("a").priority(.veryHigh))
+        await turns(within: .seconds(20)) { world.exchanges.count == 1 }
+        #expect(world.operations.map(\.queuePriority) == [.veryHigh])
+        await world.end()
+    }
+
+    @Test(arguments: ways)
+    func aTagIsFound(way: Way, isOwn: Bool) async {
+        let world = World(way, isOwn: isOwn)
+        world.add(.stub("a").tagged("some"), .stub("b"))
+        await turns(within: .seconds(20)) { world.exchanges.count == 2 }
+        world.manager.cancelAll(tagged: "some")
+        await turns(within: .seconds(20)) { world.exchanges.count(where: \.isCancelled) == 1 }
+        #expect(world.exchanges.filter(\.isCancelled).map(\.request.url.path) == ["/a"])
+        await world.end()
+    }
+
+    private struct Counting: RequestInterceptor {
+        let count: EventLog<Void>
+        func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
+            count.record(())
+            return request
+        }
+    }
+
+    @Test(arguments: ways)
+    func itsInterceptorsAreAsked(way: Way, isOwn: Bool) async {
+        let (world, count) = (World(way, isOwn: isOwn), EventLog<Void>())
+        world.add(.stub("a").intercepted(by: Counting(count: count)))
+        await count.wait()
+        await turns(within: .seconds(20)) { world.exchanges.count == 1 }
+        #expect(count.count == 1)
+        await world.end()
+    }
+
+    @Test(arguments: ways)
+    func itsRetriesCount(way: Way, isOwn: Bool) async {
+        let world = World(way, isOwn: isOwn)
+        world.add(.stub("a").retries(RetryPolicy(maxRetries: 1, baseDelay: .zero)))
+        await turns(within: .seconds(20)) { world.exchanges.count == 1 }
+        world.exchanges.first?.answer(503)
+        await turns(within: .seconds(20)) { world.exchanges.count == 2 }
+        #expect(world.exchanges.count == 2)
+        await world.end()
+    }
+
+    @Test(arguments: ways)
+    func itsDeadlineCounts(way: Way, isOwn: Bool) async {
+        let clock = VirtualClock()
+        let world = World(way, isOwn: isOwn) { $0.clock = clock }
+        world.add(.stub("a").deadline(.seconds(3)))
+        await turns(within: .seconds(20)) { world.exchanges.count == 1 }
+        clock.advance(by: .seconds(3))
+        await turns(within: .seconds(20)) { world.exchanges.first?.isCancelled == true }
+        #expect(world.exchanges.first?.isCancelled == true)
+        await world.end()
+    }
+}
