@@ -14,7 +14,8 @@ extension RequestManager {
 
     /// Enqueues operations; each runs when its dependencies have finished and it has a slot.
     ///
-    /// One that was enqueued or started before is left alone. After ``shutDown()`` each ends with `.managerShutDown`.
+    /// One that was enqueued or started before is left alone; one that was added to a queue by `addOperation` must not be
+    /// enqueued before it has started. After ``shutDown()`` each ends with `.managerShutDown`.
     ///
     /// One that has finished is not sent again: its outcome stays, and the error says so. Monitors are told, too:
     /// ``EventMonitor/operation(_:wasRefused:)``. ``RequestOperation/copy()`` makes another of its

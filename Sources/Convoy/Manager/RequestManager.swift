@@ -30,11 +30,11 @@ import Foundation
 public final class RequestManager: Sendable {
     /// The queue the operations run on.
     ///
-    /// Configure it as you like; its own limit holds beside the manager's. One that is raised while operations wait is
-    /// seen when the next is enqueued or finishes: the queue does not tell the manager.
+    /// Configure it as you like; its own limit holds beside the manager's.
     ///
-    /// It gets a request when that has a slot: its list and its count tell of those, ``operations`` of all. Waiting for all,
-    /// cancelling all and barriers of a queue of the manager's own mean those too that wait for a slot, and the requests of
+    /// A queue of yours gets every operation when that is enqueued, and starts what is ready; a request asks for its slot then.
+    /// A manager's own gets a request when that has a slot: its list and its count tell of those, ``operations`` of all.
+    /// Waiting for all, cancelling all, suspension and barriers mean those too that wait for a slot, and the requests of
     /// ``send(_:)`` and of batches, to which callers have no reference and which may start beside that queue.
     public let queue: OperationQueue
     /// The configuration, as it was given.
@@ -59,7 +59,9 @@ public final class RequestManager: Sendable {
 
     /// Makes a manager over a queue of yours.
     ///
-    /// Other operations may run on it too.
+    /// Other operations may run on it too. The queue keeps Foundation's promises for all that is enqueued; <doc:GettingStarted>
+    /// lists the differences. With a limit of its own a request keeps its place there from its start to its end, also while
+    /// it waits for its host or for a retry.
     public convenience init(queue: OperationQueue, configuration: Configuration = Configuration()) {
         self.init(queue: queue, startQueue: nil, configuration: configuration)
     }

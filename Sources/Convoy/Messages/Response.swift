@@ -111,7 +111,7 @@ public struct Timings: Sendable, Hashable {
     private var firstByteMoment: CompactInstant?
     private var finishedMoment: CompactInstant?
 
-    /// When a manager took the request; nil for an operation started by hand.
+    /// When a manager took the request; nil for an operation without a manager.
     public internal(set) var queued: ContinuousClock.Instant? {
         get { queuedMoment?.instant }
         set { queuedMoment = newValue.map(CompactInstant.init) }

@@ -10,13 +10,19 @@ import Foundation
         /// Operation.swift is unmanaged), and follows the pointers when the operation finishes. Any asynchronous operation, and
         /// any that has not started, crashes so; a request does not.
         final func keepWaitingOperations() {
-            // Only what a queue has asked may be in one: else nothing finishes it, and what waits may have gone.
+            // An operation that no queue has asked is in none. What waits for it may have been freed.
             guard state.withLock({ $0.wasAskedReadiness && !$0.machine.delivery.hasNotifiedEnd }) else { return }
             let waiting = FoundationFields.waitingOperations(of: self)
             guard !waiting.isEmpty else { return }
-            state.withLock { state in
-                if !state.machine.delivery.hasNotifiedEnd { state.waitingOperations += waiting }
+            let old = state.withLock { state -> [Operation] in
+                // It only grows: the longer list has them all.
+                guard !state.machine.delivery.hasNotifiedEnd, waiting.count > state.waitingOperations.count else {
+                    return []
+                }
+                defer { state.waitingOperations = waiting }
+                return state.waitingOperations
             }
+            withExtendedLifetime(old) {}
         }
     }
 

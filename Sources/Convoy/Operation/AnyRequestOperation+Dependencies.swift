@@ -20,7 +20,7 @@ extension AnyRequestOperation {
         case .met: break
         case .waiting:
             dependenciesChanged()
-            BarrierCycles.edgeMade(to: dependency)
+            BarrierCycles.edgeMade(from: self, to: dependency)
         case .failed(let error):
             // At once: there is no edge that would keep this one from being sent meanwhile.
             let reason = DependencyGraph.FailureReason(dependency, error)

@@ -44,6 +44,13 @@ extension AnyRequestOperation {
     /// corelibs asks what it is now and notes it later: of two threads that tell it at a time the one with the older answer
     /// may note it last, and the queue would never start the operation. So one tells for all.
     func tellReadiness() {
+        var known = readiness.load(ordering: .relaxed)
+        while true {
+            let next = readiness.compareExchange(
+                expected: known, desired: known | 1 &+ 1, ordering: .acquiringAndReleasing)
+            if next.exchanged { break }
+            known = next.original
+        }
         var told: UInt32 = 0
         let isTeller = state.withLock { state in
             guard state.tellsReadiness else { return false }

@@ -21,6 +21,10 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     let traits: OperationTraits
     let state: Locked<OperationState>
     private let quality: Atomic<Int>
+    /// Counts the changes of `isReady` by two; odd while the answer is known to be no.
+    ///
+    /// corelibs asks each operation that is not ready at each event of its queue.
+    let readiness = Atomic<UInt>(0)
 
     var node: DependencyNode?
     var isReleased = false
@@ -136,6 +140,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// Whether all dependencies have finished, or an outcome is known without them.
     public final override var isReady: Bool {
+        let before = readiness.load(ordering: .acquiring)
+        if before % 2 == 1 { return false }
         // A barrier of the queue is Foundation's to wait for, and is waited for by what has been cancelled too: corelibs's
         // barrier follows a pointer to each operation behind it when it ends.
         guard super.isReady else {
@@ -153,6 +159,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             return state.wasBehindBarrier
         }
         if wasBehindBarrier { BarrierCycles.lookLater(at: self) }
+        _ = readiness.compareExchange(expected: before, desired: before + 1, ordering: .acquiringAndReleasing)
         return false
     }
 
@@ -160,6 +167,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     ///
     /// Returns at once. Starting again has no effect. One that was cancelled before goes straight to finished.
     /// Started by hand before its dependencies have finished, it fails with `.invalidRequest`.
+    ///
+    /// An operation of a manager belongs to it from now on at the latest: it waits for its slot, its host and its rate, and
+    /// ends with `.managerShutDown` after ``RequestManager/shutDown()``.
     ///
     /// - Thread: any. The transfer and the callbacks run elsewhere.
     public final override func start() {

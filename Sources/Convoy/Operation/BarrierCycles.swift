@@ -31,8 +31,11 @@ enum BarrierCycles {
     }
 
     /// An operation waits for another from now on.
-    static func edgeMade(to dependency: AnyRequestOperation) {
+    static func edgeMade(from operation: AnyRequestOperation, to dependency: AnyRequestOperation) {
         guard barred.load(ordering: .relaxed) > 0 else { return }
+        // Nothing of a chain that is being built is in a queue.
+        let waiting = DependencyGraph.search(from: operation, .dependents).reached
+        guard waiting.contains(where: { $0.state.withLock { $0.entry != .none } }) else { return }
         for operation in DependencyGraph.search(from: dependency, .dependencies).reached { end(behind: operation) }
     }
 
@@ -67,7 +70,8 @@ enum BarrierCycles {
     /// Ends an operation, if it stands before another in their queue.
     private static func end(_ operation: AnyRequestOperation, behind other: AnyRequestOperation) {
         let scheduler = operation.state.withLock { $0.scheduler }
-        guard let scheduler, operation !== other, other.state.withLock({ $0.scheduler === scheduler }) else { return }
+        let queue = other.state.withLock { $0.scheduler }?.queue
+        guard let scheduler, operation !== other, queue === scheduler.queue else { return }
         // In the order of adding.
         guard let first = scheduler.queue.operations.first(where: { $0 === operation || $0 === other }),
             first === operation

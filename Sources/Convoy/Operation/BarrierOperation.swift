@@ -17,11 +17,17 @@ final class BarrierOperation: AnyRequestOperation, @unchecked Sendable {
         name = "a barrier"
     }
 
+    /// A block that runs is run to its end, whoever cancels.
+    override func postpones(_ outcome: AnyOutcome) -> Bool { isExecuting }
+
     override func execute(_: Int, _: OperationState.Beginning) {
         // The block may take its time, on a thread of its own.
         Self.queue.async {
-            self.block.withLock { $0 }?()
-            self.block.withLock { $0 = nil }
+            let block = self.block.withLock { block in
+                defer { block = nil }
+                return block
+            }
+            block?()
             self.conclude(AnyOutcome(error: nil))
         }
     }

@@ -11,6 +11,8 @@ extension DependencyGraph {
         closedBy operation: AnyRequestOperation, dependingOn dependency: AnyRequestOperation,
         _ met: inout [AnyRequestOperation]
     ) -> [Operation]? {
+        // What nothing depends on closes no cycle.
+        if operation.node?.dependents.isEmpty != false { return nil }
         var (down, up) = (Search(from: dependency), Search(from: operation))
         var middle: AnyRequestOperation?
         var seesAllBelow = true

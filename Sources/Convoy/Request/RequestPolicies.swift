@@ -91,8 +91,8 @@ extension Request {
     ///
     /// They run one after the other, in the order of their priorities and of their coming, and take no slot while they wait;
     /// ``RequestManager/why(_:)`` tells which one has the name. A request has its name from its first slot to its end, also
-    /// between two attempts and while it is suspended, once it has begun. One that is started by hand waits for no name. An
-    /// interceptor that sends a request of the same name waits for it for ever: the request it adapts has the name.
+    /// between two attempts and while it is suspended, once it has begun. An interceptor that sends a request of the same
+    /// name waits for it for ever: the request it adapts has the name.
     ///
     /// ```swift
     /// let request = Request<Cart>.post(cartURL, json: item)

@@ -207,13 +207,18 @@ extension Scheduler {
             operation.conclude(AnyOutcome(error: operation.error(from: error)))
         case .success(let answer):
             let suspension = operation.suspension
-            // It may have been given something to wait for meanwhile.
-            guard let next = change(operation, { $0.answerCame($1, of: key, suspension) }) ?? nil else { return }
             operation.state.withLock { state in
                 state.makeFollowUp().sharedAnswer = answer
                 state.progress = progress
             }
-            perform(next, for: operation)
+            if let next = change(operation, { $0.answerCame($1, of: key, suspension) }) ?? nil {
+                perform(next, for: operation)
+            } else {
+                // It has been given something to wait for meanwhile, and asks again behind that.
+                operation.state.withLock { state in
+                    if state.machine.phase == .pending { state.followUp?.sharedAnswer = nil }
+                }
+            }
         }
     }
 }

@@ -190,17 +190,17 @@ struct HostQueues {
         else { return }
         host.setOffered(best.queueNumber, hasBegun: hasBegun)
         let candidate = Candidate(turn: Turn(best.ticket, prioritization), queueNumber: best.queueNumber, host: host)
-        if hasBegun { return candidates.begun.insert(candidate) }
-        candidates.new.insert(candidate)
-        if candidates.new.count > 2 * hosts.count + 64 { offerAgain() }
+        if hasBegun { candidates.begun.insert(candidate) } else { candidates.new.insert(candidate) }
+        if candidates.new.count + candidates.begun.count > 4 * hosts.count + 128 { offerAgain() }
     }
 
     /// Drops the outdated candidates; amortised O(1).
     private mutating func offerAgain() {
-        candidates.new = Heap()
+        candidates = (Heap(), Heap())
         for host in hosts.values {
+            host.setOffered(0, hasBegun: true)
             host.setOffered(0, hasBegun: false)
-            if host.waiting > 0 { offerBest(of: host, hasBegun: false) }
+            offerBest(of: host)
         }
     }
 

@@ -62,6 +62,11 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         if !isHeld { super.addOperation(operation) }
     }
 
+    override func addOperations(_ operations: [Operation], waitUntilFinished: Bool) {
+        for operation in operations { addOperation(operation) }
+        if waitUntilFinished { for operation in operations { operation.waitUntilFinished() } }
+    }
+
     override var maxConcurrentOperationCount: Int {
         get { limit.load(ordering: .acquiring) }
         set {
@@ -76,7 +81,8 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         set {
             holdsBack.store(newValue, ordering: .releasing)
             super.isSuspended = newValue
-            scheduler?.suspend { $0.isQueueSuspended = newValue }
+            // As it is by then: two threads may set it.
+            scheduler?.suspend { $0.isQueueSuspended = self.isSuspended }
         }
     }
 
@@ -100,7 +106,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
             let waiting = unfinished
             for operation in waiting { operation.waitUntilFinished() }
             super.waitUntilAllOperationsAreFinished()
-            if waiting.isEmpty { return }
+            if waiting.isEmpty, lastBarrier == nil { return }
         }
     }
 
@@ -119,25 +125,31 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         guard let scheduler else { return super.addBarrierBlock(block) }
         let barrier = BarrierOperation(scheduler, block: block)
         barrier.whenFinished(FinishHandler(place: .here) { [weak self, unowned barrier] _ in self?.remove(barrier) })
-        let earlier = scheduler.operations { $0 != .shared }
-        let others = super.operations.filter { !($0 is AnyRequestOperation) }
-        let held = state.withLock { state in
+        let earlier = scheduler.operations { $0 != .shared } as [Operation] + super.operations
+        let held = state.withLock { state -> [Operation] in
+            let held = state.held.map(\.operation) + state.barriers.suffix(1)
             state.barriers.append(barrier)
             hasBarriers.store(true, ordering: .releasing)
-            return state.held.map(\.operation)
+            return held
         }
-        for operation in earlier as [Operation] + others + held { barrier.addDependency(operation) }
+        for operation in earlier + held { barrier.addDependency(operation) }
         scheduler.enqueue(barrier, as: .barrier)
     }
 
-    /// Lets in what a barrier has held back.
+    /// Lets in what a barrier has held back, then forgets the barrier: what is added meanwhile is held back too.
     private func remove(_ barrier: BarrierOperation) {
-        let freed = state.withLock { state in
-            state.barriers.removeAll { $0 === barrier }
-            hasBarriers.store(!state.barriers.isEmpty, ordering: .releasing)
-            defer { state.held.removeAll { $0.barrier === barrier } }
-            return state.held.filter { $0.barrier === barrier }.map(\.operation)
+        while true {
+            let freed = state.withLock { state -> [Operation] in
+                let freed = state.held.filter { $0.barrier === barrier }.map(\.operation)
+                state.held.removeAll { $0.barrier === barrier }
+                if freed.isEmpty {
+                    state.barriers.removeAll { $0 === barrier }
+                    hasBarriers.store(!state.barriers.isEmpty, ordering: .releasing)
+                }
+                return freed
+            }
+            if freed.isEmpty { return }
+            for operation in freed { super.addOperation(operation) }
         }
-        for operation in freed { super.addOperation(operation) }
     }
 }

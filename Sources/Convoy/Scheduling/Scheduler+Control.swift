@@ -72,7 +72,7 @@ extension Scheduler {
                 count: state.queues.count(of: ticket.host),
                 hold: ticket.status == .waiting ? state.queues.holdWords(of: ticket.host, now: now) : nil,
                 learned: state.queues.words(of: ticket.host, now: now), running: state.queues.running - unstarted,
-                limit: state.slotLimit, isHeldBack: state.isSuspended
+                limit: state.slotLimit, isHeldBack: state.isSuspended || !ticket.hasBegun && state.isQueueSuspended
             )
         }
         guard let view else { return operation.whyWithoutManager }
@@ -90,9 +90,7 @@ extension Scheduler {
         case .yielded, .awaitingDescriptor: return operation.whyRunning
         case .sharing: return view.transfer.map { "shares a transfer that \(why($0))" } ?? operation.whyRunning
         case .waiting:
-            if view.isHeldBack || !view.hasBegun && queue.isSuspended {
-                return "waits for the manager: it is suspended"
-            }
+            if view.isHeldBack { return "waits for the manager: it is suspended" }
             let learned = view.learned.map { "; \($0)" } ?? ""
             if let hold = view.hold { return "waits for \(hold)" }
             if view.running >= view.limit { return "waits for a slot: \(view.running) running, the limit" }

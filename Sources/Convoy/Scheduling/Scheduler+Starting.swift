@@ -24,7 +24,7 @@ extension Scheduler {
     func handingOver<Result: Sendable>(
         _ operation: AnyRequestOperation, _ event: (inout SchedulerState, Ticket) -> Result
     ) -> Result? {
-        guard let reference = operation.state.withLock({ $0.ticket }) else { return nil }
+        guard let reference = reference(of: operation) else { return nil }
         return handingOver { state in
             let ticket = reference.ticket(in: &state)
             return event(&state, ticket)
@@ -53,9 +53,9 @@ extension Scheduler {
         while true {
             if handOver(next) { count += 1 }
             // This may be the main thread, and others may add as fast as it starts.
-            if count == Self.inlineStartLimit, let startQueue {
+            if count == Self.inlineStartLimit {
                 state.withLock { $0.isHandingOver = false }
-                return startQueue.async { self.pump() }
+                return (startQueue ?? context.taskControl).async { self.pump() }
             }
             guard let another = takeNext(after: { _ in ((), isWanted: true) }).1 else { return }
             next = another
@@ -107,7 +107,7 @@ extension Scheduler {
     }
 
     func beginsWithAnswer(_ operation: AnyRequestOperation) {
-        _ = change(operation) { $0.beginsWithAnswer($1) }
+        handingOver(operation) { $0.beginsWithAnswer($1) }
     }
 }
 

@@ -70,7 +70,7 @@ extension Scheduler {
     /// The manager's own queue has a limit of its own, or has none any more.
     func limitQueue(_ isLimited: Bool) {
         guard isLimited else { return state.withLock { $0.isQueueLimited = false } }
-        for operation in state.withLock({ $0.limitQueue() }) { enter(operation) }
+        for operation in handingOver({ $0.limitQueue() }) { enter(operation) }
     }
 
     func suspensionChanged(

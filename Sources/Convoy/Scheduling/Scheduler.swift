@@ -76,7 +76,9 @@ final class Scheduler: OperationScheduler {
     func adopt(_ operation: AnyRequestOperation) {
         let reference = TicketReference(Ticket(operation))
         let now = context.clock.now
-        let arrival = operation.state.withLock { $0.arrive(at: self, reference, now, isStarted: true) }
+        let arrival = operation.state.withLock { state in
+            state.arrive(at: self, reference, state.timings.started ?? now, isStarted: true)
+        }
         guard let arrival else { return }
         if arrival.isWatched { operation.emit(.queued) }
         operation.armDeadline()
@@ -104,7 +106,7 @@ final class Scheduler: OperationScheduler {
     }
 
     func finished(_ reference: TicketReference, isSettled: Bool, wasCancelled: Bool) {
-        let event = { (state: inout SchedulerState) in
+        func event(_ state: inout SchedulerState) -> SchedulerState.Effects {
             let ticket = reference.ticket(in: &state)
             return state.finished(ticket, isSettled: isSettled)
         }
@@ -138,11 +140,16 @@ final class Scheduler: OperationScheduler {
         if effects.prepares { prepare(operation) }
     }
 
+    /// The ticket of an operation, if it is one of this manager's.
+    func reference(of operation: AnyRequestOperation) -> TicketReference? {
+        operation.state.withLock { $0.scheduler === self ? $0.ticket : nil }
+    }
+
     /// Gives the state an event of an operation; nil for an operation that has no ticket.
     func change<Result: Sendable>(
         _ operation: AnyRequestOperation, _ event: (inout SchedulerState, Ticket) -> Result
     ) -> Result? {
-        guard let reference = operation.state.withLock({ $0.ticket }) else { return nil }
+        guard let reference = reference(of: operation) else { return nil }
         return state.withLock { state in
             let ticket = reference.ticket(in: &state)
             return event(&state, ticket)

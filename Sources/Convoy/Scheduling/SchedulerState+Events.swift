@@ -54,6 +54,8 @@ extension SchedulerState {
     /// The request of an operation has been built and checked, or it has begun and is ready for an attempt.
     mutating func prepared(_ ticket: Ticket, _ wish: Wish) -> Effects {
         guard wish.hasBegun == ticket.hasBegun else { return Effects() }
+        // It was started by hand just when the answer of another came.
+        if ticket.hasBegun, ticket.status == .inQueue { return Effects(resumes: true) }
         if ticket.hasBegun { yieldSlot(ticket) }
         guard ticket.status == (ticket.hasBegun ? .yielded : .preparing) else { return Effects() }
         if ticket.hasBegun { leaveInterceptors(ticket) }
@@ -136,7 +138,10 @@ extension SchedulerState {
         }
         // It needs no connection any more, and so no slot of its host.
         ticket.status = .inQueue
-        return Effects(enters: !ticket.hasBegun, resumes: ticket.hasBegun)
+        if ticket.hasBegun { return Effects(resumes: true) }
+        // What belongs to others is in no queue of the caller's.
+        let enters = queueKind == .own || ticket.role == .caller
+        return Effects(enters: enters, starts: !enters)
     }
 
     /// The priority of an operation was changed: one that waits joins the end of its new queue.

@@ -104,7 +104,9 @@ struct SchedulerState {
         insert(ticket)
         _ = (ticket.priority.take(arrival.priority), ticket.suspension.take(arrival.suspension))
         _ = ticket.isDependent.take(arrival.isDependent)
-        if arrival.isStarted { (ticket.hasBegun, ticket.status) = (true, ticket.isGroup ? .inQueue : .yielded) }
+        if arrival.isStarted, ticket.status == .preparing {
+            (ticket.hasBegun, ticket.status) = (true, ticket.isGroup ? .inQueue : .yielded)
+        }
         guard ticket.status == .preparing else { return Effects(isRefused: isShutDown && arrival.isStarted) }
         let entersAtOnce = queueKind == .callers && ticket.role == .caller
         if arrival.hasOutcome {
@@ -226,7 +228,7 @@ struct SchedulerState {
             // One that has sent something has been counted.
             if ticket.rank == .returning { return ticket }
             if !ticket.asksInterceptors || interceptorLimiter.admit(ticket) {
-                retryBudget.noteRequest(now: now)
+                if ticket.slotCount == 1 { retryBudget.noteRequest(now: now) }
                 ticket.hasSent = ticket.hasBegun
                 return ticket
             }

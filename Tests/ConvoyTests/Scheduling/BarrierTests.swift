@@ -140,6 +140,41 @@ import Testing
         await check.expectAllGone()
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func aBarrierThatRunsIsRunToItsEnd() async {
+        let manager = StubServer().manager()
+        let (gate, log) = (DispatchSemaphore(value: 0), EventLog<String>())
+        manager.queue.addBarrierBlock {
+            log.record("begins")
+            _ = gate.wait(timeout: .now() + 30)
+            log.record("ends")
+        }
+        await log.wait()
+        await offPool { manager.queue.cancelAllOperations() }
+        manager.enqueue(.stub("behind")) { _ in log.record("behind") }
+        manager.queue.addOperation { log.record("block") }
+        gate.signal()
+        let events = await log.wait(count: 4)
+        #expect(events.prefix(2) == ["begins", "ends"])
+        await manager.drain()
+    }
+
+    /// Foundation's own call adds them beside `addOperation`.
+    @Test func operationsThatAreAddedTogetherWaitForABarrierToo() async {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let log = EventLog<String>()
+        manager.enqueue(.stub("first"))
+        let exchange = await server.exchanges.wait()[0]
+        manager.queue.addBarrierBlock { log.record("barrier") }
+        await offPool {
+            manager.queue.addOperations([BlockOperation { log.record("block") }], waitUntilFinished: false)
+        }
+        exchange.answer(200)
+        #expect(await log.wait(count: 2) == ["barrier", "block"])
+        await manager.drain()
+    }
+
     #if canImport(FoundationNetworking)
         /// Where the names of Foundation's fields change, nothing is kept: then this is seen here.
         @Test func whatWaitsForAnOperationIsRead() {

@@ -79,6 +79,7 @@ import Testing
         let requests = (0..<3).map { Request<Data>.stub("\($0)").mutuallyExclusive("e") }
         world.add(requests[0], requests[1], requests[2])
         #expect(await world.wait(for: 2) { world.manager.why($0).hasPrefix("waits for the name") })
+        await turns(within: .seconds(20)) { world.exchanges.count == 1 }
         #expect(world.exchanges.count == 1)
         await world.end()
     }
@@ -91,6 +92,7 @@ import Testing
         await turns(within: .seconds(20)) { world.exchanges.count == 1 }
         world.add(.stub("a").mutuallyExclusive("e"))
         #expect(await world.wait(for: 1) { world.manager.why($0).hasPrefix("waits for the name") })
+        await turns(within: .seconds(20)) { world.exchanges.count == 1 }
         #expect(world.exchanges.count == 1)
         await world.end()
     }
@@ -167,5 +169,18 @@ import Testing
         await turns(within: .seconds(20)) { world.exchanges.first?.isCancelled == true }
         #expect(world.exchanges.first?.isCancelled == true)
         await world.end()
+    }
+
+    /// Its group has the only place in the queue.
+    @Test func aMemberThatSharesRunsInsideItsGroup() async throws {
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 1
+        let manager = StubServer().manager(queue: queue)
+        let group = manager.operation(named: "group") { group in
+            try await group.send(Request<Data>.stub("a").coalesced()).statusCode
+        }
+        manager.enqueue(group)
+        #expect(try await group.value == 200)
+        await manager.drain()
     }
 }

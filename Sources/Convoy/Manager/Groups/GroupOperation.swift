@@ -18,10 +18,10 @@ import Foundation
 /// manager.enqueue(sync, report)
 /// ```
 ///
-/// It is enqueued, waited for, observed and cancelled as a request is, and sends nothing itself. It takes no slot and no
-/// place in the operation queue, so that its members run with a limit of 1, too, and groups may be members of groups. Added
-/// to a queue of yours by `addOperation` instead it takes a place there for as long as it lasts; do not let its members need
-/// that.
+/// It is enqueued, waited for, observed and cancelled as a request is, and sends nothing itself. It takes no slot. In a queue
+/// of yours it takes one place for as long as it lasts. Its members run inside it and take none, so that they run with a
+/// limit of 1, too, and groups may be members of groups. There its function must not wait for what is enqueued with the
+/// manager instead of the group.
 ///
 /// | what happens | what follows |
 /// |---|---|
@@ -29,13 +29,12 @@ import Foundation
 /// | a member fails or is cancelled | the same, with `.dependencyFailed`; unless it was added with `.ignore`, or by ``OperationGroup/send(_:)``, whose caller decides |
 /// | it is cancelled | the task of its function and all members are cancelled; it ends as `.cancelled` when they have ended |
 /// | it is cancelled before it starts, a dependency fails | the function is never called, and it ends at once |
-/// | the manager, or its queue, is suspended | it is not started; members of one that runs wait |
+/// | the manager, or its own queue, is suspended | it is not started; members of one that runs wait |
 /// | it is suspended | likewise: its members are suspended, also those that are added; they are resumed with it, unless they were suspended by themselves too; the requests of a batch go on |
 /// | something is added after its end | that fails with `.invalidRequest`, unsent |
 ///
-/// Its priority when it is enqueued decides when it starts, not when its members do. `cancelAllOperations()` of a queue of yours
-/// cancels members, not a group that runs: cancel the group. A barrier of the manager's queue does not wait for it, but
-/// for those of its members that were enqueued before.
+/// Its priority when it is enqueued decides when it starts, not when its members do. `cancelAllOperations()` of its queue
+/// cancels it. A barrier waits for it, with all its members, those that are added behind the barrier too.
 ///
 /// ## Concurrency
 /// Use it from any thread. The function runs in a task of its own, cancelled with the group. It must not wait for
