@@ -26,7 +26,9 @@ extension AnyRequestOperation {
             let reason = DependencyGraph.FailureReason(dependency, error)
             dependencyFailed(reason.message, reason.root)
         case .cycle(let members):
-            conclude(.dependencyCycle, message(of: members), onlyBeforeStart: true)
+            // A barrier runs: what is before it and waits for what is behind it ends.
+            let ending = self is BarrierOperation ? dependency : self
+            ending.conclude(.dependencyCycle, message(of: members), onlyBeforeStart: true)
         }
     }
 

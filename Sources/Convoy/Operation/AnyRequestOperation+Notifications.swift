@@ -43,7 +43,9 @@ extension AnyRequestOperation {
     ///
     /// corelibs asks what it is now and notes it later: of two threads that tell it at a time the one with the older answer
     /// may note it last, and the queue would never start the operation. So one tells for all.
-    func tellReadiness() {
+    ///
+    /// - Parameter looksLater: whether it is told once more after a barrier; see ``BarrierCycles/lookLater(at:)``.
+    func tellReadiness(looksLater: Bool = true) {
         var known = readiness.load(ordering: .relaxed)
         while true {
             let next = readiness.compareExchange(
@@ -67,6 +69,7 @@ extension AnyRequestOperation {
             state.readinessChanges = 0
             return false
         }
+        if looksLater, state.withLock({ $0.wasBehindBarrier }) { BarrierCycles.lookLater(at: self) }
     }
 
     /// Sends the KVO pairs around a change, in the order given, with no lock held.

@@ -51,17 +51,32 @@ enum BarrierCycles {
         }
     }
 
-    /// An operation waits for no barrier any more, but for others, which may wait for one.
+    /// Looks again at an operation that waits for no barrier any more: it may wait for others, which do.
+    ///
+    /// Its queue is told once more then whether it is ready. corelibs asks on the thread that ends the barrier, and may note an
+    /// answer after it has been told of the next one.
     static func lookLater(at operation: AnyRequestOperation) {
         guard !operation.isBehindBarrier else { return }
+        let isFirst = operation.state.withLock { state in
+            defer { state.isLookedAtLater = true }
+            return !state.isLookedAtLater
+        }
+        guard isFirst else { return }
         let context = operation.context
         _ = context.clock.wake(at: context.clock.now + .milliseconds(100)) { [weak operation] in
             guard let operation else { return }
             context.taskControl.async {
-                guard !operation.isBehindBarrier else { return }
+                let isWaiting = operation.state.withLock { state in
+                    state.isLookedAtLater = false
+                    return state.machine.isWaitingToStart
+                }
+                guard isWaiting, !operation.isBehindBarrier else { return }
                 for other in DependencyGraph.search(from: operation, .dependencies).reached
                 where other.state.withLock({ $0.entry == .behindBarrier }) && other.isBehindBarrier {
                     end(operation, behind: other)
+                }
+                if operation.error != nil || !DependencyGraph.isBlocked(operation) {
+                    operation.tellReadiness(looksLater: false)
                 }
             }
         }

@@ -37,6 +37,8 @@ struct OperationState {
     enum Entry { case none, free, behindBarrier }
     /// Whether a queue has asked whether it is ready while it was behind a barrier.
     var wasBehindBarrier = false
+    /// Whether ``BarrierCycles`` looks at it in a moment.
+    var isLookedAtLater = false
 
     /// The attempt under way and its task.
     var transfer: Transfer?

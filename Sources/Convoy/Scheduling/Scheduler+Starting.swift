@@ -65,12 +65,10 @@ extension Scheduler {
     /// Has an operation go on or start here, or gives it to the manager's own queue to start it; false for the latter.
     private func handOver(_ next: SchedulerState.Dispatch) -> Bool {
         let operation = next.operation
-        if !next.hasBegun {
-            guard let ownQueue else {
-                startBeside(operation)
-                return true
-            }
-            if ownQueue.start(operation) { return true }
+        if !next.hasBegun, ownQueue?.start(operation) == true { return true }
+        if !next.hasBegun, next.startsBeside {
+            startBeside(operation)
+            return true
         }
         guard !next.hasBegun, operation.state.withLock({ $0.machine.isWaitingToStart }) else {
             // It goes on after a wait; or it was started by hand meanwhile, and keeps its slot until it finishes.
@@ -90,8 +88,7 @@ extension Scheduler {
         }
     }
 
-    /// Starts what is in no queue of the caller's: a member of a group has the place of that, a shared transfer those of its
-    /// subscribers.
+    /// Starts what is in no queue: a member of a group has the place of that, a shared transfer those of its subscribers.
     private func startBeside(_ operation: AnyRequestOperation) {
         if context.transport.isReentrant, operation.startInPassing() { return }
         context.taskControl.async { operation.start() }

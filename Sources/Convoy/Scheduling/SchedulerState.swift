@@ -76,6 +76,8 @@ struct SchedulerState {
         let operation: AnyRequestOperation
         let slot: OperationStateMachine.Slot
         let hasBegun: Bool
+        /// Whether no queue starts it: it is a shared transfer, or a member of a group in a queue of the caller's.
+        let startsBeside: Bool
     }
 
     /// An operation as it comes.
@@ -210,7 +212,9 @@ struct SchedulerState {
     mutating func next(_ now: ContinuousClock.Instant) -> Dispatch? {
         isHandingOver = true
         if !isSuspended, cancellations == 0, let ticket = take(now), let operation = ticket.operation {
-            return Dispatch(operation: operation, slot: ticket.slot, hasBegun: ticket.hasBegun)
+            return Dispatch(
+                operation: operation, slot: ticket.slot, hasBegun: ticket.hasBegun,
+                startsBeside: queueKind == .callers || ticket.role == .shared)
         }
         isHandingOver = false
         return nil
