@@ -193,4 +193,16 @@ extension AnyRequestOperation {
         case .elsewhere(let delivery): delivery.run(work, qualityOfService)
         }
     }
+
+    /// A block that does something at its first call only.
+    static func once(_ block: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+        let hasRun = Locked(false)
+        return {
+            let isFirst = hasRun.withLock { hasRun in
+                defer { hasRun = true }
+                return !hasRun
+            }
+            if isFirst { block() }
+        }
+    }
 }

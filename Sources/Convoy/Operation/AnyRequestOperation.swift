@@ -21,9 +21,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     let traits: OperationTraits
     let state: Locked<OperationState>
     private let quality: Atomic<Int>
-    /// Counts the changes of `isReady` by two; odd while the answer is known to be no.
-    ///
-    /// corelibs asks each operation that is not ready at each event of its queue.
+    /// Counts the changes of `isReady` by two; odd while it is known to be false: corelibs asks at each event of a queue.
     let readiness = Atomic<UInt>(0)
 
     var node: DependencyNode?
@@ -281,9 +279,11 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
                     super.completionBlock = nil
                     return
                 }
+                // corelibs may call it again for one that finished while its queue was starting it.
+                let once = Self.once(block)
                 super.completionBlock = { [weak self] in
                     self?.clearCompletionBlock()
-                    block()
+                    once()
                 }
             }
         }

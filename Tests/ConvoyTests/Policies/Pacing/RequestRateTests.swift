@@ -150,15 +150,16 @@ import Testing
 
     /// Time has brought others in their place.
     @Test func tokensThatAreGivenBackLateAddNothingToTheBurst() async throws {
-        let (server, clock, queue) = (StubServer(), VirtualClock(), OperationQueue())
-        queue.isSuspended = true
-        let manager = server.manager(queue: queue, clock: clock) { $0.requestRate = RequestRate(1, burst: 5) }
+        let (server, clock, gate) = (StubServer(), VirtualClock(), DispatchSemaphore(value: 0))
+        let manager = server.manager(clock: clock) { $0.requestRate = RequestRate(1, burst: 5) }
+        // Its queue starts nothing meanwhile: what has a slot and a token waits there.
+        manager.queue.addOperation { _ = gate.wait(timeout: .now() + 60) }
         let early = (0..<5).map { manager.enqueue(.stub("early \($0)")) }
         clock.advance(by: .seconds(3_600))
         let sent = (0..<5).map { manager.enqueue(.stub("sent \($0)")) }
         for operation in early { operation.cancel() }
         let last = manager.enqueue(.stub("last"))
-        queue.isSuspended = false
+        gate.signal()
         for operation in sent { _ = try await operation.response() }
         await turns(within: .seconds(60)) { early.allSatisfy(\.isFinished) }
         #expect(manager.why(last).contains("1 requests in") && server.exchanges.count == 5)
