@@ -32,8 +32,9 @@ public final class RequestManager: Sendable {
     ///
     /// Configure it as you like; its own limit holds beside the manager's.
     ///
-    /// A queue of yours gets every operation when that is enqueued, and starts what is ready; a request asks for its slot then.
-    /// A manager's own gets a request when that has a slot: its list and its count tell of those, ``operations`` of all.
+    /// Your own queue receives every operation at once. It starts an operation when the operation is ready, and the operation
+    /// then waits for a slot. The manager's own queue receives a request when the request has a slot. Its `operations` and
+    /// `operationCount` include only those; ``operations`` includes all.
     /// Waiting for all, cancelling all, suspension and barriers mean those too that wait for a slot, and the requests of
     /// ``send(_:)`` and of batches, to which callers have no reference and which may start beside that queue.
     public let queue: OperationQueue

@@ -44,7 +44,7 @@ extension AnyRequestOperation {
     /// corelibs asks what it is now and notes it later: of two threads that tell it at a time the one with the older answer
     /// may note it last, and the queue would never start the operation. So one tells for all.
     ///
-    /// - Parameter looksLater: whether it is told once more after a barrier; see ``BarrierCycles/lookLater(at:)``.
+    /// - Parameter looksLater: whether to send the notification again after a barrier; see ``BarrierCycles/lookLater(at:)``.
     func tellReadiness(looksLater: Bool = true) {
         var known = readiness.load(ordering: .relaxed)
         while true {

@@ -29,9 +29,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     var releasedFailure: RequestError?
 
     /// - Parameters:
-    ///   - scheduler: that of the manager it belongs to; nil for one that runs without a manager.
+    ///   - scheduler: the scheduler of its manager; nil for an operation without a manager.
     ///   - isUnseen: whether only the library holds it.
-    ///   - isMonitored: whether the manager's monitors are told of it.
+    ///   - isMonitored: whether the manager's monitors receive its events.
     init(
         requestPlan: RequestPlan, context: ExecutionContext, _ scheduler: (any OperationScheduler)? = nil,
         isUnseen: Bool = false, isMonitored: Bool = true

@@ -25,7 +25,7 @@ enum BarrierCycles {
         if hasEdges { end(behind: operation) }
     }
 
-    /// What was put in so has finished.
+    /// An operation of a caller's queue has finished.
     static func left(_ entry: OperationState.Entry) {
         if entry == .behindBarrier { barred.subtract(1, ordering: .relaxed) }
     }
@@ -51,10 +51,10 @@ enum BarrierCycles {
         }
     }
 
-    /// Looks again at an operation that waits for no barrier any more: it may wait for others, which do.
+    /// Looks again, 100 ms after its barrier has run, at an operation that may wait for one behind another barrier.
     ///
-    /// Its queue is told once more then whether it is ready. corelibs asks on the thread that ends the barrier, and may note an
-    /// answer after it has been told of the next one.
+    /// Also notifies its queue of `isReady` once more. corelibs calls `isReady` on the thread that ends the barrier. That
+    /// thread may store an old answer after a newer one.
     static func lookLater(at operation: AnyRequestOperation) {
         guard !operation.isBehindBarrier else { return }
         let isFirst = operation.state.withLock { state in

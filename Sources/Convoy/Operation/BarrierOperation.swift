@@ -17,7 +17,7 @@ final class BarrierOperation: AnyRequestOperation, @unchecked Sendable {
         name = "a barrier"
     }
 
-    /// A block that runs is run to its end, whoever cancels.
+    /// Ignores a cancellation while the block is running: the barrier finishes after the block.
     override func postpones(_ outcome: AnyOutcome) -> Bool { isExecuting }
 
     override func execute(_: Int, _: OperationState.Beginning) {

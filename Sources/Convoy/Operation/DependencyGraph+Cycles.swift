@@ -47,7 +47,7 @@ extension DependencyGraph {
             seen.updateValue(nil, forKey: ObjectIdentifier(first))
         }
 
-        /// Goes one step on; gives the first that the other search has seen.
+        /// Visits the neighbours of an operation; returns the first that the other search has seen.
         mutating func visit(
             _ next: some Sequence<AnyRequestOperation>, from last: AnyRequestOperation, until other: Search? = nil
         ) -> AnyRequestOperation? {
@@ -60,7 +60,7 @@ extension DependencyGraph {
             return nil
         }
 
-        /// Goes on to the end, in one direction.
+        /// Visits everything that can be reached in one direction.
         mutating func run(_ direction: Direction) {
             while let last = open.popLast() {
                 let next =

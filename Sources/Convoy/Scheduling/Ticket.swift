@@ -37,27 +37,28 @@ final class Ticket {
     /// What has been told of the end of its operation; either may come first.
     enum End { case open, finished, settled, over }
 
-    /// Whom its operation belongs to.
+    /// How the operation came to the manager.
     enum Role {
-        /// The caller, who has enqueued it.
+        /// Enqueued, or started without the manager.
         case caller
-        /// A group: it runs as a part of that, and takes no place of its own in a queue of the caller's.
+        /// Added to a group. It takes no place of its own in a caller's queue.
         case member
-        /// The operations that share its transfer.
+        /// Made by the coalescer: the transfer that several operations share.
         case shared
-        /// The manager's own queue: it holds back what is enqueued behind it.
+        /// A ``BarrierOperation``.
         case barrier
 
-        /// Whether callers never see it.
+        /// Whether ``RequestManager/operations`` leaves it out.
         var isInternal: Bool { self == .shared || self == .barrier }
     }
 
-    /// Which of those of its priority go first.
+    /// The order within a priority.
     enum Rank: Int {
-        /// Those that have sent something, and are ready for another attempt.
+        /// Has sent something, and is ready for another attempt.
         case returning
-        /// Those that have been started.
+        /// Has been started, and has sent nothing.
         case started
+        /// Has not been started.
         case new
     }
 

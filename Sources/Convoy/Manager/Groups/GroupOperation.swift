@@ -18,10 +18,10 @@ import Foundation
 /// manager.enqueue(sync, report)
 /// ```
 ///
-/// It is enqueued, waited for, observed and cancelled as a request is, and sends nothing itself. It takes no slot. In a queue
-/// of yours it takes one place for as long as it lasts. Its members run inside it and take none, so that they run with a
-/// limit of 1, too, and groups may be members of groups. There its function must not wait for what is enqueued with the
-/// manager instead of the group.
+/// It is enqueued, waited for, observed and cancelled as a request is, and sends nothing itself. It takes no slot. In your
+/// own operation queue a group counts as one operation until it finishes. Its members do not count, so they run with a limit
+/// of 1, too. Groups may be members of groups. In a queue with a limit, a group's function must not wait for a request that
+/// was enqueued with the manager instead of the group.
 ///
 /// | what happens | what follows |
 /// |---|---|
