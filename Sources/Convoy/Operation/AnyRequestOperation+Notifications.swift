@@ -53,7 +53,7 @@ extension AnyRequestOperation {
             if next.exchanged { break }
             known = next.original
         }
-        var told: UInt32 = 0
+        var (told, mayBeStale): (UInt32, Bool) = (0, false)
         let isTeller = state.withLock { state in
             guard state.tellsReadiness else { return false }
             state.readinessChanges &+= 1
@@ -66,10 +66,10 @@ extension AnyRequestOperation {
         } while state.withLock { state in
             defer { told = state.readinessChanges }
             guard state.readinessChanges == told else { return true }
-            state.readinessChanges = 0
+            (state.readinessChanges, mayBeStale) = (0, looksLater && state.wasBehindBarrier)
             return false
         }
-        if looksLater, state.withLock({ $0.wasBehindBarrier }) { BarrierCycles.lookLater(at: self) }
+        if mayBeStale { BarrierCycles.lookLater(at: self) }
     }
 
     /// Sends the KVO pairs around a change, in the order given, with no lock held.

@@ -1,4 +1,4 @@
-// Circles that lead through a barrier of a caller's queue.
+// Cycles that lead through a barrier of a caller's queue.
 import Foundation
 import Synchronization
 

@@ -3,7 +3,7 @@ import Foundation
 
 /// Runs a block when all operations before it have finished; those behind it depend on it.
 ///
-/// Its edges stand in the ``DependencyGraph``, so that a circle that leads through a barrier is found as any other is.
+/// Its edges stand in the ``DependencyGraph``, so that a cycle that leads through a barrier is found as any other is.
 /// Callers never see it.
 final class BarrierOperation: AnyRequestOperation, @unchecked Sendable {
     // @unchecked: it adds to its superclass a constant, and a lock of its own.

@@ -1,4 +1,4 @@
-// Circles among requests: found before they are closed.
+// Cycles among requests: found before they are closed.
 import Foundation
 
 extension DependencyGraph {
