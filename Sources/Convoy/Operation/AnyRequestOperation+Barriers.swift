@@ -25,38 +25,4 @@ import Foundation
             withExtendedLifetime(old) {}
         }
     }
-
-    /// Stored properties of Foundation's `Operation` that have no other access, read by reflection; none where they have
-    /// other names.
-    enum FoundationFields {
-        // Found on an operation of its own: reading others of a shared one without its lock would race.
-        private static let places = Dictionary(
-            Mirror(reflecting: Operation()).children.enumerated().map { ($1.label ?? "", $0) },
-            uniquingKeysWith: { first, _ in first })
-
-        /// The operations that wait for an operation that is in a queue, barriers included.
-        static func waitingOperations(of operation: Operation) -> [Operation] {
-            var mirror = Mirror(reflecting: operation)
-            while mirror.subjectType != Operation.self {
-                guard let next = mirror.superclassMirror else { return [] }
-                mirror = next
-            }
-            let children = mirror.children
-            func value(_ name: String) -> Any? {
-                guard let place = places[name], place < children.count else { return nil }
-                return children[children.index(children.startIndex, offsetBy: place)].value
-            }
-            // Foundation's own lock of these fields, which it never holds while it calls an override.
-            guard let lock = value("__lock") as? NSLock else { return [] }
-            return lock.withLock {
-                guard let queue = value("__queue"), !Mirror(reflecting: queue).children.isEmpty,
-                    let waiting = value("__downDependencies")
-                else { return [] }
-                return Mirror(reflecting: waiting).children.compactMap { element in
-                    let reference = Mirror(reflecting: element.value).children.first?.value as? Unmanaged<Operation>
-                    return reference?.takeUnretainedValue()
-                }
-            }
-        }
-    }
 #endif

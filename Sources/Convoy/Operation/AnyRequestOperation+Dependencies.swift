@@ -52,6 +52,16 @@ extension AnyRequestOperation {
         Self.bridges.addOperation(bridge)
     }
 
+    /// Whether it waits for others, and has no outcome without them.
+    ///
+    /// While it is handed over to a queue an outcome does not count: the queue would start it twice.
+    var isBlocked: Bool {
+        let isKnown = state.withLock { state in
+            !state.hasEdges || state.machine.hasOutcome && state.machine.handover == .none
+        }
+        return !isKnown && DependencyGraph.isBlocked(self)
+    }
+
     /// Whether it may wait for others: it has not been started.
     ///
     /// Noted before the edge is made, and so before a manager that takes the operation can overlook it.

@@ -48,9 +48,8 @@ extension AnyRequestOperation {
                 notifying([.isFinished]) { ((), conclusion.isSeen ? .foundation : .none) }
                 return deliver(delivery, isEnd: true)
             }
-            if let transfer = conclusion.transfer, !taskHasEnded {
-                context.taskControl.async { transfer.task.cancel() }
-            }
+            // Before its slot is given to another.
+            if let transfer = conclusion.transfer, !taskHasEnded { context.cancel(transfer.task) }
             close(conclusion.transfer?.attempt) { self.finish(wasExecuting: true) }
         }
         guard conclusion.effects.abandons, let delivery = conclusion.delivery else { return }
@@ -157,7 +156,7 @@ extension AnyRequestOperation {
     /// Calls the hooks of the end, and gives back what the operation had of its manager.
     private func end(_ ending: OperationState.Ending) {
         ending.tellSettled()
-        BarrierCycles.left(ending.entry)
+        if ending.wasBarred { BarrierCycles.left() }
         // What it captured goes outside the lock: it may call back from its deinit.
         withExtendedLifetime((ending.requestPlan, ending.observers, ending.requests)) {
             guard let scheduler = ending.scheduler, let ticket = ending.ticket else { return }

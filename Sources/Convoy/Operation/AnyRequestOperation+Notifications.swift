@@ -43,17 +43,8 @@ extension AnyRequestOperation {
     ///
     /// corelibs asks what it is now and notes it later: of two threads that tell it at a time the one with the older answer
     /// may note it last, and the queue would never start the operation. So one tells for all.
-    ///
-    /// - Parameter looksLater: whether to send the notification again after a barrier; see ``BarrierCycles/lookLater(at:)``.
-    func tellReadiness(looksLater: Bool = true) {
-        var known = readiness.load(ordering: .relaxed)
-        while true {
-            let next = readiness.compareExchange(
-                expected: known, desired: known | 1 &+ 1, ordering: .acquiringAndReleasing)
-            if next.exchanged { break }
-            known = next.original
-        }
-        var (told, mayBeStale): (UInt32, Bool) = (0, false)
+    func tellReadiness() {
+        var told: UInt32 = 0
         let isTeller = state.withLock { state in
             guard state.tellsReadiness else { return false }
             state.readinessChanges &+= 1
@@ -62,14 +53,13 @@ extension AnyRequestOperation {
         }
         guard isTeller else { return }
         repeat {
-            notifying([.isReady]) { state.withLock { ((), $0.audience) } }
+            if !tellByGate() { notifying([.isReady]) { state.withLock { ((), $0.audience) } } }
         } while state.withLock { state in
             defer { told = state.readinessChanges }
             guard state.readinessChanges == told else { return true }
-            (state.readinessChanges, mayBeStale) = (0, looksLater && state.wasBehindBarrier)
+            state.readinessChanges = 0
             return false
         }
-        if mayBeStale { BarrierCycles.lookLater(at: self) }
     }
 
     /// Sends the KVO pairs around a change, in the order given, with no lock held.

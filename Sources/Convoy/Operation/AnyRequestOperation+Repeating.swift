@@ -146,7 +146,7 @@ extension AnyRequestOperation {
             return state.transfer
         }
         guard let transfer else { return }
-        if !ending.taskHasEnded { context.taskControl.async { transfer.task.cancel() } }
+        if !ending.taskHasEnded { context.cancel(transfer.task) }
         emit(.attemptEnded(record))
         // What was received has gone before the next attempt may write.
         attempt.close {

@@ -21,8 +21,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     let traits: OperationTraits
     let state: Locked<OperationState>
     private let quality: Atomic<Int>
-    /// Counts the changes of `isReady` by two; odd while it is known to be false: corelibs asks at each event of a queue.
-    let readiness = Atomic<UInt>(0)
 
     var node: DependencyNode?
     var isReleased = false
@@ -122,9 +120,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         DependencyGraph.dependencies(of: self).filter { !($0 is BarrierOperation) }
     }
 
-    /// Whether a barrier of the queue that it is in has not run: nothing else makes it depend in Foundation's books.
-    final var isBehindBarrier: Bool { !super.isReady }
-
     // MARK: What Foundation asks
 
     /// Always true.
@@ -138,27 +133,19 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// Whether all dependencies have finished, or an outcome is known without them.
     public final override var isReady: Bool {
-        let before = readiness.load(ordering: .acquiring)
-        if before % 2 == 1 { return false }
         // A barrier of the queue is Foundation's to wait for, and is waited for by what has been cancelled too: corelibs's
         // barrier follows a pointer to each operation behind it when it ends.
-        guard super.isReady else {
-            state.withLock { $0.wasBehindBarrier = true }
-            return false
+        // Noted before it is looked at: what changes from now on is told.
+        state.withLock { $0.wasAskedReadiness = true }
+        if !super.isReady {
+            lookForBarrier()
+        } else if isBlocked {
+            noteUnready()
+        } else {
+            return true
         }
-        let isKnown = state.withLock { state in
-            // Noted before it is looked at: what changes from now on is told.
-            state.wasAskedReadiness = true
-            return !state.hasEdges || state.machine.hasOutcome && state.machine.handover == .none
-        }
-        if isKnown || !DependencyGraph.isBlocked(self) { return true }
-        let wasBehindBarrier = state.withLock { state in
-            state.wasUnready = true
-            return state.wasBehindBarrier
-        }
-        if wasBehindBarrier { BarrierCycles.lookLater(at: self) }
-        _ = readiness.compareExchange(expected: before, desired: before + 1, ordering: .acquiringAndReleasing)
-        return false
+        // Another thread may have made it ready meanwhile, and an old answer would be noted after its.
+        return super.isReady && !isBlocked
     }
 
     /// Starts the request; called by a queue, or by hand for an operation that is in none.

@@ -29,6 +29,12 @@ final class ExecutionContext: Sendable {
     /// The `cancel()` of swift-corelibs-foundation waits for the loader's queue and deadlocks when it is called from a
     /// callback of that queue.
     let taskControl = DispatchQueue(label: "convoy.task-control")
+
+    /// Cancels a task; at once where the transport allows it.
+    func cancel(_ task: any TransferTask) {
+        if transport.isReentrant { task.cancel() } else { taskControl.async { task.cancel() } }
+    }
+
     /// Where user code runs, unless it has a quality of service of its own.
     private let lanes = Lanes()
     private let otherLanes = Locked<[QualityOfService: Lanes]>([:])

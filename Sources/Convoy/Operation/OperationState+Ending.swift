@@ -43,7 +43,7 @@ extension OperationState {
         var observers: ObserverRegistry?
         var requests: FollowUpState.Requests?
         var hasEdges = false
-        var entry = Entry.none
+        var wasBarred = false
         var waitingOperations: [Operation] = []
 
         /// Tells those that wait for the last handler.
@@ -126,7 +126,7 @@ extension OperationState {
         // The manager forgets the operation then.
         if machine.delivery.isOver { ticket = nil }
         guard isEnd else { return ending }
-        (ending.entry, entry) = (entry, .none)
+        (ending.wasBarred, isBarred) = (isBarred, false)
         swap(&ending.waitingOperations, &waitingOperations)
         finalTags = requestPlan?.core?.tags ?? []
         if let policies = requestPlan?.core?.policyBox?.policies, !policies.userInfo.isEmpty, followUp?.userInfo == nil

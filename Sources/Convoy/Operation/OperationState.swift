@@ -31,14 +31,14 @@ struct OperationState {
     /// Its entry there, from the moment the manager takes it until the last callback has run.
     var ticket: TicketReference?
 
-    /// How it came into a queue of the caller's.
-    var entry = Entry.none
-
-    enum Entry { case none, free, behindBarrier }
-    /// Whether a queue has asked whether it is ready while it was behind a barrier.
-    var wasBehindBarrier = false
-    /// Whether ``BarrierCycles`` looks at it in a moment.
-    var isLookedAtLater = false
+    /// Whether ``BarrierCycles`` counts it: it was behind a barrier of a caller's queue.
+    var isBarred = false
+    /// Whether a look for barriers is on its way.
+    var looksForBarrier = false
+    /// What Foundation counts while it is blocked, and the last that was opened; see ``AnyRequestOperation/tellByGate()``.
+    var (gate, openedGate): (Operation?, Operation?)
+    /// Whether the gate is just being added to what Foundation counts.
+    var isClosingGate = false
 
     /// The attempt under way and its task.
     var transfer: Transfer?

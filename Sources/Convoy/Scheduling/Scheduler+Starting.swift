@@ -84,7 +84,7 @@ extension Scheduler {
         if let ownQueue { return ownQueue.add(operation) }
         operation.handOver {
             queue.addOperation($0)
-            BarrierCycles.entered($0)
+            BarrierCycles.added($0)
         }
     }
 

@@ -18,11 +18,11 @@ public protocol Transport: AnyObject, Sendable {
     /// and begin another.
     var pausesInPlace: Bool { get }
 
-    /// Whether tasks may be made and resumed from within a client's callbacks, on the transport's own thread; false unless
-    /// you say so.
+    /// Whether tasks may be made, resumed and cancelled from within a client's callbacks, on the transport's own thread; false
+    /// unless you say so.
     ///
-    /// A request is then started by the end of another, without a change of threads: `makeTask` and `resume()` may run on
-    /// the transport's thread, and must not wait.
+    /// A request is then started by the end of another, without a change of threads: `makeTask`, `resume()` and `cancel()`
+    /// may run on the transport's thread, and must not wait. `cancel()` may come while `suspend()` or `resume()` runs.
     var isReentrant: Bool { get }
 
     /// Makes a suspended task for an attempt.

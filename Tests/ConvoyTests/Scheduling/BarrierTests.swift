@@ -69,6 +69,79 @@ import Testing
         #expect(log.events == [1, 2])
     }
 
+    #if canImport(FoundationNetworking)
+        /// Without the manager's `enqueue`: the cycle is closed when the last of it is added.
+        @Test func aCycleOfWhatWasAddedToTheQueueIsFound() async {
+            let server = StubServer()
+            let (manager, queue) = (server.manager(queue: OperationQueue()), OperationQueue())
+            let (first, behind) = (manager.operation(.stub("first")), manager.operation(.stub("behind")))
+            first.addDependency(behind)
+            queue.addOperation(first)
+            let log = EventLog<Void>()
+            queue.addBarrierBlock { log.record(()) }
+            queue.addOperation(behind)
+            await log.wait()
+            _ = try? await behind.response()
+            #expect(first.error?.code == .dependencyCycle && behind.error == nil)
+        }
+
+        /// Both are behind the barrier that ends while it is being looked for.
+        @Test func aBarrierThatEndsMeanwhileMakesNoCycle() async {
+            let server = StubServer()
+            for _ in 0..<300 {
+                let manager = server.manager(8, queue: OperationQueue())
+                manager.enqueue(.stub("before"))
+                manager.queue.addBarrierBlock {}
+                let (last, first) = (
+                    manager.operation(.stub("last")), (0..<4).map { manager.operation(.stub("\($0)")) }
+                )
+                for operation in first { operation.addDependency(last) }
+                manager.enqueue(contentsOf: first + [last])
+                await manager.drain()
+                #expect(first.allSatisfy { $0.error == nil })
+            }
+        }
+
+        /// An observer alone has nobody asked: no gate before there is a queue.
+        @Test func anObservedRequestThatIsCancelledWhileItIsAddedFinishes() async {
+            let server = StubServer()
+            for _ in 0..<100 {
+                let manager = server.manager(queue: OperationQueue())
+                let first = manager.operation(.stub("first"))
+                let others = (0..<10).map { manager.operation(.stub("\($0)")) }
+                let observations = others.map { $0.observe(\.isFinished) { _, _ in } }
+                for operation in others { operation.addDependency(first) }
+                let gated = others.filter { $0.hasGate }
+                #expect(gated.isEmpty)
+                let cancelling = Thread { for operation in others { operation.cancel() } }
+                cancelling.start()
+                manager.enqueue(contentsOf: others)
+                manager.enqueue(first)
+                await manager.drain()
+                #expect(others.allSatisfy { $0.isFinished })
+                withExtendedLifetime(observations) {}
+            }
+        }
+
+        /// corelibs asks all again, at each event, that it counts no dependency of.
+        @Test func foundationCountsADependencyOfABlockedRequest() async {
+            let server = StubServer()
+            let manager = server.manager(queue: OperationQueue())
+            manager.queue.isSuspended = true
+            let (first, second) = (manager.operation(.stub("first")), manager.operation(.stub("second")))
+            second.addDependency(first)
+            manager.enqueue(first, second)
+            #expect(!first.hasGate && second.hasGate)
+            second.removeDependency(first)
+            #expect(!second.hasGate && second.isReady)
+            second.addDependency(first)
+            #expect(second.hasGate && !second.isReady)
+            manager.queue.isSuspended = false
+            await manager.drain()
+            #expect(!second.hasGate && server.paths == ["/first", "/second"])
+        }
+    #endif
+
     /// No circle: both are behind the same barrier.
     @Test(arguments: [true, false])
     func aDependencyBehindTheSameBarrierIsNone(isOwn: Bool) async {
@@ -176,7 +249,22 @@ import Testing
     }
 
     #if canImport(FoundationNetworking)
-        /// Where the names of Foundation's fields change, nothing is kept: then this is seen here.
+        /// Where the names of Foundation's fields change, nothing is known: then this is seen here.
+        @Test func barriersAndQueueAreRead() {
+            let (queue, manager) = (OperationQueue(), StubServer().manager())
+            let operation = manager.operation(.stub("behind"))
+            queue.isSuspended = true
+            queue.addOperation {}
+            queue.addBarrierBlock {}
+            #expect(FoundationFields.queue(of: operation) == nil)
+            queue.addOperation(operation)
+            #expect(FoundationFields.queue(of: operation) === queue)
+            #expect(FoundationFields.barriers(before: operation).count == 1 && operation.isBehindBarrier)
+            queue.isSuspended = false
+            queue.waitUntilAllOperationsAreFinished()
+        }
+
+        /// The same.
         @Test func whatWaitsForAnOperationIsRead() {
             let (queue, first, second) = (OperationQueue(), BlockOperation {}, BlockOperation {})
             queue.isSuspended = true
@@ -191,3 +279,9 @@ import Testing
         }
     #endif
 }
+
+#if canImport(FoundationNetworking)
+    extension AnyRequestOperation {
+        fileprivate var hasGate: Bool { state.withLock { $0.gate != nil } }
+    }
+#endif

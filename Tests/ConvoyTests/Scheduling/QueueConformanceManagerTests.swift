@@ -221,9 +221,11 @@ import Testing
             try await world.untilBegun(1)
             try await world.add(operations[1])
             try await untilKnown(2, in: world)
-            world.expect(manager.why(operations[0]).hasPrefix("is executing"), "of a: \(manager.why(operations[0]))")
-            let words = manager.why(operations[1])
-            world.expect(words.hasPrefix("waits for") && words.contains("stub"), "of b: \(words)")
+            try await world.until("a is executing") { manager.why(operations[0]).hasPrefix("is executing") }
+            try await world.until("b waits for its host") {
+                let words = manager.why(operations[1])
+                return words.hasPrefix("waits for") && words.contains("stub")
+            }
             for name in ["a", "b"] { world.board.open(name) }
             try await world.untilFinished(operations)
             try await untilKnown(0, in: world)

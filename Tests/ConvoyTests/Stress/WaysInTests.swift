@@ -1,0 +1,63 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// Every way into a manager at once, seeded, with barriers, cancelling and foreign operations: nothing is lost or stuck,
+/// nothing is told twice, and no limit is exceeded by one.
+///
+/// `CONVOY_TORTURE=1000` runs as many seeds; `CONVOY_TORTURE_SEED` is the first.
+@Suite(.serialized, .timeLimit(.minutes(60))) struct WaysInTests {
+    private static func number(_ name: String) -> Int? {
+        ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
+    }
+
+    @Test func everyWayInAtOnce() async {
+        let first = Self.number("CONVOY_TORTURE_SEED") ?? 0
+        for seed in first..<first + max(1, Self.number("CONVOY_TORTURE") ?? 25) {
+            let world = WaysInWorld(seed: seed, excess: 0)
+            guard await torment(world) else { return }
+            #expect(world.stub.faults == [], "\(world.label)")
+        }
+    }
+
+    /// The check itself: a manager with one slot too many, one too many for a host, and names that exclude none, is caught.
+    @Test func whatIsOneTooManyIsSeen() async {
+        var faults: Set<String> = []
+        for seed in 0..<12 {
+            let world = WaysInWorld(seed: seed, excess: 1)
+            guard await torment(world) else { return }
+            faults.formUnion(world.stub.faults.map { $0.prefix { $0 != ":" }.description })
+        }
+        #expect(faults == ["slots", "host", "name"])
+    }
+
+    /// False when it is stuck.
+    private func torment(_ world: WaysInWorld) async -> Bool {
+        await withTaskGroup(of: Void.self) { group in
+            for thread in 0..<world.threads { group.addTask { await offPool { world.torment(thread) } } }
+        }
+        world.letGo()
+        let ends = EventLog<Void>()
+        Task {
+            await world.manager.drain()
+            await offPool { for queue in world.queues { queue.waitUntilAllOperationsAreFinished() } }
+            await turns(within: .seconds(20)) { world.hasEnded }
+            ends.record(())
+        }
+        await ends.wait(within: .seconds(30))
+        guard ends.count == 1 else {
+            let left = world.manager.operations.map { "\($0): \(world.manager.why($0))" }
+            let queued = world.queues.map { $0.operations.map(\.description).prefix(4).joined(separator: ", ") }
+            Issue.record("stuck: \(world.label)\n\(left.prefix(12).joined(separator: "\n"))\nqueues: \(queued)")
+            return false
+        }
+        world.expectAllTold()
+        let check = world.check
+        world.forget()
+        await turns(within: .seconds(5)) { check.aliveCount == 0 }
+        #expect(check.aliveCount == 0, "of \(check.watchedCount), \(world.label)")
+        return true
+    }
+}

@@ -1,0 +1,226 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+/// A manager with two queues, and what several threads do with them.
+final class WaysInWorld: Sendable {
+    /// An operation, and how often its end was told.
+    struct Member: Sendable {
+        let operation: RequestOperation<Data>
+        let handled: Locked<Int>
+        let completed: Locked<Int>
+    }
+
+    private struct State {
+        var members: [Member] = []
+        /// What has entered, and how many had before it began to.
+        var entered: [(operation: Operation, after: Int)] = []
+        var others: [AnyRequestOperation] = []
+        var batches: [Batch<Data>] = []
+    }
+
+    let label: String
+    let threads: Int
+    let manager: RequestManager
+    /// The manager's, and one that it does not know.
+    let queues: [OperationQueue]
+    private let foreign = OperationQueue()
+    let stub: WaysInStub
+    let check = LeakCheck()
+    private let seed: Int
+    /// Whether what should exclude others asks for a name of its own.
+    private let areNamesIgnored: Bool
+    private let state = Locked(State())
+
+    /// - Parameter excess: by how much the manager's limits are above those that the stub checks; above 0, names exclude none.
+    init(seed: Int, excess: Int) {
+        var random = SeededGenerator(seed: UInt64(seed) &+ 0x77_61_79)
+        let (slots, perHost) = (Int.random(in: 1...6, using: &random), Int.random(in: 1...3, using: &random))
+        let queueLimit = [nil, -1, -1, 1, 2, 5][Int.random(in: 0..<6, using: &random)]
+        stub = WaysInStub(slots: slots, perHost: perHost)
+        areNamesIgnored = excess > 0
+        threads = Int.random(in: 2...4, using: &random)
+        let configuration = RequestManager.Configuration(
+            maxConcurrentOperationCount: slots + excess, maxConcurrentPerHost: perHost + excess,
+            transport: .custom(stub.transport))
+        let other = OperationQueue()
+        other.maxConcurrentOperationCount = [-1, 1, 3][Int.random(in: 0..<3, using: &random)]
+        if let queueLimit {
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = queueLimit
+            manager = RequestManager(queue: queue, configuration: configuration)
+        } else {
+            manager = RequestManager(configuration: configuration)
+        }
+        queues = [manager.queue, other]
+        self.seed = seed
+        label = "seed \(seed): \(slots) slots, \(perHost) a host, queue \(queueLimit.map { "\($0)" } ?? "own")"
+    }
+
+    /// One thread's calls.
+    func torment(_ thread: Int) {
+        var random = SeededGenerator(seed: UInt64(seed) &* 8 &+ UInt64(thread))
+        for number in 0..<70 {
+            switch Int.random(in: 0..<24, using: &random) {
+            case 0..<14: enter("\(thread)-\(number)", &random)
+            case 14: addBlock(&random)
+            case 15: queues.randomElement(using: &random)?.addBarrierBlock {}
+            case 16: addGroup(&random)
+            case 17:
+                (state.withLock { $0.entered.randomElement(using: &random) }?.operation as? AnyRequestOperation)?
+                    .cancel()
+            case 18 where Int.random(in: 0..<4, using: &random) == 0:
+                queues.randomElement(using: &random)?.cancelAllOperations()
+            case 19: queues.randomElement(using: &random)?.isSuspended = Bool.random(using: &random)
+            case 20: manager.isSuspended = Bool.random(using: &random)
+            case 21: queues.last?.maxConcurrentOperationCount = Int.random(in: 1...4, using: &random)
+            case 22: for operation in manager.operations.prefix(4) { _ = manager.why(operation) }
+            default: change(&random)
+            }
+        }
+    }
+
+    /// A new request, by one of the ways in.
+    private func enter(_ name: String, _ random: inout SeededGenerator) {
+        var request = Request<Data>.get("http://h\(Int.random(in: 0..<2, using: &random))/\(name)").named(name)
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0: request = .get("http://h0/shared").coalesced().named(name)
+        case 1: request = .get("http://h1/exclusive").mutuallyExclusive(areNamesIgnored ? name : "it").named(name)
+        case 2: request = request.priority(.veryHigh)
+        default: break
+        }
+        // Only what has entered before is waited for: nothing here is a cycle, through a barrier either.
+        let (earlier, count) = state.withLock {
+            ($0.entered.suffix(12).randomElement(using: &random)?.operation, $0.entered.count)
+        }
+        let operation: RequestOperation<Data>
+        if let link = earlier as? RequestOperation<Data>, Int.random(in: 0..<6, using: &random) == 0 {
+            operation = manager.operation(afterResultOf: link) { [request] _ in request }
+        } else {
+            operation = manager.operation(request)
+            if let earlier, Int.random(in: 0..<4, using: &random) == 0 { operation.addDependency(earlier) }
+        }
+        let member = Member(operation: check.watch(operation), handled: Locked(0), completed: Locked(0))
+        operation.onFinish { [handled = member.handled] _ in handled.withLock { $0 += 1 } }
+        operation.completionBlock = { [completed = member.completed] in completed.withLock { $0 += 1 } }
+        state.withLock { $0.members.append(member) }
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0: queues[0].addOperation(operation)
+        case 1: queues[1].addOperation(operation)
+        case 2 where operation.isReady: operation.start()
+        default: manager.enqueue(operation)
+        }
+        state.withLock { $0.entered.append((operation, count)) }
+    }
+
+    /// A foreign operation, which requests wait for, and which may wait for one.
+    ///
+    /// Its queue has no barriers and is not cancelled: a foreign operation that is freed before what it waits for has finished
+    /// ends the program on Linux, without a request, too.
+    private func addBlock(_ random: inout SeededGenerator) {
+        let block = BlockOperation {}
+        let (earlier, count) = state.withLock {
+            ($0.entered.suffix(12).randomElement(using: &random)?.operation, $0.entered.count)
+        }
+        if let earlier { block.addDependency(earlier) }
+        foreign.addOperation(block)
+        state.withLock { $0.entered.append((block, count)) }
+    }
+
+    private func addGroup(_ random: inout SeededGenerator) {
+        let requests = (0..<4).map { Request<Data>.get("http://h\($0 % 2)/member") }
+        guard Bool.random(using: &random) else {
+            let batch = manager.batch(requests)
+            return state.withLock { $0.batches.append(batch) }
+        }
+        let group = manager.operation(named: "group") { (group: OperationGroup) in
+            for request in requests { group.enqueue(request, onFailure: .ignore) }
+        }
+        manager.enqueue(group)
+        state.withLock { $0.others.append(group) }
+    }
+
+    /// A dependency that is added and removed while the operation is in a queue, or a priority.
+    private func change(_ random: inout SeededGenerator) {
+        let pair = state.withLock { state -> (Operation, Operation)? in
+            guard let last = state.entered.last, last.after > 0 else { return nil }
+            return (
+                last.operation,
+                state.entered[Int.random(in: max(0, last.after - 12)..<last.after, using: &random)].operation
+            )
+        }
+        guard let (last, earlier) = pair, let later = last as? AnyRequestOperation else { return }
+        later.queuePriority = [.veryLow, .normal, .veryHigh][Int.random(in: 0..<3, using: &random)]
+        later.addDependency(earlier)
+        if Bool.random(using: &random) { later.removeDependency(earlier) }
+    }
+
+    func letGo() {
+        manager.isSuspended = false
+        for queue in queues { queue.isSuspended = false }
+    }
+
+    var hasEnded: Bool {
+        state.withLock { state in
+            state.members.allSatisfy {
+                $0.handled.withLock { $0 } > 0 && $0.completed.withLock { $0 } > 0 && $0.operation.isFinished
+            } && state.others.allSatisfy(\.isFinished)
+        } && left == [0, 0, 0, 0]
+    }
+
+    /// Slots and tickets that are taken.
+    private var left: [Int] {
+        manager.scheduler.state.withLock { state in
+            [state.queues.running, state.queues.unstarted, state.count, state.interceptorLimiter.count]
+        }
+    }
+
+    func expectAllTold() {
+        let members = state.withLock { $0.members }
+        for member in members {
+            let told = [member.handled.withLock { $0 }, member.completed.withLock { $0 }]
+            #expect(told == [1, 1] && member.operation.result != nil, "\(told), \(member.operation), \(label)")
+        }
+        #expect(left == [0, 0, 0, 0], "slots and tickets left, \(label)")
+        #expect(queues.map(\.operationCount) == [0, 0], "\(label)")
+    }
+
+    func forget() { state.withLock { $0 = State() } }
+}
+
+/// A server without a wire that counts what is under way: from the moment it is asked until it answers or is cancelled.
+final class WaysInStub: Sendable {
+    private let open = Locked((exchanges: [Int: StubExchange](), last: 0, faults: [String]()))
+    private let (slots, perHost): (Int, Int)
+
+    init(slots: Int, perHost: Int) { (self.slots, self.perHost) = (slots, perHost) }
+
+    var faults: [String] { open.withLock { $0.faults } }
+
+    var transport: StubTransport { StubTransport { [self] exchange in handle(exchange) } }
+
+    private func handle(_ exchange: StubExchange) {
+        let number = open.withLock { open in
+            open.last += 1
+            open.exchanges[open.last] = exchange
+            let moving = open.exchanges.values.filter { !$0.isCancelled }
+            let hosts = Dictionary(grouping: moving) { $0.request.url.host() ?? "" }.mapValues(\.count)
+            if moving.count > slots { open.faults.append("slots: \(moving.count)") }
+            if let most = hosts.values.max(), most > perHost { open.faults.append("host: \(most)") }
+            let exclusive = moving.count { $0.request.url.path == "/exclusive" }
+            if exclusive > 1 { open.faults.append("name: \(exclusive)") }
+            return open.last
+        }
+        if number % 3 == 0 { return end(exchange, number) }
+        DispatchQueue.global().async { self.end(exchange, number) }
+    }
+
+    private func end(_ exchange: StubExchange, _ number: Int) {
+        // Before it is told: others may begin then.
+        open.withLock { $0.exchanges[number] = nil }
+        exchange.respond(ResponseHead(statusCode: 200, url: exchange.request.url, expectedBytes: 0))
+        exchange.finish(nil)
+    }
+}
