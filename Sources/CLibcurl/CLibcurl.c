@@ -9,8 +9,13 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
 
 // The variadic functions, with libcurl's own signatures.
 CURLcode curl_easy_setopt(CURL *handle, int option, ...);
@@ -117,10 +122,60 @@ int convoy_queued_bytes(int socket) {
     return socket >= 0 && ioctl(socket, TIOCOUTQ, &count) == 0 ? count : 0;
 }
 
+static pthread_mutex_t exit_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t thread_has_ended = PTHREAD_COND_INITIALIZER;
+static int ending_threads;
+static bool is_exiting;
+static pthread_key_t ending_key;
+static bool has_ending_key;
+static pthread_once_t exit_watch = PTHREAD_ONCE_INIT;
+
+// The system calls the destructors of all keys, and those that have a value again then, in up to four passes. OpenSSL's
+// is called in the first pass, so the thread has ended for it in the third.
+static void count_pass(void *passes) {
+    if ((intptr_t)passes < 3) {
+        pthread_setspecific(ending_key, (void *)((intptr_t)passes + 1));
+        return;
+    }
+    pthread_mutex_lock(&exit_lock);
+    ending_threads -= 1;
+    pthread_cond_broadcast(&thread_has_ended);
+    pthread_mutex_unlock(&exit_lock);
+}
+
+static void await_ending_threads(void) {
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += 5;
+    pthread_mutex_lock(&exit_lock);
+    is_exiting = true;
+    while (ending_threads > 0 && pthread_cond_timedwait(&thread_has_ended, &exit_lock, &end) == 0) continue;
+    pthread_mutex_unlock(&exit_lock);
+}
+
+static void watch_exit(void) {
+    has_ending_key = pthread_key_create(&ending_key, count_pass) == 0 && atexit(await_ending_threads) == 0;
+}
+void convoy_watch_exit(void) { pthread_once(&exit_watch, watch_exit); }
+
+void convoy_end_thread(void) {
+    if (!has_ending_key) return;
+    pthread_mutex_lock(&exit_lock);
+    bool stays = is_exiting;
+    if (!stays && pthread_setspecific(ending_key, (void *)1) == 0) ending_threads += 1;
+    pthread_mutex_unlock(&exit_lock);
+    while (stays) pause();
+}
+
 static int fork_count;
 static pthread_once_t fork_watch = PTHREAD_ONCE_INIT;
 // In the child, which has one thread then.
-static void count_fork(void) { fork_count += 1; }
+static void count_fork(void) {
+    fork_count += 1;
+    ending_threads = 0;
+    pthread_mutex_init(&exit_lock, NULL);
+    pthread_cond_init(&thread_has_ended, NULL);
+}
 static void watch_forks(void) { pthread_atfork(NULL, NULL, count_fork); }
 int convoy_fork_count(void) {
     pthread_once(&fork_watch, watch_forks);

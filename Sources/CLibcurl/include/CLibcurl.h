@@ -130,6 +130,13 @@ CURLMcode convoy_multi_set_long(CURLM *multi, int option, long value);
 /// Names the calling thread, for debuggers, and blocks SIGPIPE on it: libcurl does not guard its TLS writes when signals
 /// are off.
 void convoy_prepare_thread(const char *name);
+/// Has `exit` wait, up to five seconds, for threads that are ending; called once OpenSSL has its own exit handler, because
+/// the last handler runs first.
+void convoy_watch_exit(void);
+/// Called by a thread that has used TLS before it closes its connections and ends; does not return while the process exits.
+///
+/// OpenSSL's exit handler takes away locks that its destructor of a thread uses: a thread that ends then crashes.
+void convoy_end_thread(void);
 /// How many bytes of a socket the system has not sent; 0 when that is not known.
 int convoy_queued_bytes(int socket);
 /// How often this process has been forked off another since the library was first asked; from any thread.

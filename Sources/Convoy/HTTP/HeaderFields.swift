@@ -131,7 +131,10 @@ extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
     /// The value for people and logs: without a secret, and without user name and password where it is a URL.
     var shownValue: String {
         guard !isSecret else { return "<redacted>" }
-        guard value.utf8.contains(UInt8(ascii: "@")), value.utf8.contains(UInt8(ascii: "/")) else { return value }
+        guard value.utf8.contains(UInt8(ascii: "@")) else { return value }
+        if ["Location", "Content-Location", "Referer"].contains(where: { $0.equalsIgnoringCase(name) }) {
+            return value.withoutUserInfo
+        }
         var reference = URLReference(value)
         reference.dropUserInfo()
         return reference.text

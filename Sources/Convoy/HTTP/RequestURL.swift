@@ -24,14 +24,27 @@ extension String: RequestURL {
     }
 
     /// The string with what no URL may contain percent-encoded in UTF-8; escapes that are there stay.
+    ///
+    /// Brackets stand around an address of IPv6 only (RFC 3986, section 3.2.2); in `page[size]=10` they are encoded.
     private func encodingUnsafe() -> String {
+        var reference = URLReference(self)
+        reference.path = reference.path.encodingUnsafeBytes(keepsBrackets: false)
+        reference.query = reference.query?.encodingUnsafeBytes(keepsBrackets: false)
+        reference.fragment = reference.fragment?.encodingUnsafeBytes(keepsBrackets: false)
+        reference.authority = reference.authority?.encodingUnsafeBytes(keepsBrackets: true)
+        return reference.text
+    }
+
+    private func encodingUnsafeBytes(keepsBrackets: Bool) -> String {
         let bytes = Array(utf8)
         return bytes.indices.map { index -> String in
             let byte = bytes[index]
             let isEscape =
                 byte == UInt8(ascii: "%") && bytes.dropFirst(index + 1).prefix(2).count(where: \.isHexDigit) == 2
             let scalar = Unicode.Scalar(byte)
-            guard isEscape || (byte != UInt8(ascii: "%") && CharacterSet.urlCharacters.contains(scalar)) else {
+            let isBracket = byte == UInt8(ascii: "[") || byte == UInt8(ascii: "]")
+            let isSafe = isBracket ? keepsBrackets : CharacterSet.urlCharacters.contains(scalar)
+            guard isEscape || byte != UInt8(ascii: "%") && isSafe else {
                 return "%" + String(byte >> 4, radix: 16, uppercase: true)
                     + String(byte & 15, radix: 16, uppercase: true)
             }

@@ -67,14 +67,7 @@ extension URL {
     }
 
     /// The URL without user name and password, for people and logs.
-    var redactedString: String {
-        guard user(percentEncoded: true) != nil || password(percentEncoded: true) != nil,
-            var components = URLComponents(url: self, resolvingAgainstBaseURL: true)
-        else { return absoluteString }
-        components.user = nil
-        components.password = nil
-        return components.string ?? "<URL with credentials>"
-    }
+    package var redactedString: String { absoluteString.withoutUserInfo }
 }
 
 extension String {

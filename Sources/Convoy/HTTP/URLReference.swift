@@ -82,6 +82,31 @@ struct URLReference {
     var url: URL? { URL(string: text, encodingInvalidCharacters: false) }
 }
 
+extension String {
+    /// The URL or reference without a user name and a password, for people and logs.
+    ///
+    /// Cuts what stands before the last `@` of the first part, be it an authority or not: `ada:pw@example.com/x` and
+    /// `http:/ada:pw@h` are mistakes, with a password in them.
+    package var withoutUserInfo: String {
+        guard utf8.contains(UInt8(ascii: "@")) else { return self }
+        var start = startIndex
+        if let colon = utf8.firstIndex(of: UInt8(ascii: ":")), self[..<colon].isScheme {
+            let (scheme, rest) = (self[..<colon].lowercased(), utf8[colon...].dropFirst())
+            if scheme == "file" { return self }
+            let isWeb = ["http", "https", "ws", "wss"].contains(scheme)
+            if isWeb || rest.first?.isSlash == true { start = rest.startIndex }
+        }
+        start = utf8[start...].firstIndex { !$0.isSlash } ?? endIndex
+        let end = utf8[start...].firstIndex { $0.isSlash || "?#".utf8.contains($0) } ?? endIndex
+        guard let sign = utf8[start..<end].lastIndex(of: UInt8(ascii: "@")) else { return self }
+        return String(self[..<start] + self[utf8.index(after: sign)...])
+    }
+}
+
+extension UInt8 {
+    fileprivate var isSlash: Bool { self == UInt8(ascii: "/") || self == UInt8(ascii: "\\") }
+}
+
 extension Substring {
     /// Removes everything from the first such byte on; what was behind that byte, or nil when there is none.
     fileprivate mutating func cutOff(from byte: UInt8) -> String? {

@@ -42,7 +42,7 @@ struct FetchSummary: Sendable, Equatable {
                 cancelledCount += 1
             } else {
                 countFailure(error.code.rawValue)
-                noteFailure("\(outcome.item.url.withoutCredentials): \(outcome.cause ?? error.message)")
+                noteFailure("\(outcome.item.url.redactedString): \(outcome.cause ?? error.message)")
             }
         }
         if let part = outcome.keptBytes { kept.add(part) }

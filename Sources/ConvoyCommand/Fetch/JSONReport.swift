@@ -20,7 +20,7 @@ final class JSONReport: FetchReport {
     var wantsCancelled: Bool { true }
 
     func happened(_ step: FetchStep, to item: FetchItem) {
-        tell(EventLine(step, index: item.index, url: item.url.withoutCredentials))
+        tell(EventLine(step, index: item.index, url: item.url.redactedString))
     }
 
     func tick(_ progress: RunProgress, _ running: [RunningTransfer]) {

@@ -48,7 +48,7 @@ struct RequestEnding: Sendable {
         case .retryCount: return String(attempts.count { if case .retry = $0.next { true } else { false } })
         case .redirectURL:
             guard let location = head?.headerFields["Location"] else { return "" }
-            return URL(string: location, relativeTo: url)?.absoluteURL.withoutCredentials ?? ""
+            return URL(string: location, relativeTo: url)?.absoluteURL.redactedString ?? ""
         case .remoteAddress: return metrics?.remoteAddress ?? ""
         case .remotePort: return String(metrics?.remotePort ?? 0)
         case .scheme: return url.scheme ?? ""
@@ -64,8 +64,8 @@ struct RequestEnding: Sendable {
         case .secureConnectTime: return Self.text(metrics?.secureConnect)
         case .firstByteTime: return Self.text(metrics?.firstByte)
         case .totalTime: return Self.text(metrics?.total)
-        case .url: return item.url.withoutCredentials
-        case .effectiveURL: return url.withoutCredentials
+        case .url: return item.url.redactedString
+        case .effectiveURL: return url.redactedString
         case .urlNumber: return String(item.index)
         }
     }

@@ -35,7 +35,7 @@ struct VerboseLog: EventMonitor {
         case .started(let attempt):
             tell(
                 "*",
-                "attempt \(attempt): \(operation.attempts.last { $0.target != nil }?.target ?? operation.request?.url.withoutCredentials ?? "")"
+                "attempt \(attempt): \(operation.attempts.last { $0.target != nil }?.target ?? operation.request?.url.redactedString ?? "")"
             )
         case .attemptEnded(let record): self.tell(record, tell)
         case .finished(let error):
@@ -47,7 +47,7 @@ struct VerboseLog: EventMonitor {
     }
 
     private func tell(_ record: AttemptRecord, _ tell: (Character, String) -> Void) {
-        tell(">", "\(record.method) \(record.url.withoutCredentials)")
+        tell(">", "\(record.method) \(record.url.redactedString)")
         for field in record.request.headerFields { tell(">", field.description) }
         if let metrics = record.metrics {
             var words = ["\(metrics.remoteAddress) port \(metrics.remotePort)", "HTTP/\(metrics.httpVersion)"]
@@ -65,7 +65,7 @@ struct VerboseLog: EventMonitor {
         }
         if let failure = record.failure { tell("*", "failed: \(record.message ?? Words.code(failure.rawValue))") }
         switch record.next {
-        case .redirect(let target): tell("*", "redirected to \(target.withoutCredentials)")
+        case .redirect(let target): tell("*", "redirected to \(target.redactedString)")
         case .retry(let delay): tell("*", "again in \(Figures.time(delay))")
         default: break
         }
@@ -74,5 +74,5 @@ struct VerboseLog: EventMonitor {
 
 extension AttemptRecord {
     /// Where a redirect leads; nil without one.
-    fileprivate var target: String? { if case .redirect(let url) = next { url.withoutCredentials } else { nil } }
+    fileprivate var target: String? { if case .redirect(let url) = next { url.redactedString } else { nil } }
 }

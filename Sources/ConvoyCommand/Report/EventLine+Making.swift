@@ -37,7 +37,7 @@ extension EventLine {
         case .redirected(let statusCode, let target):
             event = "redirect"
             status = statusCode
-            location = target.withoutCredentials
+            location = target.redactedString
         case .retrying(let attempt, let failure, let statusCode, _, let delay):
             event = "retry"
             self.attempt = attempt
@@ -51,7 +51,7 @@ extension EventLine {
     ///
     /// - Parameter directory: what its file's name is given relative to; nil when there are no files.
     init(_ outcome: FetchOutcome, directory: String?) {
-        self.init(event: "finished", index: outcome.item.index, url: outcome.item.url.withoutCredentials)
+        self.init(event: "finished", index: outcome.item.index, url: outcome.item.url.redactedString)
         method = outcome.attempts.first?.method.rawValue
         let path = { (success: FetchOutcome.Success) -> String? in
             let name = success.fileName ?? outcome.item.fileName
@@ -115,7 +115,7 @@ extension AttemptLine {
         code = record.failure?.rawValue
         switch record.next {
         case .outcome: break
-        case .redirect(let target): (next, location) = (.redirect, target.withoutCredentials)
+        case .redirect(let target): (next, location) = (.redirect, target.redactedString)
         case .retry(let delay): (next, self.delay) = (.retry, delay.roundedSeconds)
         case .intercepted, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: next = .again
         }

@@ -8,6 +8,31 @@ import Testing
         URLReference(reference).resolved(against: URLReference(base)).text
     }
 
+    /// What stands before the last at sign of the first part, be that an authority or a mistake.
+    @Test(arguments: [
+        ("https://ada:pw@example.com/x", "https://example.com/x"), ("ada:pw@example.com/x", "example.com/x"),
+        ("http:/ada:pw@h", "http:/h"), ("http:ada:pw@h", "http:h"), ("http:///ada:pw@h/@x", "http:///h/@x"),
+        ("//ada@h/x", "//h/x"), (#"http:\\ada:pw@h"#, #"http:\\h"#), ("http://a@b@c?q=d@e", "http://c?q=d@e"),
+        ("https://h/@scope/x", "https://h/@scope/x"), ("https://h?q=a@b", "https://h?q=a@b"),
+        ("file:///tmp/a@b", "file:///tmp/a@b"), ("", ""), ("@", ""), ("https://h/x", "https://h/x"),
+    ])
+    func userNamesAndPasswordsAreCut(text: String, shown: String) {
+        #expect(text.withoutUserInfo == shown)
+        if let url = URL(string: text) { #expect(!url.redactedString.contains("pw")) }
+        #expect(HeaderFields.Field(name: "Location", value: text).description == "Location: \(shown)")
+    }
+
+    /// JSON:API, Rails and PHP write brackets, which Foundation takes in no URL that has escapes too.
+    @Test(arguments: [
+        ("http://h/?page[size]=10&q=a%20b", "http://h/?page%5Bsize%5D=10&q=a%20b"),
+        ("http://h/?page[size]=10", "http://h/?page%5Bsize%5D=10"),
+        ("http://[::1]:80/a[1]/%41?b[]=c#d[0]", "http://[::1]:80/a%5B1%5D/%41?b%5B%5D=c#d%5B0%5D"),
+        ("/x?f[a]=%41 b", "/x?f%5Ba%5D=%41%20b"), ("http://h/100%?a[]", "http://h/100%25?a%5B%5D"),
+    ])
+    func bracketsAreEncodedBehindTheHost(text: String, url: String) {
+        #expect(text.requestURL?.absoluteString == url)
+    }
+
     /// RFC 3986, section 5.4.1.
     @Test(arguments: [
         ("g:h", "g:h"), ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"),

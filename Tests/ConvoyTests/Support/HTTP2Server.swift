@@ -20,13 +20,15 @@ import Testing
 
         /// Starts a server and waits until it accepts.
         ///
-        /// - Parameter answer: called for each request that has come with its body, in order; what it returns is written.
-        init(answer: @escaping @Sendable (Stream) -> [Data]) async throws {
+        /// - Parameters:
+        ///   - isEarly: whether requests are answered when their head has come; their bodies are taken no further.
+        ///   - answer: called for each request that has come, in order; what it returns is written.
+        init(isEarly: Bool = false, answer: @escaping @Sendable (Stream) -> [Data]) async throws {
             let identity = try Certificates.shared.server
             for _ in 1...4 {
                 // Without a word: a port has to be chosen, and whether it accepts has to be tried.
                 let port = try ClosedPort().port
-                let reader = Reader(answer)
+                let reader = Reader(isEarly: isEarly, answer)
                 let files = ["-cert", identity.certificate.path, "-key", identity.privateKey.path]
                 let process = try SpawnedProcess(
                     ["openssl", "s_server", "-quiet", "-alpn", "h2", "-accept", "127.0.0.1:\(port)"] + files,
@@ -51,6 +53,9 @@ import Testing
 
         func url(_ path: String = "/") -> String { "https://127.0.0.1:\(port)\(path)" }
 
+        /// Sends frames that answer no request in particular.
+        func write(_ frames: Data) { reader.write(frames) }
+
         /// Kills the program, and with it the connection; safe to call again.
         func shutDown() { process.kill() }
 
@@ -58,6 +63,15 @@ import Testing
 
         /// Status 200 and no body.
         static func ok(_ stream: Int) -> Data { frame(type: 1, flags: 5, stream, [0x88]) }
+
+        /// Status 200 with a length and the body "ok".
+        static func okWithBody(_ stream: Int) -> Data {
+            frame(type: 1, flags: 4, stream, [0x88, 0x0F, 0x0D, 0x01, 0x32])
+                + frame(type: 0, flags: 1, stream, Array("ok".utf8))
+        }
+
+        /// The server wants no more of the request (RFC 9113, section 8.1).
+        static func resetWithoutError(_ stream: Int) -> Data { frame(type: 3, stream, bigEndian(0)) }
 
         /// The server takes no more streams, and will not answer those above one.
         static func goAway(after last: Int) -> Data { frame(type: 7, 0, bigEndian(last) + bigEndian(0)) }
@@ -83,7 +97,11 @@ import Testing
             private var connection = 0
             let streams = EventLog<Stream>()
 
-            init(_ answer: @escaping @Sendable (Stream) -> [Data]) { self.answer = answer }
+            private let isEarly: Bool
+
+            init(isEarly: Bool, _ answer: @escaping @Sendable (Stream) -> [Data]) {
+                (self.isEarly, self.answer) = (isEarly, answer)
+            }
 
             var write: @Sendable (Data) -> Void {
                 get { lock.withLock { writer } }
@@ -103,8 +121,8 @@ import Testing
                     let size = 9 + bytes[..<3].reduce(0) { $0 << 8 | Int($1) }
                     guard rest.count >= size else { return }
                     rest = Data(rest.dropFirst(size))
-                    // The last of a stream's HEADERS and DATA.
-                    guard bytes[3] <= 1, bytes[4] & 1 == 1 else { continue }
+                    // The last of a stream's HEADERS and DATA, or its HEADERS.
+                    guard isEarly ? bytes[3] == 1 : bytes[3] <= 1 && bytes[4] & 1 == 1 else { continue }
                     let stream = Stream(connection: connection, number: bytes[5...].reduce(0) { $0 << 8 | Int($1) })
                     for frame in answer(stream) { write(frame) }
                     streams.record(stream)

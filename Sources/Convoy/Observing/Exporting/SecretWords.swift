@@ -44,8 +44,7 @@ struct SecretWords: Sendable {
 
     /// A URL or reference without user name and password, and with the secrets of its query and fragment replaced.
     func redacted(reference text: String) -> String {
-        var reference = URLReference(text)
-        reference.dropUserInfo()
+        var reference = URLReference(text.withoutUserInfo)
         reference.query = reference.query.map(redacted(query:))
         // OAuth's implicit grant has its token there.
         reference.fragment = reference.fragment.map(redacted(query:))

@@ -110,6 +110,8 @@
                 }
                 hasSleptIdle = loop.wait(sleeps: sleeps)
             }
+            // Before the loop closes its connections.
+            convoy_end_thread()
         }
 
         /// What has come in; nil when the thread is to end.

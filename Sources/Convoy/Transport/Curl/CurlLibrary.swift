@@ -25,6 +25,7 @@
                     .transportFailed,
                     "nothing was sent: libcurl \(found) could not be initialised: \(message(of: code))")
             }
+            convoy_watch_exit()
             return nil
         }()
 

@@ -262,7 +262,7 @@
             return true
         }
 
-        private func checkTimes(after time: Duration) {
+        func checkTimes(after time: Duration) {
             let due = now + time
             nextTimeCheck = nextTimeCheck.map { min($0, due) } ?? due
         }

@@ -40,6 +40,8 @@
         /// Prepares for the body; why it cannot be taken, or nil.
         private func begin(_ head: inout ResponseHead) -> RequestError? {
             hasHead = true
+            missingBytes = head.hasBody(for: request.method) ? head.expectedBytes : 0
+            noteAnswered()
             if let handle, handle.long(CurlInfo.httpVersion) < 3 {
                 // The rest of the body would be read as the next request. Over HTTP/2 it is the rest of a stream.
                 if hasMoreToSend { handle.forbidReuse() }
@@ -75,6 +77,8 @@
                 isPaused = true
                 return CurlCallbackResult.pause
             }
+            missingBytes = missingBytes.map { $0 - Int64(bytes.count) }
+            noteAnswered()
             guard let decoder else {
                 keep(bytes)
                 return bytes.count

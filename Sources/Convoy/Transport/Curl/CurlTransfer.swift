@@ -4,33 +4,6 @@
     import Foundation
     import Synchronization
 
-    /// What the owner of a task wants of its transfer, and what it may ask.
-    ///
-    /// Written by any thread; the engine looks when it comes to the transfer, not when it was asked, so that two wishes
-    /// cannot be carried out in the wrong order.
-    struct DesiredTransferState {
-        var hasBegun = false
-        var isSuspended = true
-        /// `resume()` was called since the last look: a client that wanted no more wants more.
-        var wasResumed = false
-        var isCancelled = false
-        var isBodyReady = false
-        /// Whether the engine has been told to look.
-        var isQueued = false
-    }
-
-    /// Why nothing is handed to a client just now.
-    struct TransferHold {
-        /// The task is suspended.
-        var byOwner = false
-        /// The client wanted no more.
-        var byClient = false
-        /// Decoding has had its share of this turn.
-        var forATurn = false
-
-        var isHeld: Bool { byOwner || byClient || forATurn }
-    }
-
     /// Moves the bytes of one attempt.
     final class CurlTransfer: @unchecked Sendable {
         // @unchecked: `desired` is a lock of its own; `engine` and `request` are constant; everything else belongs to the
@@ -82,6 +55,8 @@
         var isListedForFlush = false
         var hasHead = false
         var expectedBytes: Int64?
+        /// How many bytes of the body have not come; nil when its length is not known.
+        var missingBytes: Int64?
         /// The body ends with its TLS connection, which has to say so.
         var watchesEnd = false
 
@@ -101,7 +76,7 @@
         /// The server has said that it has not processed the request, which has not been sent again since.
         var wasUnprocessed = false
         /// How far sending was at the last look for idleness.
-        private var lastSendingMark: CurlHandle.SendingMark?
+        var lastSendingMark: CurlHandle.SendingMark?
 
         /// Where the loop keeps it; nil when it does not.
         var index: Int?
@@ -231,7 +206,9 @@
             client?.didCollect(metrics(of: handle))
             var error = failure
             if error == nil { error = unannouncedEnd(code, handle) }
-            if error == nil, code != 0, !isAcceptedEnd(code, handle) { error = self.error(of: code, handle) }
+            if error == nil, code != 0, !isAnswered, !isAcceptedEnd(code, handle) {
+                error = self.error(of: code, handle)
+            }
             if error == nil, !hasHead { error = .headerCut }
             leaveLoop()
             phase = .ended
@@ -244,6 +221,7 @@
         func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
             guard case .running = phase, let handle else { return nil }
             if hold.isHeld { return now + request.idleTimeout }
+            if isAnswered { return endAnswered(handle, now) }
             let end = lastActivity + request.idleTimeout
             guard end <= now else { return end }
             // libcurl takes more of a body than it sends, and the system keeps some MiB of it: that these become less is
@@ -257,6 +235,8 @@
                 }
             }
             let what = hasHead ? "of the body" : "of an answer"
+            // Unless others use it: no new request is put behind one that was not answered.
+            handle.forbidReuse()
             finish(
                 RequestError(.timedOut, "nothing \(what) arrived for \(request.idleTimeout), the idle timeout"))
             return nil
@@ -265,6 +245,7 @@
         /// libcurl sends the request again by itself: what comes is a new answer.
         func beginAgain() {
             (parser, hasHead, decoder, undecoded, expectedBytes) = (makeParser(), false, nil, Data(), nil)
+            missingBytes = nil
             watchesEnd = false
             piece = BodyPiece()
             rest = Data()

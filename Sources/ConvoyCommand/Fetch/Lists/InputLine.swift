@@ -161,14 +161,3 @@ extension String {
         return isVisible(utf8.first) && isVisible(utf8.last) ? self : trimmingCharacters(in: .whitespacesAndNewlines)
     }
 }
-
-extension URL {
-    /// The URL without user name and password, for people and logs.
-    var withoutCredentials: String {
-        guard user(percentEncoded: true) != nil || password(percentEncoded: true) != nil else { return absoluteString }
-        guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return "<URL>" }
-        components.user = nil
-        components.password = nil
-        return components.string ?? "<URL>"
-    }
-}

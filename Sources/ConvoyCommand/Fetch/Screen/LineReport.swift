@@ -30,7 +30,7 @@ final class LineReport: FetchReport {
     func happened(_ step: FetchStep, to item: FetchItem) {
         guard case .retrying(let attempt, _, _, let cause, let delay) = step, !showsRetries else { return }
         let words = Words.retry(after: cause, attempt: attempt, of: maxAttempts, in: delay)
-        console.printError("convoy: \(item.url.withoutCredentials): \(words)")
+        console.printError("convoy: \(item.url.redactedString): \(words)")
     }
 
     func tick(_ progress: RunProgress, _ running: [RunningTransfer]) {
@@ -52,7 +52,7 @@ final class LineReport: FetchReport {
         case .failure(let error):
             let attempts = outcome.attemptCount > 1 ? " (\(outcome.attemptCount) attempts)" : ""
             let cause = outcome.cause ?? error.message
-            console.printError("convoy: \(outcome.item.url.withoutCredentials): \(cause)\(attempts)", isFailure: true)
+            console.printError("convoy: \(outcome.item.url.redactedString): \(cause)\(attempts)", isFailure: true)
         }
     }
 
@@ -82,7 +82,7 @@ final class LineReport: FetchReport {
     private func line(_ outcome: FetchOutcome, _ success: FetchOutcome.Success) -> String {
         let name = success.fileName ?? outcome.item.fileName
         if let reason = outcome.skipWords { return "skipped \(name)  \(reason)" }
-        let what = discards ? "received \(outcome.item.url.withoutCredentials)" : "saved \(name)"
+        let what = discards ? "received \(outcome.item.url.redactedString)" : "saved \(name)"
         let resumed = success.resumedBytes > 0 ? ", \(Figures.bytes(success.resumedBytes)) of it from before" : ""
         return "\(what)  \(Figures.bytes(success.bytes)) in \(Figures.time(success.time))\(resumed)"
     }
