@@ -103,16 +103,18 @@ public final class VirtualClock: RequestClock {
 
     /// Waits until a timer is set, moves on to it and fires it; of several that are set, the next.
     ///
+    /// A deadline of a request is passed over: a retry before it may not have been set yet. Give `dueWithin` to reach it, or
+    /// ``advance(by:)``.
+    ///
     /// - Parameters:
-    ///   - limit: how far away it may be; nil, the default, for any. Says which is meant where deadlines are set too, which
-    ///     are timers as well: `dueWithin: .seconds(10)` is a retry's, and not that of a deadline in half a minute.
+    ///   - limit: how far away it may be, deadlines included; nil, the default, for any timer that is no deadline.
     ///   - bound: the longest wait in real time, 10 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
     public func advanceToNextTimer(
         dueWithin limit: Duration? = nil, within bound: Duration = .seconds(10)
     ) async throws(TestServerError) {
         try await wait(for: "a timer to be set", within: bound) {
-            self.fireNext(notAfter: limit.map { self.now + $0 })
+            self.fireNext(notAfter: limit.map { self.now + $0 }, passesDeadlines: limit == nil)
         }
     }
 
@@ -143,8 +145,8 @@ public final class VirtualClock: RequestClock {
     }
 
     /// Moves on to the next timer that has not been cancelled and fires it; false when there is none.
-    package func fireNext(notAfter end: ContinuousClock.Instant? = nil) -> Bool {
-        while let entry = takeNext(notAfter: end) {
+    package func fireNext(notAfter end: ContinuousClock.Instant? = nil, passesDeadlines: Bool = false) -> Bool {
+        while let entry = takeNext(notAfter: end, passesDeadlines) {
             guard !entry.timer.isOver else { continue }
             move(to: entry.instant)
             entry.timer.fire()
@@ -153,10 +155,11 @@ public final class VirtualClock: RequestClock {
         return false
     }
 
-    private func takeNext(notAfter end: ContinuousClock.Instant?) -> Entry? {
+    private func takeNext(notAfter end: ContinuousClock.Instant?, _ passesDeadlines: Bool) -> Entry? {
         state.withLock { state in
-            guard let next = state.timers.first, end.map({ next.instant <= $0 }) ?? true else { return nil }
-            return state.timers.removeFirst()
+            let next = state.timers.firstIndex { !passesDeadlines || !$0.timer.isDeadline }
+            guard let next, end.map({ state.timers[next].instant <= $0 }) ?? true else { return nil }
+            return state.timers.remove(at: next)
         }
     }
 

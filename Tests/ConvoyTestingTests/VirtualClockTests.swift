@@ -1,3 +1,4 @@
+import Convoy
 import ConvoyTesting
 import Foundation
 import Testing
@@ -54,6 +55,18 @@ import Testing
         set("a", after: .seconds(2))
         try await clock.advanceToNextTimer()
         #expect(log.entries == ["a at 2.0 seconds"])
+    }
+
+    /// A retry before it may not have been set yet.
+    @Test func aDeadlineIsPassedOver() async throws {
+        let stub = StubTransport(clock: clock)
+        stub.route(.get, "/a", replies: .status(503), .status(200))
+        let manager = RequestManager(
+            configuration: .init(retries: .standard, transport: .custom(stub), clock: clock))
+        let operation = manager.enqueue(Request<Data>.get("http://example.com/a").deadline(.milliseconds(1_900)))
+        try await clock.timersSet(count: 1)
+        try await clock.advanceToNextTimer()
+        #expect(try await operation.response().statusCode == 200)
     }
 
     @Test func itWaitsForATimerThatIsSetLater() async throws {

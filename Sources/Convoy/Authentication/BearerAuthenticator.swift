@@ -3,10 +3,11 @@ import Foundation
 
 /// Sends a bearer token with every request, and gets a fresh one when a server refuses it.
 ///
-/// Two hundred requests that are answered 401 make one refresh. Each of them is sent once more with the new token; one
-/// that is refused again then ends with that answer. A request that carried a token which has been replaced in the
-/// meantime is sent again without a refresh. A refresh that fails ends all that wait for it with its error; the next
-/// request, or the next 401, tries again.
+/// Two hundred requests that are answered 401 make one refresh. Each of them is sent once more with the new token. One
+/// that is refused again asks for another if a server has taken the new token meanwhile, and while the limit of refreshes
+/// allows it: five within 30 seconds, unless you set others. Else the 401 is the outcome. A request that carried a token which has been replaced in the meantime is sent
+/// again without a refresh. A refresh that fails ends all that wait for it with its error; the next request, or the next
+/// 401, tries again.
 ///
 /// ```swift
 /// let tokens = RequestManager()  // another than the authenticator is for
@@ -21,9 +22,9 @@ import Foundation
 /// ```
 ///
 /// Left alone are requests whose caller has set `Authorization`, those a redirect has led to another origin, and those to
-/// servers that are not among the authenticator's origins, where it was given some: without them every server that a
-/// manager with this authenticator talks to gets the token, over http for everybody to read, whatever its base URL is; but
-/// mirrors of a download at other origins, which have to be named.
+/// servers that are not among the authenticator's origins.
+///
+/// ``setToken(_:lifetime:)`` sets the token when a user signs in, and takes it away when one signs out.
 ///
 /// The refresh uses another manager, as above: its own request would wait for itself. One through the same manager has to be
 /// ``Request/withoutInterceptors()``. A refresh token that changes with each answer belongs to an actor of yours, whose
@@ -34,8 +35,10 @@ import Foundation
 /// when those that wait for it are cancelled, and they go at once.
 ///
 /// ## Topics
-/// - ``init(token:refresh:)``
-/// - ``init(token:origins:refresh:)``
+/// - ``init(token:origins:maxRefreshes:within:refresh:)``
+/// - ``init(token:origins:refreshesBefore:maxRefreshes:within:refresh:)``
+/// - ``setToken(_:lifetime:)``
+/// - ``Token``
 /// - ``RefreshReason``
 public final class BearerAuthenticator: RequestInterceptor {
     /// Why a token is asked for.
@@ -44,23 +47,34 @@ public final class BearerAuthenticator: RequestInterceptor {
         case noToken
         /// A server answered 401 to the token; its `WWW-Authenticate` field may say more (RFC 6750, section 3.1).
         case refused(ResponseHead)
+        /// The end of its lifetime is near.
+        case expiring
+    }
+
+    /// A token, and how long it is good for.
+    public struct Token: Sendable, Hashable {
+        /// What follows `Bearer` in the header field.
+        public var value: String
+        /// How long it is good for from now on, as `expires_in` of RFC 6749, section 5.1; nil when that is not known.
+        public var lifetime: Duration?
+
+        /// Makes a token.
+        public init(_ value: String, lifetime: Duration? = nil) { (self.value, self.lifetime) = (value, lifetime) }
     }
 
     private let tokens: Locked<TokenState>
     private let origins: Set<String>?
-    private let refresh: @Sendable (RefreshReason) async throws -> String
+    private let now: @Sendable () -> ContinuousClock.Instant
+    private let refresh: @Sendable (RefreshReason) async throws -> Token
 
-    /// Makes an authenticator for one set of tokens and for every server; share it among the requests that use them.
-    ///
-    /// - Parameters:
-    ///   - token: the token to begin with; without one, the first request waits for a refresh.
-    ///   - refresh: gets a token; never runs twice at once. What it throws is what ends the requests that wait: a
-    ///     ``RequestError`` as it is, anything else as `.interceptorFailed`. So does a token that is empty or has
-    ///     control characters.
-    public init(token: String? = nil, refresh: @escaping @Sendable (RefreshReason) async throws -> String) {
-        tokens = Locked(TokenState(token: token))
-        origins = nil
-        self.refresh = refresh
+    /// - Parameter origins: nil for every server.
+    init(
+        token: Token?, origins: Set<String>?, limits: RefreshLimits,
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
+        refresh: @escaping @Sendable (RefreshReason) async throws -> Token
+    ) {
+        tokens = Locked(TokenState(token: token, limits: limits, now: now()))
+        (self.origins, self.now, self.refresh) = (origins, now, refresh)
     }
 
     /// Makes an authenticator for one set of tokens and for these servers; share it among the requests that use them.
@@ -69,14 +83,57 @@ public final class BearerAuthenticator: RequestInterceptor {
     ///   - token: the token to begin with; without one, the first request waits for a refresh.
     ///   - origins: URLs of the servers that may have the token: scheme, host and port count, the path does not. An empty
     ///     list is no server at all.
-    ///   - refresh: gets a token, as for ``init(token:refresh:)``.
+    ///   - maxRefreshes: how many refreshes may follow a 401 within the window; of one request as many. At least 1.
+    ///   - window: the time in which they are counted.
+    ///   - refresh: gets a token; never runs twice at once. What it throws is what ends the requests that wait: a
+    ///     ``RequestError`` as it is, anything else as `.interceptorFailed`. So does a token that is empty or has
+    ///     control characters.
     /// - Throws: `.invalidRequest` for an origin that is no http or https URL, as ``PasswordAuthenticator`` does.
-    public init(
-        token: String? = nil, origins: [URL], refresh: @escaping @Sendable (RefreshReason) async throws -> String
+    public convenience init(
+        token: String? = nil, origins: [URL], maxRefreshes: Int = 5, within window: Duration = .seconds(30),
+        refresh: @escaping @Sendable (RefreshReason) async throws -> String
     ) throws(RequestError) {
-        tokens = Locked(TokenState(token: token))
-        self.origins = try URL.origins(of: origins)
-        self.refresh = refresh
+        try self.init(
+            token: token.map { Token($0) }, origins: origins, refreshesBefore: .zero, maxRefreshes: maxRefreshes,
+            within: window, refresh: { Token(try await refresh($0)) })
+    }
+
+    /// Makes an authenticator for tokens that expire: requests wait for another one shortly before that.
+    ///
+    /// - Parameters:
+    ///   - token: the token to begin with; its lifetime counts from now on.
+    ///   - origins: as for ``init(token:origins:maxRefreshes:within:refresh:)``.
+    ///   - margin: how long before its end a token is replaced; one that lives less than twice as long is used for half
+    ///     of its life.
+    ///   - maxRefreshes: how many refreshes may follow a 401 within the window. Those before an end are not counted.
+    ///   - window: the time in which they are counted.
+    ///   - refresh: gets a token, whose lifetime counts from its return.
+    public convenience init(
+        token: Token? = nil, origins: [URL], refreshesBefore margin: Duration, maxRefreshes: Int = 5,
+        within window: Duration = .seconds(30), refresh: @escaping @Sendable (RefreshReason) async throws -> Token
+    ) throws(RequestError) {
+        self.init(
+            token: token, origins: try URL.origins(of: origins),
+            limits: RefreshLimits(margin: margin, maxRefreshes: max(1, maxRefreshes), window: window), refresh: refresh)
+    }
+
+    /// Sets the token, or forgets it: at a sign-in, a change of the user, a sign-out.
+    ///
+    /// A refresh that is under way counts no more: those that wait for it get the new token, or end with
+    /// `.interceptorFailed` when there is none. A request that has been sent with the earlier token is not sent again with
+    /// this one, which may be another user's; cancel what is to be sent no more.
+    ///
+    /// - Parameters:
+    ///   - token: nil to forget it; the next request then waits for a refresh.
+    ///   - lifetime: how long it is good for from now on; nil when that is not known.
+    public func setToken(_ token: String?, lifetime: Duration? = nil) {
+        let now = now()
+        let waiters = tokens.withLock { $0.set(token.map { Token($0, lifetime: lifetime) }, now: now) }
+        let error = RequestError(
+            .interceptorFailed, "the token was taken away while the request waited for a fresh one")
+        for waiter in waiters {
+            if let token { waiter.resume(returning: token) } else { waiter.resume(throwing: error) }
+        }
     }
 
     /// Sets the token, after a wait for it where there is none yet or a refresh is under way.
@@ -100,11 +157,15 @@ public final class BearerAuthenticator: RequestInterceptor {
     ///
     /// - Throws: what the refresh threw; `CancellationError` when the task is cancelled.
     public func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision {
-        guard let response = end.response, response.statusCode == 401, isMeant(end.request, attempt),
+        guard let response = end.response, isMeant(end.request, attempt),
             let field = end.request.headerFields["Authorization"]
         else { return .proceed }
-        let wasRefusedBefore = attempt.earlierAttempts.contains { $0.statusCode == 401 }
-        switch tokens.withLock({ $0.verdict(on: field, wasRefusedBefore: wasRefusedBefore) }) {
+        guard response.statusCode == 401 else {
+            tokens.withLock { $0.noteAccepted(field) }
+            return .proceed
+        }
+        let (refusals, now) = (attempt.earlierAttempts.count { $0.statusCode == 401 }, now())
+        switch tokens.withLock({ $0.verdict(on: field, refusals: refusals, now: now) }) {
         case .stands: return .proceed
         case .replaced: return .retry(after: .zero)
         case .refused(let token):
@@ -122,7 +183,8 @@ public final class BearerAuthenticator: RequestInterceptor {
     /// - Parameter refused: a token that will not do.
     private func currentToken(insteadOf refused: String?, because reason: RefreshReason) async throws -> String {
         let waiter: Int
-        switch tokens.withLock({ $0.access(insteadOf: refused) }) {
+        let begin = now()
+        switch tokens.withLock({ $0.access(insteadOf: refused, now: begin) }) {
         case .token(let token): return token
         case .wait(let number): waiter = number
         }
@@ -130,12 +192,13 @@ public final class BearerAuthenticator: RequestInterceptor {
             try await withCheckedThrowingContinuation { continuation in
                 // The task is marked as cancelled before `onCancel` runs. That either comes after this and finds the
                 // continuation, or came before it, and then the mark is seen here.
+                let now = now()
                 let effect = tokens.withLock {
-                    $0.join(waiter, continuation, insteadOf: refused, isCancelled: Task.isCancelled)
+                    $0.join(waiter, continuation, insteadOf: refused, isCancelled: Task.isCancelled, now: now)
                 }
                 switch effect {
                 case .resume(let result): continuation.resume(with: result)
-                case .refresh: startRefresh(reason)
+                case .refresh(let number, let isExpiring): startRefresh(isExpiring ? .expiring : reason, number)
                 case .none: break
                 }
             }
@@ -144,18 +207,21 @@ public final class BearerAuthenticator: RequestInterceptor {
         }
     }
 
-    private func startRefresh(_ reason: RefreshReason) {
+    private func startRefresh(_ reason: RefreshReason, _ number: Int) {
         // Not a child of the task that met the 401: others wait for the token too.
         Task(priority: .userInitiated) {
             let result = await freshToken(reason)
-            for waiter in tokens.withLock({ $0.finishRefresh(result) }) { waiter.resume(with: result) }
+            let now = now()
+            for waiter in tokens.withLock({ $0.finishRefresh(result, number, now: now) }) {
+                waiter.resume(with: result.map(\.value))
+            }
         }
     }
 
-    private func freshToken(_ reason: RefreshReason) async -> Result<String, any Error> {
+    private func freshToken(_ reason: RefreshReason) async -> Result<Token, any Error> {
         do {
             let token = try await refresh(reason)
-            guard TokenState.canBeSent(token) else {
+            guard TokenState.canBeSent(token.value) else {
                 // Not the token: it may be one.
                 throw RequestError(
                     .interceptorFailed, "the refresh function gave a token that is empty or has control characters")
@@ -165,6 +231,13 @@ public final class BearerAuthenticator: RequestInterceptor {
             return .failure(error)
         }
     }
+}
+
+extension BearerAuthenticator.Token: CustomStringConvertible, CustomReflectable {
+    /// The lifetime; the token is not shown.
+    public var description: String { lifetime.map { "a token for \($0)" } ?? "a token" }
+    /// The description only: a reflection would show the token.
+    public var customMirror: Mirror { Mirror(self, children: ["token": description]) }
 }
 
 extension BearerAuthenticator: CustomStringConvertible, CustomReflectable {

@@ -6,6 +6,9 @@ public struct BatchProgress: Sendable, Hashable {
     public internal(set) var finishedCount = 0
     /// Members that have finished without success.
     public internal(set) var failedCount = 0
+    /// Members that the source had announced and that were cancelled before they were taken; they count as finished and
+    /// failed, too.
+    public internal(set) var skippedCount = 0
     /// Members there will be; nil while the source may still give more than it has told.
     public internal(set) var totalCount: Int?
     /// Body bytes that all members together have sent; see ``download``.
@@ -74,6 +77,7 @@ struct BatchMeter {
     mutating func skip(_ count: Int) {
         progress.finishedCount += count
         progress.failedCount += count
+        progress.skippedCount += count
         update()
     }
 

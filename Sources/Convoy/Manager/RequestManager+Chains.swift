@@ -23,12 +23,12 @@ extension RequestManager {
     ///   - dependency: the operation to wait for, a request or a group; any manager's, enqueued by you.
     ///   - makeRequest: makes the request; what it throws becomes `.invalidRequest`. Runs on a queue of the new
     ///     operation's own.
-    public func operation<Dependency: TypedDependency, Output>(
-        after dependency: Dependency,
-        _ makeRequest: @escaping @Sendable (Dependency.Value) throws -> Request<Output>
+    public func operation<Value: Sendable, Output>(
+        after dependency: any TypedDependency<Value>,
+        _ makeRequest: @escaping @Sendable (Value) throws -> Request<Output>
     ) -> RequestOperation<Output> {
         let input = dependency.input
-        return link([(input.operation, input.policy)]) { try makeRequest(try input.value()) }
+        return link([input.edge]) { try makeRequest(try input.value()) }
     }
 
     /// Makes an operation whose request is built from the outcome of another, whatever it is.
@@ -41,15 +41,17 @@ extension RequestManager {
 
     /// Makes an operation whose request is built from the values of several of one type, in their order, when all have
     /// succeeded.
-    public func operation<Dependency: TypedDependency, Output>(
-        after dependencies: [Dependency],
-        _ makeRequest: @escaping @Sendable ([Dependency.Value]) throws -> Request<Output>
+    public func operation<Value: Sendable, Output>(
+        after dependencies: [any TypedDependency<Value>],
+        _ makeRequest: @escaping @Sendable ([Value]) throws -> Request<Output>
     ) -> RequestOperation<Output> {
-        let inputs = dependencies.map(\.input)
-        return link(inputs.map { ($0.operation, $0.policy) }) { try makeRequest(try inputs.map { try $0.value() }) }
+        let inputs = dependencies.map { $0.input }
+        return link(inputs.map(\.edge)) { try makeRequest(try inputs.map { try $0.value() }) }
     }
 
-    /// Makes an operation whose request is built from the values of several of any types, when all have succeeded.
+    /// Makes an operation whose request is built from the values of two of any types, when both have succeeded.
+    ///
+    /// There are the same for three, four and five.
     ///
     /// ```swift
     /// let order = manager.operation(
@@ -61,24 +63,52 @@ extension RequestManager {
     /// ```
     ///
     /// - Parameters:
-    ///   - first: the first to wait for; any manager's, enqueued by you.
+    ///   - first: the first to wait for; any manager's, enqueued by you. ``TypedDependency/optional`` and
+    ///     ``TypedDependency/asResult`` of one let the link go on when it fails.
     ///   - second: the second.
-    ///   - others: the others. ``TypedDependency/optional`` and ``TypedDependency/asResult`` of one let the link go on when
-    ///     it fails.
     ///   - makeRequest: makes the request of their values, in that order; what it throws becomes `.invalidRequest`.
-    public func operation<First: TypedDependency, Second: TypedDependency, each Other: TypedDependency, Output>(
-        after first: First, _ second: Second, _ others: repeat each Other,
-        make makeRequest:
-            @escaping @Sendable (First.Value, Second.Value, repeat (each Other).Value) throws -> Request<
-                Output
-            >
+    public func operation<A: Sendable, B: Sendable, Output>(
+        after first: any TypedDependency<A>, _ second: any TypedDependency<B>,
+        make makeRequest: @escaping @Sendable (A, B) throws -> Request<Output>
     ) -> RequestOperation<Output> {
-        let (first, second) = (first.input, second.input)
-        let inputs = (repeat (each others).input)
-        var edges = [(first.operation, first.policy), (second.operation, second.policy)]
-        for input in repeat each inputs { edges.append((input.operation, input.policy)) }
-        return link(edges) {
-            try makeRequest(try first.value(), try second.value(), repeat try (each inputs).value())
+        let (a, b) = (first.input, second.input)
+        return link([a.edge, b.edge]) {
+            try makeRequest(try a.value(), try b.value())
+        }
+    }
+
+    /// Makes an operation whose request is built from the values of three, when all have succeeded.
+    public func operation<A: Sendable, B: Sendable, C: Sendable, Output>(
+        after first: any TypedDependency<A>, _ second: any TypedDependency<B>, _ third: any TypedDependency<C>,
+        make makeRequest: @escaping @Sendable (A, B, C) throws -> Request<Output>
+    ) -> RequestOperation<Output> {
+        let (a, b, c) = (first.input, second.input, third.input)
+        return link([a.edge, b.edge, c.edge]) {
+            try makeRequest(try a.value(), try b.value(), try c.value())
+        }
+    }
+
+    /// Makes an operation whose request is built from the values of four, when all have succeeded.
+    public func operation<A: Sendable, B: Sendable, C: Sendable, D: Sendable, Output>(
+        after first: any TypedDependency<A>, _ second: any TypedDependency<B>, _ third: any TypedDependency<C>,
+        _ fourth: any TypedDependency<D>,
+        make makeRequest: @escaping @Sendable (A, B, C, D) throws -> Request<Output>
+    ) -> RequestOperation<Output> {
+        let (a, b, c, d) = (first.input, second.input, third.input, fourth.input)
+        return link([a.edge, b.edge, c.edge, d.edge]) {
+            try makeRequest(try a.value(), try b.value(), try c.value(), try d.value())
+        }
+    }
+
+    /// Makes an operation whose request is built from the values of five, when all have succeeded.
+    public func operation<A: Sendable, B: Sendable, C: Sendable, D: Sendable, E: Sendable, Output>(
+        after first: any TypedDependency<A>, _ second: any TypedDependency<B>, _ third: any TypedDependency<C>,
+        _ fourth: any TypedDependency<D>, _ fifth: any TypedDependency<E>,
+        make makeRequest: @escaping @Sendable (A, B, C, D, E) throws -> Request<Output>
+    ) -> RequestOperation<Output> {
+        let (a, b, c, d, e) = (first.input, second.input, third.input, fourth.input, fifth.input)
+        return link([a.edge, b.edge, c.edge, d.edge, e.edge]) {
+            try makeRequest(try a.value(), try b.value(), try c.value(), try d.value(), try e.value())
         }
     }
 

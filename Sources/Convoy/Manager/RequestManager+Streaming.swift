@@ -16,8 +16,9 @@ extension RequestManager {
 
     /// Sends a request and reads the events the server sends.
     ///
-    /// With a policy, a connection that ends, in order or not, is followed by another, which tells the server by
-    /// `Last-Event-ID` what came last. It is made after the time the server has asked for (`retry`, at most the policy's
+    /// As in a browser, a connection that ends, in order or not, is followed by another, which tells the server by
+    /// `Last-Event-ID` what came last; `reconnecting: .never` reads one connection, as for answers that come as events and
+    /// have an end. It is made after the time the server has asked for (`retry`, at most the policy's
     /// `maxRetryAfter`), or three seconds, plus the policy's own wait; `maxRetries` counts the connections in a row
     /// that bring no event. As for retries, requests that are not idempotent are not sent again, and which failures and
     /// status codes are worth it the policy says. To go on where an earlier run ended, set `Last-Event-ID` on the request.
@@ -26,10 +27,10 @@ extension RequestManager {
     ///
     /// - Parameters:
     ///   - request: what to send; `Accept` and `Cache-Control` are added where it has none.
-    ///   - policy: when to connect again; never by default.
+    ///   - policy: when to connect again; ``RetryPolicy/standard`` by default.
     ///   - maxEventBytes: how long a line or the data of an event may be; 1 MiB by default.
     public func events(
-        of request: Request<Data>, reconnecting policy: RetryPolicy = .never, maxEventBytes: Int64 = 1 << 20
+        of request: Request<Data>, reconnecting policy: RetryPolicy = .standard, maxEventBytes: Int64 = 1 << 20
     ) -> ServerSentEvents {
         // Any other status fails; 204 ends the reading for good (HTML standard, section 9.2.3).
         var request = request.acceptableStatusCodes(.codes([200, 204])).acceptableContentTypes("text/event-stream")
@@ -54,7 +55,7 @@ extension RequestManager {
     /// The events of a stream; the earlier name of the limit.
     @available(*, deprecated, renamed: "events(of:reconnecting:maxEventBytes:)")
     public func events(
-        of request: Request<Data>, reconnecting policy: RetryPolicy = .never, maximumEventBytes: Int64
+        of request: Request<Data>, reconnecting policy: RetryPolicy = .standard, maximumEventBytes: Int64
     ) -> ServerSentEvents {
         events(of: request, reconnecting: policy, maxEventBytes: maximumEventBytes)
     }

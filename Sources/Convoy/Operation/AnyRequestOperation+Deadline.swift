@@ -29,6 +29,7 @@ extension AnyRequestOperation {
             // Not behind user code of its own that may take its time.
             context.taskControl.async { self.deadlineHasPassed() }
         }
+        timer.noteDeadline()
         keep(.deadline) { timer.cancel() }
     }
 

@@ -50,7 +50,12 @@ extension Attempt {
         // The range is ours, not of the request as it was given: for that it is the whole that comes.
         if resumePoint != nil, head.statusCode == 206 { plain.statusCode = 200 }
         let refusal = core.refusal(of: plain, defaults)
-        guard let download else { return (nil, refusal) }
+        guard let download else {
+            guard refusal == nil, head.statusCode == 206, !request.headerFields.contains("Range") else {
+                return (nil, refusal)
+            }
+            return (nil, RequestError(.badResponse, "the server answered 206, with a part that was not asked for"))
+        }
         let answer = download.judge(
             head, continuing: resumePoint, asksForRange: request.headerFields.contains("Range"),
             isRefused: refusal != nil)
@@ -122,6 +127,13 @@ extension Attempt {
         let isPaid = acquire(data.count)
         if taken.isTooMuch { end(nil, taskHasEnded: false) }
         return !taken.isTooMuch && isPaid && !taken.sink.isHeld
+    }
+
+    var maxBodyBytes: Int64? {
+        receiving.withLock { receiving in
+            guard receiving.bodyLimit < .max else { return nil }
+            return receiving.bodyLimit - (receiving.isPreview ? 0 : receiving.answer?.offset ?? 0)
+        }
     }
 
     /// What has become of a piece of the body.

@@ -9,6 +9,8 @@ public struct StateObservingOptions: OptionSet, Sendable {
     public init(rawValue: Int) { self.rawValue = rawValue }
     /// Give the new value.
     public static let new = StateObservingOptions(rawValue: 1)
+    /// Give the value before the change.
+    public static let old = StateObservingOptions(rawValue: 2)
     /// Call once at the beginning, before the observing call returns.
     public static let initial = StateObservingOptions(rawValue: 4)
 }
@@ -17,6 +19,9 @@ public struct StateObservingOptions: OptionSet, Sendable {
 public struct StateChange: Sendable {
     /// The value at the time of the call, when `.new` was asked for.
     public let newValue: Bool?
+    /// The value that was told before, or that of the beginning, when `.old` was asked for; nil in the first call that
+    /// `.initial` makes.
+    public let oldValue: Bool?
 }
 
 /// Keeps an observation alive; it ends with ``invalidate()`` or when this is released.
@@ -42,21 +47,31 @@ extension AnyRequestOperation {
     ///
     /// - Parameters:
     ///   - keyPath: what to observe; of other keys nothing is told.
-    ///   - options: `.new` for the value, `.initial` for a first call now.
+    ///   - options: `.new` for the value, `.old` for the one before, `.initial` for a first call now.
     ///   - changeHandler: called on the thread that makes the change, with no lock held, as KVO does: be brief.
     /// - Returns: the observation; it ends when this is released.
     public final func observeState(
         _ keyPath: KeyPath<Operation, Bool> & Sendable, options: StateObservingOptions = [],
         changeHandler: @escaping @Sendable (Operation, StateChange) -> Void
     ) -> StateObservation {
+        let isInitial = options.contains(.initial)
+        let known = Locked<Bool?>(isInitial ? nil : self[keyPath: keyPath])
         let tell = { @Sendable (operation: Operation) in
-            changeHandler(operation, StateChange(newValue: options.contains(.new) ? operation[keyPath: keyPath] : nil))
+            let new = operation[keyPath: keyPath]
+            let old = known.withLock { known in
+                defer { known = new }
+                return known
+            }
+            changeHandler(
+                operation,
+                StateChange(
+                    newValue: options.contains(.new) ? new : nil, oldValue: options.contains(.old) ? old : nil))
         }
         #if canImport(FoundationNetworking)
-            return addStateObserver(keyPath, isInitial: options.contains(.initial), tell)
+            return addStateObserver(keyPath, isInitial: isInitial, tell)
         #else
             let observer = KeyValueObserver(
-                (self as Operation).observe(keyPath, options: options.contains(.initial) ? .initial : []) {
+                (self as Operation).observe(keyPath, options: isInitial ? .initial : []) {
                     operation, _ in
                     tell(operation)
                 })

@@ -31,6 +31,8 @@ public struct DependencyInput<Value: Sendable>: TypedDependency {
     /// To be asked when the operation has finished.
     let value: @Sendable () throws(RequestError) -> Value
 
+    var edge: (operation: AnyRequestOperation, policy: DependencyPolicy) { (operation, policy) }
+
     /// Itself.
     public var input: DependencyInput<Value> { self }
 

@@ -18,6 +18,11 @@ extension PreparedRequest {
                     "the URL \(given.redactedString) cannot be resolved against the base URL", core.summary)
             }
             url = resolved
+            // The base's own parameters go along, but to no other host.
+            if let query = baseURL.query(percentEncoded: true), !query.isEmpty, given.host() == nil {
+                let all = [query] + [given.query(percentEncoded: true)].compactMap { $0 }
+                url = resolved.withQuery(all) ?? resolved
+            }
         }
         let hostKey: String
         switch url.origin {
@@ -25,7 +30,8 @@ extension PreparedRequest {
         case .success(let key): hostKey = key
         }
         if !core.query.isEmpty {
-            guard let extended = url.appendingQuery(core.query) else {
+            let query = url.query(percentEncoded: true).map { $0.isEmpty ? [] : [$0] } ?? []
+            guard let extended = url.withQuery(query + core.query) else {
                 throw Self.refusal("the query parameters cannot be added to the URL", core.summary)
             }
             url = extended
@@ -55,11 +61,10 @@ extension PreparedRequest {
 }
 
 extension URL {
-    /// The URL with pairs, which are encoded already, behind those of its own.
-    fileprivate func appendingQuery(_ pairs: [String]) -> URL? {
+    /// The URL with these pairs, which are encoded already, for its query.
+    fileprivate func withQuery(_ pairs: [String]) -> URL? {
         guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return nil }
-        let query = components.percentEncodedQuery.map { $0.isEmpty ? [] : [$0] } ?? []
-        components.percentEncodedQuery = (query + pairs).joined(separator: "&")
+        components.percentEncodedQuery = pairs.joined(separator: "&")
         return components.url
     }
 }

@@ -54,6 +54,12 @@ extension Request {
     /// Adds one query item; a nil value gives a name without `=`.
     public func query(_ name: String, _ value: String?) -> Self { query([URLQueryItem(name: name, value: value)]) }
 
+    /// Adds one query item with a number or another value that has a text; a nil value gives a name without `=`.
+    @_disfavoredOverload
+    public func query<Value: LosslessStringConvertible>(_ name: String, _ value: Value?) -> Self {
+        query(name, value.map { String($0) })
+    }
+
     /// Adds tags, by which a manager can find and cancel the request.
     public func tagged(_ tags: String...) -> Self {
         changed { $0.tags.formUnion(tags) }

@@ -80,7 +80,13 @@ final class ChunkBuffer: Sendable {
                 state.hasDelivered = true
                 return (Optional(continuation), Int64(0))
             }
-            state.chunks.append(data)
+            // Small pieces that wait are joined.
+            if let last = state.chunks.indices.last, last >= state.next, state.chunks[last].count + data.count <= 16_384
+            {
+                state.chunks[last].append(data)
+            } else {
+                state.chunks.append(data)
+            }
             state.backlog.add(data.count)
             let slack = state.calls?.canHold == true ? Backlog.slackBytes : 0
             return (nil, state.backlog.bytes - slack)
@@ -93,6 +99,8 @@ final class ChunkBuffer: Sendable {
     func end(_ error: RequestError?) {
         let (continuation, calls) = state.withLock { state in
             if state.end == nil { state.end = .some(error) }
+            // The caller's own will is not kept waiting by what has not been read.
+            if let error, [.deadlineExceeded, .cancelled].contains(error.code) { (state.chunks, state.next) = ([], 0) }
             defer { (state.continuation, state.calls) = (nil, nil) }
             return (state.continuation, state.calls)
         }

@@ -24,7 +24,7 @@ final class MemorySink: BodySink, @unchecked Sendable {
         } else if truncates {
             data.append(new.prefix(Int(clamping: max(0, room))))
         } else {
-            throw .tooLarge("the body has more than \(data.count) bytes", limit: limit)
+            throw .tooLarge("the body has at least \(data.count + new.count) bytes", limit: limit)
         }
     }
 

@@ -31,6 +31,16 @@ public struct StubReply: Sendable {
         StubReply(outcome: .answer(statusCode, headerFields, body))
     }
 
+    /// An answer with a text for its body, in UTF-8.
+    public static func status(_ statusCode: Int, headerFields: HeaderFields = [:], body: String) -> StubReply {
+        status(statusCode, headerFields: headerFields, body: Data(body.utf8))
+    }
+
+    /// A 200 with `Content-Type: application/octet-stream`.
+    public static func body(_ data: Data) -> StubReply {
+        status(200, headerFields: ["Content-Type": "application/octet-stream"], body: data)
+    }
+
     /// An answer whose body is JSON, with its content type unless the fields have one.
     public static func json(_ text: String, statusCode: Int = 200, headerFields: HeaderFields = [:]) -> StubReply {
         var fields = headerFields

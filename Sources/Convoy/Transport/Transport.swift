@@ -48,6 +48,11 @@ public protocol TransportClient: AnyObject, Sendable {
     /// A limit of bytes a second is kept the more evenly the smaller the pieces are. A transport that brings more breaks
     /// nothing: what comes is waited for.
     var maxPieceBytes: Int { get }
+    /// How many bytes of the body the client waits for; nil for all of it.
+    ///
+    /// A transport asks once it knows that the body is longer than 64 KiB, and closes the HTTP/1.1 connection of one that is
+    /// longer than this.
+    var maxBodyBytes: Int64? { get }
     /// The next bytes of the body, content-decoded.
     ///
     /// More may come after false: what the transport has in hands.
@@ -73,6 +78,8 @@ extension Transport {
 extension TransportClient {
     /// By default pieces may have any size.
     public var maxPieceBytes: Int { .max }
+    /// By default the whole body is waited for.
+    public var maxBodyBytes: Int64? { nil }
     /// By default measurements are dropped.
     public func didCollect(_: TransferMetrics) {}
 }

@@ -164,7 +164,10 @@ struct JSONPathReader {
 
     /// The four digits behind the u at the index, which goes to the last of them.
     private mutating func unit() throws(JSONPath.Defect) -> UInt32 {
-        guard index + 4 < characters.count, let unit = UInt32(String(characters[index + 1...index + 4]), radix: 16)
+        // Read as a number, "+041" would do.
+        guard index + 4 < characters.count,
+            characters[index + 1...index + 4].allSatisfy({ $0.isASCII && $0.isHexDigit }),
+            let unit = UInt32(String(characters[index + 1...index + 4]), radix: 16)
         else {
             throw defect("\\u has no four digits behind it", "write \\u0041 for example")
         }

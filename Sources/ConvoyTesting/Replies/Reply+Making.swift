@@ -23,13 +23,18 @@ extension Reply {
         status(code, headerFields: headerFields, body: Data(body.utf8))
     }
 
-    /// A 200 with `Content-Type: application/json`.
+    /// An answer with `Content-Type: application/json`, and these header fields behind it.
     ///
     /// The text is not checked.
     ///
-    /// - Parameter text: sent as UTF-8.
-    public static func json(_ text: String) -> Reply {
-        status(200, headerFields: [("Content-Type", "application/json")], body: text)
+    /// - Parameters:
+    ///   - text: sent as UTF-8.
+    ///   - statusCode: 200 by default.
+    ///   - headerFields: written in this order and not checked.
+    public static func json(
+        _ text: String, statusCode: Int = 200, headerFields: [(String, String)] = []
+    ) -> Reply {
+        status(statusCode, headerFields: [("Content-Type", "application/json")] + headerFields, body: text)
     }
 
     /// A 200 with `Content-Type: application/octet-stream`.
@@ -43,9 +48,9 @@ extension Reply {
     ///
     /// - Parameters:
     ///   - location: the value of `Location`, not checked, so that a hostile one can be sent.
-    ///   - code: 302 by default.
-    public static func redirect(to location: String, code: Int = 302) -> Reply {
-        status(code, headerFields: [("Location", location)])
+    ///   - statusCode: 302 by default.
+    public static func redirect(to location: String, statusCode: Int = 302) -> Reply {
+        status(statusCode, headerFields: [("Location", location)])
     }
 
     /// A 200 in chunked transfer coding; an HTTP/1.0 client gets the bytes without it and then the end of the connection.

@@ -32,7 +32,7 @@ import Testing
 
     @Test func jsonTellsRedirectsThatAreNoAttempts() async throws {
         let target = other.url("/b?c=d").absoluteString
-        server.route("/a") { _ in .redirect(to: "/b", code: 308) }
+        server.route("/a") { _ in .redirect(to: "/b", statusCode: 308) }
         server.route("/b") { _ in .redirect(to: target.replacing("http://", with: "http://user:secret@")) }
         other.enqueue(.status(503))
         let given = server.url("/a").absoluteString

@@ -56,9 +56,9 @@ import Testing
         }
         for try await line in manager.lines(of: .get("log")) { print(line) }
         #expect(count == 3_000_000)
-        server.route("/news") { _ in
-            .status(200, headerFields: [("Content-Type", "text/event-stream")], body: "data: a\n\n")
-        }
+        server.enqueue(
+            .status(200, headerFields: [("Content-Type", "text/event-stream")], body: "retry: 10\ndata: a\n\n"))
+        server.route("/news") { _ in .status(204) }
         var headlines: [String] = []
         func show(_ text: String) { headlines.append(text) }
         for try await event in manager.events(of: .get("news")) {

@@ -27,3 +27,14 @@ final class HeldRefresh: Sendable {
         continuation?.resume(with: result)
     }
 }
+
+extension BearerAuthenticator {
+    /// For every server; the public ones name theirs.
+    convenience init(
+        token: String? = nil, limits: RefreshLimits = RefreshLimits(),
+        refresh: @escaping @Sendable (RefreshReason) async throws -> String
+    ) {
+        self.init(
+            token: token.map { Token($0) }, origins: nil, limits: limits, refresh: { Token(try await refresh($0)) })
+    }
+}

@@ -121,7 +121,7 @@
             @Test func redirectFromHTTPToHTTPSTakesNoSecretsAlong() async throws {
                 let secure = try await TLSServer(Certificates.shared.server)
                 defer { secure.shutDown() }
-                let plain = try TestServer(always: .redirect(to: secure.url("/safe"), code: 308))
+                let plain = try TestServer(always: .redirect(to: secure.url("/safe"), statusCode: 308))
                 defer { plain.shutDown() }
                 let request = Request<String>.get(plain.url("/a")).bearer("hunter2").header("Cookie", "a=hunter2")
                 let response = try await manager(CurlTransport(.trustingTestAuthority())).send(request)

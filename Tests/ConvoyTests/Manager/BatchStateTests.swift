@@ -27,6 +27,7 @@ import Testing
         #expect(codes.dropFirst().allSatisfy { $0 == .cancelled })
         #expect(state.meter.progress.finishedCount == 1_000)
         #expect(state.meter.progress.totalCount == 1_000)
+        #expect(state.meter.progress.skippedCount == 999)
     }
 
     /// A lazy collection may announce more results than there is memory for.

@@ -14,7 +14,7 @@ import Testing
         arguments: [
             ("users/1", "http://stub/api/", "http://stub/api/users/1"),
             ("users/1", "http://stub/api", "http://stub/api/users/1"),
-            ("./users/1", "http://stub/api?key=1#part", "http://stub/api/users/1"),
+            ("./users/1", "http://stub/api?key=1#part", "http://stub/api/users/1?key=1"),
             ("users/1", "http://stub", "http://stub/users/1"),
             ("users/1", "http://stub/%C3%BC%2F", "http://stub/%C3%BC%2F/users/1"),
             ("/users", "http://stub/api", "http://stub/users"),

@@ -26,6 +26,18 @@ import Testing
         for observation in observations { observation.invalidate() }
     }
 
+    @Test func theValueBeforeIsToldToo() async throws {
+        let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
+        let log = EventLog<String>()
+        let observation = operation.observeState(\.isExecuting, options: [.initial, .new, .old]) { _, change in
+            log.record("\(change.oldValue.map(String.init) ?? "none") \(change.newValue.map(String.init) ?? "none")")
+        }
+        operation.start()
+        _ = try await operation.response()
+        #expect(await log.wait(count: 3) == ["none false", "false true", "true false"])
+        observation.invalidate()
+    }
+
     @Test func anObservationThatHasEndedIsNotTold() async throws {
         let server = StubServer()
         let operation = RequestOperation(.stub("a"), transport: server.transport)

@@ -3,7 +3,7 @@ import Foundation
 
 /// The body of one response, chunk by chunk, for one reader.
 ///
-/// The chunks are as the transport delivers them. A reader that is behind makes a transport that can pause do so; with
+/// The chunks are as the transport delivers them; small ones that wait for the reader are joined. A reader that is behind makes a transport that can pause do so; with
 /// one that cannot (URLSession on Linux) at most 64 MiB wait in memory, then the request ends with `.bodyTooLarge`; so does
 /// one whose whole body is larger than its ``Request/maxBodyBytes(_:)``. Leaving the loop early, or cancelling its
 /// task, cancels the request.
@@ -42,7 +42,8 @@ public struct ResponseChunks: AsyncSequence, Sendable {
 
         /// The next chunk, nil after the last.
         ///
-        /// - Throws: the operation's error, after the chunks that had arrived.
+        /// - Throws: the operation's error, after the chunks that had arrived; `.deadlineExceeded` and `.cancelled` at
+        ///   once.
         public mutating func next(isolation _: isolated (any Actor)?) async throws(RequestError) -> Data? {
             try await ResponseChunks.next(of: buffer, reader.operation)
         }

@@ -4,9 +4,9 @@ import Foundation
 /// The events that a server sends, for one reader.
 ///
 /// Reading begins the request. It asks for `text/event-stream` and takes nothing else: another content type ends it with
-/// `.unacceptableContentType`. A connection that ends is the end of the events, unless
-/// ``RequestManager/events(of:reconnecting:maxEventBytes:)`` was given a policy to connect again by; a status of 204 is
-/// the end in any case, and any other but 200 is `.unacceptableStatus`. An event that was not complete is dropped.
+/// `.unacceptableContentType`. A connection that ends is followed by another, as the policy of
+/// ``RequestManager/events(of:reconnecting:maxEventBytes:)`` says. A status of 204 is the end in any case, and any other
+/// but 200 is `.unacceptableStatus`. An event that was not complete is dropped.
 /// One larger than allowed ends the reading with `.bodyTooLarge`.
 ///
 /// Text is taken for UTF-8, and what is not valid becomes U+FFFD. Memory is bounded as for ``ResponseChunks``, plus one
@@ -14,7 +14,7 @@ import Foundation
 ///
 /// ```swift
 /// let news = Request<Data>.get("https://example.com/news")
-/// for try await event in manager.events(of: news, reconnecting: .standard) {
+/// for try await event in manager.events(of: news) {
 ///     print(event.type, event.data)
 /// }
 /// ```

@@ -46,6 +46,10 @@
         /// The stage that failed, and why; what left it before is still decoded, then this is the result.
         private var failure: (index: Int, error: ContentDecodingError)?
         private var hasReceivedInput = false
+        /// How much of the input was used since something came of it.
+        private var idleBytes = 0
+        /// Empty members of gzip, say, may follow each other without end.
+        private static let mostIdleBytes = 1 << 20
 
         /// Makes the decoder of a body, or nil when there is nothing to undo.
         ///
@@ -82,7 +86,12 @@
             while let index = stages.indices.last(where: { canRun($0, rest) }) {
                 do throws(ContentDecodingError) {
                     if index == 0 {
+                        let before = rest.count
                         try stages[0].run(&rest)
+                        idleBytes += before - rest.count
+                        if idleBytes > Self.mostIdleBytes {
+                            throw .corrupt(coding: stages[0].name, reason: "nothing came of 1 MiB of it")
+                        }
                     } else {
                         try stages[index].run(&stages[index - 1].output)
                     }
@@ -91,6 +100,7 @@
                 }
                 if index == stages.count - 1, !stages[index].output.isEmpty {
                     let output = stages[index].output
+                    idleBytes = 0
                     stages[index].output = UnsafeRawBufferPointer(start: nil, count: 0)
                     if !emit(output) { return input.count - rest.count }
                 }

@@ -27,6 +27,8 @@
         var isTimeOver = false
         /// The connection ended in the middle of the TLS handshake, and neither side had said why.
         var isHandshakeCut = false
+        /// The server has sent a fatal TLS alert (RFC 8446, section 6.2).
+        var isRefusedByAlert = false
         /// Of the proxy's answer to the request for a tunnel; 0 without one.
         var proxyStatusCode = 0
         /// The system's last error, or 0.
@@ -35,6 +37,7 @@
         /// The kind of error, and words for it.
         var meaning: (code: RequestError.Code, what: String) {
             if code == Self.timedOut, isTimeOver { return (.deadlineExceeded, Self.timeIsOver) }
+            if isRefusedByAlert { return (.tlsFailed, "the server ended the TLS connection with an alert") }
             return stage == .connecting ? meaningBeforeSending : meaningAfterSending
         }
 
@@ -64,7 +67,9 @@
             case Self.timedOut: return (.connectionFailed, "no connection was there within the connect timeout")
             case 3: return (.invalidRequest, "nothing was sent: libcurl does not take the URL")
             case 27: return (.transportFailed, "nothing was sent: libcurl is out of memory")
-            case 16, 18, 52, 55, 56, 92, 95:
+            case _ where Self.lossCodes.contains(code) && hasNoTunnel:
+                return (.proxyFailed, "the proxy closed the connection before it had answered")
+            case _ where Self.lossCodes.contains(code):
                 return (.connectionLost, "the connection was lost before the request was sent")
             case 1, 2, 4, 42, 48, 99: return (.transportFailed, "libcurl gave up with its code \(code)")
             // The proxy's answer to the request for a tunnel is none.
@@ -93,6 +98,7 @@
                 : (.tlsFailed, "no trusted connection could be made")
         }
 
+        private static let lossCodes: Set<CURLcode> = [16, 18, 52, 55, 56, 92, 95]
         private static let tlsCodes: Set<CURLcode> = [35, 53, 54, 58, 59, 60, 66, 77, 80, 82, 83, 90, 91, 98]
 
         private var meaningAfterSending: (RequestError.Code, String) {
@@ -133,7 +139,7 @@
             let failure = CurlFailure(
                 code: code, stage: hasHead ? .receiving : wasSent ? .waiting : .connecting, isHTTPS: request.isHTTPS,
                 goesThroughProxy: handle.goesThroughProxy, isTimeOver: isTimeOver,
-                isHandshakeCut: place.handshake.isCut,
+                isHandshakeCut: place.handshake.isCut, isRefusedByAlert: place.handshake.isRefused,
                 proxyStatusCode: handle.long(CurlInfo.httpConnectCode), systemError: system)
             let (kind, what) = failure.meaning
             let said = handle.message(of: request)

@@ -17,6 +17,7 @@
                     return 0
                 }
                 client?.didReceive(head)
+                if hasHead, let missingBytes { checkLength(missingBytes) }
                 return line.count
             } catch {
                 failure = RequestError(error.isCut ? .connectionLost : .badResponse, error.reason)
@@ -65,6 +66,19 @@
             if decoder != nil { head.expectedBytes = nil }
             expectedBytes = head.expectedBytes
             return nil
+        }
+
+        /// Whose client waits for the whole of it.
+        static let uncheckedLength: Int64 = 65_536
+
+        /// Has the connection closed after a body that is longer than the client waits for: it may go out again before the
+        /// client has ended the transfer, with the rest of the answer on it.
+        private func checkLength(_ byteCount: Int64) {
+            guard byteCount > lengthToCheck, let client, let handle else { return }
+            lengthToCheck = client.maxBodyBytes ?? .max
+            guard byteCount > lengthToCheck else { return }
+            lengthToCheck = .max
+            if handle.long(CurlInfo.httpVersion) < 3 { handle.forbidReuse() }
         }
 
         /// How much one transfer decodes before others have their turn: a few bytes can stand for gigabytes.
@@ -127,6 +141,8 @@
 
         /// Puts bytes to those that go to the client together, as many as it wants at a time.
         private func keep(_ bytes: UnsafeRawBufferPointer) {
+            keptBytes += Int64(bytes.count)
+            checkLength(keptBytes)
             var new = bytes[...]
             while !new.isEmpty, !hold.byClient {
                 // Once a piece: it is asked for under a lock, and libcurl calls with a sixteenth of one.
@@ -136,6 +152,7 @@
                 if piece.isFull { flush() }
             }
             if !new.isEmpty { rest.append(contentsOf: new) }
+            keptBytes -= Int64(new.count)
             if !isListedForFlush, !piece.isEmpty {
                 isListedForFlush = true
                 loop?.flushLater(self)

@@ -92,7 +92,9 @@
             case 5, 6:
                 if kind == 6 { place.handshake.hasBegun = true }
                 // A level, 1 or 2, and a reason; no other message is as short.
-                if bytes.count == 2, bytes[0] <= 2 { place.handshake.noteAlert(isOwn: kind == 6) }
+                if bytes.count == 2, bytes[0] <= 2 {
+                    place.handshake.noteAlert(isOwn: kind == 6, isFatal: bytes[0] == 2)
+                }
             default: break
             }
         }

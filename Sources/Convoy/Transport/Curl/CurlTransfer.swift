@@ -57,6 +57,10 @@
         var expectedBytes: Int64?
         /// How many bytes of the body have not come; nil when its length is not known.
         var missingBytes: Int64?
+        /// How many bytes of the body there are, announced or received, at which the client is asked how many it waits for.
+        var lengthToCheck = CurlTransfer.uncheckedLength
+        /// How many bytes of the body went to the client, or stand in `piece`.
+        var keptBytes: Int64 = 0
         /// The body ends with its TLS connection, which has to say so.
         var watchesEnd = false
 
@@ -245,7 +249,7 @@
         /// libcurl sends the request again by itself: what comes is a new answer.
         func beginAgain() {
             (parser, hasHead, decoder, undecoded, expectedBytes) = (makeParser(), false, nil, Data(), nil)
-            missingBytes = nil
+            (missingBytes, keptBytes, lengthToCheck) = (nil, 0, Self.uncheckedLength)
             watchesEnd = false
             piece = BodyPiece()
             rest = Data()

@@ -11,6 +11,8 @@
         var hasBegun = false
         /// One side has said why it ends it.
         var hasAlert = false
+        /// The server has sent a fatal alert, perhaps after the handshake: TLS 1.3 asks for certificates late.
+        var isRefused = false
         /// Nothing more will come.
         var isAtEnd = false
         /// What the last one has agreed on: that with the server, where one with a proxy came first.
@@ -18,7 +20,8 @@
 
         var isCut: Bool { hasBegun && !hasAlert && isAtEnd }
 
-        mutating func noteAlert(isOwn: Bool) {
+        mutating func noteAlert(isOwn: Bool, isFatal: Bool) {
+            if !isOwn, isFatal { isRefused = true }
             if isOwn { look() }
             // Newer versions of OpenSSL answer the end of a connection with one.
             if !isOwn || !isAtEnd { hasAlert = true }

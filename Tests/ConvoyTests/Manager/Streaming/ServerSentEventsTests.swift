@@ -58,7 +58,7 @@ import Testing
 
     @Test func eventsComeInOrderAndEndWithTheBody() async throws {
         let server = Self.server([Script(text: "data: 1\n\nevent: e\nid: 7\ndata: 2\n\ndata: half")])
-        var iterator = server.manager().events(of: .stub("a")).makeAsyncIterator()
+        var iterator = server.manager().events(of: .stub("a"), reconnecting: .never).makeAsyncIterator()
         #expect(try await iterator.next() == ServerSentEvent(data: "1"))
         #expect(try await iterator.next() == ServerSentEvent(type: "e", data: "2", lastEventID: "7"))
         for _ in 0..<2 { #expect(try await iterator.next() == nil) }
@@ -72,7 +72,9 @@ import Testing
     @Test func theReconnectionTimeIsToldAsSoonAsItHasCome() async throws {
         let server = StubServer.held()
         let told = EventLog<Duration>()
-        let events = server.manager().events(of: .stub("a")).onReconnectionTime { told.record($0) }
+        let events = server.manager().events(of: .stub("a"), reconnecting: .never).onReconnectionTime {
+            told.record($0)
+        }
         let reader = Task { () -> [Duration?] in
             var iterator = events.makeAsyncIterator()
             var times = [iterator.reconnectionTime]
@@ -93,7 +95,7 @@ import Testing
     @Test func nothingIsSentBeforeItIsRead() async {
         let server = Self.server([Script()])
         let manager = server.manager()
-        _ = manager.events(of: .stub("a")).makeAsyncIterator()
+        _ = manager.events(of: .stub("a"), reconnecting: .never).makeAsyncIterator()
         #expect(server.exchanges.count == 0)
         #expect(manager.operations.isEmpty)
     }
@@ -106,6 +108,15 @@ import Testing
         let result = await read(server.manager().events(of: .stub("a"), reconnecting: .standard)).value
         #expect(result == ([], .unacceptableContentType))
         #expect(server.exchanges.count == 1)
+    }
+
+    /// As in a browser.
+    @Test func anotherConnectionFollowsByDefault() async throws {
+        let clock = VirtualClock()
+        let server = Self.server([Script(text: "data: 1\n\n"), Script(text: "data: 2\n\n"), Script(statusCode: 204)])
+        let reader = read(manager(server, clock).events(of: .stub("a")))
+        await waits(clock, 2)
+        #expect(await reader.value == (["1", "2"], nil))
     }
 
     @Test func statusIsCheckedAndNoContentIsTheEnd() async throws {
@@ -139,7 +150,7 @@ import Testing
         let server = StubServer.held()
         let manager = server.manager()
         let reader = Task { () -> String? in
-            for try await event in manager.events(of: .stub("a")) { return event.data }
+            for try await event in manager.events(of: .stub("a"), reconnecting: .never) { return event.data }
             return nil
         }
         let exchange = await server.exchanges.wait()[0]
@@ -268,7 +279,7 @@ import Testing
                 .write(Data("\ndata: 2\n\n".utf8)),
                 .close,
             ]))
-        var iterator = manager(subject).events(of: .get(server.url())).makeAsyncIterator()
+        var iterator = manager(subject).events(of: .get(server.url()), reconnecting: .never).makeAsyncIterator()
         #expect(try await iterator.next()?.data == "1")
         gate.open()
         #expect(try await iterator.next()?.data == "2")
@@ -283,7 +294,7 @@ import Testing
         let fields = [("Content-Type", "text/event-stream")]
         server.enqueue(
             Reply.chunked([Data(text.utf8)], headerFields: fields).dripping(bytesPerSecond: 4_000, pieceBytes: 1))
-        let result = await read(manager(subject).events(of: .get(server.url()))).value
+        let result = await read(manager(subject).events(of: .get(server.url()), reconnecting: .never)).value
         #expect(result == ((0..<20).map { "é\($0)" }, nil))
     }
 
@@ -309,7 +320,9 @@ import Testing
         let server = try TestServer()
         defer { server.shutDown() }
         server.enqueue(Reply(steps: [.write(Data((Self.head + "data: 1\n\n").utf8)), .flush, .wait(Gate())]))
-        let (events, first) = (manager(subject).events(of: .get(server.url())), EventLog<String>())
+        let (events, first) = (
+            manager(subject).events(of: .get(server.url()), reconnecting: .never), EventLog<String>()
+        )
         let reader = Task { () -> RequestError.Code? in
             do throws(RequestError) {
                 for try await event in events { first.record(event.data) }

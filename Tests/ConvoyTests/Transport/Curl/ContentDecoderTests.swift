@@ -19,6 +19,15 @@
             }
         }
 
+        /// RFC 1952, section 2.2: members follow each other, and may be empty.
+        @Test func emptyMembersEndTheBodyOnceThereAreTooMany() throws {
+            let member: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+            let few = try decode(Array(repeatElement(member, count: 1_000).joined()), "gzip", .whole)
+            #expect(few.error == nil && few.output.isEmpty)
+            let many = try decode(Array(repeatElement(member, count: 60_000).joined()), "gzip", .whole)
+            #expect(many.error == .corrupt(coding: "gzip", reason: "nothing came of 1 MiB of it"))
+        }
+
         @Test func acceptedCodingsAreSupportedAndInOrder() throws {
             let names = ContentDecoder.acceptedCodings.split(separator: ", ").map { String($0) }
             #expect(names == ["gzip", "deflate", "br", "zstd"].filter { names.contains($0) })

@@ -31,6 +31,10 @@
                 ($0.isHTTPS, $0.goesThroughProxy, $0.proxyStatusCode) = (true, true, 407)
             },
             .init("garbage for a tunnel", 8, .proxyFailed) { ($0.isHTTPS, $0.goesThroughProxy) = (true, true) },
+            .init("closed before a tunnel", 56, .proxyFailed) { ($0.isHTTPS, $0.goesThroughProxy) = (true, true) },
+            .init("closed behind a tunnel", 56, .connectionLost) {
+                ($0.isHTTPS, $0.goesThroughProxy, $0.proxyStatusCode) = (true, true, 200)
+            },
             .init("reset in the handshake", 35, .connectionLost) { ($0.isHTTPS, $0.systemError) = (true, ECONNRESET) },
             .init("no certificate to trust", 60, .tlsFailed) { $0.isHTTPS = true },
             .init("key that cannot be opened, to 8.15", 58, .tlsFailed) { $0.isHTTPS = true },
@@ -55,6 +59,9 @@
             .init("large header, to 7.88", 27, .badResponse) { $0.stage = .waiting },
             .init("large header, from 8.6", 100, .badResponse) { $0.stage = .waiting },
             .init("certificate wanted late", 35, .tlsFailed) { ($0.stage, $0.isHTTPS) = (.waiting, true) },
+            .init("alert after the handshake", 56, .tlsFailed) {
+                ($0.stage, $0.isHTTPS, $0.isRefusedByAlert) = (.waiting, true, true)
+            },
             .init("stream ended", 92, .connectionLost) { ($0.stage, $0.isHTTPS) = (.receiving, true) },
             .init("a code nobody knows", 250, .transportFailed) { $0.stage = .receiving },
         ]

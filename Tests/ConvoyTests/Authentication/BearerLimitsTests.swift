@@ -1,0 +1,158 @@
+// How long tokens are good for, how often they are refreshed, and who sets them.
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+
+@Suite(.timeLimit(.minutes(3))) struct BearerLimitsTests {
+    private let refresh = HeldRefresh()
+
+    private func manager(_ server: StubServer, _ authenticator: BearerAuthenticator) -> RequestManager {
+        server.manager(200, perHost: 200, configure: { $0.interceptors = [authenticator] })
+    }
+
+    private func code(of operation: RequestOperation<Data>) async -> RequestError.Code? {
+        do throws(RequestError) { _ = try await operation.response() } catch { return error.code }
+        return nil
+    }
+
+    /// Gives a token of a number of its own each time.
+    private func counting(_ count: EventLog<Void>, _ limits: RefreshLimits = RefreshLimits()) -> BearerAuthenticator {
+        BearerAuthenticator(token: "t0", limits: limits) { _ in
+            count.record(())
+            return "t\(count.count)"
+        }
+    }
+
+    @Test func twoHundredRequestsGetThroughWithTokensOfFiftyUses() async {
+        let (uses, refused) = (Locked<[String: Int]>([:]), EventLog<StubExchange>())
+        let server = StubServer { exchange in
+            let count = uses.withLock { uses in
+                uses[token(of: exchange), default: 0] += 1
+                return uses[token(of: exchange)] ?? 0
+            }
+            if count <= 50 { exchange.answer(200) } else { refused.record(exchange) }
+        }
+        let (count, finished) = (EventLog<Void>(), EventLog<RequestError.Code?>())
+        let manager = manager(server, counting(count))
+        for number in 0..<200 {
+            let operation = manager.enqueue(Request.stub("\(number)"))
+            Task { finished.record(await code(of: operation)) }
+        }
+        var answered = 0
+        for round in 1...3 {
+            await finished.wait(count: 50 * round)
+            let held = await refused.wait(count: answered + 200 - 50 * round)
+            for exchange in held[answered...] { exchange.answer(401) }
+            answered = held.count
+        }
+        #expect(await finished.wait(count: 200).allSatisfy { $0 == nil })
+        #expect(count.count == 3)
+    }
+
+    /// Each token is good for one request.
+    @Test func refreshesEndAfterTheLimit() async {
+        let used = Locked<Set<String>>([])
+        let server = StubServer { exchange in
+            exchange.answer(used.withLock { $0.insert(token(of: exchange)).inserted } ? 200 : 401)
+        }
+        let count = EventLog<Void>()
+        let manager = manager(server, counting(count, RefreshLimits(maxRefreshes: 2)))
+        var codes: [RequestError.Code?] = []
+        for _ in 0..<5 { codes.append(await code(of: manager.enqueue(Request.stub("a")))) }
+        #expect(codes == [nil, nil, nil, .unacceptableStatus, .unacceptableStatus])
+        #expect(count.count == 2)
+    }
+
+    @Test func theLimitIsOfAWindow() {
+        let begin = ContinuousClock.now
+        let limits = RefreshLimits(maxRefreshes: 1, window: .seconds(30))
+        var state = TokenState(token: .init("t0"), limits: limits, now: begin)
+        #expect(state.verdict(on: "Bearer t0", refusals: 0, now: begin) == .refused(token: "t0"))
+        state.noteRefresh(at: begin)
+        #expect(state.verdict(on: "Bearer t0", refusals: 0, now: begin + .seconds(29)) == .stands)
+        #expect(state.verdict(on: "Bearer t0", refusals: 0, now: begin + .seconds(30)) == .refused(token: "t0"))
+        state.noteAccepted("Bearer t0")
+        #expect(state.verdict(on: "Bearer t0", refusals: 1, now: begin + .seconds(30)) == .stands)
+    }
+
+    @Test func aTokenIsReplacedBeforeItsEnd() async throws {
+        let now = Locked(ContinuousClock.now)
+        let (reasons, number) = (EventLog<BearerAuthenticator.RefreshReason>(), Locked(0))
+        let authenticator = BearerAuthenticator(
+            token: .init("t0", lifetime: .seconds(60)), origins: nil, limits: RefreshLimits(margin: .seconds(10)),
+            now: { now.withLock { $0 } },
+            refresh: { reason in
+                reasons.record(reason)
+                let count = number.withLock { number in
+                    number += 1
+                    return number
+                }
+                // Shorter than twice the margin: good for half of its life.
+                return .init("t\(count)", lifetime: .seconds(6))
+            })
+        let server = StubServer()
+        let manager = manager(server, authenticator)
+        for step in [0, 49, 1, 2, 1] {
+            now.withLock { $0 += .seconds(step) }
+            _ = try await manager.send(Request.stub("a"))
+        }
+        #expect(server.exchanges.events.map { token(of: $0) } == ["t0", "t0", "t1", "t1", "t2"])
+        #expect(reasons.events == [.expiring, .expiring])
+    }
+
+    // MARK: Set by the caller
+
+    @Test func aTokenThatIsSetEndsTheWait() async throws {
+        let server = StubServer { $0.answer(token(of: $0) == "t0" ? 401 : 200) }
+        let authenticator = refresh.authenticator(token: "t0")
+        let operation = manager(server, authenticator).enqueue(Request.stub("a"))
+        await refresh.begun.wait()
+        authenticator.setToken("mine")
+        _ = try await operation.response()
+        // What the refresh brings counts no more.
+        await refresh.finish(.success("late"))
+        _ = try await manager(server, authenticator).send(Request.stub("b"))
+        #expect(server.exchanges.events.map { token(of: $0) } == ["t0", "mine", "mine"])
+    }
+
+    @Test func aTokenThatIsTakenAwayEndsThoseThatWaitAndIsNotSentAgain() async throws {
+        let server = StubServer { $0.answer(token(of: $0) == "t0" ? 401 : 200) }
+        let authenticator = refresh.authenticator(token: "t0")
+        let operation = manager(server, authenticator).enqueue(Request.stub("a"))
+        await refresh.begun.wait()
+        authenticator.setToken(nil)
+        #expect(await code(of: operation) == .interceptorFailed)
+        async let next = manager(server, authenticator).send(Request.stub("b"))
+        await refresh.begun.wait(count: 2)
+        #expect(refresh.begun.events.last == .noToken)
+        await refresh.finish(.success("late"))
+        await refresh.finish(.success("next"), number: 2)
+        _ = try await next
+        #expect(server.exchanges.events.map { token(of: $0) } == ["t0", "next"])
+    }
+
+    /// It may be another user's.
+    @Test func aRefusedRequestIsNotSentAgainWithATokenThatWasSetMeanwhile() async throws {
+        let server = StubServer.held()
+        let authenticator = refresh.authenticator(token: "ada's")
+        let operation = manager(server, authenticator).enqueue(Request.stub("a"))
+        let exchange = await server.exchanges.wait()[0]
+        authenticator.setToken("bob's")
+        exchange.answer(401)
+        #expect(await code(of: operation) == .unacceptableStatus)
+        #expect(server.exchanges.count == 1 && refresh.begun.count == 0)
+    }
+
+    @Test func aTokenIsNotShown() {
+        let token = BearerAuthenticator.Token("s3cret", lifetime: .seconds(60))
+        var dumped = ""
+        dump(token, to: &dumped)
+        #expect(!"\(token) \(dumped)".contains("s3cret"))
+    }
+}
+
+private func token(of exchange: StubExchange) -> String {
+    String(exchange.request.headerFields["Authorization"]?.dropFirst("Bearer ".count) ?? "")
+}
