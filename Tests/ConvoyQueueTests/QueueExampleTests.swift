@@ -186,6 +186,7 @@ import Testing
         let url = try #require(URL(string: "https://example.com/a"))
         let secrets: [Request<Data>] = [
             .get(url).bearer("secret"), .get(url).header("cookie", "secret"),
+            .get(url).header("X-Api-Key", "secret"), .get(url).header("x_auth-token", "secret"),
             .get(url).header("Proxy-Authorization", "secret"), .get(url).secretHeader("X-Key", "secret"),
             .get("https://user:secret@example.com/a"),
         ]

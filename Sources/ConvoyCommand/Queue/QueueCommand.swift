@@ -46,6 +46,12 @@ struct QueueCommand: Sendable {
             }
             return try await PostgresStore("postgres" + database[end.lowerBound...])
         }
+        guard !DatabaseAddress.mayHoldPassword(database) else {
+            throw QueueError(
+                .unavailable,
+                "--db takes a file or postgres://user@host/database; what it was given is not shown, because it may have a "
+                    + "password (a file of such a name is written with ./ before it)")
+        }
         let file = URL(filePath: database, directoryHint: .notDirectory).absoluteURL
         var status = stat()
         let isThere = stat(file.path, &status) == 0 ? status.st_size > 0 : errno != ENOENT

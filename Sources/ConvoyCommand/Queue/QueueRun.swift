@@ -26,13 +26,22 @@ struct QueueRun: QueueWork {
         configuration.maxClaimedJobCount = max(16, min(256, options.fetch.jobs * 4))
         configuration.ignoresBodies = true
         configuration.onOutcome = { report.tell($0, $1, $2) }
-        configuration.onError = { report.tell($0) }
-        let queue = DurableQueue(store: store, manager: makeManager(), configuration: configuration)
         let (stops, stop) = AsyncStream.makeStream(of: Void.self)
+        // A file that was taken away does not come back by trying again.
+        let isFile = store is SQLiteStore
+        let loss = Locked(QueueError?.none)
+        let failed: @Sendable (QueueError) -> Void = { error in
+            guard isFile, error.code == .unavailable else { return report.tell(error) }
+            loss.withLock { $0 = error }
+            stop.finish()
+        }
+        configuration.onError = failed
+        let queue = DurableQueue(store: store, manager: makeManager(), configuration: configuration)
         interruption.onStop { stop.finish() }
         let before = try await store.status()
         queue.start(otherwise: { _, result in result.failure.map(JobDecision.fail) ?? .done })
         let drawing = console.isLive ? Task { await draw(report, store) } : nil
+        let looking = isFile ? Task { await look(for: store, failed) } : nil
         let draining = Task {
             if !options.watches {
                 await queue.drain()
@@ -41,11 +50,13 @@ struct QueueRun: QueueWork {
         }
         for await _ in stops {}
         drawing?.cancel()
+        looking?.cancel()
         await drawing?.value
         // Gives the leases back.
         await queue.stop()
         await draining.value
         console.endLive()
+        if let error = loss.withLock({ $0 }) { throw error }
         let left = try await store.status()
         report.end(left)
         // Those that expired were not told one by one.
@@ -56,6 +67,14 @@ struct QueueRun: QueueWork {
         while !Task.isCancelled {
             if let status = try? await store.status() { console.draw([report.line(status)]) }
             try? await Task.sleep(for: .milliseconds(250))
+        }
+    }
+
+    /// Looks every second whether the database is there, while nothing is written to it too.
+    private func look(for store: any Store, _ failed: @Sendable (QueueError) -> Void) async {
+        while !Task.isCancelled {
+            do throws(QueueError) { _ = try await store.status() } catch { failed(error) }
+            try? await Task.sleep(for: .seconds(1))
         }
     }
 

@@ -4,8 +4,9 @@ import Foundation
 
 /// The request of a job: method, URL, header fields, body, and where a download goes.
 ///
-/// Credentials are never stored. A request with a secret header field, or with a user name or a password in its URL, is refused
-/// when it is added; an interceptor of the manager adds them each time it is sent:
+/// Credentials are never stored. A request with a secret header field, with one whose name tells of a secret (`X-Api-Key`), or
+/// with a user name or a password in its URL, is refused when it is added; an interceptor of the manager adds them each time it
+/// is sent:
 ///
 /// ```swift
 /// let manager = RequestManager(
@@ -75,7 +76,7 @@ public struct JobRequest: Sendable, Hashable {
 extension JobRequest {
     /// Why it cannot be kept, or nil.
     var defect: String? {
-        if let secret = headerFields.first(where: \.isSecret)?.name {
+        if let secret = headerFields.first(where: { $0.isSecret || Self.tellsOfSecret($0.name) })?.name {
             return "its header field \(secret) is a secret, and secrets are never stored: "
                 + "have an interceptor of the manager add it when the request is sent (RequestManager.Configuration.interceptors)"
         }
@@ -86,6 +87,16 @@ extension JobRequest {
         if case .file(let file)? = body, !file.isFileURL { return "the body \(file) is not a file URL" }
         if let destination, !destination.isFileURL { return "the destination \(destination) is not a file URL" }
         return sendable(body: body).defect
+    }
+
+    /// Whether a header field of this name has a secret as its value: `X-Api-Key` or `X-Auth-Token`, for example.
+    private static func tellsOfSecret(_ name: String) -> Bool {
+        let bare = name.lowercased().filter { $0 != "-" && $0 != "_" }
+        let words = [
+            "apikey", "accesskey", "privatekey", "token", "secret", "password", "passwd", "credential", "authorization",
+            "sessionid",
+        ]
+        return ["auth", "xauth"].contains(bare) || words.contains { bare.contains($0) }
     }
 
     /// The request as it is sent.

@@ -97,24 +97,34 @@ struct PostgresJobRow {
             guard try rows.bool(row, 21) ?? false else { return nil }
             return JobResult(
                 statusCode: try rows.int(row, 22).map { Int($0) },
-                headerFields: try PostgresJobs.headerFields(rows.text(row, 23)),
+                headerFields: (try? PostgresJobs.headerFields(rows.text(row, 23))) ?? [:],
                 body: Data(try rows.bytes(row, 24) ?? []), isBodyCut: try rows.bool(row, 25) ?? false,
                 failure: try rows.text(row, 26))
         }
     }
 
+    /// Why the job cannot be sent; nil for one that can be read whole.
+    var defect: String? {
+        get throws {
+            if URL(string: try text(11)) == nil { return "its URL in the database cannot be read" }
+            let fields = try text(12)
+            let isReadable = (try? PostgresJobs.headerFields(fields)) != nil
+            return isReadable ? nil : "its header fields in the database cannot be read"
+        }
+    }
+
+    /// The job; what cannot be read of it is left out.
     func job() throws -> Job {
         let id = try text(1)
-        guard let url = URL(string: try text(11)), let priority = Operation.QueuePriority(rawValue: try int(4)) else {
-            throw QueueError(.damaged, "the URL or the priority of the job \(id) in the database cannot be read")
-        }
+        let fields = try text(12)
         var request = JobRequest(
-            method: HTTPMethod(rawValue: try text(10)), url: url, headerFields: try PostgresJobs.headerFields(text(12)))
+            method: HTTPMethod(rawValue: try text(10)), url: URL(string: try text(11)) ?? URL(filePath: "/"),
+            headerFields: (try? PostgresJobs.headerFields(fields)) ?? [:])
         if let bytes = try rows.bytes(row, 13) { request.body = .data(Data(bytes)) }
         if let file = try rows.text(row, 14) { request.body = .file(URL(filePath: file)) }
         request.destination = try rows.text(row, 15).map { URL(filePath: $0) }
         var job = Job(try text(2), request, id: id)
-        job.priority = priority
+        job.priority = Operation.QueuePriority(rawValue: try int(4)) ?? .normal
         job.notBefore = try rows.double(row, 16).map { Date(timeIntervalSinceReferenceDate: $0) }
         job.expires = try rows.double(row, 5).map { Date(timeIntervalSinceReferenceDate: $0) }
         job.group = try rows.text(row, 6)

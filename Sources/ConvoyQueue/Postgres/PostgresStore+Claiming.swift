@@ -6,8 +6,8 @@ extension PostgresRules {
     ///
     /// As many as have bodies that one statement takes, but for one that is larger: they are in memory.
     ///
-    /// - Returns: the jobs, and whether bodies have left others behind.
-    func claim(_ request: ClaimRequest, by owner: String) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
+    /// - Returns: the jobs, and whether others were left behind: by bodies, or in place of jobs that cannot be read.
+    mutating func claim(_ request: ClaimRequest, by owner: String) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
         var (jobs, hasMore): ([ClaimedJob], Bool) = ([], false)
         if let (condition, kinds) = Self.condition(request.kinds), request.limit > 0 {
             (jobs, hasMore) = try claim(
@@ -15,9 +15,9 @@ extension PostgresRules {
                 limit: request.limit, owner)
         }
         if jobs.count < request.limit, !hasMore, let (condition, kinds) = Self.condition(request.answeredKinds) {
-            jobs += try claim(
-                "state = 3 \(condition)", "position", kinds, limit: request.limit - jobs.count, owner
-            ).jobs
+            let answered = try claim(
+                "state = 3 \(condition)", "position", kinds, limit: request.limit - jobs.count, owner)
+            (jobs, hasMore) = (jobs + answered.jobs, answered.hasMore)
         }
         return (jobs, hasMore)
     }
@@ -31,7 +31,7 @@ extension PostgresRules {
         }
     }
 
-    private func claim(
+    private mutating func claim(
         _ condition: String, _ order: String, _ kinds: [String], limit: Int, _ owner: String
     ) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
         let rows = try transaction.run(
@@ -54,18 +54,58 @@ extension PostgresRules {
             FROM j \(PostgresJobRow.joins) ORDER BY j.priority DESC, j.position
             """, [.int(limit), .text(owner)] + (kinds.isEmpty ? [] : [.texts(kinds)]))
         let hasMore = rows.count > 0 ? try rows.bool(0, PostgresJobRow.columnCount) ?? false : false
-        let jobs = try (0..<rows.count).map { index in
+        var jobs: [ClaimedJob] = []
+        for index in 0..<rows.count {
             let row = PostgresJobRow(rows: rows, row: index)
+            if let defect = try row.defect {
+                try bury(row.position, defect)
+                continue
+            }
             let job = try row.job()
-            return ClaimedJob(
-                claim: Claim(id: job.id, token: try row.claimCount), job: job, attemptCount: try row.attemptCount,
-                result: try row.result)
+            jobs.append(
+                ClaimedJob(
+                    claim: Claim(id: job.id, token: try row.claimCount), job: job, attemptCount: try row.attemptCount,
+                    result: try row.result))
         }
-        return (jobs, hasMore)
+        return (jobs, hasMore || jobs.count < rows.count)
     }
 
+    /// Makes a dead letter of a claimed job that cannot be read.
+    private mutating func bury(_ position: Int64, _ defect: String) throws {
+        let rows = try transaction.run(
+            """
+            UPDATE convoy_jobs AS j SET state = 5, owner = NULL, failure = $2, has_result = false, finished = $3
+            WHERE position = $1 RETURNING \(Self.endedColumns)
+            """, [.int(position), .text(defect), .int(transaction.time.now)])
+        try drop([position], from: "convoy_results")
+        try follow(Self.ended(rows))
+    }
+
+    /// After what time rows are tried again that others had locked: their end of it is not told.
+    private static let lockedRowPause = Duration.seconds(1)
+
     /// How long until something is due that is not told.
-    func next(_ owner: String) throws -> Duration? {
+    func next(_ request: ClaimRequest, _ owner: String) throws -> Duration? {
+        let moments = try nextMoments(owner)
+        // What should be claimed by now was not, because a transaction of somebody has its row.
+        if try moments.contains(where: { $0 <= .zero }) || hasReady(request) {
+            return min(Self.lockedRowPause, moments.filter { $0 > .zero }.min() ?? Self.lockedRowPause)
+        }
+        return moments.min()
+    }
+
+    /// Whether there is a job that could be claimed.
+    private func hasReady(_ request: ClaimRequest) throws -> Bool {
+        guard let (condition, kinds) = Self.condition(request.kinds) else { return false }
+        let rows = try transaction.run(
+            """
+            SELECT EXISTS (SELECT 1 FROM convoy_jobs
+                WHERE state = 0 AND due IS NULL AND not_before IS NULL \(condition))
+            """, kinds.isEmpty ? [] : [.int(0), .int(0), .texts(kinds)])
+        return try rows.bool(0, 0) ?? false
+    }
+
+    private func nextMoments(_ owner: String) throws -> [Duration] {
         let rows = try transaction.run(
             """
             SELECT (SELECT min(due) FROM convoy_jobs WHERE state = 0 AND due IS NOT NULL),
@@ -78,6 +118,6 @@ extension PostgresRules {
         var moments = try (0...1).compactMap { try rows.int(0, $0).map { Duration.microseconds($0 - now) } }
         let waits = try (2...3).compactMap { try rows.double(0, $0).map { max(-1e12, min(1e12, $0 - date)) } }
         moments += waits.map { Duration.seconds($0) }
-        return moments.min().map { max(.zero, $0) }
+        return moments
     }
 }

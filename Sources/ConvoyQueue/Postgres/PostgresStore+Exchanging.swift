@@ -16,7 +16,7 @@ extension PostgresStore {
             try rules.passTime()
             try rules.renew(owner, for: request.lease)
             let (jobs, hasMore) = try rules.claim(request, by: owner)
-            let next = jobs.count >= request.limit ? nil : hasMore ? .zero : try rules.next(owner)
+            let next = jobs.count >= request.limit ? nil : hasMore ? .zero : try rules.next(request, owner)
             try rules.notify()
             return Exchange(isSettled: isSettled, jobs: jobs, next: next)
         }

@@ -96,8 +96,8 @@ extension PostgresJobRow {
                 state: state, holds: state == .blocked ? holds : JobHolds(), lease: lease, claimCount: try claimCount,
                 hasResult: result != nil),
             added: Date(timeIntervalSinceReferenceDate: try rows.double(row, Self.first + 8) ?? 0))
-        record.attempts = try (rows.texts(row, Self.first + 6) ?? []).map {
-            try JSONDecoder().decode(JobAttempt.self, from: Data($0.utf8))
+        record.attempts = try (rows.texts(row, Self.first + 6) ?? []).compactMap {
+            try? JSONDecoder().decode(JobAttempt.self, from: Data($0.utf8))
         }
         record.attemptCount = try attemptCount
         record.failure = try rows.text(row, Self.first + 7)

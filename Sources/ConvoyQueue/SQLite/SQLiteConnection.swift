@@ -34,6 +34,7 @@ final class SQLiteConnection {
     /// Opens a file, and makes it when there is none.
     init(at file: URL) throws(QueueError) {
         self.file = file
+        Self.makePrivate(file.path)
         var opened: OpaquePointer?
         // READWRITE, CREATE, NOMUTEX: the queue of the store is the lock.
         let code = sqlite3_open_v2(file.path, &opened, 0x0000_0002 | 0x0000_0004 | 0x0000_8000, nil)
@@ -114,15 +115,31 @@ final class SQLiteConnection {
         try run("BEGIN IMMEDIATE")
         do throws(QueueError) {
             let result = try body()
-            for file in opened where Self.number(of: file.path) != file.number {
-                throw QueueError(moved: file.path, of: self.file.path)
-            }
+            try checkPlace()
             try run("COMMIT")
             return result
         } catch {
             // Some failures have rolled back already.
             if sqlite3_get_autocommit(handle) == 0 { _ = try? run("ROLLBACK") }
             throw error
+        }
+    }
+
+    /// Makes the file where there is none, for its owner alone; SQLite gives its log the same permissions.
+    private static func makePrivate(_ path: String) {
+        #if os(Linux)
+            // Not opened: closing a file takes away the locks that another connection of this process has on it.
+            _ = mknod(path, S_IFREG | 0o600, 0)
+        #else
+            let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            if made >= 0 { close(made) }
+        #endif
+    }
+
+    /// Throws when the files are no longer those that were opened.
+    func checkPlace() throws(QueueError) {
+        for file in opened where Self.number(of: file.path) != file.number {
+            throw QueueError(moved: file.path, of: self.file.path)
         }
     }
 

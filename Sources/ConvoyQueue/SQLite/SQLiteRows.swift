@@ -84,13 +84,16 @@ struct JobRow {
     let result: Int64?
     let failure: String?
     let added: Date
+    /// Why the job cannot be sent; nil for one that was read whole.
+    let defect: String?
 
     init(_ row: SQLiteRow) {
         position = row.integer(0) ?? 0
+        let url = row.text(17).flatMap { URL(string: $0) }
+        defect = url == nil ? "its URL in the database cannot be read" : nil
         var request = JobRequest(
             method: HTTPMethod(row.text(16) ?? "GET"),
-            // What was stored came of a URL.
-            url: row.text(17).flatMap { URL(string: $0) } ?? URL(fileURLWithPath: "/"),
+            url: url ?? URL(fileURLWithPath: "/"),
             headerFields: JobText.fields(of: row.text(18)))
         request.body = row.text(20).map { .file(URL(fileURLWithPath: $0)) }
         request.destination = row.text(21).map { URL(fileURLWithPath: $0) }

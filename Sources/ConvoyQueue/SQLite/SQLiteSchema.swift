@@ -6,7 +6,7 @@ enum SQLiteSchema {
     /// "CVQ1": tells our files from those of other programs.
     static let applicationID: Int64 = 0x4356_5131
     /// One entry for each version; a file of an older one gets what follows.
-    static let migrations = [version1]
+    static let migrations = [version1, version2]
     static var version: Int64 { Int64(migrations.count) }
 
     /// States: 0 waiting, 1 waiting for its time, 2 blocked, 3 claimed, 4 answered, 5 done, 6 dead, 7 cancelled.
@@ -61,11 +61,14 @@ enum SQLiteSchema {
         END;
         """
 
+    /// The files are the owner's alone from here on; the tables are the same.
+    private static let version2 = ""
+
     /// Checks a file and brings it up to date.
     static func prepare(_ connection: SQLiteConnection) throws(QueueError) {
         let path = connection.file.path
         // Before anything is written to it: the file may be of another program.
-        try check(connection)
+        if try check(connection) < version { makePrivate(path) }
         try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY")
         try connection.execute("PRAGMA cache_size = -8192")
         // On Apple platforms a plain sync leaves the bytes in the drive's own memory; elsewhere these say nothing.
@@ -85,6 +88,11 @@ enum SQLiteSchema {
                 try connection.execute("PRAGMA application_id = \(applicationID); PRAGMA user_version = \(version)")
             }
         }
+    }
+
+    /// Takes the permissions of others away from a file of an earlier version, once: its owner may give them again.
+    private static func makePrivate(_ path: String) {
+        for suffix in ["", "-wal", "-shm"] { chmod(path + suffix, 0o600) }
     }
 
     /// The version of a file that is ours, or 0 for an empty one.

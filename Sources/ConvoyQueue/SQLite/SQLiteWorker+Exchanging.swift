@@ -103,18 +103,7 @@ extension SQLiteWorker {
     }
 
     private func expire() throws(QueueError) {
-        let rows = try connection().rows(
-            """
-            SELECT \(LifeRow.columns) FROM job WHERE expires IS NOT NULL AND state <= 2 AND expires <= ?
-            ORDER BY expires LIMIT ?
-            """, [.integer(time.date), .integer(Self.portion)]
-        ) { row throws(QueueError) in LifeRow(row) }
-        for row in rows {
-            try connection().run(
-                "UPDATE job SET state = 6, failure = ?, finished = ? WHERE position = ?", .text(JobRecord.expired),
-                .integer(time.now), .integer(row.position))
-            try finished(row, .dead)
-        }
+        try end("expires IS NOT NULL AND state <= 2 AND expires <= ?", .integer(time.date), JobRecord.expired)
     }
 
     private func claim(_ request: ClaimRequest) throws(QueueError) -> [ClaimedJob] {
@@ -138,8 +127,10 @@ extension SQLiteWorker {
         ) { row throws(QueueError) in JobRow(row) }
         var jobs: [ClaimedJob] = []
         jobs.reserveCapacity(records.count)
-        try take(records.map(\.position))
-        for row in records {
+        let broken = records.filter { $0.defect != nil }
+        for row in broken { try bury(row) }
+        try take(records.filter { $0.defect == nil }.map(\.position))
+        for row in records where row.defect == nil {
             var job = row.job
             job.request.body = try body(of: row)
             jobs.append(
@@ -147,7 +138,28 @@ extension SQLiteWorker {
                     claim: Claim(id: job.id, token: row.claimCount + 1), job: job, attemptCount: row.attemptCount,
                     result: try row.result.flatMap { number throws(QueueError) in try result(number) }))
         }
-        return jobs
+        // Others take their place: fewer than asked for would mean that there are no more.
+        return broken.isEmpty ? jobs : jobs + (try claim(state, order, kinds, broken.count))
+    }
+
+    /// Makes a dead letter of a job that cannot be read.
+    private func bury(_ row: JobRow) throws(QueueError) {
+        try end("position = ?", .integer(row.position), row.defect)
+    }
+
+    /// Makes dead letters of jobs that nobody has claimed.
+    private func end(_ condition: String, _ value: SQLiteValue, _ failure: String?) throws(QueueError) {
+        let rows = try connection().rows(
+            "SELECT \(LifeRow.columns) FROM job WHERE \(condition) ORDER BY expires LIMIT ?",
+            [value, .integer(Self.portion)]
+        ) { row throws(QueueError) in LifeRow(row) }
+        for row in rows {
+            try connection().run("DELETE FROM result WHERE number = ?", SQLiteValue(row.result))
+            try connection().run(
+                "UPDATE job SET state = 6, failure = ?, result = NULL, finished = ? WHERE position = ?",
+                SQLiteValue(failure), .integer(time.now), .integer(row.position))
+            try finished(row, .dead)
+        }
     }
 
     /// Makes jobs this owner's, many by one statement.

@@ -89,6 +89,8 @@ extension SQLiteWorker {
     }
 
     func status() throws(QueueError) -> QueueStatus {
+        // Who asks again and again is told when the database has gone, though nothing is written.
+        try connection().checkPlace()
         let rows = try connection().rows(
             """
             SELECT kind, state, count FROM tally WHERE count > 0

@@ -6,6 +6,23 @@ import Testing
 @testable import ConvoyCommand
 
 @Suite struct QueueOptionsTests {
+    @Test func addressesAmongTheArgumentsAreWrittenOver() {
+        let arguments = [
+            "convoy", "queue", "--db", "postgres://me:s3cret@host/db", "--db=postgres://host/db?password=s3cret",
+            "--db=host=a password=s3cret", "--db", "jobs.db", "https://host/a",
+        ]
+        let copies = arguments.map { strdup($0) }
+        defer { for copy in copies { free(copy) } }
+        var pointers = copies
+        DatabaseAddress.hide(in: &pointers, Int32(pointers.count))
+        let shown = copies.map { $0.map { String(cString: $0) } ?? "" }
+        #expect(zip(shown, arguments).allSatisfy { $0.0.utf8.count == $0.1.utf8.count })
+        #expect(
+            shown.map { $0.trimmingCharacters(in: ["*"]) } == [
+                "convoy", "queue", "--db", "", "--db=", "--db=", "--db", "jobs.db", "https://host/a",
+            ])
+    }
+
     @Test func whatAJobGetsIsTaken() throws {
         let arguments =
             "add --db jobs.db --id a --kind order --after x --after y --priority high --group g --tag t --tag u "

@@ -151,6 +151,34 @@ import Testing
         #expect(try await child.ended().status == 130)
     }
 
+    @Test(arguments: [true, false])
+    func aRunWhoseDatabaseIsTakenAwayEndsWithAnError(isReplaced: Bool) async throws {
+        _ = try await queue("add", "--id", "a", url("/a"))
+        let child = try ConvoyProcess(["queue", "run", "--watch", "--db", path("jobs.db")])
+        try await server.requestsReceived(count: 1, within: .seconds(120))
+        try FileManager.default.removeItem(atPath: path("jobs.db"))
+        if isReplaced { try Data().write(to: directory.url.appending(path: "jobs.db")) }
+        let ending = try await child.ended()
+        #expect(ending.status == 1)
+        #expect(ending.errors.contains("\(path("jobs.db")) was moved, replaced or removed"))
+    }
+
+    @Test(arguments: [
+        "host=127.0.0.1 port=1 password=s3cret", "postgres:/me:s3cret@127.0.0.1:1/jobs", "me:s3cret@127.0.0.1/jobs",
+        "postgres://me:s3@cret@127.0.0.1:1/jobs",
+    ])
+    func aPasswordOfADatabaseIsNotShown(address: String) async throws {
+        for verb in ["add", "run", "status"] {
+            let ending = try await ConvoyProcess(
+                shell: "cd \"$1\" && shift && exec \"$0\" \"$@\"",
+                [directory.url.path, "queue", verb, "--db", address] + (verb == "add" ? [url("/a")] : [])
+            ).ended()
+            #expect(ending.status == 1 && !ending.errors.isEmpty)
+            #expect(!(ending.output + ending.errors).contains("s3"), "\(ending.errors)")
+        }
+        #expect(try directory.names() == [])
+    }
+
     @Test func everythingOfAJobIsExported() async throws {
         let body = Data([0xFF, 0, 1])
         try body.write(to: directory.url.appending(path: "body"))

@@ -7,6 +7,62 @@ import Testing
 /// What only a store on a server can have: lost connections, restarts, transactions in each other's way.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresStoreTests {
+    /// Written by hand, or by a disk that is damaged.
+    @Test func aRowThatCannotBeReadIsADeadLetter() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let store = try await PostgresStore(address)
+        _ = try await store.add([
+            .test("a") { $0.group = "g" }, .test("b") { $0.group = "g" }, .test("c"), .test("d"),
+        ])
+        try await sql(
+            address,
+            """
+            UPDATE convoy_contents AS c SET url = 'http://[' FROM convoy_jobs AS j
+            WHERE j.position = c.position AND id = 'a'
+            """,
+            """
+            UPDATE convoy_contents AS c SET header_fields = 'no' FROM convoy_jobs AS j
+            WHERE j.position = c.position AND id = 'c'
+            """, "UPDATE convoy_jobs SET attempts = '{no}' WHERE id = 'd'")
+        let exchange = try await store.exchange([], claiming: ClaimRequest(limit: 10, lease: .seconds(60)))
+        #expect(exchange.jobs.ids == ["d"] && exchange.next == .zero)
+        #expect(try await store.claim().ids == ["b"])
+        #expect(try await store.states() == ["a": .dead, "b": .claimed, "c": .dead, "d": .claimed])
+        #expect(try await store.job("a")?.failure == "its URL in the database cannot be read")
+        #expect(try await store.job("c")?.failure == "its header fields in the database cannot be read")
+        await store.close()
+    }
+
+    /// The end of a stranger's lock is not told.
+    @Test(arguments: ["TRUE", "due IS NOT NULL"])
+    func aRowThatAStrangerHasLockedIsLookedForSoon(condition: String) async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let store = try await PostgresStore(address)
+        try await store.add(.test("a"))
+        if condition != "TRUE" {
+            let claimed = try #require(try await store.claim().first)
+            #expect(try await store.settle(claimed, .retry(after: .milliseconds(1))))
+        }
+        let stranger = try await onThread { () -> Stranger in
+            let connection = try PostgresConnection(address, within: .seconds(60))
+            try connection.run("BEGIN")
+            try connection.run("SELECT 1 FROM convoy_jobs WHERE \(condition) FOR UPDATE")
+            return Stranger(connection: connection)
+        }
+        let request = ClaimRequest(limit: 10, lease: .seconds(60))
+        let exchange = try await store.exchange([], claiming: request)
+        let next = try #require(exchange.next)
+        #expect(exchange.jobs.isEmpty && next > .zero && next <= .seconds(1))
+        _ = try await onThread { try stranger.connection.run("COMMIT").count }
+        #expect(try await store.claim().ids == ["a"])
+        await store.close()
+    }
+
+    private struct Stranger: @unchecked Sendable {
+        // @unchecked: one thread after the other.
+        let connection: PostgresConnection
+    }
+
     @Test func lostConnectionsAreMadeAgain() async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)

@@ -75,6 +75,43 @@ import Testing
         await store.close()
     }
 
+    private func permissions(_ suffix: String = "") throws -> Int? {
+        let path = place.file.path + suffix
+        return try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+    }
+
+    @Test func theFilesAreTheOwnersAlone() async throws {
+        let store = try SQLiteStore(at: place.file)
+        try await store.add(.test("a") { $0.request.body = .data(large) })
+        for suffix in ["", "-wal", "-shm"] { #expect(try permissions(suffix) == 0o600, "\(suffix)") }
+        #expect(try permissions("-convoy") == 0o700)
+        // What the owner shares later stays shared.
+        await store.close()
+        chmod(place.file.path, 0o640)
+        await (try SQLiteStore(at: place.file)).close()
+        #expect(try permissions() == 0o640)
+    }
+
+    @Test func aFileOfTheFirstVersionIsMadePrivateOnce() async throws {
+        let store = try SQLiteStore(at: place.file)
+        try await store.add(.test("a"))
+        await store.close()
+        try SQLiteConnection(at: place.file).execute("PRAGMA user_version = 1")
+        chmod(place.file.path, 0o644)
+        let next = try SQLiteStore(at: place.file)
+        #expect(try permissions() == 0o600)
+        #expect(try await next.states() == ["a": .waiting])
+        await next.close()
+    }
+
+    @Test func aDatabaseThatHasGoneIsToldToThoseThatOnlyLook() async throws {
+        let store = try SQLiteStore(at: place.file)
+        #expect(try await store.status() == QueueStatus())
+        try FileManager.default.removeItem(at: place.file)
+        #expect(await failure { _ = try await store.status() }?.code == .unavailable)
+        await store.close()
+    }
+
     /// Else each name would have locks of its own, and jobs of the living would count as a dead process's.
     @Test func aLinkIsTheSameDatabase() async throws {
         let link = place.directory.appending(path: "link.db")
@@ -88,6 +125,17 @@ import Testing
         #expect(names.filter { $0.hasSuffix("-convoy") } == ["jobs.db-convoy"])
         await store.close()
         await other.close()
+    }
+
+    /// Written by hand, or by a disk that is damaged.
+    @Test func aRowThatCannotBeReadIsADeadLetter() async throws {
+        let store = try SQLiteStore(at: place.file)
+        _ = try await store.add([.test("a") { $0.group = "g" }, .test("b") { $0.group = "g" }, .test("c")])
+        try SQLiteConnection(at: place.file).run("UPDATE job SET url = 'http://[' WHERE id = 'a'")
+        #expect(try await store.claim(2).ids == ["c", "b"])
+        let record = try #require(try await store.job("a"))
+        #expect(record.state == .dead && record.failure == "its URL in the database cannot be read")
+        await store.close()
     }
 
     @Test func aJobThatReplacesWhatItDependsOnIsCancelledWithIt() async throws {

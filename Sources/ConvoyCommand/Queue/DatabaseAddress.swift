@@ -1,0 +1,32 @@
+// What `--db` names: its password is shown nowhere.
+import Foundation
+
+/// The value of `--db`: a file, or the address of a PostgreSQL database.
+enum DatabaseAddress {
+    /// Whether a text that is no address with `://` may hold a password all the same: it is no name of a file then.
+    static func mayHoldPassword(_ text: String) -> Bool {
+        let lower = text.lowercased()
+        let user = lower.prefix { $0 != "/" }.split(separator: "@", omittingEmptySubsequences: false)
+        return lower.contains("password=") || lower.hasPrefix("postgres:") || lower.hasPrefix("postgresql:")
+            || user.count > 1 && user[0].contains(":")
+    }
+
+    /// Writes over the addresses among the arguments of the process, which other users can read (`ps`).
+    ///
+    /// - Parameters:
+    ///   - arguments: C's own, not copies of them.
+    ///   - count: how many there are.
+    /// - Thread: the main one, before there is any other.
+    static func hide(in arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, _ count: Int32) {
+        for index in 1..<max(1, Int(count)) {
+            guard let argument = arguments[index] else { continue }
+            let text = String(cString: argument)
+            let isValue = text.hasPrefix("--db=") || arguments[index - 1].map { String(cString: $0) } == "--db"
+            guard isValue, text.contains("://") || mayHoldPassword(String(text.trimmingPrefix("--db="))) else {
+                continue
+            }
+            let start = text.hasPrefix("--db=") ? 5 : 0
+            for place in start..<max(start, strlen(argument)) { argument[place] = CChar(UInt8(ascii: "*")) }
+        }
+    }
+}
