@@ -19,13 +19,15 @@ func fail(_ error: any Error) -> Never {
 
 let queue: DurableQueue
 do {
+    var configuration = DurableQueue.Configuration()
+    // Whoever kills it again and again is a test.
+    configuration.maxLapses = 1_000_000
     if arguments[1].hasPrefix("postgres:") {
-        var configuration = DurableQueue.Configuration()
         configuration.lease = .seconds(1)
         queue = DurableQueue(
             store: try await PostgresStore(arguments[1]), manager: manager, configuration: configuration)
     } else {
-        queue = try DurableQueue(at: URL(fileURLWithPath: arguments[1]), manager: manager)
+        queue = try DurableQueue(at: URL(fileURLWithPath: arguments[1]), manager: manager, configuration: configuration)
     }
 } catch { fail(error) }
 switch (arguments[0], arguments.count) {

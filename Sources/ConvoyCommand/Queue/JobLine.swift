@@ -16,6 +16,8 @@ enum JobLine {
         {
             parts.append("\(Figures.count(record.attemptCount, "attempt")): \(last.text)")
         }
+        let lapses = record.life.lapseCount
+        if lapses > 0 { parts.append("its process ended \(Figures.count(lapses, "time")) before the job had") }
         if let delay = record.delay { parts.append("in \(Figures.time(delay))") }
         // A line is a job, whatever a server has said.
         return parts.joined(separator: "  ").split(whereSeparator: \.isNewline).joined(separator: " ")

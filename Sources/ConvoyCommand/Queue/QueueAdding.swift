@@ -115,6 +115,7 @@ struct QueueAdding: QueueWork {
         } else if let output = options.fetch.output {
             kept.destination = URL(filePath: output, directoryHint: .notDirectory).absoluteURL
         }
+        kept.followsRedirectsAsGet = wishes.followsRedirectsAsGet
         let isOnly = options.fetch.input == nil && options.fetch.urls.count == 1
         let id = wishes.id.map { isOnly ? $0 : "\($0)-\(item.index + 1)" }
         var job = Job(wishes.kind, kept, id: id ?? UUID().uuidString)

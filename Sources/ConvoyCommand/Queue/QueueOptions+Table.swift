@@ -97,6 +97,13 @@ extension QueueOptions {
             let word = try OptionValues.choice(value, among: Job.Uniqueness.Policy.allCases.map(\.rawValue))
             options.wishes.policy = Job.Uniqueness.Policy(rawValue: word) ?? .keep
         },
+        OwnOption(
+            option: Option(
+                "redirect-as-get", .requests, summary: "a redirect may drop the body",
+                detail:
+                    "follow a redirect (301, 302, 303) that turns the request into a GET without its body, and take that "
+                    + "answer; else such a redirect is a failure"), verbs: adding
+        ) { options, _ in options.wishes.followsRedirectsAsGet = true },
     ]
 
     private static let choices: [OwnOption] = [

@@ -17,6 +17,8 @@ struct QueueOptions: Sendable {
         var tags: Set<String> = []
         var key: String?
         var policy = Job.Uniqueness.Policy.keep
+        /// Whether the answer to a GET counts that a redirect has made of another method.
+        var followsRedirectsAsGet = false
     }
 
     let verb: QueueVerb

@@ -37,7 +37,7 @@ final class QueueReport: Sendable {
             tell("done", job, attempt, attempt?.text ?? "")
         case .dead(let reason):
             counts.withLock { $0.failed += 1 }
-            tell("failed", job, attempt, reason)
+            tell("failed", job, attempt, reason.replacing("with followsRedirectsAsGet", with: "--redirect-as-get"))
         case .retry(let delay):
             counts.withLock { $0.retried += 1 }
             tell("retry", job, attempt, "in \(Figures.time(delay)): \(attempt?.text ?? "")")

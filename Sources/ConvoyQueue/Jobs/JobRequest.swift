@@ -35,6 +35,11 @@ public struct JobRequest: Sendable, Hashable {
     ///
     /// A download that was interrupted, by a crash too, continues where it was.
     public var destination: URL?
+    /// Whether a redirect (301, 302, 303) may turn the request into a GET without its body; false by default.
+    ///
+    /// Then the answer to that GET is the outcome. Else such a redirect is a failure: what was to be sent has reached nobody who
+    /// would say so. One from `http:` to `https:` of the same host keeps method and body, unless it is a 303.
+    public var followsRedirectsAsGet = false
 
     /// Makes a request.
     public init(

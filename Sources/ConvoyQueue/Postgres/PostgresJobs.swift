@@ -23,7 +23,7 @@ enum PostgresJobs {
             .doubles(jobs.map { date($0.notBefore) }),
             .texts(jobs.map { $0.uniqueness?.policy.rawValue }),
             .texts(jobs.map { $0.tags.isEmpty ? nil : $0.tags.sorted().joined(separator: "\n") }),
-            .texts(jobs.map(\.idempotencyKey)),
+            .texts(jobs.map(\.idempotencyKey)), .bools(jobs.map(\.request.followsRedirectsAsGet)),
         ]
     }
 
@@ -57,7 +57,7 @@ enum PostgresJobs {
 
 /// The columns of a job's rows, always in this order, and where they begin in an answer.
 struct PostgresJobRow {
-    static let columnCount = 27
+    static let columnCount = 29
 
     static func columns(withBody: Bool) -> String {
         """
@@ -66,7 +66,7 @@ struct PostgresJobRow {
         c.destination, c.not_before, c.policy, c.tags, c.idempotency_key,
         (SELECT array_agg(n.needed ORDER BY n.number) FROM convoy_needs AS n WHERE n.position = j.position),
         r.position IS NOT NULL, r.status_code, r.header_fields, \(withBody ? "r.body" : "''::bytea"), r.is_body_cut,
-        r.failure
+        r.failure, c.follows_as_get, j.lapses
         """
     }
     /// What follows `convoy_jobs AS j`.
@@ -80,6 +80,7 @@ struct PostgresJobRow {
 
     var position: Int64 { get throws { try rows.int(row, 0) ?? 0 } }
     var claimCount: Int64 { get throws { try rows.int(row, 8) ?? 0 } }
+    var lapseCount: Int { get throws { Int(try rows.int(row, 28) ?? 0) } }
     var attemptCount: Int { get throws { Int(try rows.int(row, 9) ?? 0) } }
 
     var state: JobState {
@@ -123,6 +124,7 @@ struct PostgresJobRow {
         if let bytes = try rows.bytes(row, 13) { request.body = .data(Data(bytes)) }
         if let file = try rows.text(row, 14) { request.body = .file(URL(filePath: file)) }
         request.destination = try rows.text(row, 15).map { URL(filePath: $0) }
+        request.followsRedirectsAsGet = try rows.bool(row, 27) ?? false
         var job = Job(try text(2), request, id: id)
         job.priority = Operation.QueuePriority(rawValue: try int(4)) ?? .normal
         job.notBefore = try rows.double(row, 16).map { Date(timeIntervalSinceReferenceDate: $0) }

@@ -26,6 +26,8 @@ struct PostgresRules {
     let transaction: PostgresTransaction
     /// Whether a job may have become one that can be claimed.
     private(set) var bringsWork = false
+    /// Whether the claims of some job have lapsed more than once.
+    var hasSuspects = false
 
     init(_ transaction: PostgresTransaction) { self.transaction = transaction }
 
@@ -144,7 +146,7 @@ struct PostgresRules {
                 WITH meant AS MATERIALIZED (
                     SELECT position FROM convoy_jobs WHERE id = ANY($1) AND state IN (0, 1, 2, 3, 5)
                     ORDER BY position FOR UPDATE)
-                UPDATE convoy_jobs AS j SET state = 6, owner = NULL, has_result = false, failure = NULL, finished = $2,
+                UPDATE convoy_jobs AS j SET state = 6, owner = NULL, lapses = 0, has_result = false, failure = NULL, finished = $2,
                     needs = 0, is_behind_group = false, is_behind_key = false
                 FROM meant WHERE j.position = meant.position
                 RETURNING \(Self.endedColumns)

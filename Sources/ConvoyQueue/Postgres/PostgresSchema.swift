@@ -4,7 +4,7 @@ import Convoy
 /// The schema: numbered steps, each run once in a database, whichever process comes first.
 enum PostgresSchema {
     /// The steps from an empty database on; those of a published version never change.
-    static let migrations = [tables + indexes + counting]
+    static let migrations = [tables + indexes + counting, redirects, lapses]
 
     /// The numbers of the states in the tables; of a published version they never change.
     static let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .done, .dead, .cancelled]
@@ -90,6 +90,14 @@ enum PostgresSchema {
             PRIMARY KEY (share, kind, state)
         ) WITH (fillfactor = 50)
         """,
+    ]
+
+    private static let redirects = ["ALTER TABLE convoy_contents ADD COLUMN follows_as_get bool NOT NULL DEFAULT false"]
+
+    /// Claims that have lapsed; the index is of suspects.
+    private static let lapses = [
+        "ALTER TABLE convoy_jobs ADD COLUMN lapses int4 NOT NULL DEFAULT 0",
+        "CREATE INDEX convoy_suspect ON convoy_jobs (priority DESC, position) WHERE lapses >= 2",
     ]
 
     private static let indexes = [

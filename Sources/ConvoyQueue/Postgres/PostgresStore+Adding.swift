@@ -132,11 +132,11 @@ private struct Adding {
         try transaction.run(
             """
             INSERT INTO convoy_contents (position, method, url, header_fields, body_file, destination, not_before, policy,
-                tags, idempotency_key)
+                tags, idempotency_key, follows_as_get)
             SELECT position, method, url, header_fields, body_file, destination, not_before, policy,
-                coalesce(string_to_array(tags, E'\\n'), '{}'), idempotency_key
-            FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS g(position, method, url, header_fields, body_file,
-                destination, not_before, policy, tags, idempotency_key)
+                coalesce(string_to_array(tags, E'\\n'), '{}'), idempotency_key, follows_as_get
+            FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS g(position, method, url, header_fields, body_file,
+                destination, not_before, policy, tags, idempotency_key, follows_as_get)
             """, [.ints(new.map { positions[$0.id] })] + (try PostgresJobs.contents(new)))
         let bodies = new.compactMap { job in PostgresJobs.body(of: job).bytes.map { (positions[job.id], $0) } }
         guard !bodies.isEmpty else { return positions }

@@ -110,7 +110,7 @@ extension PostgresRules {
         try lock(groups: Array(groups), keys: Array(keys))
         try transaction.run(
             """
-            UPDATE convoy_jobs SET state = 0, failure = NULL, attempt_count = 0, due = NULL, finished = NULL,
+            UPDATE convoy_jobs SET state = 0, failure = NULL, attempt_count = 0, lapses = 0, due = NULL, finished = NULL,
                 expires = CASE WHEN expires > $2 THEN expires END
             WHERE id = ANY($1) AND state = 5
             """, [.texts(ids), .double(transaction.time.date)])

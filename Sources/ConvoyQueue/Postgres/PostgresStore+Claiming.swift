@@ -8,16 +8,26 @@ extension PostgresRules {
     ///
     /// - Returns: the jobs, and whether others were left behind: by bodies, or in place of jobs that cannot be read.
     mutating func claim(_ request: ClaimRequest, by owner: String) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
+        guard request.limit > 0 else { return ([], false) }
+        let suspect =
+            """
+            lapses >= 2 AND NOT EXISTS (
+                SELECT 1 FROM convoy_jobs WHERE lapses >= 2 AND state = 2 AND owner = $2)
+            """
         var (jobs, hasMore): ([ClaimedJob], Bool) = ([], false)
-        if let (condition, kinds) = Self.condition(request.kinds), request.limit > 0 {
-            (jobs, hasMore) = try claim(
-                "state = 0 AND due IS NULL AND not_before IS NULL \(condition)", "priority DESC, position", kinds,
-                limit: request.limit, owner)
-        }
-        if jobs.count < request.limit, !hasMore, let (condition, kinds) = Self.condition(request.answeredKinds) {
-            let answered = try claim(
-                "state = 3 \(condition)", "position", kinds, limit: request.limit - jobs.count, owner)
-            (jobs, hasMore) = (jobs + answered.jobs, answered.hasMore)
+        for lapses in (hasSuspects ? [suspect] : []) + ["lapses < 2"] {
+            let most = lapses == suspect ? 1 : request.limit
+            if jobs.count < most, !hasMore, let (condition, kinds) = Self.condition(request.kinds) {
+                let ready = try claim(
+                    "state = 0 AND due IS NULL AND not_before IS NULL AND \(lapses) \(condition)",
+                    "priority DESC, position", kinds, limit: most - jobs.count, owner)
+                (jobs, hasMore) = (jobs + ready.jobs, ready.hasMore)
+            }
+            if jobs.count < most, !hasMore, let (condition, kinds) = Self.condition(request.answeredKinds) {
+                let answered = try claim(
+                    "state = 3 AND \(lapses) \(condition)", "position", kinds, limit: most - jobs.count, owner)
+                (jobs, hasMore) = (jobs + answered.jobs, answered.hasMore)
+            }
         }
         return (jobs, hasMore)
     }
@@ -65,7 +75,7 @@ extension PostgresRules {
             jobs.append(
                 ClaimedJob(
                     claim: Claim(id: job.id, token: try row.claimCount), job: job, attemptCount: try row.attemptCount,
-                    result: try row.result))
+                    lapseCount: try row.lapseCount, result: try row.result))
         }
         return (jobs, hasMore || jobs.count < rows.count)
     }
@@ -100,7 +110,7 @@ extension PostgresRules {
         let rows = try transaction.run(
             """
             SELECT EXISTS (SELECT 1 FROM convoy_jobs
-                WHERE state = 0 AND due IS NULL AND not_before IS NULL \(condition))
+                WHERE state = 0 AND due IS NULL AND not_before IS NULL AND lapses < 2 \(condition))
             """, kinds.isEmpty ? [] : [.int(0), .int(0), .texts(kinds)])
         return try rows.bool(0, 0) ?? false
     }

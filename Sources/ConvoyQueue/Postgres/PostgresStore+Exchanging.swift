@@ -13,7 +13,7 @@ extension PostgresStore {
                 try rules.notify()
                 return Exchange(isSettled: isSettled, jobs: [], next: nil)
             }
-            try rules.passTime()
+            try rules.passTime(for: owner)
             try rules.renew(owner, for: request.lease)
             let (jobs, hasMore) = try rules.claim(request, by: owner)
             let next = jobs.count >= request.limit ? nil : hasMore ? .zero : try rules.next(request, owner)
@@ -27,7 +27,7 @@ extension PostgresStore {
         try await workers.transaction { [owner] transaction in
             var rules = PostgresRules(transaction)
             // First those that have ended, its own among them: what is lost stays lost.
-            try rules.passTime()
+            try rules.passTime(for: owner)
             try rules.renew(owner, for: lease)
             try rules.notify()
             let rows = try transaction.run(
@@ -44,7 +44,7 @@ extension PostgresStore {
     public func release() async throws(QueueError) {
         try await workers.transaction { [owner] transaction in
             var rules = PostgresRules(transaction)
-            try rules.endLeases(of: [owner])
+            try rules.endLeases(of: [owner], for: owner)
             try rules.notify()
         }
     }
@@ -63,6 +63,7 @@ extension PostgresRules {
                 SELECT j.position, g.* FROM given AS g JOIN convoy_jobs AS j USING (id)
                 WHERE j.state = 2 AND j.claim_count = g.token ORDER BY j.position FOR UPDATE OF j)
             UPDATE convoy_jobs AS j SET owner = NULL, due = m.due, failure = m.reason,
+                lapses = CASE WHEN m.verdict < 0 THEN j.lapses ELSE 0 END,
                 state = CASE WHEN m.verdict >= 0 THEN m.verdict WHEN j.has_result THEN 3 ELSE 0 END,
                 has_result = CASE WHEN m.verdict < 0 THEN j.has_result ELSE m.verdict = 3 END,
                 finished = CASE WHEN m.verdict >= 4 THEN $7 END,
@@ -148,14 +149,15 @@ extension PostgresRules {
     }
 
     /// Does what is due by now: jobs whose time has come, those that have expired, leases that have ended.
-    fileprivate mutating func passTime() throws {
+    fileprivate mutating func passTime(for owner: String) throws {
         let (now, date) = (PostgresValue.int(transaction.time.now), PostgresValue.double(transaction.time.date))
         let due = try transaction.run(
             """
             SELECT EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 0 AND due IS NOT NULL AND due <= $1),
                 EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 0 AND not_before IS NOT NULL AND not_before <= $2),
                 EXISTS (SELECT 1 FROM convoy_jobs WHERE state < 2 AND expires IS NOT NULL AND expires <= $2),
-                EXISTS (SELECT 1 FROM convoy_owners WHERE ends <= $1)
+                EXISTS (SELECT 1 FROM convoy_owners WHERE ends <= $1),
+                EXISTS (SELECT 1 FROM convoy_jobs WHERE lapses >= 2 AND state < 4)
             """, [now, date])
         if try due.bool(0, 0) ?? false {
             try transaction.run(Self.changing("due = NULL", where: "state = 0 AND due <= $1"), [now])
@@ -173,10 +175,12 @@ extension PostgresRules {
                 [date, .text(JobRecord.expired), now])
             try follow(Self.ended(rows))
         }
+        hasSuspects = try due.bool(0, 4) ?? false
         if try due.bool(0, 3) ?? false {
+            hasSuspects = true
             let rows = try transaction.run(
                 "SELECT owner FROM convoy_owners WHERE ends <= $1 ORDER BY owner FOR UPDATE SKIP LOCKED", [now])
-            try endLeases(of: (0..<rows.count).compactMap { try rows.text($0, 0) })
+            try endLeases(of: (0..<rows.count).compactMap { try rows.text($0, 0) }, for: owner)
         }
     }
 
@@ -189,15 +193,20 @@ extension PostgresRules {
         """
     }
 
-    fileprivate mutating func endLeases(of owners: [String]) throws {
+    /// Takes jobs back; the claims of others have lapsed, its own an owner gives back or finds out of in time.
+    fileprivate mutating func endLeases(of owners: [String], for owner: String) throws {
         guard !owners.isEmpty else { return }
+        // The rule of ``JobLife/lapseDelay``: from the second lapse on a job waits 1, 2, 4 seconds and so on.
         let rows = try transaction.run(
             """
             WITH meant AS MATERIALIZED (
                 SELECT position FROM convoy_jobs WHERE owner = ANY($1) AND state = 2 ORDER BY position FOR UPDATE)
-            UPDATE convoy_jobs AS j SET owner = NULL, state = CASE WHEN j.has_result THEN 3 ELSE 0 END
+            UPDATE convoy_jobs AS j SET owner = NULL, state = CASE WHEN j.has_result THEN 3 ELSE 0 END,
+                lapses = j.lapses + CASE WHEN j.owner <> $2 THEN 1 ELSE 0 END,
+                due = CASE WHEN j.owner <> $2 AND NOT j.has_result AND j.lapses > 0
+                    THEN $3 + (1000000::int8 << least(6, j.lapses - 1)) END
             FROM meant WHERE j.position = meant.position
-            """, [.texts(owners)])
+            """, [.texts(owners), .text(owner), .int(transaction.time.now)])
         if rows.changedCount > 0 { noteWork() }
         try transaction.run("DELETE FROM convoy_owners WHERE owner = ANY($1)", [.texts(owners)])
     }

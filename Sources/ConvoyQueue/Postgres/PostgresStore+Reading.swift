@@ -94,7 +94,7 @@ extension PostgresJobRow {
             job: try job(), position: try position,
             life: JobLife(
                 state: state, holds: state == .blocked ? holds : JobHolds(), lease: lease, claimCount: try claimCount,
-                hasResult: result != nil),
+                hasResult: result != nil, lapseCount: try lapseCount),
             added: Date(timeIntervalSinceReferenceDate: try rows.double(row, Self.first + 8) ?? 0))
         record.attempts = try (rows.texts(row, Self.first + 6) ?? []).compactMap {
             try? JSONDecoder().decode(JobAttempt.self, from: Data($0.utf8))

@@ -25,6 +25,8 @@ final class SQLiteConnection {
     private static let tooBig: Int32 = 18
     private static let copies = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
+    private static let making = Locked(())
+
     let file: URL
     private let handle: OpaquePointer
     private var statements: [String: OpaquePointer] = [:]
@@ -126,14 +128,13 @@ final class SQLiteConnection {
     }
 
     /// Makes the file where there is none, for its owner alone; SQLite gives its log the same permissions.
+    ///
+    /// One at a time: closing the file takes away the locks that another connection of this process would have on it.
     private static func makePrivate(_ path: String) {
-        #if os(Linux)
-            // Not opened: closing a file takes away the locks that another connection of this process has on it.
-            _ = mknod(path, S_IFREG | 0o600, 0)
-        #else
+        making.withLock { _ in
             let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
             if made >= 0 { close(made) }
-        #endif
+        }
     }
 
     /// Throws when the files are no longer those that were opened.

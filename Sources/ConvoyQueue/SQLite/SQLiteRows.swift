@@ -4,8 +4,8 @@ import Foundation
 
 /// What settling and ending a job needs of its row.
 struct LifeRow {
-    static let columns = "position, id, state, missing, behind, owner, claims, result, body, grp, key"
-    static let count: Int32 = 11
+    static let columns = "position, id, state, missing, behind, owner, claims, result, body, grp, key, lapses"
+    static let count: Int32 = 12
 
     let position: Int64
     let id: String
@@ -19,14 +19,16 @@ struct LifeRow {
         position = row.integer(0) ?? 0
         id = row.text(1) ?? ""
         result = row.integer(7)
-        life = Self.life(row, state: 2, missing: 3, behind: 4, owner: 5, claims: 6, hasResult: result != nil)
+        life = Self.life(
+            row, state: 2, missing: 3, behind: 4, owner: 5, claims: 6, lapses: 11, hasResult: result != nil)
         body = row.integer(8)
         group = row.text(9)
         key = row.text(10)
     }
 
     static func life(
-        _ row: SQLiteRow, state: Int32, missing: Int32, behind: Int32, owner: Int32, claims: Int32, hasResult: Bool
+        _ row: SQLiteRow, state: Int32, missing: Int32, behind: Int32, owner: Int32, claims: Int32, lapses: Int32,
+        hasResult: Bool
     ) -> JobLife {
         let state = Self.state(row.integer(state) ?? 0)
         let (bits, token) = (row.integer(behind) ?? 0, row.integer(claims) ?? 0)
@@ -35,7 +37,7 @@ struct LifeRow {
         return JobLife(
             state: state, holds: state == .blocked ? holds : JobHolds(),
             lease: state == .claimed ? row.text(owner).map { JobLease(owner: $0, token: token) } : nil,
-            claimCount: token, hasResult: hasResult)
+            claimCount: token, hasResult: hasResult, lapseCount: Int(row.integer(lapses) ?? 0))
     }
 
     static func state(_ number: Int64) -> JobState {
@@ -69,7 +71,7 @@ struct JobRow {
     static let columns = """
         position, id, kind, state, priority, due, due_clock, not_before, expires, needs, missing, behind, grp, key, key_policy, \
         tags, method, url, fields, body, body_path, destination, idempotency_key, added, owner, claims, attempt_count, \
-        attempts, result, failure
+        attempts, result, failure, follows_as_get, lapses
         """
 
     let position: Int64
@@ -97,6 +99,7 @@ struct JobRow {
             headerFields: JobText.fields(of: row.text(18)))
         request.body = row.text(20).map { .file(URL(fileURLWithPath: $0)) }
         request.destination = row.text(21).map { URL(fileURLWithPath: $0) }
+        request.followsRedirectsAsGet = row.integer(30) == 1
         var job = Job(row.text(2) ?? "", request, id: row.text(1) ?? "", idempotencyKey: row.text(22) ?? "")
         job.priority = Operation.QueuePriority(rawValue: Int(row.integer(4) ?? 0)) ?? .normal
         job.notBefore = row.integer(7).map { Date(milliseconds: $0) }
@@ -118,6 +121,6 @@ struct JobRow {
         result = row.integer(28)
         failure = row.text(29)
         life = LifeRow.life(
-            row, state: 3, missing: 10, behind: 11, owner: 24, claims: 25, hasResult: result != nil)
+            row, state: 3, missing: 10, behind: 11, owner: 24, claims: 25, lapses: 31, hasResult: result != nil)
     }
 }

@@ -6,7 +6,7 @@ enum SQLiteSchema {
     /// "CVQ1": tells our files from those of other programs.
     static let applicationID: Int64 = 0x4356_5131
     /// One entry for each version; a file of an older one gets what follows.
-    static let migrations = [version1, version2]
+    static let migrations = [version1, version2, version3, version4]
     static var version: Int64 { Int64(migrations.count) }
 
     /// States: 0 waiting, 1 waiting for its time, 2 blocked, 3 claimed, 4 answered, 5 done, 6 dead, 7 cancelled.
@@ -63,6 +63,15 @@ enum SQLiteSchema {
 
     /// The files are the owner's alone from here on; the tables are the same.
     private static let version2 = ""
+
+    /// Whether a redirect may drop the body.
+    private static let version3 = "ALTER TABLE job ADD COLUMN follows_as_get INTEGER NOT NULL DEFAULT 0;"
+
+    /// Claims that have lapsed; the index is of suspects.
+    private static let version4 = """
+        ALTER TABLE job ADD COLUMN lapses INTEGER NOT NULL DEFAULT 0;
+        CREATE INDEX job_suspect ON job(state) WHERE lapses >= 2;
+        """
 
     /// Checks a file and brings it up to date.
     static func prepare(_ connection: SQLiteConnection) throws(QueueError) {

@@ -98,7 +98,7 @@ extension SQLiteWorker {
                 }
                 return try connection().run(
                     """
-                    UPDATE job SET state = 2, failure = NULL, attempt_count = 0, finished = NULL,
+                    UPDATE job SET state = 2, failure = NULL, attempt_count = 0, lapses = 0, finished = NULL,
                         expires = CASE WHEN expires <= ? THEN NULL ELSE expires END WHERE position = ?
                     """, .integer(time.date), .integer(row.position))
             }
@@ -142,7 +142,7 @@ extension SQLiteWorker {
             try connection().run("DELETE FROM result WHERE number = ?", SQLiteValue(row.result))
             try connection().run(
                 """
-                UPDATE job SET state = 7, owner = NULL, result = NULL, failure = NULL, due = NULL, finished = ?
+                UPDATE job SET state = 7, owner = NULL, lapses = 0, result = NULL, failure = NULL, due = NULL, finished = ?
                 WHERE position = ?
                 """, .integer(time.now), .integer(row.position))
             try finished(row, .cancelled)

@@ -68,10 +68,11 @@ extension SQLiteWorker {
         try connection().run(
             """
             UPDATE job SET state = ?, owner = NULL, due = ?, due_clock = 0, attempt_count = ?, attempts = ?, failure = ?,
-                result = ?, finished = ? WHERE position = ?
+                result = ?, finished = ?, lapses = ? WHERE position = ?
             """, .integer(isDue ? 1 : LifeRow.number(of: life.state)), SQLiteValue(due), .integer(attemptCount),
             SQLiteValue(attempts), SQLiteValue(failure), SQLiteValue(result),
-            life.state.isFinished ? .integer(time.now) : .null, .integer(row.own.position))
+            life.state.isFinished ? .integer(time.now) : .null, .integer(Int64(life.lapseCount)),
+            .integer(row.own.position))
         if life.state == .waiting || life.state == .answered { mustRing = true }
         if life.state.isFinished { try finished(row.own, life.state) }
         return true
@@ -108,21 +109,38 @@ extension SQLiteWorker {
 
     private func claim(_ request: ClaimRequest) throws(QueueError) -> [ClaimedJob] {
         guard request.limit > 0 else { return [] }
-        var jobs = try claim(0, "priority DESC, position", request.kinds, request.limit)
+        var jobs = try claimSuspect(request)
         if jobs.count < request.limit {
-            jobs += try claim(4, "position", request.answeredKinds, request.limit - jobs.count)
+            jobs += try claim(
+                "state = 0 AND lapses < 2", "priority DESC, position", request.kinds, request.limit - jobs.count)
+        }
+        if jobs.count < request.limit {
+            jobs += try claim(
+                "state = 4 AND lapses < 2", "position", request.answeredKinds, request.limit - jobs.count)
         }
         return jobs
     }
 
+    /// Claims a job whose claims have lapsed, unless this owner has one of those.
+    private func claimSuspect(_ request: ClaimRequest) throws(QueueError) -> [ClaimedJob] {
+        // By the index of suspects, which is empty nearly always.
+        let (owns, mayClaim) = try connection().rows(
+            "SELECT state, owner FROM job INDEXED BY job_suspect WHERE lapses >= 2 AND state IN (0, 3, 4)"
+        ) { row throws(QueueError) in (row.integer(0) == 3 && row.text(1) == owners.name, row.integer(0) != 3) }
+        .reduce((false, false)) { ($0.0 || $1.0, $0.1 || $1.1) }
+        guard mayClaim, !owns else { return [] }
+        let jobs = try claim("state = 0 AND lapses >= 2", "priority DESC, position", request.kinds, 1)
+        return jobs.isEmpty ? try claim("state = 4 AND lapses >= 2", "position", request.answeredKinds, 1) : jobs
+    }
+
     private func claim(
-        _ state: Int, _ order: String, _ kinds: ClaimRequest.Kinds, _ limit: Int
+        _ state: String, _ order: String, _ kinds: ClaimRequest.Kinds, _ limit: Int
     ) throws(QueueError) -> [ClaimedJob] {
         if kinds == .only([]) { return [] }
         let (condition, values) = Self.condition(kinds)
         let records = try connection().rows(
             """
-            SELECT \(JobRow.columns) FROM job WHERE state = \(state)\(condition) ORDER BY \(order) LIMIT ?
+            SELECT \(JobRow.columns) FROM job WHERE \(state)\(condition) ORDER BY \(order) LIMIT ?
             """, values + [.integer(Int64(limit))]
         ) { row throws(QueueError) in JobRow(row) }
         var jobs: [ClaimedJob] = []
@@ -136,6 +154,7 @@ extension SQLiteWorker {
             jobs.append(
                 ClaimedJob(
                     claim: Claim(id: job.id, token: row.claimCount + 1), job: job, attemptCount: row.attemptCount,
+                    lapseCount: row.life.lapseCount,
                     result: try row.result.flatMap { number throws(QueueError) in try result(number) }))
         }
         // Others take their place: fewer than asked for would mean that there are no more.

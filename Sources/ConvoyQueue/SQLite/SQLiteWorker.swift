@@ -131,10 +131,15 @@ final class SQLiteWorker: @unchecked Sendable {
         for name in names where owners.isGone(name) { try endLeases("name = ?", .text(name)) }
     }
 
+    /// Takes jobs back; the claims of others have lapsed, its own it gives back or finds out of in time.
     private func endLeases(_ condition: String, _ value: SQLiteValue) throws(QueueError) {
+        // The rule of ``JobLife/lapseDelay``: from the second lapse on a job waits 1, 2, 4 seconds and so on.
+        let waits = "result IS NULL AND lapses > 0 AND owner <> '\(owners.name)'"
         let count = try connection().run(
             """
-            UPDATE job SET state = CASE WHEN result IS NULL THEN 0 ELSE 4 END, owner = NULL
+            UPDATE job SET owner = NULL, lapses = lapses + (owner <> '\(owners.name)'), due_clock = 0,
+                due = CASE WHEN \(waits) THEN \(time.now) + (1000 << min(6, lapses - 1)) END,
+                state = CASE WHEN result IS NOT NULL THEN 4 WHEN \(waits) THEN 1 ELSE 0 END
             WHERE state = 3 AND owner IN (SELECT name FROM owner WHERE \(condition))
             """, value)
         try connection().run("DELETE FROM owner WHERE \(condition)", value)

@@ -10,7 +10,9 @@ public struct JobLife: Sendable, Hashable {
         case claimed(by: String)
         /// The owner says what came of it; the token tells an owner that has lost the job.
         case settled(token: Int64, JobVerdict)
-        /// The lease has ended, or its owner has gone.
+        /// The lease has ended, or its owner has gone, and another owner finds that.
+        ///
+        /// An owner that finds it of itself gives the job back, ``JobVerdict/release``.
         case leaseEnded
         /// What it waits for has changed.
         case held(JobHolds)
@@ -34,6 +36,11 @@ public struct JobLife: Sendable, Hashable {
     public private(set) var claimCount: Int64
     /// Whether a result waits to be handled.
     public private(set) var hasResult: Bool
+    /// How many claims in a row have lapsed: their owner ended, or stood still until another had the job.
+    ///
+    /// A job that crashes its process is told by it. Giving a job back (``JobVerdict/release``) leaves the number as it is, every
+    /// other verdict sets it to 0.
+    public private(set) var lapseCount: Int
 
     /// A job that has just been added.
     public init(holds: JobHolds = JobHolds()) {
@@ -41,12 +48,24 @@ public struct JobLife: Sendable, Hashable {
     }
 
     /// A job as a store has kept it.
-    public init(state: JobState, holds: JobHolds, lease: JobLease?, claimCount: Int64, hasResult: Bool) {
+    public init(
+        state: JobState, holds: JobHolds, lease: JobLease?, claimCount: Int64, hasResult: Bool, lapseCount: Int = 0
+    ) {
+        self.lapseCount = lapseCount
         self.state = state
         self.holds = holds
         self.lease = lease
         self.claimCount = claimCount
         self.hasResult = hasResult
+    }
+
+    /// From how many lapses on a job is a suspect: an owner claims one of those at a time, so that the one that crashes its
+    /// process does not bring the others into disrepute.
+    public static let suspectLapseCount = 2
+
+    /// How long a job waits after its claim has lapsed: not at all the first time, then a second, two, four and so on.
+    public var lapseDelay: Duration {
+        lapseCount < Self.suspectLapseCount ? .zero : .seconds(1 << min(6, lapseCount - Self.suspectLapseCount))
     }
 
     /// Takes an event in.
@@ -63,6 +82,7 @@ public struct JobLife: Sendable, Hashable {
             settle(verdict)
         case (.claimed, .leaseEnded):
             lease = nil
+            lapseCount += 1
             giveBack()
         case (.waiting, .held(let new)), (.blocked, .held(let new)):
             guard new != holds else { return false }
@@ -74,12 +94,14 @@ public struct JobLife: Sendable, Hashable {
             (.dead, .cancelled):
             lease = nil
             hasResult = false
+            lapseCount = 0
             holds = JobHolds()
             state = .cancelled
         case (.answered, .acknowledged):
             hasResult = false
             state = .done
         case (.dead, .retried(let new)):
+            lapseCount = 0
             wait(for: new)
         default: return false
         }
@@ -87,6 +109,7 @@ public struct JobLife: Sendable, Hashable {
     }
 
     private mutating func settle(_ verdict: JobVerdict) {
+        if verdict != .release { lapseCount = 0 }
         switch verdict {
         case .done:
             hasResult = false

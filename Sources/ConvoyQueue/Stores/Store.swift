@@ -36,7 +36,7 @@ public protocol Store: Sendable {
     ///
     /// Before claiming, jobs whose expiry has passed become dead letters, and those of owners that have gone are given back.
     /// Claimed are jobs that may be sent, highest priority first, among equals in the order they were added; then those whose
-    /// result waits for a handler.
+    /// result waits for a handler. Of suspects, ``JobLife/suspectLapseCount``, an instance has one at a time; it is claimed first.
     ///
     /// - Parameters:
     ///   - settlements: what came of jobs that were claimed by this instance.

@@ -104,14 +104,17 @@ public struct ClaimedJob: Sendable, Hashable {
     public var job: Job
     /// How many attempts it has had, since it was added or retried.
     public var attemptCount: Int
+    /// How many claims before this one have lapsed in a row, ``JobLife/lapseCount``.
+    public var lapseCount: Int
     /// The result that waits for a handler; nil for a job that is to be sent.
     public var result: JobResult?
 
     /// Makes a claimed job.
-    public init(claim: Claim, job: Job, attemptCount: Int, result: JobResult? = nil) {
+    public init(claim: Claim, job: Job, attemptCount: Int, lapseCount: Int = 0, result: JobResult? = nil) {
         self.claim = claim
         self.job = job
         self.attemptCount = attemptCount
+        self.lapseCount = lapseCount
         self.result = result
     }
 }

@@ -24,6 +24,12 @@ extension DurableQueue {
         /// Counted are attempts since the job was added or retried. What a retry cannot help goes to the handler. That the name
         /// of a host has no address is worth as many as any other failure: that is how a missing network looks.
         public var retries = RetryPolicy(maxRetries: 1_000, baseDelay: .seconds(1), maxDelay: .seconds(900))
+        /// How many claims of a job may lapse in a row; 3 by default.
+        ///
+        /// Then it is a dead letter that says so, and is not sent. A claim lapses when its process ends, or stands still until
+        /// another has the job: a job or a handler that crashes its process would do so at each start. It waits 1, 2, 4
+        /// seconds and so on from the second time.
+        public var maxLapses = 3
         /// How many results may wait for a handler; 1,000 by default.
         ///
         /// When there are as many, jobs of kinds without a handler are not sent.

@@ -15,11 +15,19 @@ extension DurableQueue {
         earlier?.operation.cancel()
         guard isWorking else { return end(claimed, .release, attempt: nil) }
         if isFirst { setHeartbeat() }
+        if claimed.lapseCount >= max(1, configuration.maxLapses) {
+            return end(
+                claimed,
+                .dead(
+                    "its process ended, or stood still, \(claimed.lapseCount) times before the job had: look whether the job or "
+                        + "its handler crashes it, and retry the job then"), attempt: nil)
+        }
         if let result = claimed.result { return handle(result, of: claimed, attempt: nil) }
         let job = claimed.job
         // The store keeps the back-off: a process that waits in memory would forget it.
-        let request = job.request.sendable(body: job.request.body)
+        var request = job.request.sendable(body: job.request.body)
             .header("Idempotency-Key", job.idempotencyKey).retries(.never).priority(job.priority).named("job \(job.id)")
+        if let redirects = redirects(of: job) { request = request.redirects(redirects) }
         if let destination = job.request.destination {
             start(manager.unseenOperation(request.saved(to: destination)), claimed) { _ in Data() }
         } else if configuration.ignoresBodies {
@@ -83,7 +91,8 @@ extension DurableQueue {
         }
         let result = JobResult(
             statusCode: error.response?.statusCode, headerFields: error.response?.headerFields ?? [:],
-            body: error.body ?? Data(), isBodyCut: error.body?.count ?? 0 >= 65_536, failure: error.message)
+            body: error.body ?? Data(), isBodyCut: error.body?.count ?? 0 >= 65_536,
+            failure: JobRedirects.failure(error, of: claimed.job) ?? error.message)
         handle(result, of: claimed, attempt: attempt)
     }
 

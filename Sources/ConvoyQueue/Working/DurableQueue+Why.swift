@@ -6,14 +6,16 @@ extension DurableQueue {
     /// Why a job has not finished, in words: what it waits for, or what is done with it; of one that has, what became of it.
     public func why(_ id: String) async throws(QueueError) -> String {
         guard let record = try await store.job(id) else { return "there is no job \(id)" }
+        let lapses = record.life.lapseCount
+        let lapsed = lapses > 0 ? "; its process ended \(lapses) times before the job had" : ""
         let last =
             record.attempts.last.map { attempt in
                 "; attempt \(record.attemptCount) ended with \(attempt.message ?? attempt.statusCode.map { "\($0)" } ?? "nothing")"
-            } ?? ""
+            } ?? lapsed
         switch record.state {
         case .waiting:
             guard let delay = record.delay else { return "it may be sent, and waits for its turn" + last }
-            let moment = record.attemptCount == 0 ? "its date" : "its next attempt"
+            let moment = record.attemptCount == 0 && lapses == 0 ? "its date" : "its next attempt"
             return "it waits for \(moment), in \(Int64(clamping: delay) / 1_000) s" + last
         case .blocked:
             let names = try await store.blockers(of: id).map {

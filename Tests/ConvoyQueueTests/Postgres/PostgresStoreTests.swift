@@ -33,6 +33,28 @@ struct PostgresStoreTests {
         await store.close()
     }
 
+    @Test func tablesOfTheFirstVersionAreBroughtUpToDate() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        try await onThread {
+            let connection = try PostgresConnection(address, within: .seconds(60))
+            for statement in PostgresSchema.migrations.first ?? [] { try connection.run(statement) }
+            try connection.run("CREATE TABLE convoy_schema (version int8 NOT NULL)")
+            try connection.run("INSERT INTO convoy_schema VALUES (1)")
+            try connection.run(
+                "INSERT INTO convoy_jobs (id, kind, state, priority, added) VALUES ('a', 'test', 0, 0, 0)")
+            try connection.run(
+                """
+                INSERT INTO convoy_contents (position, method, url, header_fields, tags, idempotency_key)
+                SELECT position, 'POST', 'http://127.0.0.1:9/', '[]', '{}', 'key' FROM convoy_jobs
+                """)
+        }
+        let store = try await PostgresStore(address)
+        let claimed = try #require(try await store.claim().first)
+        #expect(claimed.job.id == "a" && claimed.lapseCount == 0 && !claimed.job.request.followsRedirectsAsGet)
+        #expect(try await store.settle(claimed, .done))
+        await store.close()
+    }
+
     /// The end of a stranger's lock is not told.
     @Test(arguments: ["TRUE", "due IS NOT NULL"])
     func aRowThatAStrangerHasLockedIsLookedForSoon(condition: String) async throws {

@@ -92,16 +92,22 @@ import Testing
         #expect(try permissions() == 0o640)
     }
 
-    @Test func aFileOfTheFirstVersionIsMadePrivateOnce() async throws {
-        let store = try SQLiteStore(at: place.file)
-        try await store.add(.test("a"))
-        await store.close()
-        try SQLiteConnection(at: place.file).execute("PRAGMA user_version = 1")
+    @Test func aFileOfTheFirstVersionIsBroughtUpToDateAndMadePrivate() async throws {
+        let connection = try SQLiteConnection(at: place.file)
+        try connection.execute("PRAGMA application_id = \(SQLiteSchema.applicationID); PRAGMA user_version = 1")
+        try connection.execute(try #require(SQLiteSchema.migrations.first))
+        try connection.execute(
+            """
+            INSERT INTO job(position, id, kind, state, priority, method, url, idempotency_key, added)
+            VALUES(1, 'a', 'test', 0, 0, 'POST', 'http://127.0.0.1:9/', 'key', 0)
+            """)
         chmod(place.file.path, 0o644)
-        let next = try SQLiteStore(at: place.file)
+        let store = try SQLiteStore(at: place.file)
         #expect(try permissions() == 0o600)
-        #expect(try await next.states() == ["a": .waiting])
-        await next.close()
+        let claimed = try #require(try await store.claim().first)
+        #expect(claimed.job.id == "a" && claimed.lapseCount == 0 && !claimed.job.request.followsRedirectsAsGet)
+        #expect(try await store.settle(claimed, .done))
+        await store.close()
     }
 
     @Test func aDatabaseThatHasGoneIsToldToThoseThatOnlyLook() async throws {

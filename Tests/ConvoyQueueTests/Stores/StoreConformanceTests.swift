@@ -19,6 +19,7 @@ import Testing
         job.request.headerFields = ["X-One": "1", "x-one": "zwei €", "Content-Type": "text/plain"]
         job.request.body = .data(Data([0, 1, 255]))
         job.request.destination = place.directory.appending(path: "file")
+        job.request.followsRedirectsAsGet = true
         job.priority = .high
         job.expires = place.clock.date + 60
         job.uniqueness = .init(key: "key", policy: .append)

@@ -95,22 +95,26 @@ extension MemoryDatabase.State {
         return true
     }
 
-    mutating func expire(_ date: Date, now: ContinuousClock.Instant) {
+    mutating func expire(_ date: Date, now: ContinuousClock.Instant, for owner: String) {
         for entry in ordered where entry.record.job.expires.map({ $0 <= date }) ?? false {
             let id = entry.record.job.id
             if entries[id]?.record.life.handle(.expired) ?? false { entries[id]?.record.failure = JobRecord.expired }
         }
-        endLeases(now)
+        endLeases(now, for: owner)
     }
 
-    mutating func endLeases(_ now: ContinuousClock.Instant) {
-        for (owner, end) in leases where end <= now { endLease(of: owner) }
+    mutating func endLeases(_ now: ContinuousClock.Instant, for finder: String) {
+        for (owner, end) in leases where end <= now { endLease(of: owner, for: finder, at: now) }
         keepRules(now: now)
     }
 
-    mutating func endLease(of owner: String) {
+    mutating func endLease(of owner: String, for finder: String, at now: ContinuousClock.Instant = .now) {
         for entry in ordered where entry.record.life.lease?.owner == owner {
-            apply(.leaseEnded, to: entry.record.job.id)
+            let (id, life) = (entry.record.job.id, entry.record.life)
+            let isLapse = owner != finder
+            apply(isLapse ? .leaseEnded : .settled(token: life.claimCount, .release), to: id)
+            guard isLapse, let new = entries[id]?.record.life, new.lapseDelay > .zero, !new.hasResult else { continue }
+            entries[id]?.due = now + new.lapseDelay
         }
         leases[owner] = nil
     }
@@ -128,7 +132,11 @@ extension MemoryDatabase.State {
         let answered = ordered.filter { entry in
             entry.record.state == .answered && request.answeredKinds.contains(entry.record.job.kind)
         }
-        return (waiting + answered).prefix(request.limit).map { entry in
+        let all = waiting + answered
+        let isSuspect = { (entry: MemoryDatabase.Entry) in entry.record.life.lapseCount >= JobLife.suspectLapseCount }
+        let ownsSuspect = entries.values.contains { $0.record.life.lease?.owner == owner && isSuspect($0) }
+        let meant = (ownsSuspect ? [] : all.filter(isSuspect).prefix(1)) + all.filter { !isSuspect($0) }
+        return meant.prefix(request.limit).map { entry in
             var entry = entry
             _ = entry.record.life.handle(.claimed(by: owner))
             entry.due = nil
@@ -136,7 +144,8 @@ extension MemoryDatabase.State {
             entries[entry.record.job.id] = entry
             return ClaimedJob(
                 claim: Claim(id: entry.record.job.id, token: entry.record.life.claimCount), job: entry.record.job,
-                attemptCount: entry.record.attemptCount, result: entry.record.result)
+                attemptCount: entry.record.attemptCount, lapseCount: entry.record.life.lapseCount,
+                result: entry.record.result)
         }
     }
 

@@ -68,7 +68,7 @@ final class MemoryStore: Store {
         try change { state throws(QueueError) in
             let isSettled = settlements.map { state.settle($0, now: clock.now) }
             guard let request else { return Exchange(isSettled: isSettled, jobs: [], next: nil) }
-            state.expire(clock.date, now: clock.now)
+            state.expire(clock.date, now: clock.now, for: owner)
             state.leases[owner] = clock.now + request.lease
             let jobs = state.claim(request, by: owner, now: clock.now, date: clock.date)
             let next = jobs.count == request.limit ? nil : state.next(after: clock.now, date: clock.date, owner)
@@ -78,7 +78,7 @@ final class MemoryStore: Store {
 
     func renew(_ claims: [Claim], for lease: Duration) async throws(QueueError) -> [Claim] {
         try change { state throws(QueueError) in
-            state.endLeases(clock.now)
+            state.endLeases(clock.now, for: owner)
             state.leases[owner] = clock.now + lease
             return claims.filter { claim in
                 state.entries[claim.id]?.record.life.lease != JobLease(owner: owner, token: claim.token)
@@ -87,7 +87,7 @@ final class MemoryStore: Store {
     }
 
     func release() async throws(QueueError) {
-        try change { state throws(QueueError) in state.endLease(of: owner) }
+        try change { state throws(QueueError) in state.endLease(of: owner, for: owner) }
     }
 
     func cancel(_ selection: JobSelection) async throws(QueueError) -> Int {

@@ -1,0 +1,62 @@
+// What a redirect may do to a job: its body is not dropped unseen.
+import Convoy
+import Foundation
+
+/// The rule for redirects of a job: a request that loses its method or its body on the way has not been carried out.
+///
+/// User agents turn a POST into a GET at 301, 302 and 303 (RFC 9110, section 15.4), and an answer to that GET says nothing of
+/// what was to be sent.
+struct JobRedirects: Sendable {
+    /// What is asked after this rule: the manager's own.
+    let next: (@Sendable (Redirect) -> RedirectDecision)?
+
+    func decide(_ redirect: Redirect) -> RedirectDecision {
+        guard redirect.to.method != redirect.from.method else { return next?(redirect) ?? .follow }
+        guard redirect.response.statusCode != 303, Self.isUpgrade(redirect) else { return .refuse }
+        var kept = redirect.to
+        (kept.method, kept.body) = (redirect.from.method, redirect.from.body)
+        // Those that describe the body went with it; secrets stay away from the other origin.
+        for field in redirect.from.headerFields where !field.isSecret && !kept.headerFields.contains(field.name) {
+            if field.name.lowercased() != "host" { kept.headerFields.add(field.name, field.value) }
+        }
+        guard let next else { return .rewrite(kept) }
+        let decision = next(
+            Redirect(response: redirect.response, from: redirect.from, to: kept, count: redirect.count))
+        return decision == .follow ? .rewrite(kept) : decision
+    }
+
+    /// Whether a server only asks for the same over TLS.
+    private static func isUpgrade(_ redirect: Redirect) -> Bool {
+        let (from, to) = (redirect.from.url, redirect.to.url)
+        return from.scheme?.lowercased() == "http" && to.scheme?.lowercased() == "https"
+            && from.host()?.lowercased() == to.host()?.lowercased()
+    }
+
+    /// Why a request has failed that this rule did not let go; nil for other failures.
+    static func failure(_ error: RequestError, of job: Job) -> String? {
+        guard error.code == .redirectRefused, !job.request.followsRedirectsAsGet, job.request.losesByRedirects,
+            let response = error.response, [301, 302, 303].contains(response.statusCode)
+        else { return nil }
+        let place = response.headerFields["Location"].flatMap { URL(string: $0, relativeTo: job.request.url) }
+        let target = place.map { "\(JobRequest(url: $0.absoluteURL))".replacing("GET ", with: "") } ?? "another place"
+        return "the server redirects (\(response.statusCode)) to \(target) with a GET, which would drop what the "
+            + "\(job.request.method) sends: nothing was sent there. Add the job with that URL, or with "
+            + "followsRedirectsAsGet where the answer to the GET is what counts"
+    }
+}
+
+extension JobRequest {
+    /// Whether a redirect may turn the request into another one.
+    var losesByRedirects: Bool { method != .get && method != .head }
+}
+
+extension DurableQueue {
+    /// How redirects of a job are followed; nil for the manager's own policy.
+    func redirects(of job: Job) -> RedirectPolicy? {
+        guard job.request.losesByRedirects, !job.request.followsRedirectsAsGet else { return nil }
+        var policy = manager.configuration.redirects
+        let rule = JobRedirects(next: policy.onRedirect)
+        policy.onRedirect = { rule.decide($0) }
+        return policy
+    }
+}
