@@ -12,6 +12,7 @@ final class Interruption: Sendable {
         /// When the first signal came.
         var received: ContinuousClock.Instant?
         var stop: (@Sendable () -> Void)?
+        var patience = Interruption.patience
         /// Whether there are threads for signals and for stopping.
         var isWatching = false
         var sources: [any DispatchSourceSignal] = []
@@ -52,17 +53,20 @@ final class Interruption: Sendable {
         if isLate { stop() }
     }
 
+    /// Gives a cancelled run more time to end; before there is a reason.
+    func allow(seconds: UInt32) { state.withLock { $0.patience = seconds } }
+
     /// Stops the run for a reason; later reasons have no effect.
     func interrupt(_ status: ExitStatus) {
-        let (isFirst, isWatching) = state.withLock { state in
-            guard state.reason == nil else { return (false, false) }
+        let (isFirst, isWatching, patience) = state.withLock { state in
+            guard state.reason == nil else { return (false, false, state.patience) }
             state.reason = status
-            return (true, state.isWatching)
+            return (true, state.isWatching, state.patience)
         }
         guard isFirst else { return }
         guard isWatching else { return stop() }
         // Comes as a signal, for which no thread has to be made.
-        alarm(Self.patience)
+        alarm(patience)
         stopping.signal()
     }
 

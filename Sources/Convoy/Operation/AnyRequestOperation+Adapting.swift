@@ -80,7 +80,7 @@ extension AnyRequestOperation {
             let followUp = state.makeFollowUp()
             (followUp.wait, followUp.adapted) = (.interceptor, nil)
             let attempt = AttemptContext(
-                number: number, originalRequest: original,
+                number: number + (core.policyBox?.policies.earlierAttemptCount ?? 0), originalRequest: original,
                 hasLeftOrigin: followUp.hasLeftOrigin || core.policyBox?.policies.hasLeftOrigin == true,
                 isMirror: core.policyBox?.policies.isMirror == true, earlierAttempts: followUp.records)
             return (attempt, request)

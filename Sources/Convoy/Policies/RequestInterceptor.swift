@@ -61,7 +61,7 @@ extension RequestInterceptor {
 
 /// Which attempt of which request.
 public struct AttemptContext: Sendable {
-    /// The number of the attempt, from 1.
+    /// The number of the attempt, from 1; that of a job of a durable queue counts across starts.
     public let number: Int
     /// The request as the caller gave it, before redirects and interceptors.
     public let originalRequest: PreparedRequest

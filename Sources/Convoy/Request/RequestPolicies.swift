@@ -37,6 +37,8 @@ struct RequestPolicies: Sendable {
     /// It goes to a mirror at another origin than that of its download.
     var isMirror = false
     var keepsUnknownCodings = false
+    /// Attempts of earlier operations, of earlier processes perhaps, for the same request.
+    var earlierAttemptCount = 0
     var qualityOfService: QualityOfService?
     /// What the caller keeps with it.
     var userInfo: [String: any Sendable] = [:]
@@ -45,6 +47,9 @@ struct RequestPolicies: Sendable {
 extension Request {
     /// Sets how redirects are followed; the manager's policy by default.
     public func redirects(_ policy: RedirectPolicy) -> Self { changed { $0.policies.redirects = policy } }
+
+    /// Says how many attempts earlier operations have made for it: ``AttemptContext/number`` goes on from there.
+    package func countingAttempts(from count: Int) -> Self { changed { $0.policies.earlierAttemptCount = count } }
 
     /// Sets when the request is sent again; the manager's policy by default.
     public func retries(_ policy: RetryPolicy) -> Self { changed { $0.policies.retries = policy } }

@@ -5,6 +5,9 @@ import Foundation
 
 /// Sends the jobs of a queue until none waits, or with `--watch` until it is stopped, and tells what became of each.
 struct QueueRun: QueueWork {
+    /// How long requests under way may take after a SIGTERM: together with the rest less than ten seconds.
+    private static let finishing = Duration.seconds(8)
+
     private let options: QueueOptions
     private let console: Console
     private let interruption: Interruption
@@ -12,6 +15,7 @@ struct QueueRun: QueueWork {
 
     init(_ options: QueueOptions, console: Console, interruption: Interruption) throws(UsageError) {
         (self.options, self.console, self.interruption) = (options, console, interruption)
+        interruption.allow(seconds: 10)
         setup = try FetchSetup(options.fetch, title: "convoy queue run", console: console) {
             interruption.interrupt(.outputClosed)
         }
@@ -52,7 +56,8 @@ struct QueueRun: QueueWork {
         drawing?.cancel()
         looking?.cancel()
         await drawing?.value
-        // Gives the leases back.
+        // Gives the leases back; a deployment lets what is under way end.
+        if interruption.reason == .terminated { await queue.stop(finishingWithin: Self.finishing) }
         await queue.stop()
         await draining.value
         console.endLive()

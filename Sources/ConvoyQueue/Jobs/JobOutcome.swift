@@ -29,7 +29,7 @@ public struct JobAttempt: Sendable, Hashable, Codable {
 
 /// The outcome of a job: the answer of the server, or why there will be none.
 ///
-/// Only what is final: failures that a later attempt may mend are retried by the queue itself.
+/// Only what is final: failures that a later attempt may mend are retried by the queue itself, until its retries are used up.
 public struct JobResult: Sendable, Hashable {
     /// The status code; nil when there was no answer.
     public var statusCode: Int?
@@ -41,6 +41,12 @@ public struct JobResult: Sendable, Hashable {
     public var isBodyCut: Bool
     /// Why the outcome is no success: the answer is not acceptable, or nothing could be sent; nil for a success.
     public var failure: String?
+    /// How many attempts the job has had since it was added or retried, in earlier processes too, the last one included.
+    public var attemptCount = 0
+    /// Whether no other attempt follows, whatever the handler says: the retries of the queue's policy are used up.
+    ///
+    /// `.retry` makes a dead letter of such a job, as `.fail` does.
+    public var isGivenUp = false
 
     /// Makes a result.
     public init(
@@ -62,7 +68,7 @@ public struct JobResult: Sendable, Hashable {
 public enum JobDecision: Sendable, Hashable {
     /// The outcome has been taken: the job is done.
     case done
-    /// The job is sent again, not before this time has passed.
+    /// The job is sent again, not before this time has passed; a dead letter where the retries of the queue are used up.
     case retry(after: Duration)
     /// The job becomes a dead letter, with this reason.
     case fail(String)

@@ -27,6 +27,7 @@ extension DurableQueue {
         // The store keeps the back-off: a process that waits in memory would forget it.
         var request = job.request.sendable(body: job.request.body)
             .header("Idempotency-Key", job.idempotencyKey).retries(.never).priority(job.priority).named("job \(job.id)")
+        if claimed.attemptCount > 0 { request = request.countingAttempts(from: claimed.attemptCount) }
         if let redirects = redirects(of: job) { request = request.redirects(redirects) }
         if let destination = job.request.destination {
             start(manager.unseenOperation(request.saved(to: destination)), claimed) { _ in Data() }
@@ -82,18 +83,23 @@ extension DurableQueue {
         let (number, policy) = (claimed.attemptCount + 1, configuration.retries)
         if isTransient(error) {
             guard number <= policy.maxRetries else {
-                return end(claimed, .dead("given up after \(number) attempts: \(error.message)"), attempt: attempt)
+                var result = failure(of: claimed, error)
+                result.failure = "given up after \(number) attempts: \(error.message)"
+                return handle(result, of: claimed, attempt: attempt)
             }
             let date = manager.configuration.clock.date
             let asked = error.response.flatMap { policy.retryAfter(in: $0, now: date) }
             let wait = asked ?? policy.delay(beforeRetry: number, unit: manager.configuration.jitter())
             return end(claimed, .retry(after: wait), attempt: attempt)
         }
-        let result = JobResult(
+        handle(failure(of: claimed, error), of: claimed, attempt: attempt)
+    }
+
+    private func failure(of claimed: ClaimedJob, _ error: RequestError) -> JobResult {
+        JobResult(
             statusCode: error.response?.statusCode, headerFields: error.response?.headerFields ?? [:],
             body: error.body ?? Data(), isBodyCut: error.body?.count ?? 0 >= 65_536,
             failure: JobRedirects.failure(error, of: claimed.job) ?? error.message)
-        handle(result, of: claimed, attempt: attempt)
     }
 
     /// Whether a later attempt may end otherwise, if only because something was mended meanwhile.
@@ -123,9 +129,15 @@ extension DurableQueue {
             kept.body = result.body.prefix(configuration.maxWaitingResultBytes)
             return end(claimed, .answered(kept), attempt: attempt)
         }
-        Task {
-            switch await handler(claimed.job, result) {
+        var told = result
+        told.attemptCount = claimed.attemptCount + (attempt == nil ? 0 : 1)
+        told.isGivenUp = told.attemptCount > configuration.retries.maxRetries
+        Task { [told] in
+            switch await handler(claimed.job, told) {
             case .done: end(claimed, .done, attempt: attempt)
+            case .retry where told.isGivenUp:
+                let reason = told.failure ?? "given up after \(told.attemptCount) attempts: its handler wants another"
+                end(claimed, .dead(reason), attempt: attempt)
             case .retry(let delay): end(claimed, .retry(after: max(.zero, delay)), attempt: attempt)
             case .fail(let reason): end(claimed, .dead(reason), attempt: attempt)
             }
@@ -135,7 +147,11 @@ extension DurableQueue {
     private func end(_ claimed: ClaimedJob, _ verdict: JobVerdict, attempt: JobAttempt?) {
         let settlement = Settlement(claimed.claim, verdict, attempt: attempt)
         let limit = configuration.maxClaimedJobCount
-        let telling = state.withLock { $0.end(settlement, limit: limit) }
+        let (telling, finishers) = state.withLock { state in
+            let telling = state.end(settlement, limit: limit)
+            return (telling, state.takeFinishers())
+        }
+        defer { for finisher in finishers { finisher.resume() } }
         if telling != .never, verdict != .release { configuration.onOutcome?(claimed.job, verdict, attempt) }
         switch telling {
         case .now: wakeUp.yield()

@@ -38,61 +38,6 @@ extension DurableQueue {
         wakeUp.yield()
     }
 
-    /// Stops: what is being sent is broken off and given back, with the leases; what was not settled is sent again by the next
-    /// queue, with the same keys.
-    ///
-    /// Handlers that run are not waited for. The queue can be started again. Again, while it stops: waits for the same end.
-    public func stop() async {
-        await withCheckedContinuation { continuation in
-            let isStopping = state.withLock { state in
-                guard case .stopping = state.phase else { return false }
-                state.stopWaiters.append(continuation)
-                return true
-            }
-            if !isStopping { continuation.resume() }
-        }
-        let (isMeant, loop, listener) = state.withLock { state in
-            guard case .working = state.phase else { return (false, Task<Void, Never>?.none, Task<Void, Never>?.none) }
-            state.phase = .stopping
-            state.workTimer?.cancel()
-            state.heartbeat?.cancel()
-            state.heartbeat = nil
-            return (true, state.loop, state.listener)
-        }
-        guard isMeant else { return }
-        listener?.cancel()
-        wakeUp.yield()
-        await loop?.value
-        // From here on nothing more is sent.
-        let sendings = state.withLock { $0.inFlight.values.compactMap(\.sending) }
-        for sending in sendings { sending.operation.cancel() }
-        for sending in sendings { await sending.finish() }
-        let rest = state.withLock { state in
-            defer {
-                state.settlements = []
-                state.inFlight = [:]
-            }
-            return state.settlements
-        }
-        do throws(QueueError) {
-            if !rest.isEmpty { _ = try await store.exchange(rest, claiming: nil) }
-        } catch { configuration.onError?(error) }
-        // Though outcomes could not be written: what is given back is sent again, and with the same keys.
-        do throws(QueueError) { try await store.release() } catch { configuration.onError?(error) }
-        let waiters = state.withLock { state in
-            state.phase = .idle
-            defer { state.stopWaiters = [] }
-            return state.takeDrainers() + state.stopWaiters
-        }
-        for waiter in waiters { waiter.resume() }
-    }
-
-    /// Stops, and closes the store.
-    public func close() async {
-        await stop()
-        await store.close()
-    }
-
     /// Waits until no job waits to be sent or is being sent, by this queue or another; returns early when the queue is stopped.
     ///
     /// Not waited for are dead letters, what is blocked by them, and results without a handler. Returns at once from a queue
@@ -109,7 +54,7 @@ extension DurableQueue {
         }
     }
 
-    private var isWorking: Bool { state.withLock { $0.phase == .starting || $0.phase == .working } }
+    private var isWorking: Bool { state.withLock { [.starting, .working, .finishing].contains($0.phase) } }
 
     func lookForWork() {
         state.withLock { $0.mayHaveWork = true }
@@ -240,5 +185,6 @@ extension DurableQueue {
             return state.inFlight.removeValue(forKey: claim.id)?.sending
         }
         sending?.operation.cancel()
+        for finisher in state.withLock({ $0.takeFinishers() }) { finisher.resume() }
     }
 }

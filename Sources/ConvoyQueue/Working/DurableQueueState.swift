@@ -32,9 +32,11 @@ struct DurableQueueState {
         case idle
         /// The loop is made. Next: working.
         case starting
-        /// The loop runs. Next: stopping.
+        /// The loop runs. Next: finishing, stopping.
         case working
-        /// Nothing more is claimed, and what is under way ends. Next: idle.
+        /// Nothing more is claimed or begun, and what is under way goes on. Next: stopping.
+        case finishing
+        /// Nothing more is claimed, and what is under way is broken off. Next: idle.
         case stopping
     }
 
@@ -53,6 +55,8 @@ struct DurableQueueState {
     var drainers: [CheckedContinuation<Void, Never>] = []
     /// Later callers of `stop`.
     var stopWaiters: [CheckedContinuation<Void, Never>] = []
+    /// Those that wait until nothing is under way.
+    var finishers: [CheckedContinuation<Void, Never>] = []
     var lastPurge: ContinuousClock.Instant?
     /// Nothing can be sent any more.
     var isManagerShutDown = false
@@ -79,6 +83,13 @@ struct DurableQueueState {
     mutating func takeDrainers() -> [CheckedContinuation<Void, Never>] {
         defer { drainers = [] }
         return drainers
+    }
+
+    /// Those that wait until nothing is under way, once that is so, or their time is over.
+    mutating func takeFinishers(isOver: Bool = false) -> [CheckedContinuation<Void, Never>] {
+        guard isOver || inFlight.isEmpty else { return [] }
+        defer { finishers = [] }
+        return finishers
     }
 
     /// Gives back what could not be done.

@@ -131,14 +131,46 @@ import Testing
         _ = try await queue("add", "--id", "a", url("/a"))
         let child = try ConvoyProcess(["queue", "run", "--watch", "--db", path("jobs.db")])
         try await gate.reached(count: 1, within: .seconds(120))
-        child.send(SIGTERM)
+        child.send(SIGINT)
         let ending = try await child.ended()
-        #expect(ending.status == 143)
+        #expect(ending.status == 130)
         #expect(ending.errors.contains("left: 1 waiting"))
         gate.open()
         server.respond { _ in .status(200) }
         #expect(try await queue("run", "--quiet").status == 0)
         #expect(try await queue("status").output.contains("done"))
+    }
+
+    /// A deployment: what is under way is not sent twice, and what is not begins elsewhere.
+    @Test func aPoliteKillLetsRequestsEnd() async throws {
+        let gate = Gate()
+        server.respond { _ in .status(200).stalling(until: gate) }
+        for number in 1...12 { _ = try await queue("add", "--id", "\(number)", url("/\(number)")) }
+        let child = try ConvoyProcess(["queue", "run", "--watch", "-j", "4", "--db", path("jobs.db")])
+        try await gate.reached(count: 4, within: .seconds(120))
+        child.send(SIGTERM)
+        // Given back at once: another goes on with the rest while those of the first are under way.
+        var waiting = 0
+        for _ in 1...200 where waiting != 8 {
+            let events = try await queue("status", "--json").events
+            waiting = (events.first?["request"] as? [String: Int])?["waiting"] ?? 0
+        }
+        #expect(waiting == 8)
+        gate.open()
+        let ending = try await child.ended()
+        #expect(ending.status == 143 && ending.errors.contains("4 done"), "\(ending.errors)")
+        #expect(try await queue("run", "--quiet").status == 0)
+        #expect(server.recordedRequests.count == 12)
+    }
+
+    @Test func aRedirectThatDropsTheBodyIsAFailureUnlessItWasAskedFor() async throws {
+        server.respond { $0.path == "/form" ? .redirect(to: "/page") : .status(200) }
+        _ = try await queue("add", "--id", "a", "-d", "x=1", url("/form"))
+        _ = try await queue("add", "--id", "b", "-d", "x=1", "--redirect-as-get", url("/form"))
+        let run = try await queue("run")
+        #expect(run.status == 1 && run.output.hasPrefix("done  b "), "\(run.output)")
+        #expect(run.errors.contains("failed  a ") && run.errors.contains("(302) to \(url("/page")) with a GET"))
+        #expect(run.errors.contains("--redirect-as-get"))
     }
 
     @Test func aWatchSendsWhatIsAddedLater() async throws {
