@@ -116,6 +116,14 @@ extension JobRequest {
     }
 }
 
+extension JobRequest {
+    /// The host and the port that the request goes to, as ``ClaimRequest/rooms`` knows it; empty for a relative URL.
+    public var host: String {
+        guard let host = url.host()?.lowercased() else { return "" }
+        return "\(host):\(url.port ?? (url.scheme?.lowercased() == "https" ? 443 : 80))"
+    }
+}
+
 extension JobRequest: CustomStringConvertible {
     /// Method and URL, without credentials.
     public var description: String { sendable(body: nil).description }

@@ -11,6 +11,7 @@ enum PostgresJobs {
             .doubles(jobs.map { date($0.notBefore) }),
             .doubles(jobs.map { date($0.expires) }), .texts(jobs.map(\.group)),
             .texts(jobs.map { $0.uniqueness?.key }), .bools(jobs.map { body(of: $0).bytes != nil }),
+            .texts(jobs.map(\.request.host)),
         ]
     }
 

@@ -4,7 +4,7 @@ import Convoy
 /// The schema: numbered steps, each run once in a database, whichever process comes first.
 enum PostgresSchema {
     /// The steps from an empty database on; those of a published version never change.
-    static let migrations = [tables + indexes + counting, redirects, lapses]
+    static let migrations = [tables + indexes + counting, redirects, lapses, hosts]
 
     /// The numbers of the states in the tables; of a published version they never change.
     static let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .done, .dead, .cancelled]
@@ -98,6 +98,21 @@ enum PostgresSchema {
     private static let lapses = [
         "ALTER TABLE convoy_jobs ADD COLUMN lapses int4 NOT NULL DEFAULT 0",
         "CREATE INDEX convoy_suspect ON convoy_jobs (priority DESC, position) WHERE lapses >= 2",
+    ]
+
+    /// Hosts, and jobs that were tried behind those that were not.
+    ///
+    /// Jobs of before are of no host, and not bounded.
+    private static let hosts = [
+        "ALTER TABLE convoy_jobs ADD COLUMN host text COLLATE \"C\" NOT NULL DEFAULT ''", "DROP INDEX convoy_ready",
+        """
+        CREATE INDEX convoy_ready ON convoy_jobs (priority DESC, (attempt_count > 0), position)
+            WHERE state = 0 AND due IS NULL AND not_before IS NULL
+        """,
+        """
+        CREATE INDEX convoy_hosts ON convoy_jobs (host, priority DESC, (attempt_count > 0), position)
+            WHERE state = 0 AND due IS NULL AND not_before IS NULL
+        """,
     ]
 
     private static let indexes = [

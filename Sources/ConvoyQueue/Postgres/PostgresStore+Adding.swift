@@ -117,11 +117,12 @@ private struct Adding {
         let transaction = rules.transaction
         let rows = try transaction.run(
             """
-            INSERT INTO convoy_jobs (id, kind, priority, not_before, expires, group_name, unique_key, has_body, state, added)
-            SELECT id, kind, priority, CASE WHEN not_before > $9 THEN not_before END, expires, group_name, unique_key,
-                has_body, 0, $9
-            FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) WITH ORDINALITY
-                AS g(id, kind, priority, not_before, expires, group_name, unique_key, has_body, number)
+            INSERT INTO convoy_jobs (id, kind, priority, not_before, expires, group_name, unique_key, has_body, host, state,
+                added)
+            SELECT id, kind, priority, CASE WHEN not_before > $10 THEN not_before END, expires, group_name, unique_key,
+                has_body, host, 0, $10
+            FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9) WITH ORDINALITY
+                AS g(id, kind, priority, not_before, expires, group_name, unique_key, has_body, host, number)
             ORDER BY number ON CONFLICT (id) DO NOTHING RETURNING id, position
             """, PostgresJobs.columns(jobs) + [.double(transaction.time.date)])
         var positions: [String: Int64] = [:]

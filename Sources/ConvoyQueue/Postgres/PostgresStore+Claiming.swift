@@ -19,8 +19,8 @@ extension PostgresRules {
             let most = lapses == suspect ? 1 : request.limit
             if jobs.count < most, !hasMore, let (condition, kinds) = Self.condition(request.kinds) {
                 let ready = try claim(
-                    "state = 0 AND due IS NULL AND not_before IS NULL AND \(lapses) \(condition)",
-                    "priority DESC, position", kinds, limit: most - jobs.count, owner)
+                    Self.ready + " AND \(lapses) \(condition)", Self.order, kinds, limit: most - jobs.count, owner,
+                    lapses == suspect ? nil : request)
                 (jobs, hasMore) = (jobs + ready.jobs, ready.hasMore)
             }
             if jobs.count < most, !hasMore, let (condition, kinds) = Self.condition(request.answeredKinds) {
@@ -41,18 +41,54 @@ extension PostgresRules {
         }
     }
 
+    private static let ready = "state = 0 AND due IS NULL AND not_before IS NULL"
+    /// In which order jobs are sent.
+    private static let order = "priority DESC, attempt_count > 0, position"
+
+    /// The hosts that have jobs to be sent, by the index of hosts: as many looks at it as there are hosts.
+    private static let hosts = """
+        hosts(host) AS (
+            (SELECT host FROM convoy_jobs WHERE \(ready) ORDER BY host LIMIT 1)
+            UNION ALL SELECT (SELECT j.host FROM convoy_jobs AS j WHERE \(ready) AND j.host > hosts.host
+                ORDER BY j.host LIMIT 1)
+            FROM hosts WHERE hosts.host IS NOT NULL)
+        """
+
+    /// The first of each host that has room, as `candidates`; others that claim them now leave some for this one.
+    private static func candidates(_ condition: String) -> String {
+        """
+        \(hosts), rooms AS MATERIALIZED (
+            SELECT h.host, CASE WHEN h.host = '' THEN $1 ELSE coalesce(r.room, $4) END AS room
+            FROM hosts AS h LEFT JOIN unnest($5, $6) AS r(host, room) ON r.host = h.host WHERE h.host IS NOT NULL),
+        candidates AS MATERIALIZED (
+            SELECT c.position FROM rooms, LATERAL (
+                SELECT position, priority, attempt_count FROM convoy_jobs
+                WHERE \(condition) AND host = rooms.host ORDER BY \(order) LIMIT rooms.room) AS c
+            ORDER BY c.priority DESC, c.attempt_count > 0, c.position LIMIT 4 * $1),
+        """
+    }
+
     private mutating func claim(
-        _ condition: String, _ order: String, _ kinds: [String], limit: Int, _ owner: String
+        _ condition: String, _ order: String, _ kinds: [String], limit: Int, _ owner: String,
+        _ request: ClaimRequest? = nil
     ) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
+        var (before, among, values) = ("", "", kinds.isEmpty ? [] : [PostgresValue.texts(kinds)])
+        if let request, let most = request.maxPerHost {
+            (before, among) = (Self.candidates(condition), "position IN (SELECT position FROM candidates) AND ")
+            let rooms = request.rooms.keys.sorted()
+            values = [
+                .texts(kinds), .int(max(0, most)), .texts(rooms), .ints(rooms.map { Int64(request.room(of: $0)) }),
+            ]
+        }
         let rows = try transaction.run(
             """
-            WITH meant AS MATERIALIZED (
-                SELECT position, priority FROM convoy_jobs WHERE \(condition) ORDER BY \(order) LIMIT $1
+            WITH RECURSIVE \(before) meant AS MATERIALIZED (
+                SELECT position, priority, attempt_count FROM convoy_jobs WHERE \(among)\(condition) ORDER BY \(order) LIMIT $1
                 FOR UPDATE SKIP LOCKED),
             fitting AS MATERIALIZED (
                 SELECT position FROM (
                     SELECT meant.position, sum(octet_length(b.body)) OVER (
-                        ORDER BY priority DESC, meant.position
+                        ORDER BY priority DESC, attempt_count > 0, meant.position
                         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
                     FROM meant LEFT JOIN convoy_bodies AS b ON b.position = meant.position) AS sums
                 WHERE coalesce(before, 0) < \(PostgresLimits.maxStatementBytes)),
@@ -61,8 +97,8 @@ extension PostgresRules {
                 FROM fitting WHERE j.position = fitting.position RETURNING j.*)
             SELECT \(PostgresJobRow.columns(withBody: true)),
                 (SELECT count(*) FROM meant) > (SELECT count(*) FROM fitting)
-            FROM j \(PostgresJobRow.joins) ORDER BY j.priority DESC, j.position
-            """, [.int(limit), .text(owner)] + (kinds.isEmpty ? [] : [.texts(kinds)]))
+            FROM j \(PostgresJobRow.joins) ORDER BY j.priority DESC, j.attempt_count > 0, j.position
+            """, [.int(limit), .text(owner)] + values)
         let hasMore = rows.count > 0 ? try rows.bool(0, PostgresJobRow.columnCount) ?? false : false
         var jobs: [ClaimedJob] = []
         for index in 0..<rows.count {
@@ -98,20 +134,33 @@ extension PostgresRules {
     func next(_ request: ClaimRequest, _ owner: String) throws -> Duration? {
         let moments = try nextMoments(owner)
         // What should be claimed by now was not, because a transaction of somebody has its row.
-        if try moments.contains(where: { $0 <= .zero }) || hasReady(request) {
+        if try moments.contains(where: { $0 <= .zero }) || hasReady(request, owner) {
             return min(Self.lockedRowPause, moments.filter { $0 > .zero }.min() ?? Self.lockedRowPause)
         }
         return moments.min()
     }
 
-    /// Whether there is a job that could be claimed.
-    private func hasReady(_ request: ClaimRequest) throws -> Bool {
+    /// Whether there is a job that could be claimed: of a host that has room.
+    private func hasReady(_ request: ClaimRequest, _ owner: String) throws -> Bool {
         guard let (condition, kinds) = Self.condition(request.kinds) else { return false }
+        guard let most = request.maxPerHost else {
+            let rows = try transaction.run(
+                "SELECT EXISTS (SELECT 1 FROM convoy_jobs WHERE \(Self.ready) AND lapses < 2 \(condition))",
+                kinds.isEmpty ? [] : [.int(0), .int(0), .texts(kinds)])
+            return try rows.bool(0, 0) ?? false
+        }
+        // By what this owner has now, which the caller knew before.
         let rows = try transaction.run(
             """
-            SELECT EXISTS (SELECT 1 FROM convoy_jobs
-                WHERE state = 0 AND due IS NULL AND not_before IS NULL AND lapses < 2 \(condition))
-            """, kinds.isEmpty ? [] : [.int(0), .int(0), .texts(kinds)])
+            WITH RECURSIVE \(Self.hosts),
+            full_hosts AS MATERIALIZED (
+                SELECT host FROM convoy_jobs WHERE owner = $1 AND state = 2 GROUP BY host HAVING count(*) >= $2
+                UNION SELECT unnest($4))
+            SELECT EXISTS (SELECT 1 FROM hosts WHERE host IS NOT NULL AND host NOT IN (SELECT host FROM full_hosts)
+                AND EXISTS (SELECT 1 FROM convoy_jobs
+                    WHERE \(Self.ready) AND lapses < 2 \(condition) AND convoy_jobs.host = hosts.host))
+            """,
+            [.text(owner), .int(most), .texts(kinds), .texts(request.rooms.filter { $0.value <= 0 }.map(\.key))])
         return try rows.bool(0, 0) ?? false
     }
 

@@ -6,7 +6,7 @@ enum SQLiteSchema {
     /// "CVQ1": tells our files from those of other programs.
     static let applicationID: Int64 = 0x4356_5131
     /// One entry for each version; a file of an older one gets what follows.
-    static let migrations = [version1, version2, version3, version4]
+    static let migrations = [version1, version2, version3, version4, version5]
     static var version: Int64 { Int64(migrations.count) }
 
     /// States: 0 waiting, 1 waiting for its time, 2 blocked, 3 claimed, 4 answered, 5 done, 6 dead, 7 cancelled.
@@ -71,6 +71,16 @@ enum SQLiteSchema {
     private static let version4 = """
         ALTER TABLE job ADD COLUMN lapses INTEGER NOT NULL DEFAULT 0;
         CREATE INDEX job_suspect ON job(state) WHERE lapses >= 2;
+        """
+
+    /// Hosts, and jobs that were tried behind those that were not.
+    ///
+    /// Jobs of before are of no host, and not bounded.
+    private static let version5 = """
+        ALTER TABLE job ADD COLUMN host TEXT NOT NULL DEFAULT '';
+        DROP INDEX job_ready;
+        CREATE INDEX job_ready ON job(priority DESC, (attempt_count > 0)) WHERE state = 0;
+        CREATE INDEX job_host ON job(host, priority DESC, (attempt_count > 0)) WHERE state = 0;
         """
 
     /// Checks a file and brings it up to date.

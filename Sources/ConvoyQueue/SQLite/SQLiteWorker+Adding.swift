@@ -56,8 +56,8 @@ extension SQLiteWorker {
             """
             INSERT INTO job(position, id, kind, state, priority, due, due_clock, not_before, expires, needs, missing, behind, grp,
                 key, key_policy, tags, method, url, fields, body, body_path, destination, idempotency_key, added, finished,
-                follows_as_get)
-            VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                follows_as_get, host)
+            VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
                 .integer(position), .text(job.id), .text(job.kind), .integer(state),
@@ -69,7 +69,7 @@ extension SQLiteWorker {
                 .text(job.request.url.absoluteString), SQLiteValue(JobText.fields(job.request.headerFields)),
                 SQLiteValue(body), SQLiteValue(path), SQLiteValue(job.request.destination?.path),
                 .text(job.idempotencyKey), .integer(time.date), isCancelled ? .integer(time.now) : .null,
-                .integer(job.request.followsRedirectsAsGet ? 1 : 0),
+                .integer(job.request.followsRedirectsAsGet ? 1 : 0), .text(job.request.host),
             ])
         for id in missing ?? [] {
             try connection.run("INSERT INTO dependency(needs, job) VALUES(?, ?)", .text(id), .text(job.id))

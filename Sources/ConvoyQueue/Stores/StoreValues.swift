@@ -86,6 +86,12 @@ public struct ClaimRequest: Sendable, Hashable {
     public var kinds: Kinds
     /// The kinds of which results that wait are handled.
     public var answeredKinds: Kinds
+    /// How many jobs to be sent are claimed of one host at most, ``JobRequest/host``; nil, the default: any number.
+    ///
+    /// One host that does not answer would have all claims else. Relative URLs are of no host, and not bounded.
+    public var maxPerHost: Int?
+    /// In place of it for some hosts, of which jobs are under way; 0 for none.
+    public var rooms: [String: Int] = [:]
 
     /// Makes a request for claims.
     public init(limit: Int, lease: Duration, kinds: Kinds = .all, answeredKinds: Kinds = .only([])) {
@@ -93,6 +99,13 @@ public struct ClaimRequest: Sendable, Hashable {
         self.lease = lease
         self.kinds = kinds
         self.answeredKinds = answeredKinds
+    }
+}
+
+extension ClaimRequest {
+    /// How many jobs of a host may be claimed.
+    func room(of host: String) -> Int {
+        host.isEmpty ? limit : min(limit, max(0, rooms[host] ?? maxPerHost ?? limit))
     }
 }
 

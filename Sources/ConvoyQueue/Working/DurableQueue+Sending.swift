@@ -9,7 +9,8 @@ extension DurableQueue {
         let (isWorking, isFirst, earlier) = state.withLock { state in
             // Of a lease that had ended meanwhile, while the machine slept for example.
             let earlier = state.inFlight[claimed.job.id]?.sending
-            state.inFlight[claimed.job.id] = DurableQueueState.InFlight(claim: claimed.claim)
+            state.inFlight[claimed.job.id] = DurableQueueState.InFlight(
+                claim: claimed.claim, host: claimed.job.request.host)
             return (state.phase == .working, state.heartbeat == nil, earlier)
         }
         earlier?.operation.cancel()

@@ -92,15 +92,35 @@ extension DurableQueue {
     private func claimRequest(for turn: DurableQueueState.Turn) async throws(QueueError) -> ClaimRequest {
         let room = turn.room
         let (handled, handlesAll) = state.withLock { (Set($0.handlers.keys), $0.otherwise != nil) }
-        if handlesAll { return ClaimRequest(limit: room, lease: configuration.lease, answeredKinds: .all) }
+        if handlesAll { return bounded(ClaimRequest(limit: room, lease: configuration.lease, answeredKinds: .all)) }
         // What is under way may become a result that waits, too.
         let inFlight = state.withLock { $0.inFlight.count + $0.settlements.count } + turn.settlements.count
         let waiting = try await store.status()[.answered] + inFlight
         let isFull = waiting >= configuration.maxWaitingResultCount
         let limit = isFull ? room : min(room, configuration.maxWaitingResultCount - waiting)
-        return ClaimRequest(
-            limit: limit, lease: configuration.lease, kinds: isFull ? .only(handled) : .all,
-            answeredKinds: .only(handled))
+        return bounded(
+            ClaimRequest(
+                limit: limit, lease: configuration.lease, kinds: isFull ? .only(handled) : .all,
+                answeredKinds: .only(handled)))
+    }
+
+    /// As many of a host are sent at once.
+    private var leastPerHost: Int { max(1, manager.configuration.maxConcurrentPerHost) }
+
+    /// The most jobs of one host that are claimed: enough for the next to be here when one ends, and a part of all.
+    var maxPerHost: Int { max(2 * leastPerHost, configuration.maxClaimedJobCount / 8) }
+
+    private func bounded(_ request: ClaimRequest) -> ClaimRequest {
+        var request = request
+        request.maxPerHost = maxPerHost
+        request.rooms = state.withLock { $0.rooms(most: maxPerHost, least: leastPerHost) }
+        return request
+    }
+
+    /// Gives back what waits for a host that does not move: others may have room for it, and it takes none of theirs.
+    private func giveBackStuck() {
+        let sendings = state.withLock { $0.findStuck(least: leastPerHost) }
+        for sending in sendings where !sending.operation.isExecuting { sending.operation.cancel() }
     }
 
     /// Nothing more can be claimed for now.
@@ -167,6 +187,7 @@ extension DurableQueue {
                 if state.inFlight.isEmpty { state.heartbeat = nil }
                 return state.needsHeartbeat
             }
+            giveBackStuck()
             if isNeeded { wakeUp.yield() }
         }
         let earlier = state.withLock { state in

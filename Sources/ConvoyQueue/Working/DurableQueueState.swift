@@ -7,6 +7,8 @@ struct DurableQueueState {
     /// A job that was claimed and is not settled.
     struct InFlight {
         var claim: Claim
+        /// Where its request goes.
+        var host = ""
         /// Nil once it has ended and its handler runs, and before it is made.
         var sending: Sending?
     }
@@ -45,6 +47,12 @@ struct DurableQueueState {
     var otherwise: DurableQueue.Handler?
     var inFlight: [String: InFlight] = [:]
     var settlements: [Settlement] = []
+    /// The hosts of jobs that have ended since the last heartbeat.
+    var movingHosts: Set<String> = []
+    /// The hosts of which nothing ended from one heartbeat to the next, while some of their jobs waited for their turn.
+    var stuckHosts: Set<String> = []
+    /// The hosts of which more jobs were claimed at the last heartbeat than can be sent at once.
+    private var seenHosts: Set<String> = []
     /// Whether the store may have jobs to be claimed.
     var mayHaveWork = true
     var needsHeartbeat = false
@@ -80,6 +88,29 @@ struct DurableQueueState {
         return turn
     }
 
+    /// How many jobs are under way of each host.
+    var hostCounts: [String: Int] { inFlight.values.reduce(into: [:]) { $0[$1.host, default: 0] += 1 } }
+
+    /// How many more may be claimed of the hosts that have some.
+    ///
+    /// - Parameters:
+    ///   - most: of a host.
+    ///   - least: of one that is stuck; as many as the manager sends at once.
+    func rooms(most: Int, least: Int) -> [String: Int] {
+        var rooms = hostCounts
+        for (host, count) in rooms { rooms[host] = max(0, (stuckHosts.contains(host) ? least : most) - count) }
+        return rooms
+    }
+
+    /// Finds the hosts that are stuck, and what may be given back of them; called once a heartbeat.
+    mutating func findStuck(least: Int) -> [Sending] {
+        let crowded = hostCounts.filter { $0.value > least }.keys
+        stuckHosts.formUnion(crowded.filter { !movingHosts.contains($0) && seenHosts.contains($0) })
+        seenHosts = Set(crowded)
+        movingHosts = []
+        return inFlight.values.filter { stuckHosts.contains($0.host) }.compactMap(\.sending)
+    }
+
     mutating func takeDrainers() -> [CheckedContinuation<Void, Never>] {
         defer { drainers = [] }
         return drainers
@@ -102,7 +133,13 @@ struct DurableQueueState {
     /// Notes the end of a job, and says when the store is to be told: with others, because a commit costs the same for one and
     /// for many.
     mutating func end(_ settlement: Settlement, limit: Int) -> Telling {
-        guard inFlight[settlement.claim.id]?.claim == settlement.claim else { return .never }
+        guard let host = inFlight[settlement.claim.id]?.host,
+            inFlight[settlement.claim.id]?.claim == settlement.claim
+        else { return .never }
+        if settlement.verdict != .release {
+            movingHosts.insert(host)
+            stuckHosts.remove(host)
+        }
         inFlight[settlement.claim.id] = nil
         settlements.append(settlement)
         // What waits for it may go.

@@ -227,7 +227,16 @@ import Testing
     @Test func noStatementLooksAtEveryJob() throws {
         let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: "one")
         let statements = [
-            "SELECT position FROM job WHERE state = 0 ORDER BY priority DESC, position LIMIT 5",
+            """
+            SELECT position FROM job WHERE state = 0 AND lapses < 2
+            ORDER BY priority DESC, attempt_count > 0, position LIMIT 5
+            """,
+            """
+            SELECT position FROM job INDEXED BY job_host WHERE state = 0 AND lapses < 2 AND host = ?
+            ORDER BY priority DESC, attempt_count > 0, position LIMIT 5
+            """,
+            "SELECT min(host) FROM job WHERE state = 0",
+            "SELECT min(host) FROM job WHERE state = 0 AND host > ?",
             "SELECT position FROM job WHERE state = 4 ORDER BY position LIMIT 5",
             "SELECT 1 FROM job WHERE state = 1 AND due_clock = ? AND due <= ? LIMIT 1",
             "SELECT min(due) FROM job WHERE state = 1 AND due_clock = 0",

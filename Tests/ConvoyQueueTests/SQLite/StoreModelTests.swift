@@ -32,9 +32,13 @@ import Testing
                 let expected = await outcome { try await model.add(jobs) }
                 #expect(await outcome { try await store.add(jobs) } == expected, "step \(step)")
             case 3...5:
-                let request = ClaimRequest(
+                var request = ClaimRequest(
                     limit: Int.random(in: 1...3, using: &random), lease: .seconds(30),
                     answeredKinds: Bool.random(using: &random) ? .all : .only([]))
+                if Bool.random(using: &random) {
+                    request.maxPerHost = 1
+                    request.rooms = ["h0.example:80": Int.random(in: 0...2, using: &random)]
+                }
                 let expected = try await model.exchange([], claiming: request).jobs
                 let found = try await store.exchange([], claiming: request).jobs
                 #expect(found.map(\.claim) == expected.map(\.claim), "step \(step)")
@@ -95,6 +99,8 @@ import Testing
 
     private func job(_ number: Int, _ date: Date, _ random: inout SeededGenerator) throws -> Job {
         try .test("job \(number)", kind: Bool.random(using: &random) ? "x" : "y") { job in
+            let host = Int.random(in: 0...2, using: &random)
+            job.request.url = URL(string: "http://h\(host).example/") ?? job.request.url
             job.priority = [.low, .normal, .normal, .high].randomElement(using: &random) ?? .normal
             if Int.random(in: 0...3, using: &random) == 0 { job.group = ["g", "h"].randomElement(using: &random) }
             if Int.random(in: 0...5, using: &random) == 0 {

@@ -127,7 +127,9 @@ extension MemoryDatabase.State {
                 && entry.delay(now: now, date: date) == nil
         }.sorted { left, right in
             let (first, second) = (left.record.job.priority.rawValue, right.record.job.priority.rawValue)
-            return first == second ? left.record.position < right.record.position : first > second
+            if first != second { return first > second }
+            let (isTried, isOtherTried) = (left.record.attemptCount > 0, right.record.attemptCount > 0)
+            return isTried == isOtherTried ? left.record.position < right.record.position : isOtherTried
         }
         let answered = ordered.filter { entry in
             entry.record.state == .answered && request.answeredKinds.contains(entry.record.job.kind)
@@ -136,7 +138,14 @@ extension MemoryDatabase.State {
         let isSuspect = { (entry: MemoryDatabase.Entry) in entry.record.life.lapseCount >= JobLife.suspectLapseCount }
         let ownsSuspect = entries.values.contains { $0.record.life.lease?.owner == owner && isSuspect($0) }
         let meant = (ownsSuspect ? [] : all.filter(isSuspect).prefix(1)) + all.filter { !isSuspect($0) }
-        return meant.prefix(request.limit).map { entry in
+        var rooms: [String: Int] = [:]
+        let fitting = meant.filter { entry in
+            let host = entry.record.job.request.host
+            guard entry.record.state == .waiting, request.maxPerHost != nil, !isSuspect(entry) else { return true }
+            rooms[host, default: request.room(of: host)] -= 1
+            return rooms[host, default: 0] >= 0
+        }
+        return fitting.prefix(request.limit).map { entry in
             var entry = entry
             _ = entry.record.life.handle(.claimed(by: owner))
             entry.due = nil

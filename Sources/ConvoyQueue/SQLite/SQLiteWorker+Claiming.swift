@@ -1,0 +1,208 @@
+// Claiming: which jobs, and in which order.
+import Convoy
+import Foundation
+
+extension SQLiteWorker {
+    /// How many jobs become due, or expire, in one transaction at most; the next one follows at once.
+    private static let portion: Int64 = 1_000
+
+    /// Lets jobs go whose time has come.
+    func makeDue() throws(QueueError) {
+        for (clock, now) in [(Int64(0), time.now), (1, time.date)] {
+            let isDue = try connection().number(
+                "SELECT 1 FROM job WHERE state = 1 AND due_clock = ? AND due <= ? LIMIT 1", .integer(clock),
+                .integer(now))
+            guard isDue != nil else { continue }
+            try connection().run(
+                """
+                UPDATE job SET state = 0, due = NULL, due_clock = 0 WHERE position IN
+                    (SELECT position FROM job WHERE state = 1 AND due_clock = ? AND due <= ? ORDER BY due LIMIT ?)
+                """, .integer(clock), .integer(now), .integer(Self.portion))
+        }
+    }
+
+    func expire() throws(QueueError) {
+        try end("expires IS NOT NULL AND state <= 2 AND expires <= ?", .integer(time.date), JobRecord.expired)
+    }
+
+    func claim(_ request: ClaimRequest) throws(QueueError) -> [ClaimedJob] {
+        guard request.limit > 0 else { return [] }
+        var jobs = try claimSuspect(request)
+        if jobs.count < request.limit {
+            jobs += try claimReady(request, request.limit - jobs.count)
+        }
+        if jobs.count < request.limit {
+            jobs += try claim(
+                "state = 4 AND lapses < 2", "position", request.answeredKinds, request.limit - jobs.count)
+        }
+        return jobs
+    }
+
+    /// Claims jobs to be sent, no more of a host than it has room.
+    private func claimReady(_ request: ClaimRequest, _ limit: Int) throws(QueueError) -> [ClaimedJob] {
+        let ready = "state = 0 AND lapses < 2"
+        guard request.maxPerHost != nil else { return try claim(ready, Self.order, request.kinds, limit) }
+        let (condition, values) = Self.condition(request.kinds)
+        // Nearly always the first of all are also those that may go.
+        let first = try connection().rows(
+            "SELECT host FROM job WHERE \(ready)\(condition) ORDER BY \(Self.order) LIMIT ?",
+            values + [.integer(Int64(limit))]
+        ) { row throws(QueueError) in row.text(0) ?? "" }
+        let counts = Dictionary(first.map { ($0, 1) }, uniquingKeysWith: +)
+        if counts.allSatisfy({ $0.value <= request.room(of: $0.key) }) {
+            return try claim(ready, Self.order, request.kinds, limit)
+        }
+        var candidates: [Candidate] = []
+        var host = try connection().row("SELECT min(host) FROM job WHERE state = 0") { row throws(QueueError) in
+            row.text(0)
+        }
+        while let known = host ?? nil {
+            candidates += try connection().rows(
+                """
+                SELECT position, priority, attempt_count > 0 FROM job INDEXED BY job_host
+                WHERE \(ready) AND host = ?\(condition) ORDER BY \(Self.order) LIMIT ?
+                """, [.text(known)] + values + [.integer(Int64(min(limit, request.room(of: known))))]
+            ) { row throws(QueueError) in
+                Candidate(
+                    position: row.integer(0) ?? 0, priority: row.integer(1) ?? 0, isTried: row.integer(2) == 1)
+            }
+            host = try connection().row("SELECT min(host) FROM job WHERE state = 0 AND host > ?", .text(known)) {
+                row throws(QueueError) in row.text(0)
+            }
+        }
+        let meant = candidates.sorted().prefix(limit).map { "\($0.position)" }.joined(separator: ", ")
+        try connection().execute(
+            """
+            CREATE TEMP TABLE IF NOT EXISTS meant(position INTEGER PRIMARY KEY); DELETE FROM meant;
+            \(meant.isEmpty ? "" : "INSERT INTO meant VALUES (" + meant.replacing(", ", with: "), (") + ")")
+            """)
+        return try claim("position IN (SELECT position FROM meant) AND \(ready)", Self.order, request.kinds, limit)
+    }
+
+    /// A job that may be claimed where its host has room.
+    private struct Candidate: Comparable {
+        let position: Int64
+        let priority: Int64
+        let isTried: Bool
+
+        static func < (left: Candidate, right: Candidate) -> Bool {
+            if left.priority != right.priority { return left.priority > right.priority }
+            return left.isTried == right.isTried ? left.position < right.position : right.isTried
+        }
+    }
+
+    /// In which order jobs are sent.
+    private static let order = "priority DESC, attempt_count > 0, position"
+
+    /// Claims a job whose claims have lapsed, unless this owner has one of those.
+    private func claimSuspect(_ request: ClaimRequest) throws(QueueError) -> [ClaimedJob] {
+        // By the index of suspects, which is empty nearly always.
+        let (owns, mayClaim) = try connection().rows(
+            "SELECT state, owner FROM job INDEXED BY job_suspect WHERE lapses >= 2 AND state IN (0, 3, 4)"
+        ) { row throws(QueueError) in (row.integer(0) == 3 && row.text(1) == owners.name, row.integer(0) != 3) }
+        .reduce((false, false)) { ($0.0 || $1.0, $0.1 || $1.1) }
+        guard mayClaim, !owns else { return [] }
+        let jobs = try claim("state = 0 AND lapses >= 2", Self.order, request.kinds, 1)
+        return jobs.isEmpty ? try claim("state = 4 AND lapses >= 2", "position", request.answeredKinds, 1) : jobs
+    }
+
+    private func claim(
+        _ state: String, _ order: String, _ kinds: ClaimRequest.Kinds, _ limit: Int
+    ) throws(QueueError) -> [ClaimedJob] {
+        if kinds == .only([]) { return [] }
+        let (condition, values) = Self.condition(kinds)
+        let records = try connection().rows(
+            """
+            SELECT \(JobRow.columns) FROM job WHERE \(state)\(condition) ORDER BY \(order) LIMIT ?
+            """, values + [.integer(Int64(limit))]
+        ) { row throws(QueueError) in JobRow(row) }
+        var jobs: [ClaimedJob] = []
+        jobs.reserveCapacity(records.count)
+        let broken = records.filter { $0.defect != nil }
+        for row in broken { try bury(row) }
+        try take(records.filter { $0.defect == nil }.map(\.position))
+        for row in records where row.defect == nil {
+            var job = row.job
+            job.request.body = try body(of: row)
+            jobs.append(
+                ClaimedJob(
+                    claim: Claim(id: job.id, token: row.claimCount + 1), job: job, attemptCount: row.attemptCount,
+                    lapseCount: row.life.lapseCount,
+                    result: try row.result.flatMap { number throws(QueueError) in try result(number) }))
+        }
+        // Others take their place: fewer than asked for would mean that there are no more.
+        return broken.isEmpty ? jobs : jobs + (try claim(state, order, kinds, broken.count))
+    }
+
+    /// Makes a dead letter of a job that cannot be read.
+    private func bury(_ row: JobRow) throws(QueueError) {
+        try end("position = ?", .integer(row.position), row.defect)
+    }
+
+    /// Makes dead letters of jobs that nobody has claimed.
+    private func end(_ condition: String, _ value: SQLiteValue, _ failure: String?) throws(QueueError) {
+        let rows = try connection().rows(
+            "SELECT \(LifeRow.columns) FROM job WHERE \(condition) ORDER BY expires LIMIT ?",
+            [value, .integer(Self.portion)]
+        ) { row throws(QueueError) in LifeRow(row) }
+        for row in rows {
+            try connection().run("DELETE FROM result WHERE number = ?", SQLiteValue(row.result))
+            try connection().run(
+                "UPDATE job SET state = 6, failure = ?, result = NULL, finished = ? WHERE position = ?",
+                SQLiteValue(failure), .integer(time.now), .integer(row.position))
+            try finished(row, .dead)
+        }
+    }
+
+    /// Makes jobs this owner's, many by one statement.
+    private func take(_ positions: [Int64]) throws(QueueError) {
+        var rest = positions[...]
+        while !rest.isEmpty {
+            // Few sizes, because each is a statement that is kept; older libraries take no more than 999 values.
+            let size = rest.count > 64 ? 512 : rest.count > 8 ? 64 : rest.count > 1 ? 8 : 1
+            let some = rest.prefix(size)
+            rest = rest.dropFirst(size)
+            let padding = [SQLiteValue](repeating: .null, count: size - some.count)
+            try connection().run(
+                """
+                UPDATE job SET state = 3, owner = ?, claims = claims + 1, due = NULL
+                WHERE position IN (\(Self.marks(size)))
+                """, [.text(owners.name)] + some.map(SQLiteValue.integer) + padding)
+        }
+    }
+
+    private static func condition(_ kinds: ClaimRequest.Kinds) -> (String, [SQLiteValue]) {
+        switch kinds {
+        case .all: ("", [])
+        case .only(let kinds): (" AND kind IN (\(marks(kinds.count)))", kinds.sorted().map(SQLiteValue.text))
+        case .except(let kinds): (" AND kind NOT IN (\(marks(kinds.count)))", kinds.sorted().map(SQLiteValue.text))
+        }
+    }
+
+    private static func marks(_ count: Int) -> String {
+        Array(repeating: "?", count: count).joined(separator: ", ")
+    }
+
+    /// How long it is until there may be something to claim.
+    func next() throws(QueueError) -> Duration? {
+        let connection = try connection()
+        let (now, date) = (time.now, time.date)
+        var waits: [Int64] = []
+        if let due = try connection.number("SELECT min(due) FROM job WHERE state = 1 AND due_clock = 0") {
+            waits.append(due - now)
+        }
+        if let due = try connection.number("SELECT min(due) FROM job WHERE state = 1 AND due_clock = 1") {
+            waits.append(due - date)
+        }
+        let expiry = try connection.number(
+            "SELECT min(expires) FROM job WHERE expires IS NOT NULL AND state <= 2")
+        if let expiry { waits.append(expiry - date) }
+        let end = try connection.number(
+            """
+            SELECT min(ends) FROM owner WHERE name <> ?
+                AND EXISTS(SELECT 1 FROM job WHERE state = 3 AND job.owner = owner.name)
+            """, .text(owners.name))
+        if let end { waits.append(end - now) }
+        return waits.min().map { .milliseconds(max(0, $0)) }
+    }
+}

@@ -1,0 +1,72 @@
+import Convoy
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// A host that hangs, and the others.
+@Suite struct QueueHostsTests {
+    let place: StorePlace
+
+    init() throws { place = try StorePlace() }
+
+    @Test(arguments: [true, false])
+    func aHostThatHangsStopsNoOther(isStored: Bool) async throws {
+        let gate = Gate()
+        let (dead, healthy) = (try KeyedServer { _ in .status(200).stalling(until: gate) }, try KeyedServer())
+        let store: any Store =
+            isStored ? try SQLiteStore(at: place.file) : MemoryStore(place.memory, clock: SystemClock.shared)
+        let queue = DurableQueue(store: store, manager: RequestManager())
+        try await queue.add(contentsOf: (1...600).map { try dead.job("dead-\($0)") })
+        queue.start(otherwise: takesAll)
+        try await gate.reached(count: 6, within: .seconds(60))
+        try await queue.add(healthy.job("healthy"))
+        try await healthy.server.requestsReceived(count: 1, within: .seconds(60))
+        while try await queue.store.state("healthy") != .done { await Task.yield() }
+        #expect(try await queue.status()[.claimed] == queue.maxPerHost)
+        let host = JobRequest(url: dead.server.url("/")).host
+        let why = try await queue.why("dead-600")
+        #expect(why == "it waits for the host \(host), of which \(queue.maxPerHost) jobs are under way here")
+        gate.open()
+        await queue.drain()
+        #expect(try await queue.status()[.done] == 601)
+        #expect(dead.all.requestCount == 600)
+        await queue.close()
+    }
+
+    @Test func whatWaitsForAHostThatHangsIsGivenBack() async throws {
+        let gate = Gate()
+        let dead = try KeyedServer { _ in .status(200).stalling(until: gate) }
+        var configuration = DurableQueue.Configuration()
+        configuration.lease = .seconds(1)
+        let queue = try DurableQueue(at: place.file, manager: RequestManager(), configuration: configuration)
+        try await queue.add(contentsOf: (1...100).map { try dead.job("\($0)") })
+        queue.start(otherwise: takesAll)
+        try await gate.reached(count: 6, within: .seconds(60))
+        // Only what is being sent stays claimed, a heartbeat or two later.
+        while try await queue.status()[.claimed] > 6 { await Task.yield() }
+        gate.open()
+        await queue.drain()
+        #expect(try await queue.status()[.done] == 100)
+        #expect(dead.all.requestCount == 100)
+        await queue.close()
+    }
+
+    @Test func aHostIsStuckWhenNothingEndsBetweenHeartbeats() {
+        var state = DurableQueueState()
+        for number in 1...4 {
+            let claim = Claim(id: "\(number)", token: 1)
+            state.inFlight["\(number)"] = DurableQueueState.InFlight(claim: claim, host: number < 4 ? "a" : "b")
+        }
+        _ = state.findStuck(least: 2)
+        #expect(state.stuckHosts.isEmpty && state.rooms(most: 8, least: 2) == ["a": 5, "b": 7])
+        _ = state.findStuck(least: 2)
+        #expect(state.stuckHosts == ["a"] && state.rooms(most: 8, least: 2) == ["a": 0, "b": 7])
+        // Given back is no end; done is one.
+        _ = state.end(Settlement(Claim(id: "1", token: 1), .release), limit: 256)
+        #expect(state.stuckHosts == ["a"])
+        _ = state.end(Settlement(Claim(id: "2", token: 1), .done), limit: 256)
+        #expect(state.stuckHosts.isEmpty && state.rooms(most: 8, least: 2) == ["a": 7, "b": 7])
+    }
+}
