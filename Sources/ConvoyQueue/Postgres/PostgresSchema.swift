@@ -4,7 +4,7 @@ import Convoy
 /// The schema: numbered steps, each run once in a database, whichever process comes first.
 enum PostgresSchema {
     /// The steps from an empty database on; those of a published version never change.
-    static let migrations = [tables + indexes + counting, redirects, lapses, hosts]
+    static let migrations = [tables + indexes + counting, redirects, lapses, hosts, commits]
 
     /// The numbers of the states in the tables; of a published version they never change.
     static let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .done, .dead, .cancelled]
@@ -113,6 +113,14 @@ enum PostgresSchema {
         CREATE INDEX convoy_hosts ON convoy_jobs (host, priority DESC, (attempt_count > 0), position)
             WHERE state = 0 AND due IS NULL AND not_before IS NULL
         """,
+    ]
+
+    /// The numbers of transactions that were committed lately.
+    private static let commits = [
+        """
+        CREATE TABLE convoy_commits (
+            number text COLLATE "C" PRIMARY KEY, made int8 NOT NULL, count int8 NOT NULL DEFAULT 1)
+        """, "CREATE INDEX convoy_commits_made ON convoy_commits (made)",
     ]
 
     private static let indexes = [

@@ -24,8 +24,9 @@ struct PostgresTransaction {
 /// One connection at a time, with a queue of its own that may wait for it.
 ///
 /// Every call is one transaction: repeated where the server says that it got in the way of another, and on a new connection
-/// where the old one was lost before COMMIT. When the connection is lost during COMMIT the next one asks the server what
-/// became of the transaction.
+/// where the old one was lost. Each that writes begins with a row of a random number of its own, `convoy_commits`: when the
+/// connection was lost during COMMIT, that row tells the repetition whether the first has taken effect. After a failover the
+/// number of a transaction would tell of somebody else's.
 final class PostgresSession: Sendable {
     /// What is used on the queue only.
     private final class State: @unchecked Sendable {
@@ -53,11 +54,13 @@ final class PostgresSession: Sendable {
     }
 
     /// Runs a transaction; an error of its own ends it without effect.
+    ///
+    /// - Parameter isReading: whether nothing is written, so that a repetition harms nobody.
     func transaction<Result: Sendable>(
-        _ body: @escaping @Sendable (PostgresTransaction) throws -> Result
+        isReading: Bool = false, _ body: @escaping @Sendable (PostgresTransaction) throws -> Result
     ) async throws(QueueError) -> Result {
         let result = await withCheckedContinuation { continuation in
-            queue.async { continuation.resume(returning: self.perform(body)) }
+            queue.async { continuation.resume(returning: self.perform(isReading ? nil : UUID().uuidString, body)) }
         }
         return try result.get()
     }
@@ -73,26 +76,20 @@ final class PostgresSession: Sendable {
         }
     }
 
+    /// - Parameter number: of a transaction that writes.
     private func perform<Result: Sendable>(
-        _ body: (PostgresTransaction) throws -> Result
+        _ number: String?, _ body: (PostgresTransaction) throws -> Result
     ) -> Swift.Result<Result, QueueError> {
         let end = ContinuousClock.now + patience
         var conflicts = 0
         var pause = Duration.milliseconds(10)
         // What a transaction has come to whose COMMIT was not answered.
-        var open: (transaction: Int64, result: Result)?
+        var open: Result?
         while true {
             guard !closing.isClosed else { return .failure(QueueError(.closed, "the store was closed")) }
             do {
                 let connection = try connected()
-                if let (transaction, result) = open {
-                    switch try connection.fate(of: transaction) {
-                    case .committed: return .success(result)
-                    case .rolledBack: open = nil
-                    case .unsettled: throw PostgresError(.lost, "an earlier transaction has not ended")
-                    }
-                }
-                return .success(try transact(connection, body) { open = ($0, $1) })
+                return .success(try transact(connection, number, open, body) { open = $0 })
             } catch let error as QueueError {
                 return .failure(error)
             } catch let error as PostgresError where error.isConflict && conflicts < Self.maxConflicts {
@@ -119,20 +116,23 @@ final class PostgresSession: Sendable {
         return connection
     }
 
+    /// - Parameters:
+    ///   - earlier: what the transaction has come to whose COMMIT was not answered.
+    ///   - committing: told of what this one has come to, before its COMMIT.
     private func transact<Result>(
-        _ connection: PostgresConnection, _ body: (PostgresTransaction) throws -> Result,
-        committing: (Int64, Result) -> Void
+        _ connection: PostgresConnection, _ number: String?, _ earlier: Result?,
+        _ body: (PostgresTransaction) throws -> Result, committing: (Result) -> Void
     ) throws -> Result {
         try connection.run("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE")
         do {
-            let start = try connection.run(
-                """
-                SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8,
-                    (extract(epoch FROM clock_timestamp()) - 978307200)::float8, pg_current_xact_id()::text::int8
-                """)
-            let time = PostgresTime(now: try start.int(0, 0) ?? 0, date: try start.double(0, 1) ?? 0)
-            let result = try body(PostgresTransaction(connection: connection, time: givenTime?() ?? time))
-            committing(try start.int(0, 2) ?? 0, result)
+            let start = try connection.begin(number)
+            if start.isRepetition, let earlier {
+                // This COMMIT waits for standbys as the first did: what it says they have, too.
+                try connection.run("COMMIT")
+                return earlier
+            }
+            let result = try body(PostgresTransaction(connection: connection, time: givenTime?() ?? start.time))
+            if number != nil { committing(result) }
             try connection.run("COMMIT")
             return result
         } catch {
@@ -187,24 +187,24 @@ private final class Closing: @unchecked Sendable {
 }
 
 extension PostgresConnection {
-    /// What became of a transaction.
-    fileprivate enum Fate {
-        case committed
-        case rolledBack
-        case unsettled
-    }
-
-    fileprivate func fate(of transaction: Int64) throws -> Fate {
-        let status = try run("SELECT pg_xact_status($1::text::xid8)", [.text(String(transaction))]).text(0, 0)
-        switch status {
-        case "committed": return .committed
-        case "aborted": return .rolledBack
-        case "in progress": return .unsettled
-        default:
-            throw QueueError(
-                .unavailable,
-                "the connection to the database was lost during a commit, and the server does not know the transaction")
-        }
+    /// Notes the number of a transaction; the time, and whether an earlier one with the number has been committed.
+    ///
+    /// Waits for an earlier one that has not ended.
+    fileprivate func begin(_ number: String?) throws -> (time: PostgresTime, isRepetition: Bool) {
+        let mark = """
+            WITH mark AS (INSERT INTO convoy_commits AS c (number, made)
+                VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
+                ON CONFLICT (number) DO UPDATE SET count = c.count + 1 RETURNING count)
+            """
+        let start = try run(
+            """
+            \(number == nil ? "" : mark)
+            SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8,
+                (extract(epoch FROM clock_timestamp()) - 978307200)::float8,
+                \(number == nil ? "1::int8" : "(SELECT count FROM mark)")
+            """, number.map { [.text($0)] } ?? [])
+        let time = PostgresTime(now: try start.int(0, 0) ?? 0, date: try start.double(0, 1) ?? 0)
+        return (time, try start.int(0, 2) ?? 1 > 1)
     }
 
     /// What every session of a queue needs of the server.

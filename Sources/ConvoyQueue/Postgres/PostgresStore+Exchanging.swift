@@ -30,6 +30,7 @@ extension PostgresStore {
             try rules.passTime(for: owner)
             try rules.renew(owner, for: lease)
             try rules.notify()
+            try rules.forgetCommits()
             let rows = try transaction.run(
                 "SELECT id, claim_count FROM convoy_jobs WHERE owner = $1 AND state = 2", [.text(owner)])
             let held = Set(
@@ -140,6 +141,16 @@ extension PostgresRules {
                 .text(try PostgresJobs.text(of: result.headerFields)), .bytes(Array(result.body)),
                 .bool(result.isBodyCut), .text(PostgresLimits.visible(result.failure)),
             ])
+    }
+
+    /// Deletes numbers of transactions that no call asks for any more; it asks for seconds.
+    fileprivate func forgetCommits() throws {
+        try transaction.run(
+            """
+            DELETE FROM convoy_commits WHERE number IN (SELECT number FROM convoy_commits
+                WHERE made < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 600000000
+                ORDER BY made LIMIT 5000 FOR UPDATE SKIP LOCKED)
+            """)
     }
 
     fileprivate func renew(_ owner: String, for lease: Duration) throws {

@@ -20,7 +20,7 @@ extension PostgresStore {
     private func records(
         _ condition: String, _ parameters: [PostgresValue], limit: Int, withBody: Bool
     ) async throws(QueueError) -> [JobRecord] {
-        try await callers.transaction { transaction in
+        try await callers.transaction(isReading: true) { transaction in
             let rows = try transaction.run(
                 """
                 SELECT \(PostgresJobRow.columns(withBody: withBody)), \(PostgresJobRow.recordColumns)
@@ -33,7 +33,7 @@ extension PostgresStore {
 
     /// What a blocked job waits for.
     public func blockers(of id: String) async throws(QueueError) -> [JobBlocker] {
-        try await callers.transaction { transaction in
+        try await callers.transaction(isReading: true) { transaction in
             let rows = try transaction.run(
                 """
                 WITH j AS MATERIALIZED (
@@ -60,7 +60,7 @@ extension PostgresStore {
 
     /// How many jobs there are, by kind and state.
     public func status() async throws(QueueError) -> QueueStatus {
-        try await callers.transaction { transaction in
+        try await callers.transaction(isReading: true) { transaction in
             let rows = try transaction.run(
                 """
                 SELECT kind, state, sum(count)::int8 FROM convoy_counts GROUP BY kind, state HAVING sum(count) <> 0

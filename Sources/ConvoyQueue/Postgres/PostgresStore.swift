@@ -53,7 +53,7 @@ public final class PostgresStore: Store {
         workers = PostgresSession(address, name: "work", patience: patience, time: time)
         callers = PostgresSession(address, name: "calls", patience: patience, time: time)
         listener = PostgresListener(address)
-        try await workers.transaction { _ in }
+        try await workers.transaction(isReading: true) { _ in }
     }
 
     deinit { listener.close() }

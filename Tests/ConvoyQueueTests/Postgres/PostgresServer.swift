@@ -28,14 +28,18 @@ final class PostgresServer: Sendable {
 
     /// Makes a cluster and starts it.
     ///
-    /// - Parameter isDurable: whether commits wait for the disk, as outside of tests.
-    init(isDurable: Bool = false) async throws {
+    /// - Parameters:
+    ///   - isDurable: whether commits wait for the disk, as outside of tests.
+    ///   - primary: whose standby it is; nil for one of its own.
+    init(isDurable: Bool = false, standbyOf primary: PostgresServer? = nil) async throws {
         var template = Array("/tmp/convoy-pg-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw POSIXError(.EIO) }
         directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         process.executableURL = URL(filePath: "/bin/sh")
         let durability = isDurable ? "on" : "off"
-        process.arguments = ["-c", Self.script, "sh", directory, Self.programs ?? "", durability]
+        process.arguments = [
+            "-c", Self.script, "sh", directory, Self.programs ?? "", durability, primary?.directory ?? "",
+        ]
         process.standardInput = commands
         process.standardOutput = answers
         for handle in [commands.fileHandleForWriting, answers.fileHandleForReading] {
@@ -49,7 +53,7 @@ final class PostgresServer: Sendable {
     deinit { try? commands.fileHandleForWriting.close() }
 
     private static let script = """
-        directory=$1 programs=$2 durability=$3
+        directory=$1 programs=$2 durability=$3 primary=$4
         cd "$directory"
         run() {
             if [ "$(id -u)" = 0 ]; then
@@ -66,12 +70,20 @@ final class PostgresServer: Sendable {
         [ "$(id -u)" != 0 ] || chown nobody .
         trap 'control stop -m immediate; rm -rf "$directory"' EXIT
         trap '' INT TERM
-        run "$programs/initdb" --no-sync -D "$directory/data" -U convoy -A trust -E UTF8 --no-locale && start
+        make() {
+            if [ -n "$primary" ]; then
+                run "$programs/pg_basebackup" -R -c fast --no-sync -D "$directory/data" -h "$primary" -U convoy
+            else
+                run "$programs/initdb" --no-sync -D "$directory/data" -U convoy -A trust -E UTF8 --no-locale
+            fi
+        }
+        make && start
         tell $?
         while read -r command; do
             case $command in
             stop) control stop -m immediate ;;
             start) start ;;
+            promote) control promote ;;
             freeze) kill -STOP "$(head -n 1 data/postmaster.pid)" ;;
             esac
             tell $?
@@ -94,6 +106,15 @@ final class PostgresServer: Sendable {
     func stop() async throws { try await tell("stop") }
 
     func start() async throws { try await tell("start") }
+
+    /// Makes a primary of a standby.
+    func promote() async throws { try await tell("promote") }
+
+    /// Has a name in the file system lead to this server.
+    func take(_ name: URL) throws {
+        try? FileManager.default.removeItem(at: name)
+        try FileManager.default.createSymbolicLink(atPath: name.path, withDestinationPath: directory)
+    }
 
     private func tell(_ command: String) async throws {
         try commands.fileHandleForWriting.write(contentsOf: Data((command + "\n").utf8))
