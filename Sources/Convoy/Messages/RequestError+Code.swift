@@ -24,7 +24,8 @@ extension RequestError {
         ///
         /// Retry: no, it was meant.
         public static let cancelled = Code(rawValue: "cancelled")
-        /// Nothing arrived for the idle timeout, less than the minimum speed asks, or `startAndWait` waited its time.
+        /// Nothing arrived for the idle timeout, less than the minimum speed asks, the attempt took longer than its timeout, or
+        /// `startAndWait` waited its time.
         ///
         /// The server or the network. Retry: yes.
         public static let timedOut = Code(rawValue: "timedOut")

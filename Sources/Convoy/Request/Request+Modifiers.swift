@@ -86,8 +86,8 @@ extension Request {
     /// Sets how long one attempt may take, from the start of its transfer to its last byte; the manager's time by
     /// default, which is none.
     ///
-    /// Time spent suspended counts. Ends the request with `.deadlineExceeded`. URLSession on Linux has no such limit:
-    /// there the request is refused with `.invalidRequest`.
+    /// Time spent suspended counts. Ends the attempt with `.timedOut`, so another may follow it. URLSession on Linux has no
+    /// such limit: there the request is refused with `.invalidRequest`.
     public func attemptTimeout(_ timeout: Duration?) -> Self {
         changed { $0.policies.attemptTimeout = .some(timeout) }
     }

@@ -97,7 +97,7 @@ struct CurlComparisonTests {
         server.respond { _ in .status(200, body: "x").stalling() }
         let late = try await both(["-m", "0.3", "-o", "late", url("/page")])
         #expect(late.ours.status != 0 && late.curls.status != 0)
-        #expect(late.ours.errors.contains("the time for the transfer was over"), "\(late.ours.errors)")
+        #expect(late.ours.errors.contains("the time for this attempt was over"), "\(late.ours.errors)")
         // Takes connections, and says nothing: no TLS handshake ends.
         let silent = try SilentListener()
         let arguments = ["--connect-timeout", "0.3", "-o", "silent", "https://127.0.0.1:\(silent.port)/"]

@@ -55,6 +55,18 @@ import Testing
         #expect(retry["status"] == nil)
     }
 
+    /// As for curl, `-m` is the time of one attempt.
+    @Test func anAttemptThatTakesTooLongIsFollowedByAnother() async throws {
+        server.enqueue([Reply.status(200, body: "x").stalling(), .status(200, body: "file")])
+        let ending = try await fetch("--json", "-m", "0.5", server.url("/a").absoluteString)
+        #expect(ending.status == 0)
+        #expect(ending.events(named: "retry").first?["code"] as? String == "timedOut")
+        server.enqueue(Reply.status(200, body: "x").stalling())
+        let last = try await fetch("-m", "0.5", "--retries", "0", server.url("/b").absoluteString)
+        #expect(last.status == 1)
+        #expect(last.errors.contains("/b: the time for this attempt was over"), "\(last.errors)")
+    }
+
     @Test func attemptsEndWithTheNumberThatWasAskedFor() async throws {
         server.respond { _ in .status(500) }
         let url = server.url("/a").absoluteString

@@ -277,7 +277,7 @@ import Testing
                     client: waiting),
             ]
             for task in tasks { task.resume() }
-            #expect(await waiting.calls.wait() == [.end(.deadlineExceeded)])
+            #expect(await waiting.calls.wait() == [.end(.timedOut)])
             // Not because that one had ended.
             #expect(opening.calls.events.isEmpty)
             for task in tasks { task.cancel() }

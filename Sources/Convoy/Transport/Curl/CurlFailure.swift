@@ -36,12 +36,12 @@
 
         /// The kind of error, and words for it.
         var meaning: (code: RequestError.Code, what: String) {
-            if code == Self.timedOut, isTimeOver { return (.deadlineExceeded, Self.timeIsOver) }
+            if code == Self.timedOut, isTimeOver { return (.timedOut, Self.timeIsOver) }
             if isRefusedByAlert { return (.tlsFailed, "the server ended the TLS connection with an alert") }
             return stage == .connecting ? meaningBeforeSending : meaningAfterSending
         }
 
-        static let timeIsOver = "the time for the transfer was over"
+        static let timeIsOver = "the time for this attempt was over"
 
         private static let timedOut: CURLcode = 28
 

@@ -147,7 +147,7 @@
         func checkTime(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
             guard place.isParked, let timeLeft else { return checkIdle(now) }
             guard timeLeft > .zero else {
-                finish(RequestError(.deadlineExceeded, CurlFailure.timeIsOver))
+                finish(RequestError(.timedOut, CurlFailure.timeIsOver))
                 return nil
             }
             return checkIdle(now).map { min($0, now + timeLeft) }

@@ -21,7 +21,7 @@
         static let beforeSending: [Row] = [
             .init("connect timeout", 28, .connectionFailed) { _ in },
             .init("connect timeout, https", 28, .connectionFailed) { $0.isHTTPS = true },
-            .init("whole time over while connecting", 28, .deadlineExceeded) { $0.isTimeOver = true },
+            .init("whole time over while connecting", 28, .timedOut) { $0.isTimeOver = true },
             .init("name of the host", 6, .connectionFailed) { _ in },
             .init("name of the proxy, to 8.15", 5, .proxyFailed) { $0.goesThroughProxy = true },
             .init("name of the proxy, 8.16", 6, .proxyFailed) { $0.goesThroughProxy = true },
@@ -46,7 +46,7 @@
         ]
 
         static let afterSending: [Row] = [
-            .init("whole time over", 28, .deadlineExceeded) { ($0.stage, $0.isTimeOver) = (.waiting, true) },
+            .init("whole time over", 28, .timedOut) { ($0.stage, $0.isTimeOver) = (.waiting, true) },
             .init("closed before an answer", 52, .connectionLost) { $0.stage = .waiting },
             // The server may have had the first one.
             .init("kept connection dead, then refused", 7, .connectionLost) { $0.stage = .waiting },
