@@ -57,7 +57,7 @@ extension HelpText {
         comes from the URL that was given. When a redirect leads to another origin
         (scheme, host or port), passwords, cookies and the fields of --header stay
         behind, since any of them may be a key; only Accept, Accept-*, Cache-Control,
-        Pragma, Range and User-Agent go along.
+        Content-Type, Pragma, Range and User-Agent go along.
         """
 
     static let signals = """

@@ -30,7 +30,9 @@ extension HelpText {
           ###, ### title          another request
           # @name login           the name that others refer to it by
           METHOD URL              then header fields, a blank line and the body
-          @name = value           a variable; {{name}} is its value, {{%name}} encoded
+          @name = value           a variable; {{name}} is its value, {{%name}} encoded.
+                                  What comes from an answer or a row is encoded in a
+                                  path, query or form; {{&name}} leaves it as it is
           {{login.response.body.$.a[0].b}}, {{login.response.headers.Name}}
           {{$uuid}} {{$timestamp -1 d}} {{$datetime iso8601}} {{$randomInt 1 10}}
           {{$processEnv NAME}} {{$dotenv NAME}}

@@ -35,7 +35,10 @@ struct RequestMaker: Sendable {
         } catch { throw Self.refusal(error.message) }
         var request = Request<Data>(method: HTTPMethod(built.method), url: built.url).tagged(String(index))
             .limited(by: options)
-        for field in built.fields { request = request.addingHeader(field.name, field.value, isSecret: field.isSecret) }
+        for field in built.fields {
+            let isSecret = field.isSecret || SendingOptions.mayBeKey(field.name)
+            request = request.addingHeader(field.name, field.value, isSecret: isSecret)
+        }
         request = try adding(built.body, to: request)
         if let digest = built.digest {
             request = request.intercepted(

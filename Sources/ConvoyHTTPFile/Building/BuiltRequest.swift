@@ -22,6 +22,12 @@ package struct BuiltRequest: Sendable {
     /// For `Digest user password`, which is only sent when it is asked for.
     package var digest: (user: String, password: String)?
     package var output: (path: String, replaces: Bool)?
+    /// Whether an answer named its server, and another one than those that the file names.
+    package var isLedAway = false
+
+    init(method: String, url: String, isLedAway: Bool = false) {
+        (self.method, self.url, self.isLedAway) = (method, url, isLedAway)
+    }
 
     /// The body; nil where a part of it is a file, which is read only when it is sent.
     package var bodyBytes: [UInt8]? {

@@ -22,99 +22,58 @@ struct RequestBuilder {
         (self.planned, self.surroundings, self.row, self.exchange) = (planned, surroundings, row, exchange)
     }
 
-    private struct Filled {
+    /// A piece with its text.
+    struct Filled {
         var text: String
         /// The placeholder of an answer or a column; nil for what the file or its surroundings say.
         var value: String?
+        /// The request whose answer it is of.
+        var answerer: String?
+        var encoding = ValueEncoding.byPlace
+
+        /// As a part of a path, a query or a form.
+        var asPart: String { value == nil || encoding != .byPlace ? text : text.percentEncoded }
     }
 
     func build() throws(BuildFailure) -> BuiltRequest {
-        var built = BuiltRequest(method: planned.method, url: try url())
+        let (url, isLedAway) = try url()
+        var built = BuiltRequest(method: planned.method, url: url, isLedAway: isLedAway)
         for field in planned.fields { try add(field, to: &built) }
         try addBody(to: &built)
         if let output = planned.output { built.output = (try path(output.path), output.replaces) }
         return built
     }
 
-    private func fill(_ pieces: [Piece]) throws(BuildFailure) -> [Filled] {
+    func fill(_ pieces: [Piece]) throws(BuildFailure) -> [Filled] {
         var filled: [Filled] = []
         var generator = SystemRandomNumberGenerator()
         for piece in pieces {
+            var next: Filled
             switch piece.source {
-            case .text(let text): filled.append(Filled(text: text))
+            case .text(let text): next = Filled(text: text)
             case .system(let variable):
-                let text = variable.value(at: surroundings.now(), using: &generator) ?? ""
-                filled.append(Filled(text: piece.isEncoded ? text.percentEncoded : text))
+                next = Filled(text: variable.value(at: surroundings.now(), using: &generator) ?? "")
             case .answer(let reference):
                 guard let exchange = exchange(reference.name) else {
                     throw BuildFailure(what: "{{\(reference.source)}}: \(reference.name) has no answer", advice: "")
                 }
-                let text = try exchange.value(of: reference, parsed)
-                filled.append(
-                    Filled(text: piece.isEncoded ? text.percentEncoded : text, value: "{{\(reference.source)}}"))
+                next = Filled(
+                    text: try exchange.value(of: reference, parsed), value: "{{\(reference.source)}}",
+                    answerer: reference.name)
             case .column(let name):
                 guard let text = row[name] else {
                     throw BuildFailure(what: "{{\(name)}}: the row has no \(name)", advice: "")
                 }
-                filled.append(Filled(text: piece.isEncoded ? text.percentEncoded : text, value: "{{\(name)}}"))
+                next = Filled(text: text, value: "{{\(name)}}")
             }
+            next.encoding = piece.encoding
+            if piece.encoding == .always { next.text = next.text.percentEncoded }
+            filled.append(next)
         }
         return filled
     }
 
     private func text(_ pieces: [Piece]) throws(BuildFailure) -> String { try fill(pieces).map(\.text).joined() }
-
-    // MARK: URL
-
-    private func url() throws(BuildFailure) -> String {
-        var url = ""
-        let filled = try fill(planned.target)
-        for (place, piece) in filled.enumerated() {
-            if let answer = piece.value, let host = url.openAuthority {
-                let next = place + 1 < filled.count ? filled[place + 1].text : ""
-                guard piece.text.mayFollow(host: host, before: next) else {
-                    throw BuildFailure(
-                        what: "\(answer) would lead to another host: its value is more than a name",
-                        advice: "write {{…}} for the whole URL, or / before it")
-                }
-            }
-            // A fragment is not sent: what an answer has behind a # would be lost.
-            url += piece.value != nil && !url.isEmpty ? piece.text.hashesEncoded : piece.text
-        }
-        try checkSecrets(of: filled, url)
-        if !url.contains("://") { url = "http://" + url }
-        url = url.encodedBehindAuthority
-        let scheme = url.prefix { $0 != ":" }.lowercased()
-        guard scheme == "http" || scheme == "https" else {
-            throw BuildFailure(
-                what: "\(planned.shownTarget.shown) is no URL of http or https",
-                advice: "write https://example.com/path")
-        }
-        let authority = String(url.unicodeScalars.dropFirst(scheme.count + 3).prefix { !$0.endsAuthority })
-        guard let host = authority.split(separator: "@", omittingEmptySubsequences: false).last,
-            !host.isEmpty, !host.hasPrefix(":")
-        else {
-            throw BuildFailure(
-                what: "the URL \(planned.shownTarget.shown) has no host", advice: "write https://example.com/path")
-        }
-        guard URL(string: url) != nil else {
-            throw BuildFailure(what: "\(planned.shownTarget.shown) is no URL", advice: "write https://example.com/path")
-        }
-        return url
-    }
-
-    /// Secrets of the file go to another server than that of the answer only where the file names it.
-    private func checkSecrets(of filled: [Filled], _ url: String) throws(BuildFailure) {
-        guard let first = filled.first, let answer = first.value, let name = planned.target.first?.reference?.name,
-            let origin = url.originText, origin != exchange(name)?.request.url.originText,
-            let secret = planned.fields.first(where: {
-                ["authorization", "cookie", "proxy-authorization"].contains($0.name.lowercased()) || $0.name.namesSecret
-            })
-        else { return }
-        throw BuildFailure(
-            what: "\(answer) leads to another server, \(origin.shown), which would get the field \(secret.name)",
-            advice: "write the host in the URL, or leave the field out")
-    }
 
     // MARK: Header fields
 
@@ -211,9 +170,7 @@ struct RequestBuilder {
 
     /// What a form may not hold is percent-encoded, as REST Client does it; a last & is none.
     private func form(_ pieces: [Piece]) throws(BuildFailure) -> String {
-        // A value of an answer is one value, whatever is in it.
-        let filled = try fill(pieces).map { $0.value == nil ? $0.text : $0.text.percentEncoded }
-        let text = filled.joined().encodedForURL
+        let text = try fill(pieces).map(\.asPart).joined().encodedForURL
         return text.hasSuffix("&") ? String(text.dropLast()) : text
     }
 

@@ -34,6 +34,9 @@ extension String {
         return self[start...]
     }
 
+    /// Whether what follows is a part of a path, a query or a fragment.
+    var isBehindAuthority: Bool { self[(schemeEnd ?? startIndex)...].unicodeScalars.contains(where: \.endsAuthority) }
+
     /// Whether a value of an answer may stand between these without leading to another host than the text says.
     ///
     /// Compared by scalars: a slash with a mark that combines with it is one character, and a slash for a server.

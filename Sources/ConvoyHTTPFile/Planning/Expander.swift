@@ -48,18 +48,18 @@ struct Expander {
 
     private mutating func pieces(of placeholder: Placeholder) -> [Piece] {
         switch placeholder.expression {
-        case .reference(let reference):
+        case .reference(let reference, let encoding):
             check(reference.name, placeholder)
-            return [Piece(source: .answer(reference), shown: "{{\(placeholder.source)}}")]
+            let piece = Piece(source: .answer(reference), shown: "{{\(placeholder.source)}}")
+            return [piece.encoded(encoding)]
         case .system(let variable): return pieces(of: variable, placeholder)
         case .shared(let name):
             guard let value = environmentValue(name, in: Environments.shared) else {
                 return missing(name, placeholder)
             }
             return pieces(of: value, name, placeholder)
-        case .variable(let name, let isEncoded):
-            let pieces = pieces(ofVariable: name, placeholder)
-            return isEncoded ? pieces.map(\.encoded) : pieces
+        case .variable(let name, let encoding):
+            return pieces(ofVariable: name, placeholder).map { $0.encoded(encoding) }
         }
     }
 
@@ -275,13 +275,15 @@ struct Expander {
 }
 
 extension Piece {
-    /// The same, percent-encoded.
-    fileprivate var encoded: Piece {
+    /// The same, encoded as a placeholder says; what the placeholder leaves open stays.
+    fileprivate func encoded(_ encoding: ValueEncoding) -> Piece {
+        guard encoding != .byPlace else { return self }
         guard let text else {
             var piece = self
-            piece.isEncoded = true
+            piece.encoding = encoding
             return piece
         }
+        guard encoding == .always else { return self }
         return Piece(source: .text(text.percentEncoded), shown: isSecret ? shown : text.percentEncoded)
     }
 }

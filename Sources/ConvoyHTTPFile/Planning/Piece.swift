@@ -15,7 +15,7 @@ package struct Piece: Sendable {
     package var source: Source
     /// What may be shown of it: values of private environments and of secret names stay as they are written.
     package var shown: String
-    var isEncoded = false
+    var encoding = ValueEncoding.byPlace
 
     /// The text; nil where it is not known yet.
     var text: String? { if case .text(let text) = source { text } else { nil } }

@@ -63,10 +63,11 @@ package struct PlannedRequest: Sendable {
         }
     }
 
-    private var pieces: [Piece] {
-        var pieces = target + fields.flatMap(\.value) + (output?.path ?? [])
-        for part in body + graphQLVariables { if case .text(let text) = part { pieces += text } }
-        return pieces
+    private var pieces: [Piece] { target + fields.flatMap(\.value) + (output?.path ?? []) + bodyPieces }
+
+    /// Those of the text that is sent behind the header fields.
+    var bodyPieces: [Piece] {
+        (body + graphQLVariables).flatMap { part -> [Piece] in if case .text(let text) = part { text } else { [] } }
     }
 
     /// Scheme, host and port; nil while they are not known.

@@ -82,7 +82,7 @@ extension Planner {
             return .plain(isSecure ? "https://" : "http://") + host + pieces
         }
         let placeholder = Placeholder(
-            source: "host", position: request.position, expression: .variable("host", isEncoded: false))
+            source: "host", position: request.position, expression: .variable("host", .byPlace))
         let before = expander.problems.count
         var template = Template()
         template.parts = [.placeholder(placeholder)]

@@ -62,7 +62,7 @@ extension Planner {
         var templates = [request.target] + request.fields.map(\.value)
         for part in request.body { if case .text(let text) = part { templates.append(text) } }
         for placeholder in templates.flatMap(\.placeholders) {
-            if case .reference(let reference) = placeholder.expression, names[reference.name] == needed {
+            if case .reference(let reference, _) = placeholder.expression, names[reference.name] == needed {
                 return placeholder.position
             }
         }

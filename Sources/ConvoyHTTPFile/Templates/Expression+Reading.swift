@@ -12,14 +12,10 @@ extension Expression {
             self = try Self.system(source, at: position, file: file)
             return
         }
-        let isEncoded = first == "%"
-        let name = isEncoded ? source.dropFirst().trimmed : source
+        let encoding: ValueEncoding = first == "%" ? .always : first == "&" ? .never : .byPlace
+        let name = encoding == .byPlace ? source : source.dropFirst().trimmed
         if let reference = try Reference(name, at: position, file: file) {
-            guard !isEncoded else {
-                throw problem(
-                    "% is for variables, not for parts of answers", "set @x = {{\(name)}}, and write {{%x}} here")
-            }
-            self = .reference(reference)
+            self = .reference(reference, encoding)
             return
         }
         guard name.isVariableName else {
@@ -27,7 +23,7 @@ extension Expression {
                 "\(name.shown) is no name of a variable, and scripts are not run here",
                 "set @x = … and write {{x}}, or give the value with --variable", .impossible)
         }
-        self = .variable(name, isEncoded: isEncoded)
+        self = .variable(name, encoding)
     }
 
     private static func system(_ source: String, at position: Position, file: String?) throws(Problem) -> Expression {

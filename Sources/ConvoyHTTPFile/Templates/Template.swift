@@ -70,12 +70,22 @@ package struct Placeholder: Hashable, Sendable {
 
 /// What is to be filled in.
 package enum Expression: Hashable, Sendable {
-    /// A variable, or by a name with dots a part of what one holds; perhaps percent-encoded.
-    case variable(String, isEncoded: Bool)
+    /// A variable, or by a name with dots a part of what one holds.
+    case variable(String, ValueEncoding)
     /// `$shared name`.
     case shared(String)
     case system(SystemVariable)
-    case reference(Reference)
+    case reference(Reference, ValueEncoding)
+}
+
+/// Whether a value is percent-encoded where it is filled in.
+package enum ValueEncoding: Hashable, Sendable {
+    /// `{{name}}`: a value of an answer or a row is, in a path, a query or a form.
+    case byPlace
+    /// `{{%name}}`.
+    case always
+    /// `{{&name}}`: what it brings may be several parts of a URL.
+    case never
 }
 
 extension Template {

@@ -34,7 +34,7 @@ import Testing
 
             {{name}}
             ###
-            GET BASE/read/{{create.response.body.$.id}}
+            GET BASE/read/{{&create.response.body.$.id}}
             """
         let ending = try await run(text, ["--each", rows])
         #expect(ending.status == 1)

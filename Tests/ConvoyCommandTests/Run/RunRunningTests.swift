@@ -249,7 +249,9 @@ import Testing
         #expect(ending.status == 1)
         #expect(ending.errors.contains("the value of {{a.response.body.$.v}} has a line end in it"))
         #expect(
-            server.recordedRequests.map(\.path) == ["/a", "/c/x%20HTTP/1.1%0D%0AX-Evil:%201%0D%0A%0D%0AGET%20/evil"])
+            server.recordedRequests.map(\.path) == [
+                "/a", "/c/x%20HTTP%2F1.1%0D%0AX-Evil%3A%201%0D%0A%0D%0AGET%20%2Fevil",
+            ])
         #expect(server.recordedRequests.allSatisfy { $0.value(of: "X-Evil") == nil })
     }
 

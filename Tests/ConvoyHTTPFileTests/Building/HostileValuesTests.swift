@@ -46,6 +46,102 @@ import Testing
         #expect(try build(request, value).url == url)
     }
 
+    private static let url = "{{a.response.body.*}}"
+
+    @Test(arguments: [
+        ("http://h/\(url)/end", "../admin", "http://h/..%2Fadmin/end"),
+        ("http://h/\(url)/end", "x?y=z", "http://h/x%3Fy%3Dz/end"),
+        ("http://h/\(url)", "a%2Fb", "http://h/a%252Fb"),
+        ("http://h/x?q=\(url)&r=1", "a&b=c+d e", "http://h/x?q=a%26b%3Dc%2Bd%20e&r=1"),
+        ("http://h/{{%a.response.body.*}}", "a/b", "http://h/a%2Fb"),
+        ("http://h/{{&a.response.body.*}}", "a/b?c=d&e", "http://h/a/b?c=d&e"),
+        ("http://h/x?{{& a.response.body.*}}", "page=2&size=5", "http://h/x?page=2&size=5"),
+        ("http://h\(url)", "/a/../b?c=d", "http://h/a/../b?c=d"),
+    ])
+    func aValueIsOnePartOfAPathOrAQuery(target: String, value: String, url: String) throws {
+        #expect(try build("GET \(target)", value).url == url)
+    }
+
+    @Test func aValueOfARowIsOnePartToo() throws {
+        let columns = surroundings { $0.columns = ["id"] }
+        let request = try #require(plan("POST http://h/{{id}}?q={{id}}\n\nx={{id}}", columns).requests.first)
+        let sent = try request.build(columns, row: ["id": "a/b&c=d"])
+        #expect(sent.url == "http://h/a%2Fb%26c%3Dd?q=a%2Fb%26c%3Dd")
+        let form = "POST http://h/\nContent-Type: application/x-www-form-urlencoded\n\n{{&id}}&x={{%id}}"
+        let filled = try #require(plan(form, columns).requests.first).build(columns, row: ["id": "a=1&b=2"])
+        #expect(filled.bodyText == "a=1&b=2&x=a%3D1%26b%3D2")
+    }
+
+    @Test(arguments: [
+        ("http://h/api/\(url)", ".."), ("http://h/api/\(url)/x", "."), ("http://h/api/.\(url)/x", "."),
+        ("http://h/api/%2e\(url)/x", "."),
+    ])
+    func aValueMakesNoOtherDirectory(target: String, value: String) throws {
+        let error = #expect(throws: BuildFailure.self) { try build("GET \(target)", value) }
+        #expect(error?.message.contains("{{&…}}") == true)
+    }
+
+    // MARK: Servers that an answer names
+
+    private static let named = [
+        ("GET http://\(url)/x\n", "evil.example"), ("GET http://\(url).example.com/x\n", "eu-1"),
+        ("GET \(url)/x\n", "http://evil.example"), ("GET /x\nHost: \(url)\n", "evil.example"),
+        ("GET http://example.com/x\nHost: \(url)\n", "evil.example"), ("GET http://{{h}}/x\n", "evil.example"),
+        ("GET {{h}}://example.com/x\n", "https"), ("GET http://example.com:{{h}}1/x\n", "8"),
+    ]
+    private static let secrets = [
+        "Authorization: Bearer t", "X-Api-Key: t", "Cookie: a=b", "X-A: {{$processEnv T}}", "X-A: {{password}}",
+        "X-A: {{b.response.body.*}}", "\n{\"a\": \"{{$processEnv T}}\"}",
+    ]
+
+    private func send(_ request: String, _ secret: String, _ value: String) throws -> BuiltRequest {
+        let surroundings = surroundings { $0.processEnvironment = ["T": "t0k"] }
+        let plan = plan(
+            "@h = {{a.response.body.*}}\n@password = p\n# @name a\nGET http://example.com/\n###\n"
+                + "# @name b\nGET http://other.example/\n###\n# @name c\n" + request + secret, surroundings)
+        if let problem = plan.problems.first { throw problem }
+        var other = exchange("x")
+        other.request.url = "http://other.example/"
+        let answers = ["a": exchange(value), "b": other]
+        return try #require(plan.requests.last).build(surroundings) { answers[$0] }
+    }
+
+    @Test(arguments: named.indices, secrets.indices)
+    func aServerThatAnAnswerNamesGetsNoSecret(name: Int, secret: Int) throws {
+        let (request, value) = Self.named[name]
+        let error = #expect(throws: BuildFailure.self) { try send(request, Self.secrets[secret], value) }
+        #expect(error?.message.contains("t0k") == false)
+        #expect(try send(request, "Accept: text/plain", value).isLedAway)
+    }
+
+    @Test func aUserInTheURLIsASecretToo() throws {
+        #expect(throws: BuildFailure.self) { try send("GET http://ada:pw@\(Self.url)/x\n", "", "evil.example") }
+    }
+
+    @Test func theServerThatAnsweredGetsWhatTheFileSays() throws {
+        for (request, value) in [
+            ("GET http://\(Self.url)/x\n", "example.com"), ("GET http://\(Self.url).com/x\n", "example"),
+            ("GET /x\nHost: \(Self.url)\n", "example.com"), ("GET http://example.com/\(Self.url)\n", "evil.example"),
+        ] {
+            for secret in Self.secrets where !secret.contains("{{b.") {
+                let built = try send(request, secret, value)
+                #expect(!built.isLedAway)
+            }
+        }
+    }
+
+    /// What a server that an answer named answers is no more the file's than the server is.
+    @Test func aServerThatWasNamedNamesNoOther() throws {
+        let plan = plan("# @name a\nGET http://h/\n###\nGET {{a.response.body.*}}\nAuthorization: Bearer t")
+        var answer = exchange("http://evil.example/next")
+        answer.request.url = "http://evil.example/"
+        let request = try #require(plan.requests.last)
+        let built = try request.build(surroundings()) { [answer] _ in answer }
+        #expect(built.url == "http://evil.example/next")
+        answer.request.isLedAway = true
+        #expect(throws: BuildFailure.self) { try request.build(surroundings()) { [answer] _ in answer } }
+    }
+
     @Test func aValueIsOneValueOfAForm() throws {
         let request =
             "POST http://h/\nContent-Type: application/x-www-form-urlencoded\n\nname={{a.response.body.*}}&role=user"

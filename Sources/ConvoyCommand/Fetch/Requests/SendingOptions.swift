@@ -30,9 +30,14 @@ struct SendingOptions: Sendable {
     ///
     /// All others may be keys: X-Api-Key, Private-Token and their like have nothing in common.
     private static let openFields: Set = [
-        "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "host", "pragma", "range",
-        "user-agent",
+        "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "content-type", "host",
+        "pragma", "range", "user-agent",
     ]
+
+    /// Whether a field may be a key, though the library does not know it as one.
+    static func mayBeKey(_ name: String) -> Bool {
+        !HeaderFields.Field(name: name, value: "").isSecret && !openFields.contains(name.lowercased())
+    }
 
     static func method(_ text: String) throws(UsageError) -> HTTPMethod {
         let method = HTTPMethod(text)
@@ -81,8 +86,7 @@ struct SendingOptions: Sendable {
         if let defect = Request<Data>.get("http://localhost/").header(name, value).defect {
             throw UsageError(": \(defect)")
         }
-        let isSecretByName = HeaderFields.Field(name: name, value: value).isSecret
-        headerFields.add(name, value, isSecret: !isSecretByName && !Self.openFields.contains(name.lowercased()))
+        headerFields.add(name, value, isSecret: Self.mayBeKey(name))
     }
 
     // MARK: Bodies

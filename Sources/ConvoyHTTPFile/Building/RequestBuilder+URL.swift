@@ -1,0 +1,182 @@
+// The URL of a request, and which server it leads to.
+import Foundation
+
+extension RequestBuilder {
+    /// A piece of a URL, and which of its bytes it is.
+    private struct Placed {
+        let filled: Filled
+        let piece: Piece
+        let bytes: Range<Int>
+    }
+
+    /// The URL, and whether an answer led it to another server than those that the file names.
+    func url() throws(BuildFailure) -> (text: String, isLedAway: Bool) {
+        var (url, placed) = ("", [Placed]())
+        let filled = try fill(planned.target)
+        for (place, (piece, source)) in zip(filled, planned.target).enumerated() {
+            let start = url.utf8.count
+            let next = place + 1 < filled.count ? filled[place + 1].text : ""
+            url += try text(of: piece, behind: url, before: next)
+            placed.append(Placed(filled: piece, piece: source, bytes: start..<url.utf8.count))
+        }
+        try checkPath(placed, url)
+        let parts = URLParts(url)
+        if !url.contains("://") { url = "http://" + url }
+        url = url.encodedBehindAuthority
+        try checkForm(of: url)
+        return (url, try checkServer(placed, parts, url))
+    }
+
+    /// What a piece adds to a URL.
+    private func text(of piece: Filled, behind url: String, before next: String) throws(BuildFailure) -> String {
+        guard let value = piece.value, !url.isEmpty else { return piece.text }
+        if url.isBehindAuthority {
+            // A fragment is not sent: what a value has behind a # would be lost.
+            return piece.encoding == .never ? piece.text.hashesEncoded : piece.asPart
+        }
+        if let host = url.openAuthority, !piece.text.mayFollow(host: host, before: next) {
+            throw BuildFailure(
+                what: "\(value) would lead to another host: its value is more than a name",
+                advice: "write {{…}} for the whole URL, or / before it")
+        }
+        return piece.text.hashesEncoded
+    }
+
+    /// Whether it is a URL of http with a host.
+    private func checkForm(of url: String) throws(BuildFailure) {
+        let scheme = url.prefix { $0 != ":" }.lowercased()
+        guard scheme == "http" || scheme == "https" else {
+            throw BuildFailure(
+                what: "\(planned.shownTarget.shown) is no URL of http or https",
+                advice: "write https://example.com/path")
+        }
+        let authority = String(url.unicodeScalars.dropFirst(scheme.count + 3).prefix { !$0.endsAuthority })
+        guard let host = authority.split(separator: "@", omittingEmptySubsequences: false).last,
+            !host.isEmpty, !host.hasPrefix(":")
+        else {
+            throw BuildFailure(
+                what: "the URL \(planned.shownTarget.shown) has no host", advice: "write https://example.com/path")
+        }
+        guard URL(string: url) != nil else {
+            throw BuildFailure(what: "\(planned.shownTarget.shown) is no URL", advice: "write https://example.com/path")
+        }
+    }
+
+    /// A value leads to no other directory: `..` is no name.
+    private func checkPath(_ placed: [Placed], _ url: String) throws(BuildFailure) {
+        let bytes = Array(url.utf8)
+        let path = URLParts(url).path
+        var start = path.lowerBound
+        for segment in bytes[path].split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+            let range = start..<start + segment.count
+            start = range.upperBound + 1
+            let text = String(decoding: segment, as: UTF8.self).lowercased().replacing("%2e", with: ".")
+            guard text == "." || text == ".." else { continue }
+            // One that begins where the path does, or before, is a path itself.
+            let value = placed.first { place in
+                place.filled.value != nil && place.filled.encoding != .never
+                    && place.bytes.lowerBound > path.lowerBound && place.bytes.overlaps(range)
+            }
+            guard let value = value?.filled.value else { continue }
+            throw BuildFailure(
+                what: "the value of \(value) makes \(text) of a part of the path, which leads to another one",
+                advice: "write {{&…}} where a value may be several parts of a path")
+        }
+    }
+
+    // MARK: Secrets
+
+    /// Secrets of the file go to another server than that of the answer only where the file names it.
+    ///
+    /// - Returns: whether an answer led to another server.
+    private func checkServer(_ placed: [Placed], _ parts: URLParts, _ url: String) throws(BuildFailure) -> Bool {
+        var namers = placed.filter { $0.filled.answerer != nil && parts.names($0.bytes) }.map(\.filled)
+        var origins = [url.originText]
+        // A server of many names listens to the field, and HTTP/2 has it in place of the host.
+        for field in planned.fields where field.name.lowercased() == "host" {
+            let host = try fill(field.value)
+            let answers = host.filter { $0.answerer != nil && !$0.text.isEmpty }
+            guard !answers.isEmpty else { continue }
+            namers += answers
+            origins.append((url.prefix { $0 != ":" } + "://" + host.map(\.text).joined().trimmed).originText)
+        }
+        let origin = origins.last.flatMap { $0 }
+        guard let stranger = namers.first(where: { namer in origins.contains { !isOrigin($0, of: namer) } }) else {
+            return false
+        }
+        if let secret = secret(from: placed, parts, besides: Set(namers.compactMap(\.answerer)), origin) {
+            throw BuildFailure(
+                what:
+                    "\(stranger.value ?? "") leads to another server, \((origin ?? url).shown), which would get \(secret)",
+                advice: "write the host in the URL, or leave that out")
+        }
+        return true
+    }
+
+    /// Whether a server is the one that gave the answer, and the file names it.
+    private func isOrigin(_ origin: String?, of answer: Filled) -> Bool {
+        guard let origin, let request = answer.answerer.flatMap(exchange)?.request, !request.isLedAway else {
+            return false
+        }
+        return request.url.originText == origin
+    }
+
+    /// What of the request is for the servers of the file only; nil where nothing is.
+    private func secret(
+        from placed: [Placed], _ parts: URLParts, besides namers: Set<String>, _ origin: String?
+    ) -> String? {
+        if placed.contains(where: { $0.filled.answerer == nil && $0.bytes.overlaps(parts.user) }) {
+            return "the user in the URL"
+        }
+        for field in planned.fields {
+            let isOfOther = field.value.contains { piece in
+                guard let name = piece.reference?.name, !namers.contains(name) else { return false }
+                return exchange(name)?.request.url.originText != origin
+            }
+            let isNamed = ["authorization", "cookie", "proxy-authorization"].contains(field.name.lowercased())
+            if isNamed || field.name.namesSecret || isOfOther || field.value.contains(where: \.isKnownSecret) {
+                return "the field \(field.name)"
+            }
+        }
+        let others = placed.map(\.piece) + planned.bodyPieces
+        return others.first(where: \.isKnownSecret).map { "the value of \($0.shown)" }
+    }
+}
+
+/// Where the parts of a URL are, in its UTF-8.
+struct URLParts {
+    /// The user and the password, with the @.
+    let user: Range<Int>
+    /// Scheme and `://`; empty without them.
+    let scheme: Range<Int>
+    let server: Range<Int>
+    let path: Range<Int>
+
+    init(_ url: String) {
+        let start = url.schemeEnd ?? url.startIndex
+        let scalars = url[start...].unicodeScalars
+        let end = scalars.firstIndex(where: \.endsAuthority) ?? url.endIndex
+        let host =
+            url[start..<end].unicodeScalars.lastIndex(of: "@").map { url.unicodeScalars.index(after: $0) } ?? start
+        let pathEnd = url[end...].unicodeScalars.firstIndex { "?#".unicodeScalars.contains($0) } ?? url.endIndex
+        func offset(_ index: String.Index) -> Int { url.utf8.distance(from: url.startIndex, to: index) }
+        scheme = 0..<offset(start)
+        user = offset(start)..<offset(host)
+        server = offset(host)..<offset(end)
+        path = offset(end)..<offset(pathEnd)
+    }
+
+    /// Whether these bytes say which server is meant.
+    func names(_ bytes: Range<Int>) -> Bool { bytes.overlaps(scheme) || bytes.overlaps(server) }
+}
+
+extension Piece {
+    /// Whether the file or its surroundings say that it is a secret.
+    fileprivate var isKnownSecret: Bool {
+        switch source {
+        case .text: isSecret
+        case .column: shown.namesSecret
+        case .answer, .system: false
+        }
+    }
+}
