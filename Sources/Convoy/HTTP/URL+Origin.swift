@@ -66,8 +66,12 @@ extension URL {
         return authority[last] == ":" && authority.index(after: last) < authority.endIndex
     }
 
-    /// The URL without user name and password, for people and logs.
-    package var redactedString: String { absoluteString.withoutUserInfo }
+    /// The URL for people and logs: without user name and password, and without values whose names tell of a secret.
+    package var redactedString: String {
+        let text = absoluteString
+        let hasParameters = text.utf8.contains { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
+        return hasParameters ? SecretWords.standard.redacted(reference: text) : text.withoutUserInfo
+    }
 }
 
 extension String {

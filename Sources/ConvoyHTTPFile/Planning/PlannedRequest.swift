@@ -40,9 +40,20 @@ package struct PlannedRequest: Sendable {
     package var method: String { request.method }
     /// The URL as it may be shown.
     ///
-    /// A password before the host is left out.
+    /// A password before the host is left out, and values of a query whose names tell of a secret.
     package var shownTarget: String {
-        let text = target.shown
+        let parts = target.shown.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        let place = Self.withoutUser(String(parts.first ?? ""))
+        guard parts.count > 1 else { return place }
+        let items = parts[1].split(separator: "&", omittingEmptySubsequences: false).map { item in
+            let pair = item.split(separator: "=", maxSplits: 1)
+            guard pair.count > 1, String(pair[0]).namesSecret, !pair[1].hasPrefix("{{") else { return String(item) }
+            return "\(pair[0])=***"
+        }
+        return place + "?" + items.joined(separator: "&")
+    }
+
+    private static func withoutUser(_ text: String) -> String {
         guard let start = text.schemeEnd else { return text }
         let authority = text[start...].prefix { !"/?#".contains($0) }
         guard let at = authority.lastIndex(of: "@") else { return text }

@@ -56,14 +56,9 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     /// A name is compared by its letters and digits, without case: `X-Api-Key`, `api_key` and `apiKey` are one. A word of five
     /// letters or more is looked for anywhere in the name (`token` in `X-Amz-Security-Token`); a shorter one is the whole
     /// name (`sig`).
-    public static let secretWords: Set<String> = [
-        "accesskey", "apikey", "assertion", "authkey", "authorization", "bearer", "credential", "customerkey",
-        "encryptionkey", "functionskey", "masterkey", "passphrase", "passwd", "password", "privatekey", "samlresponse",
-        "secret", "sessid", "session", "signature", "subscriptionkey", "token", "verifier",
-        "auth", "code", "jwt", "key", "otp", "pass", "pin", "pwd", "sid", "sig",
-    ]
+    public static let secretWords = SecretWords.standardWords
 
-    private static let shownWords = SecretWords(secretWords)
+    private static let shownWords = SecretWords.standard
 
     private let style: HARStyle
     private let requestLimit: Int

@@ -2,7 +2,15 @@
 import Foundation
 
 /// The words by which names of secrets are told.
-struct SecretWords: Sendable {
+package struct SecretWords: Sendable {
+    /// Those that count unless others are given.
+    static let standardWords: Set<String> = [
+        "accesskey", "apikey", "assertion", "authkey", "authorization", "bearer", "credential", "customerkey",
+        "encryptionkey", "functionskey", "masterkey", "passphrase", "passwd", "password", "privatekey", "samlresponse",
+        "secret", "sessid", "session", "signature", "subscriptionkey", "token", "verifier",
+        "auth", "code", "jwt", "key", "otp", "pass", "pin", "pwd", "sid", "sig",
+    ]
+    package static let standard = SecretWords(standardWords)
     static let placeholder = "<redacted>"
     /// Words of fewer letters are taken for the whole name: "key" is one, "monkey" is none.
     private static let shortestPart = 5
@@ -17,7 +25,7 @@ struct SecretWords: Sendable {
     }
 
     /// Whether the value of a parameter or field of that name is a secret.
-    func isSecret(_ name: String) -> Bool {
+    package func isSecret(_ name: String) -> Bool {
         let name = Self.bare(name)
         return names.contains(name) || parts.contains { name.contains($0) }
     }
@@ -43,7 +51,7 @@ struct SecretWords: Sendable {
     }
 
     /// A URL or reference without user name and password, and with the secrets of its query and fragment replaced.
-    func redacted(reference text: String) -> String {
+    package func redacted(reference text: String) -> String {
         var reference = URLReference(text.withoutUserInfo)
         reference.query = reference.query.map(redacted(query:))
         // OAuth's implicit grant has its token there.
