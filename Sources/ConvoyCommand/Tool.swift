@@ -135,6 +135,7 @@ enum Tool {
                 return .text(command.help)
             }
             try options.credentials.askForPassword()
+            options.applyNoProxy()
             return .fetch(options)
         case .run:
             let options = try RunOptions(parsing: arguments, environment: ProcessInfo.processInfo.environment)

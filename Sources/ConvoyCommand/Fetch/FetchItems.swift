@@ -11,6 +11,10 @@ struct FetchItem: Sendable, Equatable {
     let fileName: String
     /// Whether the list gave the name.
     var isNamed = false
+    /// Whether it is of a list.
+    var isListed = false
+    /// Whether its file's name was a link's when it was taken.
+    var isLink = false
     /// What the file must hash to.
     var digest: FileDigest?
     /// What the list wants to be sent for it.
@@ -51,9 +55,10 @@ final class FetchItems: Sendable {
 
     private struct State {
         var urls: ArraySlice<URL>
-        /// Of the first URL, and what its file is called whatever the URL says.
+        /// Of the first URL.
         var digest: FileDigest?
-        var outputName: String?
+        var outputNames: ArraySlice<String?>
+        var isFlat: Bool
         var names = FileNameRegister()
         var count = 0
         var isStopped = false
@@ -91,15 +96,20 @@ final class FetchItems: Sendable {
     private let onEmpty: @Sendable (String) -> Void
 
     /// - Parameters:
+    ///   - outputNames: what the files of the URLs are called, whatever these say.
+    ///   - isFlat: whether names of the list lose their directories.
     ///   - base: where the names in the list are.
     ///   - onEmpty: called with the name of a list in which nothing was.
     init(
-        urls: [URL], digest: FileDigest? = nil, outputName: String? = nil, list: LineReader?, base: URL? = nil,
+        urls: [URL], digest: FileDigest? = nil, outputNames: [String?] = [], isFlat: Bool = true, list: LineReader?,
+        base: URL? = nil,
         naming: FileNaming, shard: Shard? = nil, onEmpty: @escaping @Sendable (String) -> Void = { _ in },
         onDefect: @escaping @Sendable (Defect) -> Void
     ) {
         state = Locked(
-            State(urls: urls[...], digest: digest, outputName: outputName, parser: ListParser(base: base)))
+            State(
+                urls: urls[...], digest: digest, outputNames: outputNames[...], isFlat: isFlat,
+                parser: ListParser(base: base)))
         self.onEmpty = onEmpty
         self.list = list
         self.naming = naming
@@ -112,8 +122,9 @@ final class FetchItems: Sendable {
     /// Tells of broken lines on the way.
     func next() async -> FetchItem? {
         let (url, digest, outputName, isStopped) = state.withLock { state in
-            defer { (state.digest, state.outputName) = (nil, nil) }
-            return (state.isStopped ? nil : state.urls.popFirst(), state.digest, state.outputName, state.isStopped)
+            defer { state.digest = nil }
+            guard !state.isStopped else { return (URL?.none, FileDigest?.none, String?.none, true) }
+            return (state.urls.popFirst(), state.digest, state.outputNames.popFirst().flatMap { $0 }, false)
         }
         if isStopped { return nil }
         if let url { return makeItem(ListEntry(url: url, digest: digest), literal: outputName, isListed: false) }
@@ -179,7 +190,9 @@ final class FetchItems: Sendable {
     /// - Parameter literal: a name of the user's own, taken as it is.
     /// - Returns: nil for a line that belongs to another part.
     private func makeItem(_ entry: ListEntry, literal: String? = nil, isListed: Bool = true) -> FetchItem? {
-        let given = naming == .none ? nil : literal ?? entry.name.map { FileName.safe($0) }
+        let isFlat = state.withLock { $0.isFlat }
+        let safe = { (name: String) in isFlat ? FileName.safe(name) : FileName.safePath(name) }
+        let given = naming == .none ? nil : literal ?? entry.name.map(safe)
         let proposed = given ?? FileName.proposed(by: entry.url)
         let isClaimed = naming == .byURL || given != nil
         return state.withLock { state in
@@ -188,8 +201,8 @@ final class FetchItems: Sendable {
             if isListed, !isOurs(entry) { return nil }
             defer { state.count += 1 }
             return FetchItem(
-                index: state.count, url: entry.url, fileName: fileName, isNamed: given != nil, digest: entry.digest,
-                headerFields: entry.headerFields, mirrors: entry.mirrors)
+                index: state.count, url: entry.url, fileName: fileName, isNamed: given != nil, isListed: isListed,
+                digest: entry.digest, headerFields: entry.headerFields, mirrors: entry.mirrors)
         }
     }
 }

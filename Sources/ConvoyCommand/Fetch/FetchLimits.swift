@@ -8,10 +8,11 @@ extension RequestManager.Configuration {
 }
 
 extension Request {
-    /// `--deadline`, `--max-time`, `--max-size` and `--min-speed`: each request.
+    /// `--deadline`, `--max-time`, `--max-size`, `--max-redirs` and `--min-speed`: each request.
     func limited(by options: FetchOptions) -> Self {
         var request = deadline(options.deadline)
         if let time = options.maxTime { request = request.attemptTimeout(time) }
+        if let count = options.maxRedirects { request = request.redirects(RedirectPolicy(maxCount: count)) }
         if let bytes = options.maxBytes { request = request.maxBodyBytes(bytes) }
         guard let speed = options.minimumSpeed else { return request }
         return request.minimumSpeed(bytesPerSecond: speed, over: FetchOptions.minimumSpeedWindow)

@@ -14,11 +14,19 @@ extension FetchOptions {
         // What stands on the command line overrides what stands in files.
         let configured = try ConfigFile.read(scanned, environment, scanner)
         for (option, value) in configured.given + scanned.given { try apply(option, value) }
-        for (index, operand) in (configured.operands + scanned.operands).enumerated() {
-            try add(operand, number: index + 1)
+        let operands = configured.operands + scanned.operands
+        var matches: [[URLGlob.Match]] = []
+        for (index, operand) in operands.enumerated() {
+            do throws(UsageError) { matches.append(try add(operand)) } catch {
+                // What has an at sign may hold a password.
+                let text = operand.contains("@") || operand.isEmpty ? "" : " \(operand.debugDescription)"
+                throw Self.error("URL \(index + 1)\(text)\(error.message)")
+            }
         }
         if urls.isEmpty, input == nil { throw Self.error("there is no URL: write one, or -i FILE for a list of them") }
-        try place(output)
+        try place(matches)
+        try sending.moveToQuery(&urls, hasList: input != nil)
+        try sending.nameUploads(&urls, hasList: input != nil)
         try checkTogether()
     }
 
@@ -31,61 +39,54 @@ extension FetchOptions {
         }
     }
 
-    private mutating func add(_ operand: String, number: Int) throws(UsageError) {
-        // What has an at sign may hold a password.
-        let text = operand.contains("@") ? "" : " \(operand.debugDescription)"
+    /// - Returns: what stands for what in each URL that the operand means.
+    private mutating func add(_ operand: String) throws(UsageError) -> [URLGlob.Match] {
         if !operand.contains("://"), operand != "-", access(operand, F_OK) == 0 {
-            throw Self.error(
-                "URL \(number)\(text): a file of that name is here; to read URLs from it write -i \(operand), to fetch from a "
+            throw UsageError(
+                ": a file of that name is here; to read URLs from it write -i \(operand), to fetch from a "
                     + "host of that name https://\(operand)")
         }
-        switch InputLine(url: operand) {
-        case .request(let url, _, _, _): urls.append(url)
-        case .broken(let reason): throw Self.error("URL \(number)\(text): \(reason)")
-        case .blank: throw Self.error("URL \(number) is empty; is a variable of the shell not set?")
+        let matches: [URLGlob.Match]
+        do throws(UsageError) {
+            matches = expandsURLs ? try URLGlob(operand).matches : [URLGlob.Match(url: operand, choices: [])]
+        } catch { throw UsageError(": \(error.message)") }
+        for match in matches {
+            switch InputLine(url: match.url) {
+            case .request(let url, _, _, _): urls.append(url)
+            case .broken(let reason): throw UsageError(": \(reason)\(hint(for: operand))")
+            case .blank: throw UsageError(" is empty; is a variable of the shell not set?")
+            }
         }
+        return matches
     }
 
-    /// Whether `-o` names standard output, a directory or the file of the only URL.
-    private mutating func place(_ output: String?) throws(UsageError) {
-        guard let output else { return }
-        guard destination == .files else {
-            if output != "-" { setDirectory(output) }
-            return
+    /// What other programs mean by what is no URL.
+    private func hint(for operand: String) -> String {
+        if Int(operand) != nil, isQuiet { return "; aria2's -s \(operand) is --segments \(operand)" }
+        if outputs.contains(.named), !operand.contains("/") { return "; wget's -O NAME is -o NAME" }
+        if isJSON, let first = operand.first, "{[@".contains(first) {
+            return "; curl's --json DATA is --json-body DATA"
         }
-        let isOnlyURL = input == nil && urls.count == 1
-        if output == "-" {
-            guard isOnlyURL else {
-                throw Self.error(
-                    "-o - writes one body to standard output, and there are more URLs; leave it out for files")
-            }
-            destination = .standardOutput
-            return
-        }
-        let path = output.hasPrefix("/") || directory == "." ? output : directory + "/" + output
-        var status = stat()
-        let isDirectory = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
-        guard isOnlyURL, !isDirectory, !path.hasSuffix("/") else { return setDirectory(path) }
-        let slash = path.lastIndex(of: "/")
-        let name = slash.map { String(path[path.index(after: $0)...]) } ?? path
-        guard ![".", ".."].contains(name), name.utf8.count <= 255 else {
-            throw Self.error(
-                "-o takes a file name of at most 255 bytes, and \(name.prefix(20).debugDescription) is none")
-        }
-        outputName = name
-        if let slash { setDirectory(slash == path.startIndex ? "/" : String(path[..<slash])) }
+        return ""
     }
 
     /// Options that exclude or need each other.
     private func checkTogether() throws(UsageError) {
         if isQuiet, isJSON { throw Self.error("--quiet and --json exclude each other; give one of them") }
         if isJSON, ownsOutput {
-            let other = destination == .head ? "--head" : writeOut == nil ? "-o -" : "--write-out"
+            let other =
+                destination == .head ? "--head" : writeOut != nil ? "--write-out" : headFile == "-" ? "-D -" : "-o -"
             throw Self.error("--json and \(other) both want standard output; leave one of them out")
         }
         if let digest { try check(digest) }
         if sending.isHead, sending.body != nil {
             throw Self.error("--head asks for no body and sends none; leave --data, --json-body and --form out")
+        }
+        if includesHeads, destination != .standardOutput {
+            throw Self.error("--include prints header fields before a body on standard output; for files write -D FILE")
+        }
+        if let noProxy, noProxy != "*", case .server = connection.proxy {
+            throw Self.error("--noproxy and --proxy exclude each other: set https_proxy in place of --proxy")
         }
         if base != nil, input == nil { throw Self.error("--base is for the names in a list; give the list with -i") }
         if sending.readsStandardInput, input == .standardInput {
@@ -109,7 +110,7 @@ extension FetchOptions {
                 switch destination {
                 case .files: "--content-disposition"
                 case .nowhere: "--discard"
-                case .standardOutput: "-o -"
+                case .standardOutput, .device: "-o -"
                 case .head: "--head"
                 }
             throw Self.error("\(what) writes into files whose names are known before: leave out \(other)")

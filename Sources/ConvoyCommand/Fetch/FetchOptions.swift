@@ -10,11 +10,20 @@ struct FetchOptions: Sendable {
         case file(String)
     }
 
+    /// What `-o` or `-O` says of a URL.
+    enum Output: Equatable, Sendable {
+        case file(String)
+        /// Named by its URL.
+        case named
+    }
+
     /// Where bodies go.
     enum Destination: Equatable, Sendable {
         case files
         case nowhere
         case standardOutput
+        /// A device or a pipe that has a name.
+        case device(String)
         /// There are none: the header fields go to standard output.
         case head
     }
@@ -40,11 +49,37 @@ struct FetchOptions: Sendable {
     /// What names in lists are relative to.
     var base: URL?
     var destination = Destination.files
-    /// What `-o` was given, until ``place(output:)`` has told what it is.
-    var output: String?
-    /// What the file of the only URL is called, whatever its URL says.
-    var outputName: String?
+    /// What `-o` and `-O` were given, in this order.
+    var outputs: [Output] = []
+    /// What the files of the URLs are called, whatever these say; as many as there are URLs, or none.
+    var outputNames: [String?] = []
     private(set) var directory = "."
+    /// Whether a directory was asked for.
+    private(set) var hasDirectory = false
+    /// Whether directories of the user's own names are made.
+    var makesDirectories = false
+    /// Whether names of lists lose their directories.
+    var isFlat = false
+    /// Whether the line has an option by which curl's are known: without a name for a file they print the answer.
+    var printsAnswers = false
+    /// Whether bodies reach a terminal as they are.
+    var isRawOutput = false
+    /// Whether a refusal's body is kept where that of a success would be.
+    var keepsRefusals = false
+    /// Whether header fields are printed before bodies.
+    var includesHeads = false
+    /// Where the header fields of all answers are written.
+    var headFile: String?
+    /// Whether files get the time that the server names.
+    var takesServerTime = false
+    /// Whether `{}` and `[]` in a URL stand for several.
+    var expandsURLs = true
+    /// How many redirects are followed; nil for the library's number.
+    var maxRedirects: Int?
+    /// The wait before each retry; nil for the library's.
+    var retryDelay: Duration?
+    /// What is to stand in `no_proxy`.
+    var noProxy: String?
     /// Made once: making a URL of a relative path asks for the working directory.
     private(set) var directoryURL = URL(filePath: ".", directoryHint: .isDirectory).absoluteURL
     /// Whether the server names the files that the list does not name.
@@ -89,12 +124,27 @@ struct FetchOptions: Sendable {
     /// Whether no file is written.
     var discards: Bool { destination != .files }
     /// Whether standard output belongs to what was asked for, and not to reports.
-    var ownsOutput: Bool { [.standardOutput, .head].contains(destination) || writeOut != nil }
+    var ownsOutput: Bool {
+        [.standardOutput, .head].contains(destination) || writeOut != nil || headFile == "-"
+    }
+    /// Whether bodies go where one follows the other.
+    var isOneStream: Bool {
+        switch destination {
+        case .standardOutput, .device: true
+        case .files, .nowhere, .head: false
+        }
+    }
+    /// What the last `-o` was given.
+    var output: String? {
+        for case .file(let path) in outputs.reversed() { return path }
+        return nil
+    }
     var headerFields: HeaderFields { sending.headerFields }
     /// Whether files come in several ranges at once, or from several places.
     var usesSegments: Bool { segments > 1 || !mirrors.isEmpty }
 
     mutating func setDirectory(_ path: String) {
+        hasDirectory = true
         directory = path
         directoryURL = URL(filePath: path, directoryHint: .isDirectory).absoluteURL
     }

@@ -22,19 +22,32 @@ final class FetchRecords: Sendable {
 
     private let writeOut: WriteOut?
     private let printsHeads: Bool
+    /// Whether the heads of all answers stand before the body on standard output.
+    private let includesHeads: Bool
+    private let keepsRefusals: Bool
+    /// Of files, where the body of a refusal goes.
+    private let refusalFile: (@Sendable (FetchItem) -> String)?
+    /// What `--dump-header` writes to.
+    private let heads: StandardOutputStream.State?
     private let failedList: String?
     private let output: StandardOutputStream.State
     private let queue = DispatchQueue(label: "convoy.records")
     private let state = Locked(State())
 
-    init(_ options: FetchOptions, _ output: StandardOutputStream.State) {
+    init(_ options: FetchOptions, _ output: StandardOutputStream.State, heads: StandardOutputStream.State? = nil) {
+        self.heads = heads
+        includesHeads = options.includesHeads
+        keepsRefusals = options.keepsRefusals && options.destination != .nowhere
+        let file: @Sendable (FetchItem) -> String = { options.file(of: $0).path }
+        refusalFile = options.destination == .files ? file : nil
         writeOut = options.writeOut
         printsHeads = options.destination == .head
         failedList = options.failedList
         self.output = output
     }
 
-    private var isNeeded: Bool { writeOut != nil || printsHeads || failedList != nil }
+    private var isNeeded: Bool { isPrinted || failedList != nil }
+    private var isPrinted: Bool { writeOut != nil || printsHeads || includesHeads || keepsRefusals || heads != nil }
 
     /// Notes what a request is for; before it is sent.
     func opened(_ item: FetchItem) {
@@ -53,15 +66,34 @@ final class FetchRecords: Sendable {
             state.withLock { $0.failed[index] = line }
         }
         let isCancelled = if case .failure(let error) = result { error.code == .cancelled } else { false }
-        guard printsHeads || writeOut != nil, !isCancelled else { return }
+        guard isPrinted, !isCancelled else { return }
         let ending = RequestEnding(item, result, isUnchanged: isUnchanged)
-        var text = printsHeads ? ending.headText ?? "" : ""
-        text += writeOut?.text(of: ending) ?? ""
-        // No text of a server steers a terminal; what reads a pipe or a file gets what there is.
-        if Terminal.output.isTerminal { text = text.visible(keepsNewlines: true) }
-        queue.sync { [text] in
-            let code = output.write(text)
-            if code != 0, code != EPIPE, code != EBADF { state.withLock { $0.outputProblem = code } }
+        // Whole bodies are in memory only where their heads stand before them.
+        let whole = includesHeads || heads != nil ? (try? result.get().value) as? Data : nil
+        let body = whole ?? (keepsRefusals || includesHeads ? ending.error?.body : nil)
+        queue.sync {
+            if let heads { note(heads.write(ending.headTexts)) }
+            if printsHeads { note(output.write(shown(ending.headText ?? ""))) }
+            if includesHeads { note(output.write(shown(ending.headTexts))) }
+            if let body { keep(body, of: item, isRefusal: ending.error != nil) }
+            if let writeOut { note(output.write(shown(writeOut.text(of: ending)))) }
+        }
+    }
+
+    /// No text of a server steers a terminal; what reads a pipe or a file gets what there is.
+    private func shown(_ text: String) -> String {
+        Terminal.output.isTerminal ? text.replacing("\r\n", with: "\n").visible(keepsNewlines: true) : text
+    }
+
+    private func note(_ code: Int32) {
+        if code != 0, code != EPIPE, code != EBADF { state.withLock { $0.outputProblem = code } }
+    }
+
+    /// Puts a body where it was to go.
+    private func keep(_ body: Data, of item: FetchItem, isRefusal: Bool) {
+        guard isRefusal, let refusalFile else { return note(output.write(body: body)) }
+        do { try body.write(to: URL(filePath: refusalFile(item)), options: .atomic) } catch {
+            state.withLock { $0.outputProblem = EIO }
         }
     }
 

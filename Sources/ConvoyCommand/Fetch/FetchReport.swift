@@ -17,6 +17,8 @@ struct FetchOutcome: Sendable {
         var isSkipped = false
         /// Whether it is the server that has nothing newer than this moment, whatever is here; as it was sent.
         var unchangedSince: String?
+        /// Whether a link of its name was there, which it has replaced.
+        var replacesLink = false
         /// Whether there is a file, as far as files are wanted.
         var hasFile = true
     }
@@ -60,15 +62,16 @@ struct FetchOutcome: Sendable {
 
 extension FetchOutcome.Success {
     /// - Parameter attempts: the response's.
-    init(_ response: Response<some Sendable>, _ attempts: [AttemptRecord]) {
+    init(_ response: Response<some Sendable>, _ attempts: [AttemptRecord], of item: FetchItem) {
         statusCode = response.statusCode
         bytes = response.transfer.download.completedBytes
         // A download in segments has no attempts of its own.
         resumedBytes =
             attempts.isEmpty ? response.transfer.resumedBytes : ResumedBytes(of: attempts).count
         time = response.timings.executed ?? .zero
-        fileName = (response.value as? URL)?.lastPathComponent
+        fileName = (response.value as? URL).map(item.name(of:))
         isSkipped = response.statusCode == 304
+        replacesLink = item.isLink && fileName == item.fileName
         let sent = response.request.headerFields
         guard isSkipped, !sent.contains("If-None-Match") else { return }
         unchangedSince = sent["If-Modified-Since"]

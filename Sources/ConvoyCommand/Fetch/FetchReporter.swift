@@ -83,7 +83,8 @@ final class FetchReporter: EventMonitor {
             }
             guard let request = state.withLock({ $0.open.removeValue(forKey: index) }) else { return }
             var outcome = FetchOutcome(
-                item: request.item, result: result.map { FetchOutcome.Success($0, attempts) }, attempts: attempts,
+                item: request.item, result: result.map { FetchOutcome.Success($0, attempts, of: request.item) },
+                attempts: attempts,
                 span: EventSpan(queued: request.opened, (try? result.get())?.timings, attempts))
             outcome.keptBytes = keptBytes(of: outcome)
             state.withLock { [outcome] state in

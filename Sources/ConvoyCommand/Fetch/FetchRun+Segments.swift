@@ -56,7 +56,8 @@ extension FetchRun {
         let (interruption, knownCount) = (interruption, knownCount)
         let reporter = makeReporter()
         let items = FetchItems(
-            urls: options.urls, digest: options.digest, outputName: options.outputName, list: list,
+            urls: options.urls, digest: options.digest, outputNames: options.outputNames,
+            isFlat: options.isFlat, list: list,
             base: options.base, naming: .byURL, shard: options.shard, onEmpty: setup.tellEmpty
         ) { [setup] defect in
             reporter.isDefective(defect)
@@ -80,10 +81,13 @@ extension FetchRun {
             var count = 0
             while let item = await items.next() {
                 if count == options.jobs { await group.next() } else { count += 1 }
+                var item = item
+                item.isLink = options.hasLink(item)
                 reporter.opened(item)
                 setup.records.opened(item)
-                group.addTask {
+                group.addTask { [item] in
                     let result = await fetch(item, manager, downloads)
+                    options.setTime(result)
                     downloads.end(item.index, hasFailed: (try? result.get()) == nil)
                     reporter.finished(item.index, result, isStopping: interruption.reason != nil)
                     setup.records.finished(item.index, result)
@@ -100,6 +104,7 @@ extension FetchRun {
     private func fetch(
         _ item: FetchItem, _ manager: RequestManager, _ downloads: Downloads
     ) async -> Result<Response<URL>, RequestError> {
+        options.makeDirectory(of: item)
         var request = setup.request(for: item, options)
         var mirrors = (options.mirrors + item.mirrors)[...]
         while true {

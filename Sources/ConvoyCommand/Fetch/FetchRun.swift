@@ -22,7 +22,8 @@ struct FetchRun {
         let reporter = makeReporter()
         let naming: FileNaming = options.discards ? .none : options.takesProposedNames ? .byServer : .byURL
         let items = FetchItems(
-            urls: options.urls, digest: options.digest, outputName: options.outputName, list: list,
+            urls: options.urls, digest: options.digest, outputNames: options.outputNames,
+            isFlat: options.isFlat, list: list,
             base: options.base, naming: naming, shard: options.shard, onEmpty: setup.tellEmpty
         ) { [setup] defect in
             reporter.isDefective(defect)
@@ -35,6 +36,8 @@ struct FetchRun {
         let records = setup.records
         let places = options.deadline.map { _ in FetchPlaces(count: options.jobs) }
         let requests = FetchRequests(items: items, places: places) { item in
+            var item = item
+            item.isLink = !options.discards && options.hasLink(item)
             reporter.opened(item)
             records.opened(item)
             return complete(setup.request(for: item, options), item)
@@ -43,6 +46,7 @@ struct FetchRun {
         let unchangedCount = Locked(0)
         let batch = manager.batch(pulling: requests, keepsResults: false) { index, result in
             let isStopping = interruption.reason != nil
+            options.setTime(result)
             if isDated, let unchanged = result.unchanged() {
                 unchangedCount.withLock { $0 += 1 }
                 reporter.finished(index, .success(unchanged), isStopping: isStopping)
@@ -96,10 +100,15 @@ struct FetchRun {
 
     func makeManager(monitor: any EventMonitor) -> RequestManager {
         var configuration = RequestManager.Configuration(
-            maxConcurrentOperationCount: min(options.jobs * options.segments, options.mostRequests),
+            maxConcurrentOperationCount: options.isOneStream
+                ? 1 : min(options.jobs * options.segments, options.mostRequests),
             maxConcurrentPerHost: min(options.perHost * options.segments, FetchOptions.jobsRange.upperBound),
             transport: setup.transport)
         configuration.retries = RetryPolicy(maxRetries: options.retries)
+        if let delay = options.retryDelay {
+            (configuration.retries.baseDelay, configuration.retries.maxDelay) = (delay, delay)
+            configuration.jitter = { 1 }
+        }
         // The number of jobs is the limit: files are few, and whoever fetches them wants them all.
         configuration.retryBudget = .unlimited
         configuration.limit(by: options)

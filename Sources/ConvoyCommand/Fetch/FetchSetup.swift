@@ -11,6 +11,7 @@ struct FetchSetup: Sendable {
     let records: FetchRecords
     /// What `--report` shows at the end; nil without it.
     let report: Locked<Report>?
+    private let verbose: VerboseLog?
     private let netrc: Netrc?
     private let credentials: CredentialOptions
     private let recorder: HARRecorder?
@@ -19,11 +20,11 @@ struct FetchSetup: Sendable {
     private let output: StandardOutputStream.State
 
     /// - Parameters:
-    ///   - title: what the page of `--report` is about.
+    ///   - title: what the page of `--report` is about; nil for a fetch, whose own fields `--verbose` shows.
     ///   - onOutputClosed: called when standard output has been closed.
     /// - Throws: what makes the run impossible.
     init(
-        _ options: FetchOptions, title: String = "convoy fetch", console: Console,
+        _ options: FetchOptions, title: String? = nil, console: Console,
         onOutputClosed: @escaping @Sendable () -> Void
     ) throws(UsageError) {
         (self.options, self.console, credentials) = (options, console, options.credentials)
@@ -31,9 +32,9 @@ struct FetchSetup: Sendable {
         cookies = try options.credentials.makeJar()
         netrc = try options.credentials.readNetrc()
         recorder = options.archive.map { _ in HARRecorder(requestLimit: 100_000) }
-        report = options.report.map { _ in Locked(Report(title: title)) }
-        output = StandardOutputStream.State(onClosed: onOutputClosed)
-        records = FetchRecords(options, output)
+        report = options.report.map { _ in Locked(Report(title: title ?? "convoy fetch")) }
+        output = try Self.output(options, onClosed: onOutputClosed)
+        records = FetchRecords(options, output, heads: try Self.heads(options, onClosed: onOutputClosed))
         var interceptors: [any RequestInterceptor] = []
         if let authenticator = try options.credentials.authenticator(for: nil) { interceptors.append(authenticator) }
         if let cookies, let given = options.credentials.cookies {
@@ -42,11 +43,44 @@ struct FetchSetup: Sendable {
         self.interceptors = interceptors
         var monitors: [any EventMonitor] = []
         if let recorder { monitors.append(recorder) }
-        if options.isVerbose { monitors.append(VerboseLog(options.connection.proxy, console: console)) }
+        // In files of requests a field is marked where its value is a secret, too.
+        verbose =
+            options.isVerbose
+            ? VerboseLog(options.connection.proxy, console: console, showsMarked: title == nil) : nil
+        if let verbose { monitors.append(verbose) }
         self.monitors = monitors
         if options.connection.trust == .unverified {
             warn("WARNING: --insecure: certificates are not checked; anyone in between can read and change everything")
         }
+    }
+
+    /// What takes bodies that go to no file.
+    private static func output(
+        _ options: FetchOptions, onClosed: @escaping @Sendable () -> Void
+    ) throws(UsageError) -> StandardOutputStream.State {
+        guard case .device(let path) = options.destination else {
+            let cleans = Terminal.output.isTerminal && !options.isRawOutput
+            return StandardOutputStream.State(cleans: cleans, onClosed: onClosed)
+        }
+        let descriptor = try Self.open(path, O_WRONLY, for: "--output")
+        let cleans = isatty(descriptor) == 1 && !options.isRawOutput
+        return StandardOutputStream.State(descriptor, name: path, cleans: cleans) {}
+    }
+
+    /// What `--dump-header` writes to; nil without it.
+    private static func heads(
+        _ options: FetchOptions, onClosed: @escaping @Sendable () -> Void
+    ) throws(UsageError) -> StandardOutputStream.State? {
+        guard let path = options.headFile else { return nil }
+        if path == "-" { return StandardOutputStream.State(onClosed: onClosed) }
+        let descriptor = try Self.open(path, O_WRONLY | O_CREAT | O_TRUNC, for: "--dump-header")
+        return StandardOutputStream.State(descriptor, name: path) {}
+    }
+
+    private static func open(_ path: String, _ flags: Int32, for option: String) throws(UsageError) -> Int32 {
+        let descriptor = Foundation.open(path, flags | O_CLOEXEC, 0o666)
+        guard descriptor < 0 else { return descriptor }
+        throw FetchOptions.error("\(option): \(path) cannot be written: \(String(cString: strerror(errno)))")
     }
 
     /// Says what is no failure, and has to be known: on standard error, or as an event.
@@ -79,12 +113,20 @@ struct FetchSetup: Sendable {
         if !item.mirrors.isEmpty, !options.usesSegments, [.get, .head].contains(options.sending.sentMethod) {
             request = request.intercepted(by: MirrorFallback(item.mirrors))
         }
-        let version = { options.directory + "/" + PartName(item.fileName).version }
+        let version = {
+            let path = FilePath(item.fileName)
+            return path.directory(in: options.directory) + "/" + PartName(path.last).version
+        }
         if let newer = options.sending.newer, let field = newer.fieldValue(version: version()) {
             request = request.header("If-Modified-Since", field)
                 .acceptableStatusCodes(.codes(Set(200...299).union([304])))
         }
-        return request
+        return told(request, item.index)
+    }
+
+    /// The request, told before it is sent where `--verbose` asks for that.
+    func told<Output>(_ request: Request<Output>, _ index: Int) -> Request<Output> {
+        verbose.map { request.intercepted(by: $0.sending(String(index))) } ?? request
     }
 
     /// The request for another place of an item's file, without anything that may be a key.
@@ -97,7 +139,8 @@ struct FetchSetup: Sendable {
 
     /// The request with its body written to standard output.
     func printing(_ request: Request<Data>) -> Request<Data?> {
-        request.written { [output] in StandardOutputStream.make(output) }
+        let written = Locked(false)
+        return request.written { [output] in StandardOutputStream.make(output, written: written) }
     }
 
     /// Writes what is written at the end.
@@ -130,7 +173,7 @@ struct FetchSetup: Sendable {
         // A name that cannot be foreseen: in a directory of several users nothing lies in wait there.
         let target = isSpecial ? path : "\(path).\(UUID().uuidString).tmp"
         let flags = isSpecial ? O_TRUNC : O_CREAT | O_EXCL | O_NOFOLLOW
-        let descriptor = open(target, O_WRONLY | O_CLOEXEC | flags, mode)
+        let descriptor = Foundation.open(target, O_WRONLY | O_CLOEXEC | flags, mode)
         guard descriptor >= 0 else { return problem() }
         let code = StandardStreams.write(text, to: descriptor)
         let isClosed = close(descriptor) == 0

@@ -18,7 +18,7 @@ struct FileNameRegister {
         }
         var candidate: String
         repeat {
-            candidate = FileName.numbered(name, Int(number))
+            candidate = FileName.numberedPath(name, Int(number))
             number += 1
         } while nextNumbers[Self.key(candidate)] != nil
         nextNumbers[key] = number

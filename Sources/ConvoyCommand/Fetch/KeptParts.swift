@@ -40,19 +40,23 @@ struct PartFinder: Sendable {
         if knowsNames { return part(item.fileName, of: item)?.count }
         guard numbersNames else { return nil }
         for number in 0..<10_000 {
-            let name = number == 0 ? item.fileName : FileName.numbered(item.fileName, number)
+            let name = number == 0 ? item.fileName : FileName.numberedPath(item.fileName, number)
             if let kept = part(name, of: item), isOfThisRun(kept.noted) { return kept.count }
             // The file or the part of another item has the name.
             var status = stat()
-            let isTaken = [name, PartName(name).part].contains { lstat(directory + "/" + $0, &status) == 0 }
+            let path = FilePath(name)
+            let place = path.directory(in: directory)
+            let isTaken = [path.last, PartName(path.last).part].contains { lstat(place + "/" + $0, &status) == 0 }
             guard isTaken else { break }
         }
         return nil
     }
 
     private func part(_ name: String, of item: FetchItem) -> (count: Int64, noted: Date)? {
-        KeptPart.usableBytes(
-            PartName(name), in: directory, of: item.url, inSegments: usesSegments, isVerified: item.digest != nil)
+        let path = FilePath(name)
+        return KeptPart.usableBytes(
+            PartName(path.last), in: path.directory(in: directory), of: item.url, inSegments: usesSegments,
+            isVerified: item.digest != nil)
     }
 
     /// File systems keep seconds only, some of them two.

@@ -19,7 +19,7 @@ struct RequestEnding: Sendable {
         case .success(let response):
             (head, attempts, error) = (response.head, response.attempts, nil)
             (bytes, sentBytes) = (response.transfer.download.completedBytes, response.transfer.upload.completedBytes)
-            fileName = (response.value as? URL)?.lastPathComponent ?? item.fileName
+            fileName = (response.value as? URL).map(item.name(of:)) ?? item.fileName
         case .failure(let error):
             (head, attempts, self.error) = (error.response, error.attempts, isUnchanged ? nil : error)
             let transfer = error.attempts.last?.transfer
@@ -59,6 +59,16 @@ struct RequestEnding: Sendable {
         case .downloadSpeed:
             let seconds = metrics?.total.inSeconds ?? 0
             return seconds > 0 ? String(Int64(Double(bytes) / seconds)) : "0"
+        case .uploadSpeed:
+            let seconds = metrics?.total.inSeconds ?? 0
+            return seconds > 0 ? String(Int64(Double(sentBytes) / seconds)) : "0"
+        case .headerCount: return String(head?.headerFields.count ?? 0)
+        case .preTransferTime:
+            // When everything was there to send.
+            return Self.text(metrics.map { max($0.connect, $0.secureConnect, $0.nameLookup) })
+        case .redirectTime: return Self.text(redirectTime)
+        case .json: return json
+        case .headerJSON: return headerJSON
         case .nameLookupTime: return Self.text(metrics?.nameLookup)
         case .connectTime: return Self.text(metrics?.connect)
         case .secureConnectTime: return Self.text(metrics?.secureConnect)
@@ -77,6 +87,25 @@ struct RequestEnding: Sendable {
             let fields = head.headerFields.map { "\($0.name): \($0.value)\n" }.joined()
             return "HTTP/\(version) \(head.statusCode)\n\(fields)\n"
         }
+    }
+
+    /// From the first request that was redirected to the one that was not.
+    private var redirectTime: Duration? {
+        let isRedirected = attempts.contains { if case .redirect = $0.next { true } else { false } }
+        guard isRedirected, let first = attempts.first, let last = attempts.last else { return nil }
+        return last.started - first.started
+    }
+
+    /// Those of all answers, of redirects too, with the line ends of HTTP.
+    var headTexts: String {
+        attempts.compactMap { record in
+            record.response.map { head in
+                let version = record.metrics.map(\.httpVersion) ?? "1.1"
+                let status = version.hasPrefix("1") ? Words.status(head.statusCode) : "\(head.statusCode)"
+                let fields = head.headerFields.map { "\($0.name): \($0.value)\r\n" }.joined()
+                return "HTTP/\(version) \(status)\r\n\(fields)\r\n"
+            }
+        }.joined()
     }
 
     private static func text(_ duration: Duration?) -> String {

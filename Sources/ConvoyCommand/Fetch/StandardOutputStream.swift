@@ -8,34 +8,54 @@ import Foundation
 /// ## Concurrency
 /// Used by one transfer at a time, on a queue of its own; the state may be used from any thread.
 final class StandardOutputStream: OutputStream {
-    /// What is known of standard output.
+    /// A descriptor that takes bodies, and what is known of it.
     final class State: Sendable {
-        private let written = Locked(false)
+        private let descriptor: Int32
+        /// What it is called in a message.
+        private let name: String
+        /// Whether bodies are made safe: a terminal reads them.
+        private let cleans: Bool
         private let onClosed: @Sendable () -> Void
 
-        init(onClosed: @escaping @Sendable () -> Void) { self.onClosed = onClosed }
+        /// - Parameter cleans: whether no byte of a body may steer it.
+        init(
+            _ descriptor: Int32 = STDOUT_FILENO, name: String = "standard output", cleans: Bool = false,
+            onClosed: @escaping @Sendable () -> Void
+        ) {
+            (self.descriptor, self.name, self.cleans, self.onClosed) = (descriptor, name, cleans, onClosed)
+        }
 
-        var hasWritten: Bool { written.withLock { $0 } }
+        fileprivate var terminalText: TerminalText? { cleans ? TerminalText() : nil }
+
+        fileprivate func problem(_ code: Int32) -> String {
+            "\(name) cannot be written: \(String(cString: strerror(code)))"
+        }
 
         /// Writes everything, and says why not.
         func write(_ bytes: UnsafeRawBufferPointer) -> Int32 {
-            guard StandardStreams.isGiven(STDOUT_FILENO) else { return told(EBADF) }
-            if !bytes.isEmpty { written.withLock { $0 = true } }
+            guard StandardStreams.isGiven(descriptor) else { return told(EBADF) }
             var rest = bytes[...]
             while !rest.isEmpty {
                 let piece = UnsafeRawBufferPointer(rebasing: rest)
-                let count = Foundation.write(STDOUT_FILENO, piece.baseAddress, piece.count)
+                let count = Foundation.write(descriptor, piece.baseAddress, piece.count)
                 if count > 0 {
                     rest = rest.dropFirst(count)
                 } else if count == 0 {
                     return told(EIO)
                 } else if errno == EAGAIN {
-                    StandardStreams.wait(for: STDOUT_FILENO, POLLOUT)
+                    StandardStreams.wait(for: descriptor, POLLOUT)
                 } else if errno != EINTR {
                     return told(errno)
                 }
             }
             return 0
+        }
+
+        /// Writes a whole body, made safe where a terminal reads it.
+        func write(body: Data) -> Int32 {
+            guard var text = terminalText else { return body.withUnsafeBytes { write($0) } }
+            let shown = text.take(body) + text.rest
+            return write(shown)
         }
 
         func write(_ text: String) -> Int32 {
@@ -50,13 +70,17 @@ final class StandardOutputStream: OutputStream {
     }
 
     private var state: State?
+    /// Whether something of this body has been written, by an earlier attempt perhaps.
+    private var written: Locked<Bool>?
+    private var terminalText: TerminalText?
     private var status = Stream.Status.notOpen
     private var problem: (any Error)?
 
-    static func make(_ state: State) -> StandardOutputStream {
+    /// - Parameter written: the same for all attempts of a request.
+    static func make(_ state: State, written: Locked<Bool>) -> StandardOutputStream {
         // The initializers of this class are required ones: none of its own can take anything.
         let stream = StandardOutputStream(toMemory: ())
-        stream.state = state
+        (stream.state, stream.written, stream.terminalText) = (state, written, state.terminalText)
         return stream
     }
 
@@ -66,17 +90,35 @@ final class StandardOutputStream: OutputStream {
 
     override func open() {
         status = .open
-        guard state?.hasWritten == true else { return }
+        guard written?.withLock({ $0 }) == true else { return }
         fail("the body began again, and what has been printed cannot be taken back; write it to a file")
     }
 
-    override func close() { if status != .error { status = .closed } }
+    override func close() {
+        guard status != .error else { return }
+        status = .closed
+        if let text = terminalText?.rest { _ = state?.write(text) }
+        terminalText = nil
+    }
 
     override func write(_ buffer: UnsafePointer<UInt8>, maxLength count: Int) -> Int {
         guard status == .open, let state else { return -1 }
-        let code = state.write(UnsafeRawBufferPointer(start: buffer, count: count))
+        let bytes = UnsafeRawBufferPointer(start: buffer, count: count)
+        if count > 0 { written?.withLock { $0 = true } }
+        let code: Int32
+        if terminalText != nil {
+            guard !bytes.contains(0) else {
+                fail(
+                    "the body is no text, and was not printed: write it to a file with -o NAME, or give --raw-output to print "
+                        + "it all the same")
+                return -1
+            }
+            code = state.write(terminalText?.take(Data(bytes)) ?? "")
+        } else {
+            code = state.write(bytes)
+        }
         guard code != 0 else { return count }
-        fail("standard output cannot be written: \(String(cString: strerror(code)))")
+        fail(state.problem(code))
         return -1
     }
 

@@ -8,9 +8,13 @@ import Foundation
 /// names and passwords of URLs are left out.
 struct VerboseLog: EventMonitor {
     private let console: Console
+    /// Whether fields are shown that are marked as secrets only because any may be a key.
+    private let showsMarked: Bool
+    /// The last attempt of each request whose sending has been told.
+    private let told = Locked<[String: Int]>([:])
 
-    init(_ proxy: ConnectionOptions.Proxy, console: Console) {
-        self.console = console
+    init(_ proxy: ConnectionOptions.Proxy, console: Console, showsMarked: Bool = false) {
+        (self.console, self.showsMarked) = (console, showsMarked)
         switch proxy {
         case .environment:
             let environment = ProcessInfo.processInfo.environment
@@ -24,31 +28,59 @@ struct VerboseLog: EventMonitor {
         }
     }
 
+    /// Tells a request when it is about to be sent; the last of its interceptors.
+    func sending(_ tag: String) -> any RequestInterceptor { SentLog(log: self, tag: tag) }
+
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
-        let number = operation.tags.first.flatMap { Int($0) }.map { $0 + 1 }
-        let place = number.map { "\($0)" } ?? ""
-        func tell(_ mark: Character, _ text: String) { console.printError("\(place) \(mark) \(text)") }
+        let tag = operation.tags.first ?? ""
+        func tell(_ mark: Character, _ text: String) { self.tell(tag, mark, text) }
         switch event {
         case .response(let head):
             tell("<", "\(head.statusCode)")
-            for field in head.headerFields { tell("<", field.description) }
-        case .started(let attempt):
-            tell(
-                "*",
-                "attempt \(attempt): \(operation.attempts.last { $0.target != nil }?.target ?? operation.request?.url.redactedString ?? "")"
-            )
-        case .attemptEnded(let record): self.tell(record, tell)
+            for field in head.headerFields { tell("<", shown(field)) }
+        case .attemptEnded(let record): self.tell(record, tag)
         case .finished(let error):
             // One that another was to follow has been told when it ended.
-            if let record = operation.attempts.last, record.next == .outcome { self.tell(record, tell) }
+            if let record = operation.attempts.last, record.next == .outcome { self.tell(record, tag) }
             if let error { tell("*", error.message) }
+            told.withLock { $0[tag] = nil }
         default: break
         }
     }
 
-    private func tell(_ record: AttemptRecord, _ tell: (Character, String) -> Void) {
-        tell(">", "\(record.method) \(record.url.redactedString)")
-        for field in record.request.headerFields { tell(">", field.description) }
+    private func tell(_ tag: String, _ mark: Character, _ text: String) {
+        console.printError("\(Int(tag).map { "\($0 + 1)" } ?? "") \(mark) \(text)")
+    }
+
+    /// Tells what is sent, once for each attempt.
+    fileprivate func tellSent(_ request: PreparedRequest, attempt: Int, _ tag: String) {
+        let isNew = told.withLock { told in
+            defer { told[tag] = max(attempt, told[tag] ?? 0) }
+            return attempt > told[tag] ?? 0
+        }
+        guard isNew else { return }
+        tell(tag, "*", "attempt \(attempt): \(request.url.redactedString)")
+        tell(tag, ">", "\(request.method) \(request.url.redactedString)")
+        if !request.headerFields.contains("Host"), let host = request.url.host() {
+            tell(tag, ">", "Host: \(host)\(request.url.port.map { ":\($0)" } ?? "")")
+        }
+        if !request.headerFields.contains("User-Agent") { tell(tag, ">", "User-Agent: Convoy") }
+        for field in request.headerFields { tell(tag, ">", shown(field)) }
+    }
+
+    /// Without its value where that is a secret, and without secrets in its URL.
+    private func shown(_ field: HeaderFields.Field) -> String {
+        guard !SecretWords.standard.isSecret(field.name) else { return "\(field.name): <redacted>" }
+        if ["location", "content-location", "referer"].contains(field.name.lowercased()) {
+            return "\(field.name): \(SecretWords.standard.redacted(reference: field.value))"
+        }
+        return showsMarked ? HeaderFields.Field(name: field.name, value: field.value).description : field.description
+    }
+
+    private func tell(_ record: AttemptRecord, _ tag: String) {
+        // Of one that no interceptor saw.
+        tellSent(record.request, attempt: record.number, tag)
+        func tell(_ mark: Character, _ text: String) { self.tell(tag, mark, text) }
         if let metrics = record.metrics {
             var words = ["\(metrics.remoteAddress) port \(metrics.remotePort)", "HTTP/\(metrics.httpVersion)"]
             words.append(metrics.isReusedConnection ? "a connection used again" : "a new connection")
@@ -72,7 +104,13 @@ struct VerboseLog: EventMonitor {
     }
 }
 
-extension AttemptRecord {
-    /// Where a redirect leads; nil without one.
-    fileprivate var target: String? { if case .redirect(let url) = next { url.redactedString } else { nil } }
+/// Sees what is sent once all other interceptors have changed it.
+private struct SentLog: RequestInterceptor {
+    let log: VerboseLog
+    let tag: String
+
+    func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
+        log.tellSent(request, attempt: attempt.number, tag)
+        return request
+    }
 }

@@ -26,6 +26,12 @@ struct WriteOut: Sendable, Equatable {
         case requestBytes = "size_request"
         case uploadBytes = "size_upload"
         case downloadSpeed = "speed_download"
+        case uploadSpeed = "speed_upload"
+        case headerCount = "num_headers"
+        case preTransferTime = "time_pretransfer"
+        case redirectTime = "time_redirect"
+        case json
+        case headerJSON = "header_json"
         case nameLookupTime = "time_namelookup"
         case connectTime = "time_connect"
         case secureConnectTime = "time_appconnect"
@@ -34,6 +40,18 @@ struct WriteOut: Sendable, Equatable {
         case url
         case effectiveURL = "url_effective"
         case urlNumber = "urlnum"
+
+        /// Whether curl writes it as a number in `%{json}`.
+        var isNumber: Bool {
+            switch self {
+            case .exitCode, .httpCode, .responseCode, .connectCount, .redirectCount, .retryCount, .remotePort,
+                .downloadBytes, .headerBytes, .requestBytes, .uploadBytes, .downloadSpeed, .uploadSpeed, .headerCount,
+                .preTransferTime, .redirectTime, .nameLookupTime, .connectTime, .secureConnectTime, .firstByteTime,
+                .totalTime, .urlNumber:
+                true
+            default: false
+            }
+        }
     }
 
     private enum Piece: Sendable, Equatable {

@@ -4,10 +4,14 @@ extension HelpText {
     static let names = """
         File names are the second column of a list, or the last part of the URL's path
         with its escapes decoded, without directories, leading dots and characters that
-        do not show; "download" when nothing is left. The second file of one name in a
-        run becomes NAME-1.EXT. With --content-disposition the answer gives the names
-        that the list does not give, made safe in the same way; two runs into one
-        directory then keep two files. The name of -o NAME is taken as it is.
+        do not show; "download" when nothing is left. The directories of a list's names
+        are made where each is such a name, and left out else, as they all are with
+        --no-directories. The second file of one name in a run becomes NAME-1.EXT. With
+        --content-disposition the answer gives the names that the list does not give,
+        made safe in the same way; two runs into one directory then keep two files. The
+        name of -o NAME is taken as it is; where it is a link, what the link leads to
+        is written. A link of any other name is replaced, and that is told. A device or
+        a pipe is written to, and nothing is kept for the next run.
 
         Existing files (--existing):
           overwrite  replaced when the new one is complete; until then it stays

@@ -54,8 +54,14 @@ enum HelpText {
         \(FetchOptions.table.helpByGroup)
 
         Options and URLs may be mixed; "--" ends the options. A URL without a scheme is
-        http for this machine, https else. Short options are those of
-        curl, but for -i, -j and -P.
+        http for this machine, https else. {a,b}, [1-20], [001-100:5] and [a-z] in a
+        URL stand for several.
+
+        A line of curl's works with convoy as its first word, but for -i, -j, -P and
+        --json, which mean something else and say so. Where such a line names no file,
+        the body goes to standard output: with -s, -S, -f, -L, -G, -T, -D, --include
+        or --fail-with-body, and where a body is sent. An answer of 400 or more is a
+        failure in any case, as with -f. A URL alone is saved in a file.
 
         Standard output has a line for each file, standard error what failed and the
         progress; the figures at the end go to standard error where standard output is

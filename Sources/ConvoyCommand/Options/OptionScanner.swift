@@ -20,6 +20,11 @@ struct ScannedArguments {
     var given: [(option: Option, value: String)] = []
     var operands: [String] = []
 
+    /// A URL behind an option of its own is one as any other.
+    mutating func add(_ option: Option, _ value: String) {
+        if option == .url { operands.append(value) } else { given.append((option, value)) }
+    }
+
     func has(_ option: Option) -> Bool { given.contains { $0.option == option } }
     func values(of option: Option) -> [String] { given.filter { $0.option == option }.map(\.value) }
     /// The last value: a later option overrides an earlier one.
@@ -63,7 +68,7 @@ struct OptionScanner {
         }
         if option.takesValue {
             let value = parts.count == 2 ? String(parts[1]) : rest.popFirst()
-            scanned.given.append((option, try checked(value, of: option, "--\(name)")))
+            try scanned.add(option, checked(value, of: option, "--\(name)"))
         } else {
             guard parts.count == 1 else {
                 throw UsageError(
@@ -76,18 +81,21 @@ struct OptionScanner {
     private func scanShort(
         _ argument: Substring, _ rest: inout ArraySlice<String>, _ scanned: inout ScannedArguments
     ) throws(UsageError) {
+        // wget has short options of two letters.
+        guard argument.count != 2 || habits["-\(argument)"] == nil else { throw unknown("-\(argument)") }
         var letters = argument
         while let letter = letters.popFirst() {
             guard let option = options.first(where: { $0.short == letter }) else {
-                // wget has short options of two letters.
-                throw unknown(habits["-\(argument)"] == nil ? "-\(letter)" : "-\(argument)")
+                // aria2 has numbers behind -s.
+                let numbered = argument.first.map { "-\($0)N" } ?? ""
+                throw unknown(letter.isNumber && habits[numbered] != nil ? numbered : "-\(letter)")
             }
             guard option.takesValue else {
                 scanned.given.append((option, ""))
                 continue
             }
             let value = letters.isEmpty ? rest.popFirst() : String(letters)
-            scanned.given.append((option, try checked(value, of: option, "-\(letter)")))
+            try scanned.add(option, checked(value, of: option, "-\(letter)"))
             return
         }
     }

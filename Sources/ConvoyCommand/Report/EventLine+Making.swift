@@ -55,7 +55,7 @@ extension EventLine {
         method = outcome.attempts.first?.method.rawValue
         let path = { (success: FetchOutcome.Success) -> String? in
             let name = success.fileName ?? outcome.item.fileName
-            return directory.map { $0.hasSuffix("/") ? $0 + name : "\($0)/\(name)" }
+            return directory.map { name.hasPrefix("/") ? name : $0.hasSuffix("/") ? $0 + name : "\($0)/\(name)" }
         }
         switch outcome.result {
         case .success(let success) where success.isSkipped:

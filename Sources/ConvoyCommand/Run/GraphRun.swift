@@ -107,7 +107,7 @@ struct GraphRun: Sendable {
         for (place, request) in plan.requests.enumerated() {
             let (manager, index) = (uses(place) ? managers.withCookies : managers.without, firstIndex + place)
             let operation = manager.operation(after: request.needs.map { operations[$0] }) { answers in
-                try maker.request(at: place, of: row, index: index, after: answers)
+                setup.told(try maker.request(at: place, of: row, index: index, after: answers), index)
             }
             operation.name = request.label
             for followed in request.follows { operation.addDependency(operations[followed], onFailure: .ignore) }

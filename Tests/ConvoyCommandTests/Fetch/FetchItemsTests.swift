@@ -38,6 +38,23 @@ import Testing
         #expect(items.map(\.isNamed) == [false, false, false, true, false, true])
     }
 
+    @Test(arguments: [
+        ("a/b.txt", "a/b.txt"), ("./a/b.txt", "a/b.txt"), ("../b", "b"), ("/etc/b", "b"), ("a/../b", "b"),
+        ("a//b", "b"),
+        (".ssh/b", "b"), ("a/b\\c", "c"), ("a/..", "download"), ("a/\u{1B}b", "b"), ("a/\u{301}b", "a/\u{301}b"),
+    ])
+    func onlySafeDirectoriesOfANameAreKept(name: String, path: String) {
+        #expect(FileName.safePath(name) == path)
+    }
+
+    @Test func aNumberStandsBehindTheNameAndNotTheDirectory() {
+        var names = FileNameRegister()
+        #expect(
+            ["v1.2/a", "v1.2/a", "x/b.txt", "x/b.txt"].map { names.claim($0) } == [
+                "v1.2/a", "v1.2/a-1", "x/b.txt", "x/b-1.txt",
+            ])
+    }
+
     @Test func withoutFilesThereAreNoNames() async throws {
         #expect(try await items(.none).allSatisfy { !$0.isNamed })
     }

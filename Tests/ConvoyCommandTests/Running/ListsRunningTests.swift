@@ -96,7 +96,7 @@ import Testing
         let text = "\(digest)  sub/a.bin\n\(digest) *other\n"
         let ending = try await run(text, ["--base", server.url("/files").absoluteString])
         #expect(ending.status == 1)
-        #expect(try directory.names(in: "target") == ["a.bin"])
+        #expect(try directory.names(in: "target/sub") == ["a.bin"])
         let lost = try await run(text)
         #expect(lost.status == 1)
         #expect(lost.errors.contains("--base URL"))

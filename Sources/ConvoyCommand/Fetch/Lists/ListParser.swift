@@ -129,8 +129,9 @@ struct ListParser {
         guard let digest = line.digest else {
             return [.broken(line: number, reason: "its digest is none of SHA-256 or SHA-512", text: text)]
         }
-        let name = line.name.split(separator: "/").last.map(String.init)
-        return [.entry(ListEntry(url: base.appending(path: line.name), name: name, digest: digest))]
+        // As find(1) writes it.
+        let path = line.name.hasPrefix("./") ? String(line.name.dropFirst(2)) : line.name
+        return [.entry(ListEntry(url: base.appending(path: path), name: path, digest: digest))]
     }
 
     /// Whether a line that begins with a blank is a URL all the same, and no option with one behind it.

@@ -45,7 +45,7 @@ enum NewerThan: Sendable, Equatable {
         "EEE MMM d HH:mm:ss zzz yyyy",
     ]
 
-    private static func date(_ text: String) -> Date? {
+    static func date(_ text: String) -> Date? {
         formats.lazy.compactMap { formatter($0).date(from: text) }.first
     }
 

@@ -9,7 +9,7 @@ enum ProxyValue {
     ///
     /// What is missing is what curl takes: http, and the port 1080, for https 443.
     static func read(_ text: String) throws(UsageError) -> ConnectionOptions.Proxy {
-        if ["direct", "none"].contains(text) { return .direct }
+        if ["direct", "none", ""].contains(text) { return .direct }
         if Int(text) != nil {
             throw UsageError(
                 "takes http://HOST:PORT, not a number; aria2's -x \(text) is --segments \(text), for many files --per-host"
@@ -45,5 +45,13 @@ enum ProxyValue {
         }
         let addresses = parts[2].split(separator: ",").map { $0.filter { !"[]".contains($0) } }
         return ConnectionOptions.HostOverride(String(parts[0]), port: port, addresses: addresses)
+    }
+}
+
+extension FetchOptions {
+    /// Has the transport pass by the proxy for `--noproxy`; before there is another thread, which could read the environment.
+    mutating func applyNoProxy() {
+        guard let noProxy else { return }
+        if noProxy == "*" { connection.proxy = .direct } else { setenv("no_proxy", noProxy, 1) }
     }
 }

@@ -9,12 +9,17 @@ struct SendingOptions: Sendable {
         case fields(Data)
         case json(Data)
         case form(MultipartForm)
+        case file(URL)
+        /// As they are, by PUT.
+        case bytes(Data)
     }
 
     /// What was asked for; see ``sentMethod``.
     var method: HTTPMethod?
     var isHead = false
-    private(set) var body: Body?
+    var body: Body?
+    /// Whether the data goes into the URL.
+    var isQuery = false
     /// Whether the body came on standard input.
     private(set) var readsStandardInput = false
     /// As a `Range` field has it, without its unit.
@@ -24,7 +29,14 @@ struct SendingOptions: Sendable {
     private(set) var headerFields = HeaderFields()
 
     /// The method that is sent.
-    var sentMethod: HTTPMethod { method ?? (isHead ? .head : body == nil ? .get : .post) }
+    var sentMethod: HTTPMethod {
+        if let method { return method }
+        switch body {
+        case nil: return isHead ? .head : .get
+        case .file, .bytes: return .put
+        case .fields, .json, .form: return .post
+        }
+    }
 
     /// What a redirect takes along to another origin, except for `Host`, which stays and is no secret.
     ///
@@ -107,7 +119,7 @@ struct SendingOptions: Sendable {
         switch body {
         case nil: body = .fields(data)
         case .fields(let before): body = .fields(before + Data("&".utf8) + data)
-        case .json, .form: throw Self.otherBody
+        case .json, .form, .file, .bytes: throw Self.otherBody
         }
     }
 
@@ -125,7 +137,7 @@ struct SendingOptions: Sendable {
         switch body {
         case nil: form = MultipartForm()
         case .form(let before): form = before
-        case .fields, .json: throw Self.otherBody
+        case .fields, .json, .file, .bytes: throw Self.otherBody
         }
         let part = try FormPart(text)
         if part.source == .content(of: "-") { readsStandardInput = true }
@@ -133,13 +145,13 @@ struct SendingOptions: Sendable {
         body = .form(form)
     }
 
-    private mutating func content(of path: String) throws(UsageError) -> Data {
+    mutating func content(of path: String) throws(UsageError) -> Data {
         if path == "-" { readsStandardInput = true }
         return try OptionValues.content(of: path)
     }
 
-    private static let otherBody = UsageError(
-        "gives a second body; a request has one of --data, --json-body and --form")
+    static let otherBody = UsageError(
+        "gives a second body; a request has one of --data, --json-body, --form and --upload-file")
 }
 
 extension Request where Output == Data {
@@ -155,6 +167,8 @@ extension Request where Output == Data {
             self = body(data, contentType: nil).defaulting("application/json", fields)
             if !fields.contains("Accept") { self = header("Accept", "application/json") }
         case .form(let form): self = multipart(form)
+        case .bytes(let data): self = body(data, contentType: nil)
+        case .file(let file): self = body(fromFile: file, contentType: nil)
         }
         if let range = sending.range { self = header("Range", "bytes=\(range)") }
         self = carrying(fields)

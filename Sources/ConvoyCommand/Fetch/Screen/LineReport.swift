@@ -53,6 +53,8 @@ final class LineReport: FetchReport {
             let attempts = outcome.attemptCount > 1 ? " (\(outcome.attemptCount) attempts)" : ""
             let cause = outcome.cause ?? error.message
             console.printError("convoy: \(outcome.item.url.redactedString): \(cause)\(attempts)", isFailure: true)
+            guard console.isLive || Terminal.errors.isTerminal else { return }
+            for line in Words.firstLines(of: error) { console.printError("  | \(line)") }
         }
     }
 
@@ -84,6 +86,7 @@ final class LineReport: FetchReport {
         if let reason = outcome.skipWords { return "skipped \(name)  \(reason)" }
         let what = discards ? "received \(outcome.item.url.redactedString)" : "saved \(name)"
         let resumed = success.resumedBytes > 0 ? ", \(Figures.bytes(success.resumedBytes)) of it from before" : ""
-        return "\(what)  \(Figures.bytes(success.bytes)) in \(Figures.time(success.time))\(resumed)"
+        let link = success.replacesLink ? ", in place of a link" : ""
+        return "\(what)  \(Figures.bytes(success.bytes)) in \(Figures.time(success.time))\(resumed)\(link)"
     }
 }

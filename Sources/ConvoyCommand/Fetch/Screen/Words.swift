@@ -35,12 +35,28 @@ enum Words {
     /// `404 Not Found`, as RFC 9110 and RFC 6585 name it; the number alone where they have no name.
     static func status(_ code: Int) -> String { names[code].map { "\(code) \($0)" } ?? "\(code)" }
 
+    /// The first lines of a refusal whose body is a text for people or programs; none of a page for browsers.
+    static func firstLines(of error: RequestError) -> [String] {
+        guard error.code == .unacceptableStatus, let head = error.response, let body = error.body else { return [] }
+        let type = head.headerFields["Content-Type"]?.lowercased() ?? ""
+        // The only line of a plain text stands behind the status.
+        let isPlain = type.hasPrefix("text/plain")
+        guard isPlain || ["json", "xml", "yaml", "x-www-form"].contains(where: { type.contains($0) }),
+            !type.contains("html")
+        else { return [] }
+        let text = String(decoding: body.prefix(2_000), as: UTF8.self)
+        let lines = text.split(whereSeparator: \.isNewline).map(String.init)
+        return lines.dropFirst(isPlain ? 1 : 0).prefix(5).map { $0.clipped(toColumns: 200) }
+    }
+
     private static func firstLine(of body: Data) -> String? {
         let text = String(decoding: body.prefix(200), as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
         return text.split(whereSeparator: \.isNewline).first.map(String.init)
     }
 
     private static let names = [
+        200: "OK", 201: "Created", 202: "Accepted", 203: "Non-Authoritative Information", 204: "No Content",
+        205: "Reset Content", 206: "Partial Content",
         300: "Multiple Choices", 301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified",
         305: "Use Proxy", 307: "Temporary Redirect", 308: "Permanent Redirect", 400: "Bad Request",
         401: "Unauthorized", 402: "Payment Required", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",

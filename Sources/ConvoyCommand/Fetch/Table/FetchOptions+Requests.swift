@@ -80,9 +80,15 @@ extension FetchOptions {
             isRepeatable: true
         ) { options, value throws(UsageError) in try options.credentials.addCookies(value) },
         Option(
-            "cookie-jar", value: .file("FILE"), .credentials, summary: "keep the cookies of answers in a file",
+            "cookie-jar", short: "c", value: .file("FILE"), .credentials,
+            summary: "keep the cookies of answers in a file",
             detail: "send back the cookies of answers, and write all to FILE at the end"
-        ) { $0.credentials.cookieJar = $1 },
+        ) { options, value throws(UsageError) in
+            guard !value.contains("://") else {
+                throw UsageError("takes a file for cookies; downloads are continued without being asked: leave -c out")
+            }
+            options.credentials.cookieJar = value
+        },
     ]
 
     static let connectionOptions: [Option] = [
@@ -90,7 +96,8 @@ extension FetchOptions {
             "proxy", short: "x", value: .text("URL"), .connections, summary: "the proxy, or direct for none",
             detail:
                 "the proxy, http://[USER:PASSWORD@]HOST[:PORT], https:// or socks5h:// (socks5, socks4a, socks4), or "
-                + "direct for none (default: what http_proxy, https_proxy, all_proxy and no_proxy say)"
+                + "direct for none (default: what http_proxy, https_proxy, all_proxy and no_proxy say)",
+            mayBeEmpty: true
         ) { options, value throws(UsageError) in options.connection.proxy = try ProxyValue.read(value) },
         Option(
             "cacert", value: .file("FILE"), .connections, summary: "trust these authorities only",
@@ -154,7 +161,7 @@ extension FetchOptions {
             "report", value: .file("FILE"), .output, summary: "write a page that shows every request",
             detail: "write a page to FILE, for browsers: a waterfall and a table of all requests, without passwords"
         ) { $0.report = $1 },
-        Option("quiet", .output, summary: "print errors only", aliases: ["silent", "no-verbose"]) { options, _ in
+        Option("quiet", .output, summary: "print errors only", aliases: ["no-verbose"]) { options, _ in
             options.isQuiet = true
         },
         Option(
@@ -174,6 +181,8 @@ extension FetchOptions {
 }
 
 extension Option {
+    static let url = Option(
+        "url", value: .text("URL"), .general, summary: "a URL, as one without an option", isRepeatable: true)
     static let config = Option(
         "config", short: "K", value: .file("FILE"), .general, summary: "read options from a file",
         detail: "read options from FILE, a line each: a name without dashes and its value (default: convoy/config in "

@@ -6,17 +6,25 @@ extension FetchOptions {
     /// All of them, in the order of the help.
     static let table: [Option] =
         fileOptions + listOptions + requestOptions + credentialOptions + connectionOptions + limitOptions
-        + outputOptions + [.config, .noConfig, .help]
+        + outputOptions + curlOptions + [.url, .config, .noConfig, .help]
 
     private static let fileOptions: [Option] = [
         Option(
             "output", short: "o", value: .file("NAME"), .files, summary: "the file of one URL, a directory, or -",
-            detail: "the file of one URL; - is standard output, and a directory that is there is where files go"
-        ) { $0.output = $1 },
+            detail:
+                "the file of one URL; - is standard output, a device or a pipe gets the bodies, and a directory that "
+                + "is there is where files go; several are for the URLs in their order, and #1 is what the first {} or "
+                + "[] of a URL stands for",
+            isRepeatable: true
+        ) { $0.outputs.append(.file($1)) },
         Option(
             "directory-prefix", short: "P", value: .directory("DIR"), .files, summary: "the directory where files go",
             detail: "where files go; it must exist (default: the current directory)", aliases: ["output-dir"]
         ) { $0.setDirectory($1) },
+        Option(
+            "no-directories", .files, summary: "put the files of a list into one directory",
+            detail: "put files whose names in a list have directories into one; else these are made"
+        ) { options, _ in options.isFlat = true },
         Option(
             "content-disposition", short: "J", .files, summary: "name files as the server proposes",
             detail: "name files as the server proposes, otherwise as the URL that answered; see convoy help names",
@@ -80,7 +88,12 @@ extension FetchOptions {
             detail: "read URLs from FILE, - for standard input; a line each, or SHA256SUMS, Metalink, JSON lines or "
                 + "aria2's format; see convoy help lists",
             aliases: ["input-file"]
-        ) { $0.input = $1 == "-" ? .standardInput : .file($1) },
+        ) { options, value throws(UsageError) in
+            guard !value.contains("://") else {
+                throw UsageError("takes a file with URLs in it; curl's -i is --include")
+            }
+            options.input = value == "-" ? .standardInput : .file(value)
+        },
         Option(
             "base", value: .text("URL"), .lists, summary: "where the names in a list are",
             detail: "where the names in a list are, of SHA256SUMS for example"
@@ -107,7 +120,12 @@ extension FetchOptions {
                 "requests in flight at once, \(jobsRange.text) (default \(defaultJobs)); fewer where ulimit -n or -v "
                 + "is too low",
             aliases: ["parallel-max"]
-        ) { options, value throws(UsageError) in options.jobs = try OptionValues.number(value, in: jobsRange) },
+        ) { options, value throws(UsageError) in
+            do throws(UsageError) { options.jobs = try OptionValues.number(value, in: jobsRange) } catch {
+                let isNumber = Int(value) != nil
+                throw UsageError(error.message + (isNumber ? "" : "; curl's -j is not needed: leave it out"))
+            }
+        },
         Option(
             "per-host", value: .text("N"), .limits, summary: "requests in flight to one host",
             detail: "of them to one host (default \(defaultPerHost))"

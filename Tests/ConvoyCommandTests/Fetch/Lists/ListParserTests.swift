@@ -94,7 +94,7 @@ import Testing
         let line = line.replacing("%@", with: digits)
         #expect(
             outcomes(line + "\n", base: "https://a.example/x")
-                == [try entry("https://a.example/x/dir/a%20b.iso", "a b.iso", .sha256(digits))])
+                == [try entry("https://a.example/x/dir/a%20b.iso", "dir/a b.iso", .sha256(digits))])
         guard case .broken(nil, let reason, _)? = outcomes(line + "\n" + line).first else {
             Issue.record("no base is missed")
             return

@@ -1,0 +1,121 @@
+// Where the bodies go: what `-o` and `-O` mean.
+import Foundation
+
+extension FetchOptions {
+    /// - Parameter matches: what stands for what in the URLs of each operand.
+    mutating func place(_ matches: [[URLGlob.Match]]) throws(UsageError) {
+        let paths = outputs.compactMap { if case .file(let path) = $0 { path } else { nil } }
+        guard let path = paths.last else {
+            if printsByHabit { destination = .standardOutput }
+            return
+        }
+        let isSame = paths.count == outputs.count && paths.allSatisfy { $0 == path }
+        if try placeOutside(path, isSame: isSame || urls.count == 1) { return }
+        let isOnlyURL = input == nil && urls.count == 1
+        if !isOnlyURL, outputs.count > 1 || matches.contains(where: { $0.count > 1 }) {
+            return try placeEach(matches)
+        }
+        try placeOne(path, isOnlyURL: isOnlyURL)
+    }
+
+    /// Whether the answer is printed though no `-o -` says so, as it is by curl.
+    private var printsByHabit: Bool {
+        let namesFiles =
+            !outputs.isEmpty || hasDirectory || takesProposedNames || input != nil || existing != nil || usesSegments
+            || digest != nil || failedList != nil || takesServerTime
+        return destination == .files && !namesFiles && !isJSON && (printsAnswers || sending.body != nil)
+    }
+
+    /// Takes standard output, a device and a pipe, and every path where no body is wanted.
+    private mutating func placeOutside(_ path: String, isSame: Bool) throws(UsageError) -> Bool {
+        let isStandard = path == "-" || path == "/dev/stdout" || path == "/dev/fd/1"
+        guard destination == .files else {
+            if isStandard { return true }
+            if Self.isDevice(path) {
+                if destination == .head { destination = .nowhere }
+            } else if destination == .head, urls.count == 1, input == nil, !Self.isDirectory(path) {
+                (headFile, destination) = (headFile ?? path, .nowhere)
+            } else {
+                setDirectory(path)
+            }
+            return true
+        }
+        guard isStandard || Self.isDevice(path) else { return false }
+        guard isSame, input == nil || path == "/dev/null" else {
+            throw Self.error(
+                "-o \(path) is for all URLs of a command line; give it alone, and leave it out for the files of a list")
+        }
+        destination = isStandard ? .standardOutput : path == "/dev/null" ? .nowhere : .device(path)
+        return true
+    }
+
+    /// A file for the only URL, or a directory.
+    private mutating func placeOne(_ output: String, isOnlyURL: Bool) throws(UsageError) {
+        let path = output.hasPrefix("/") || directory == "." ? output : directory + "/" + output
+        guard isOnlyURL, !Self.isDirectory(path), !path.hasSuffix("/") else { return setDirectory(path) }
+        let target = Self.target(ofLink: path)
+        let slash = target.lastIndex(of: "/")
+        let name = slash.map { String(target[target.index(after: $0)...]) } ?? target
+        try Self.check(name)
+        outputNames = [name]
+        if let slash { setDirectory(slash == target.startIndex ? "/" : String(target[..<slash])) }
+    }
+
+    /// A file for each URL: the first `-o` or `-O` is for the first operand, and so on.
+    private mutating func placeEach(_ matches: [[URLGlob.Match]]) throws(UsageError) {
+        guard input == nil else {
+            throw Self.error("several -o are for the URLs of a command line; the names of a list stand in it")
+        }
+        if case .file(let path)? = outputs.first, outputs.count == 1, matches.count > 1 || Self.isDirectory(path) {
+            return setDirectory(path)
+        }
+        for (index, operand) in matches.enumerated() {
+            guard index < outputs.count, case .file(let template) = outputs[index] else {
+                outputNames += operand.map { _ in nil }
+                continue
+            }
+            guard operand.count == 1 || operand[0].name(template) != operand[1].name(template) else {
+                throw Self.error(
+                    "-o \(template) is one file, and the URL stands for \(operand.count): write #1 where the name tells them "
+                        + "apart")
+            }
+            for match in operand {
+                let name = match.name(template)
+                try Self.check(name.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? "")
+                outputNames.append(Self.target(ofLink: name))
+            }
+        }
+    }
+
+    private static func check(_ name: String) throws(UsageError) {
+        guard !name.isEmpty, ![".", ".."].contains(name), name.utf8.count <= 255 else {
+            throw error("-o takes a file name of at most 255 bytes, and \(name.prefix(20).debugDescription) is none")
+        }
+    }
+
+    private static func isDirectory(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    }
+
+    /// Whether it takes bytes and is no file.
+    private static func isDevice(_ path: String) -> Bool {
+        // Descriptors of the process, whatever they are open on.
+        if path == "/dev/stderr" || path.hasPrefix("/dev/fd/") { return true }
+        var status = stat()
+        guard stat(path, &status) == 0 else { return false }
+        return [S_IFCHR, S_IFBLK, S_IFIFO].contains(status.st_mode & S_IFMT)
+    }
+
+    /// Where a link leads, so that it stays one, as curl has it; the path itself where it is none.
+    private static func target(ofLink path: String) -> String {
+        var status = stat()
+        var path = path
+        for _ in 0..<40 where lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK {
+            guard let next = try? FileManager.default.destinationOfSymbolicLink(atPath: path) else { break }
+            let slash = path.lastIndex(of: "/").map { path[...$0] } ?? ""
+            path = next.hasPrefix("/") ? next : slash + next
+        }
+        return path
+    }
+}

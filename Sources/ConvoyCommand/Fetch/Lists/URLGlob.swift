@@ -1,0 +1,117 @@
+// `{a,b}` and `[1-20]` in a URL, as curl has them.
+
+/// A URL that stands for several.
+struct URLGlob: Equatable {
+    private enum Part: Equatable {
+        case text(String)
+        /// What stands there, one after the other; they are counted from 1.
+        case choices([String])
+    }
+
+    /// One of the URLs, and what each pair of braces or brackets stands for in it.
+    struct Match: Equatable {
+        var url: String
+        var choices: [String]
+
+        /// A name of a file, with `#1` replaced by what the first pair stands for.
+        func name(_ template: String) -> String {
+            var (name, rest) = ("", template[...])
+            while let character = rest.popFirst() {
+                let digits = rest.prefix { $0.isASCII && $0.isNumber }
+                guard character == "#", let number = Int(digits), choices.indices.contains(number - 1) else {
+                    name.append(character)
+                    continue
+                }
+                name += choices[number - 1]
+                rest = rest.dropFirst(digits.count)
+            }
+            return name
+        }
+    }
+
+    static let mostURLs = 1_000_000
+
+    private var parts: [Part] = []
+
+    /// Reads a URL.
+    ///
+    /// Brackets around what is no range are themselves, as in `?page[size]=1` and `[::1]`.
+    init(_ text: String) throws(UsageError) {
+        var (rest, plain) = (text[...], "")
+        while let character = rest.popFirst() {
+            let choices: [String]
+            let closing: Character = character == "{" ? "}" : "]"
+            if character == "\\", let next = rest.first, "{}[]".contains(next) {
+                plain.append(next)
+                rest.removeFirst()
+                continue
+            }
+            guard character == "{" || character == "[", let end = rest.firstIndex(of: closing) else {
+                plain.append(character)
+                continue
+            }
+            let inner = rest[..<end]
+            if character == "{" {
+                choices = inner.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+            } else if let range = try Self.range(inner) {
+                choices = range
+            } else {
+                plain.append(character)
+                continue
+            }
+            parts += [.text(plain), .choices(choices)]
+            (plain, rest) = ("", rest[end...].dropFirst())
+        }
+        parts.append(.text(plain))
+        let count = parts.reduce(1.0) { count, part in
+            if case .choices(let choices) = part { count * Double(choices.count) } else { count }
+        }
+        guard count <= Double(Self.mostURLs) else {
+            throw UsageError("it stands for more than a million URLs; write a list, -i FILE, or --globoff")
+        }
+    }
+
+    /// The URLs, in curl's order: what stands last changes first.
+    var matches: [Match] {
+        parts.reduce([Match(url: "", choices: [])]) { matches, part in
+            switch part {
+            case .text(let text): matches.map { Match(url: $0.url + text, choices: $0.choices) }
+            case .choices(let choices):
+                matches.flatMap { match in
+                    choices.map { Match(url: match.url + $0, choices: match.choices + [$0]) }
+                }
+            }
+        }
+    }
+
+    /// `1-20`, `001-100:5` or `a-z`; nil for anything else.
+    private static func range(_ text: Substring) throws(UsageError) -> [String]? {
+        guard let match = text.wholeMatch(of: #/([0-9]+|[A-Za-z])-([0-9]+|[A-Za-z])(?::([0-9]+))?/#) else {
+            return nil
+        }
+        let (first, last) = (match.1, match.2)
+        let bounds: (Int, Int)
+        let isNumber = first.first?.isNumber == true
+        guard isNumber == (last.first?.isNumber == true) else { return nil }
+        if isNumber {
+            guard let low = Int(first), let high = Int(last) else { throw tooLarge(text) }
+            bounds = (low, high)
+        } else {
+            bounds = (Int(first.utf8.first ?? 0), Int(last.utf8.first ?? 0))
+        }
+        guard let step = match.3.map({ Int($0) }) ?? 1, step > 0, bounds.0 <= bounds.1,
+            (bounds.1 - bounds.0) / step < mostURLs
+        else { throw tooLarge(text) }
+        // A number with noughts before it has as many digits throughout.
+        let width = first.hasPrefix("0") ? first.count : 0
+        return stride(from: bounds.0, through: bounds.1, by: step).map { value in
+            guard isNumber else { return String(Unicode.Scalar(UInt8(value))) }
+            let digits = String(value)
+            return String(repeating: "0", count: max(0, width - digits.count)) + digits
+        }
+    }
+
+    private static func tooLarge(_ text: Substring) -> UsageError {
+        UsageError("[\(text)] is no range such as [1-20] or [001-100:5]; --globoff takes brackets as they are")
+    }
+}

@@ -1,0 +1,67 @@
+// Bodies as curl has them: encoded, in the URL, or from a file by PUT.
+import Convoy
+import Foundation
+
+extension SendingOptions {
+    /// `VALUE`, `=VALUE`, `NAME=VALUE`, `@FILE` or `NAME@FILE`, of which the value is encoded.
+    mutating func addEncoded(_ text: String) throws(UsageError) {
+        let mark = text.firstIndex { "=@".contains($0) }
+        let name = mark.map { text[..<$0] } ?? ""
+        var value = Data(mark.map { text[text.index(after: $0)...].utf8 } ?? text[...].utf8)
+        if let mark, text[mark] == "@" { value = try content(of: String(decoding: value, as: UTF8.self)) }
+        let encoded = value.map { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: String(Unicode.Scalar(byte))
+            case 0x20: "+"
+            default: "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }
+        }.joined()
+        try addData(name.isEmpty ? encoded : "\(name)=\(encoded)", mayNameFile: false)
+    }
+
+    /// `-T FILE`.
+    mutating func setUpload(_ path: String) throws(UsageError) {
+        guard body == nil else { throw Self.otherBody }
+        if path == "-" {
+            body = .bytes(try content(of: path))
+            return
+        }
+        do throws(UsageError) {
+            body = .file(URL(filePath: try OptionValues.readableFile(path), directoryHint: .notDirectory))
+        } catch {
+            let isTime = Figures.plainNumber(path) != nil
+            throw UsageError(error.message + (isTime ? "; wget's -T \(path) is --connect-timeout \(path)" : ""))
+        }
+    }
+
+    /// `-G`: the data behind the URLs.
+    mutating func moveToQuery(_ urls: inout [URL], hasList: Bool) throws(UsageError) {
+        guard isQuery else { return }
+        guard !hasList else { throw FetchOptions.error("--get is for the URLs of a command line: leave -i out") }
+        guard let body else { return }
+        guard case .fields(let data) = body else {
+            throw FetchOptions.error(
+                "--get puts --data into the URL; --json-body, --form and --upload-file do not fit there")
+        }
+        let query = String(decoding: data, as: UTF8.self)
+        self.body = nil
+        urls = try urls.map { (url) throws(UsageError) in
+            let parts = url.absoluteString.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+            let joint = parts[0].contains("?") ? "&" : "?"
+            let fragment = parts.count > 1 ? "#" + parts[1] : ""
+            return try InputLine.url(parts[0] + joint + query.replacing(" ", with: "%20") + fragment)
+        }
+    }
+
+    /// `-T FILE` with a URL of a directory: the file keeps its name.
+    mutating func nameUploads(_ urls: inout [URL], hasList: Bool) throws(UsageError) {
+        guard case .file(let file)? = body else { return }
+        guard !hasList else {
+            throw FetchOptions.error("--upload-file is for the URLs of a command line: leave -i out")
+        }
+        urls = urls.map {
+            $0.path(percentEncoded: true).hasSuffix("/") || $0.path.isEmpty
+                ? $0.appending(path: file.lastPathComponent) : $0
+        }
+    }
+}

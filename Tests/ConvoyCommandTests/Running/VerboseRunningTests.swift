@@ -1,0 +1,64 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// `--verbose`: what is sent before what comes, and no secret.
+@Suite struct VerboseRunningTests {
+    private let directory: TestDirectory
+    private let server: TestServer
+
+    init() throws {
+        directory = try TestDirectory()
+        server = try TestServer()
+    }
+
+    @Test func whatIsSentStandsBeforeWhatComes() async throws {
+        server.respond { $0.path == "/a" ? .redirect(to: "/b?sig=s3cret&page=2") : .status(200, body: "x") }
+        let url = server.url("/a?access_token=s3cret&q=1").absoluteString
+        let ending = try await convoy(
+            "--no-config", "-v", "-s", "-H", "X-Trace: 17", "-H", "X-Api-Key: s3cret", "-b", "s=s3cret", url)
+        #expect(ending.status == 0 && ending.output == "x")
+        let redacted = "%3Credacted%3E"
+        let lines = ending.errors.split(separator: "\n").filter { !$0.hasPrefix("1 < Date") }.map(String.init)
+        let expected = [
+            "1 * attempt 1: \(server.url("/a"))?access_token=\(redacted)&q=1",
+            "1 > GET \(server.url("/a"))?access_token=\(redacted)&q=1", "1 > Host: 127.0.0.1:\(server.port)",
+            "1 > User-Agent: Convoy", "1 > X-Trace: 17", "1 > X-Api-Key: <redacted>", "1 > Cookie: <redacted>",
+            "1 < 302",
+            "1 * redirected to \(server.url("/b"))?sig=\(redacted)&page=2",
+            "1 > GET \(server.url("/b"))?sig=\(redacted)&page=2", "1 < 200",
+        ]
+        // In this order, with others between.
+        var rest = lines[...]
+        for line in expected {
+            let place = rest.firstIndex(of: line)
+            #expect(place != nil, "\(line) in \(lines)")
+            if let place { rest = rest[(place + 1)...] }
+        }
+        #expect(!ending.errors.contains("s3cret"))
+        // What was sent is true.
+        let request = try await server.takeRequest()
+        #expect(request.value(of: "User-Agent") == "Convoy" && request.value(of: "Host") == "127.0.0.1:\(server.port)")
+    }
+
+    @Test(arguments: [["fetch"], ["fetch", "--json"], ["fetch", "-v"]])
+    func aSecretOfAQueryIsShownNowhere(command: [String]) async throws {
+        server.respond { $0.path == "/a" ? .redirect(to: "/b?key=s3cret") : .status(404) }
+        let ending = try await ConvoyProcess(
+            command + ["--no-config", "-P", directory.url.path, server.url("/a?token=s3cret").absoluteString]
+        ).ended()
+        #expect(ending.status == 1)
+        #expect((ending.output + ending.errors).contains("/a?token=%3Credacted%3E"))
+        #expect(!(ending.output + ending.errors).contains("s3cret"))
+    }
+
+    @Test(arguments: [[], ["--json"], ["-v"], ["--dry-run"]])
+    func aSecretOfAQueryOfARunIsShownNowhere(options: [String]) async throws {
+        server.respond { _ in .status(404) }
+        let file = directory.url.appending(path: "a.http")
+        try Data("GET \(server.url("/a"))?page=1&api_key=s3cret\n".utf8).write(to: file)
+        let ending = try await ConvoyProcess(["run", "--retries=0"] + options + [file.path]).ended()
+        #expect((ending.output + ending.errors).contains("/a?page=1&api_key="))
+        #expect(!(ending.output + ending.errors).contains("s3cret"), "\(ending.output)\(ending.errors)")
+    }
+}
