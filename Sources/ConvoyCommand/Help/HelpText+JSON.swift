@@ -45,7 +45,8 @@ extension HelpText {
         place in its plan, from 0, "name" what the file calls the request, "after" the
         indices of those that it waited for. A failed check has the code checkFailed,
         what was not sent because of another dependencyFailed; the summary has
-        "unsent" for those.
+        "unsent" for those. failed has body?, the first 64 KiB of the text of a
+        refusal, as it came.
 
         "attempts" and "attempt" count a URL's first attempt and its retries, not its
         redirects, and are not told with --segments. The code is a word:

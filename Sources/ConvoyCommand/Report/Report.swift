@@ -21,6 +21,9 @@ struct Report: Sendable {
     private(set) var remarks: [String] = []
     private let rowLimit: Int
     private var plainCount = 0
+    /// Of the texts of refusals so far; those beyond a limit are left out.
+    private var bodyBytes = 0
+    private static let bodyLimitBytes = 4 << 20
     /// Whether starts are read: of files that may have been cut off.
     private let readsStarts: Bool
     /// Of the last run.
@@ -88,6 +91,9 @@ struct Report: Sendable {
             return
         }
         if isPlain { plainCount += 1 }
+        var record = record
+        bodyBytes += record.body?.utf8.count ?? 0
+        if bodyBytes > Self.bodyLimitBytes { record.body = nil }
         records.append(record)
     }
 

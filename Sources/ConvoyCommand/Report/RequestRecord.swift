@@ -39,6 +39,8 @@ struct RequestRecord: Equatable, Sendable {
     let status: Int?
     let code: String?
     let message: String?
+    /// The text of a refusal.
+    var body: String?
     /// What was received.
     let bytes: Int64
     let resumedBytes: Int64
@@ -72,6 +74,7 @@ struct RequestRecord: Equatable, Sendable {
         method = event.method ?? ""
         url = event.url.map(HARRecorder.redacted) ?? ""
         message = event.message?.withRedactedURLs
+        body = event.body.map { String($0.prefix(1 << 16)) }
         resumedBytes = max(0, event.resumedBytes ?? 0)
         // That of failures is part of no file.
         bytes = outcome == .succeeded ? max(0, (event.bytes ?? 0).subtractingSafely(resumedBytes)) : 0

@@ -51,8 +51,12 @@ struct GraphRun: Sendable {
         // Each row has a request that can be sent, so that these keep all jobs busy.
         let places = FetchPlaces(count: options.fetch.jobs)
         async let launched: Void = launchRows(managers, places) { tell.yield($0) }
+        let printer =
+            options.showsAnswers
+            ? AnswerPrinter(options) { [interruption] in interruption.interrupt(.outputClosed) } : nil
         var report = RunReport(
-            options: options, plan: plan, rowsName: rows.name, journal: journal, console: console, kept: setup.report)
+            options: options, plan: plan, rowsName: rows.name, journal: journal, console: console, kept: setup.report,
+            printer: printer)
         reading: for await notice in notices {
             let isStopping = interruption.reason != nil
             switch notice {
@@ -103,7 +107,7 @@ struct GraphRun: Sendable {
         var operations: [RequestOperation<RunAnswer>] = []
         let maker = RequestMaker(
             plan: plan, surroundings: surroundings, options: options.fetch, sourceDirectory: sourceDirectory,
-            outputDirectory: outputDirectory)
+            outputDirectory: outputDirectory, isShown: options.showsBody)
         for (place, request) in plan.requests.enumerated() {
             let (manager, index) = (uses(place) ? managers.withCookies : managers.without, firstIndex + place)
             let operation = manager.operation(after: request.needs.map { operations[$0] }) { answers in

@@ -14,6 +14,7 @@ extension HelpText {
           convoy run api.http
           convoy run --env staging --variable user=ada api.http login profile
           convoy run --dry-run api.http
+          convoy run --show both api.http login
           convoy run --report report.html api.http
 
         \(RunOptions.table.helpByGroup)

@@ -11,6 +11,8 @@ struct RequestMaker: Sendable {
     /// Where paths in the file begin.
     let sourceDirectory: URL
     let outputDirectory: URL
+    /// Whether the body of a request's answer is printed.
+    let isShown: @Sendable (PlannedRequest) -> Bool
 
     /// Makes a request.
     ///
@@ -98,7 +100,7 @@ struct RequestMaker: Sendable {
                 return request.saved(to: file, existing: output.replaces ? .overwrite : .rename)
                     .map { RunAnswer(request: built, body: .file($0)) }
             }
-            guard planned.keepsBody else {
+            guard planned.keepsBody || isShown(planned) else {
                 return request.ignoringBody().map { RunAnswer(request: built, body: .dropped) }
             }
         }

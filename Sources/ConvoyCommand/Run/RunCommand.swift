@@ -34,6 +34,9 @@ struct RunCommand {
         guard !plan.requests.isEmpty else {
             throw RunOptions.error("\(options.file) has no request that can be sent; write GET https://example.com")
         }
+        if let name = options.printed.first(where: { !plan.hasRequest(called: $0) }) {
+            throw RunOptions.error("--output: there is no request called \(name) in what is sent")
+        }
         if options.isDryRun {
             for line in PlanText.lines(plan) { console.printLine(line) }
             return console.status(after: .success)
@@ -62,6 +65,12 @@ struct RunCommand {
             problems.contains { $0.kind != .mistake } ? "; --skip-scripts leaves out what only scripts can do" : ""
         console.printError("convoy: \(mistakes) in \(options.file), and nothing was sent\(skipped)")
         return .usage
+    }
+}
+
+extension RunPlan {
+    fileprivate func hasRequest(called name: String) -> Bool {
+        requests.contains { $0.request.name?.text == name || $0.request.title?.text == name }
     }
 }
 

@@ -80,6 +80,23 @@ extension RunOptions {
         ) { options, _ in options.wishes.mixesUnsafe = true },
         OwnOption(
             option: Option(
+                "show", value: .choice("WHAT", among: RunOptions.Show.allCases.map(\.rawValue)), .output,
+                summary: "print answers",
+                detail:
+                    "print the head or the body of every answer, or both, on standard output: in order and colours on a "
+                    + "terminal, else as they are; lines and figures go to standard error")
+        ) { options, value throws(UsageError) in
+            let word = try OptionValues.choice(value, among: RunOptions.Show.allCases.map(\.rawValue))
+            options.show = RunOptions.Show(rawValue: word)
+        },
+        OwnOption(
+            option: Option(
+                "output", short: "o", value: .text("NAME=-"), .output, summary: "print the body of one request",
+                detail: "print the body of the answer to the request NAME on standard output, as it is",
+                isRepeatable: true)
+        ) { options, value throws(UsageError) in try options.setPrinted(value) },
+        OwnOption(
+            option: Option(
                 "dry-run", .output, summary: "print what would be sent",
                 detail: "print what would be sent, and what waits for what; nothing is sent")
         ) { options, _ in options.isDryRun = true },

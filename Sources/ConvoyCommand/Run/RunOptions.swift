@@ -21,10 +21,32 @@ struct RunOptions: Sendable {
     var repeats: Int?
     /// Where the rows are noted that need not be run again.
     var done: String?
+    /// What is printed of every answer; nil for nothing.
+    var show: Show?
+    /// The requests whose bodies go to standard output as they are.
+    var printed: [String] = []
     /// Where the outcomes are written for a pipeline.
     var junit: String?
     /// What is shared with `convoy fetch`: connections, limits, what is told.
     var fetch = FetchOptions()
+
+    /// A part of an answer, or all of it.
+    enum Show: String, CaseIterable, Sendable {
+        case head
+        case body
+        case both
+    }
+
+    /// Whether standard output is for answers; lines and figures go to standard error then.
+    var showsAnswers: Bool { show != nil || !printed.isEmpty }
+
+    /// Whether the body of an answer is printed.
+    func showsBody(of request: PlannedRequest) -> Bool { [.body, .both].contains(show) || prints(request) }
+
+    /// Whether `-o NAME=-` names it.
+    func prints(_ request: PlannedRequest) -> Bool {
+        printed.contains { $0 == request.request.name?.text || $0 == request.request.title?.text }
+    }
 
     /// Reads a command line; nil when it asks for help.
     init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
@@ -43,6 +65,10 @@ struct RunOptions: Sendable {
         try checkRows()
         if fetch.isJSON, fetch.isQuiet || isDryRun {
             throw Self.error("--json and \(fetch.isQuiet ? "--quiet" : "--dry-run") exclude each other")
+        }
+        if fetch.isJSON, showsAnswers {
+            let other = show == nil ? "-o NAME=-" : "--show"
+            throw Self.error("--json and \(other) both want standard output; leave one of them out")
         }
     }
 
@@ -72,6 +98,16 @@ struct RunOptions: Sendable {
             throw UsageError("takes NAME=VALUE, and got no name or no =")
         }
         variables[String(text[..<equals])] = String(text[text.index(after: equals)...])
+    }
+
+    /// Notes `NAME=-`.
+    mutating func setPrinted(_ text: String) throws(UsageError) {
+        guard text.hasSuffix("=-"), text.count > 2 else {
+            throw UsageError(
+                "takes NAME=-, for the body of that request on standard output; for a file write >> FILE below the request"
+            )
+        }
+        printed.append(String(text.dropLast(2)))
     }
 
     static func error(_ message: String) -> UsageError { UsageError(message, command: "run") }

@@ -35,6 +35,8 @@ struct RunReport {
     private let console: Console
     /// What is kept for `--report`; nil without it.
     private let kept: Locked<Report>?
+    /// Nil where no answer is to be seen.
+    private let printer: AnswerPrinter?
     private var succeeded = 0
     private var failed = 0
     /// Requests that were not sent because of another.
@@ -43,6 +45,8 @@ struct RunReport {
     private var bytes: Int64 = 0
     private var failures: [String: Int] = [:]
     private let dependents: [[Int]]
+    /// What no event may repeat.
+    private let secrets: Set<String>
     /// The rows that are under way, by their places.
     private var rows: [Int: RowState] = [:]
     private var rowCount = 0
@@ -55,8 +59,10 @@ struct RunReport {
 
     init(
         options: RunOptions, plan: RunPlan, rowsName: String?, journal: RowJournal?, console: Console,
-        kept: Locked<Report>?
+        kept: Locked<Report>?, printer: AnswerPrinter? = nil
     ) {
+        self.printer = printer
+        secrets = plan.requests.reduce(into: []) { $0.formUnion($1.secrets) }
         (self.options, self.plan, self.console, self.kept) = (options, plan, console, kept)
         (self.rowsName, self.journal) = (rowsName, journal)
         var dependents = [[Int]](repeating: [], count: plan.requests.count)
@@ -169,7 +175,7 @@ struct RunReport {
                 succeeded += 1
                 bytes += response.transfer.download.completedBytes
                 junit?.add(label, .success, seconds: seconds)
-                if !options.fetch.isQuiet, !isJSON { console.printLine(line(request, response, row), wraps: true) }
+                if !options.fetch.isQuiet, !isJSON { say(line(request, response, row)) }
                 hasFailed = false
             }
         // Hundreds of lines that say "cancelled" would hide the one that says why.
@@ -184,6 +190,7 @@ struct RunReport {
             // What a server wrote may repeat what it was sent: that stays on the terminal.
             defect = error.underlying is CheckFailure ? message : error.message
         }
+        if let printer { console.noteOutputProblem(printer.show(request, ending.outcome)) }
         guard isJSON || kept != nil else { return hasFailed }
         var event = event(place, ending, defect, isStopping)
         event.index = firstIndex + place
@@ -220,8 +227,13 @@ struct RunReport {
         if unsent > 0 { text += ", \(unsent) not sent" }
         if brokenCount > 0 { text += ", \(Figures.count(brokenCount, "line")) no rows" }
         if cancelled > 0 { text += ", \(cancelled) cancelled" }
-        console.printLine(status == .success ? text : "\(text); exit status \(status.code)", wraps: true)
+        say(status == .success ? text : "\(text); exit status \(status.code)")
         return status
+    }
+
+    /// Standard output is for answers where they are to be seen.
+    private func say(_ line: String) {
+        if printer == nil { console.printLine(line, wraps: true) } else { console.printError(line) }
     }
 
     /// The end of a request as an event.
@@ -247,6 +259,7 @@ struct RunReport {
                 ? "checkFailed" : isCancelled ? RequestError.Code.cancelled.rawValue : error.code.rawValue
             event.seconds = ending.attempts.first.map { (ending.span.ended - $0.started).roundedSeconds }
             event.message = error.message.visible()
+            event.body = EventLine.body(of: error, without: secrets.union(ending.attempts.last?.secrets ?? []))
         }
         if event.code != nil { event.event = "failed" }
         if let defect { event.message = defect.visible() }
@@ -283,9 +296,4 @@ struct RunReport {
         return words.isEmpty || words.hasPrefix("<")
             ? error.message : "\(error.message): \(words.clipped(toColumns: 160))"
     }
-}
-
-extension PlannedRequest {
-    /// What the file calls it; nil where that is method and URL.
-    fileprivate var givenName: String? { label == "\(method) \(shownTarget)" ? nil : label }
 }

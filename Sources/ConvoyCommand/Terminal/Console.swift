@@ -37,6 +37,9 @@ final class Console: Sendable {
     /// Whether standard output has been closed; nothing more is written there then.
     var isOutputClosed: Bool { state.withLock { $0.isOutputClosed } }
 
+    /// Notes that what else is written to standard output could not be.
+    func noteOutputProblem(_ code: Int32) { state.withLock { if $0.outputProblem == 0 { $0.outputProblem = code } } }
+
     /// What the process ends with after a run: one whose output could not be written is no success.
     func status(after status: ExitStatus) -> ExitStatus {
         state.withLock { state in

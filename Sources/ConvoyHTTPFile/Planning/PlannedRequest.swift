@@ -74,6 +74,9 @@ package struct PlannedRequest: Sendable {
         }
     }
 
+    /// The values in it that are shown nowhere.
+    package var secrets: Set<String> { Set(pieces.filter(\.isSecret).compactMap(\.text)) }
+
     private var pieces: [Piece] { target + fields.flatMap(\.value) + (output?.path ?? []) + bodyPieces }
 
     /// Those of the text that is sent behind the header fields.

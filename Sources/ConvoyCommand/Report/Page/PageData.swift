@@ -57,7 +57,8 @@ struct PageData {
             .integer(Int64(record.status ?? -1)), .text(record.name), .text(record.method), .text(record.url),
             .text(record.code ?? ""), .text(record.message ?? ""), .integer(record.bytes),
             .integer(record.resumedBytes), .integer(Int64(record.attemptCount)), .integer(queued),
-            .integer(record.life), .integer(Int64(blocker ?? -1)), .list(record.timeline.map(attempt)),
+            .integer(record.life), .integer(Int64(blocker ?? -1)), .text(record.body ?? ""),
+            .list(record.timeline.map(attempt)),
         ]
     }
 

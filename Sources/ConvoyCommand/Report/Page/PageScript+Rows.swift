@@ -130,6 +130,7 @@ extension PageScript {
           if (row.message || row.code) {
             detail.append(make("p", "bad", [spaced(row.code), row.message].filter(Boolean).join(": ")));
           }
+          if (row.body) detail.append(make("pre", "", row.body));
           const blocked = pieces(row).find(piece => piece[2] === "blocked");
           if (row.blocker >= 0) {
             const line = make("p", "", "waited " + time(blocked ? blocked[1] : 0) + " for ");

@@ -88,6 +88,7 @@ enum PageStyle {
           border-top: 1px solid var(--line); }
         #detail h2 { overflow-wrap: anywhere; padding-right: 70px; }
         #detail p { margin: 2px 0; overflow-wrap: anywhere; }
+        #detail pre { margin: 6px 0; max-height: 30vh; overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere; }
         #detail button { font: inherit; color: var(--accent); background: none; border: 0; padding: 0; cursor: pointer;
           text-decoration: underline; }
         #detail .close { float: right; }

@@ -1,0 +1,93 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import ConvoyCommand
+
+/// `convoy run --show` and `-o NAME=-`, and what is kept of a refusal.
+@Suite struct RunShowingTests {
+    private let directory: TestDirectory
+    private let server: TestServer
+
+    init() throws {
+        directory = try TestDirectory()
+        server = try TestServer()
+        server.respond { request in
+            request.path == "/refused"
+                ? .status(403, headerFields: [("X-A", "b")], body: "{\"why\":\"no\"}")
+                : .status(200, headerFields: [("X-A", "b")], body: "{\"path\":\"\(request.path)\"}")
+        }
+    }
+
+    private static let text = "# @name one\nGET BASE/1\n###\n# @name two\nGET BASE/2\n\n>>! two.json\n"
+
+    private func run(_ text: String, _ arguments: String...) async throws -> ConvoyProcess.Ending {
+        let file = directory.url.appending(path: "a.http")
+        let base = String(server.url("/").absoluteString.dropLast())
+        try Data(text.replacing("BASE", with: base).utf8).write(to: file)
+        return try await ConvoyProcess(["run", "--retries=0", "--serial", file.path] + arguments).ended()
+    }
+
+    @Test func bodiesAreInAPipeAsTheyCame() async throws {
+        let ending = try await run(Self.text, "--show", "body")
+        #expect(ending.status == 0)
+        #expect(ending.output == #"{"path":"/1"}{"path":"/2"}"#)
+        #expect(ending.errors.contains("200  GET \(server.url("/1"))  (one)  "), "\(ending.errors)")
+        #expect(ending.errors.contains("2 answers, "))
+    }
+
+    @Test func headsStandBeforeBodies() async throws {
+        let ending = try await run(Self.text, "--show", "both", "one")
+        #expect(ending.output.hasPrefix("HTTP 200 OK\nX-A: b\n"), "\(ending.output)")
+        #expect(ending.output.hasSuffix("\n\n{\"path\":\"/1\"}"), "\(ending.output)")
+        let heads = try await run(Self.text, "--show", "head", "one")
+        #expect(heads.output.hasSuffix("\n\n") && !heads.output.contains("path"))
+    }
+
+    @Test func oneBodyIsPrinted() async throws {
+        let ending = try await run(Self.text, "-o", "two=-")
+        #expect(ending.output == #"{"path":"/2"}"#)
+        for (arguments, words) in [
+            (["-o", "tow=-"], "there is no request called tow"), (["-o", "two=x"], ">> FILE"),
+            (["--show", "body", "--json"], "both want standard output"), (["--show", "bdy"], "head, body or both"),
+        ] {
+            let ending = try await run(
+                Self.text, arguments[0], arguments[1], arguments.count > 2 ? arguments[2] : "--serial")
+            #expect(ending.status == 2)
+            #expect(ending.errors.contains(words), "\(ending.errors)")
+        }
+    }
+
+    @Test func theTextOfARefusalIsKept() async throws {
+        let page = directory.url.appending(path: "page.html").path
+        let text = "GET BASE/refused\n###\n# @expect body.$.path == 3\nGET BASE/1\n"
+        let ending = try await run(text, "--json", "--report", page)
+        #expect(ending.status == 1)
+        let bodies = ending.events(named: "failed").compactMap { $0["body"] as? String }
+        #expect(bodies == [#"{"why":"no"}"#], "\(ending.output)")
+        #expect(try String(contentsOfFile: page, encoding: .utf8).contains(#"{\"why\":\"no\"}"#))
+        let shown = try await run(text, "--show", "body")
+        #expect(shown.output == #"{"why":"no"}{"path":"/1"}"#)
+    }
+
+    @Test func jsonIsInLinesOnATerminal() {
+        let text = PrettyJSON(#"{"a":[1,{"b":"x\"y"}],"c":{},"d":[ ],"e":-1.50e3}"#, hasColour: false)?.text
+        #expect(
+            text == """
+                {
+                  "a": [
+                    1,
+                    {
+                      "b": "x\\"y"
+                    }
+                  ],
+                  "c": {},
+                  "d": [],
+                  "e": -1.50e3
+                }
+                """)
+        #expect(PrettyJSON("{", hasColour: false) == nil)
+        #expect(
+            PrettyJSON(#"{"a":1}"#, hasColour: true)?.text == "{\n  \u{1B}[34m\"a\"\u{1B}[m: \u{1B}[33m1\u{1B}[m\n}")
+    }
+}
