@@ -26,8 +26,8 @@ extension HelpText {
         and between attempts, too. An answer is dropped unless -o or -P say where it
         goes. A job is done when its answer has a status of 2xx; it is a dead letter
         when it has failed for good, has expired, or --retries are used up (3; with
-        --watch 1,000, which are days). SIGTERM lets requests under way end, for 8 seconds;
-        what has not ended then, or at another signal, is given back.
+        --watch 1,000, which are days). SIGTERM lets requests under way end, for 8
+        seconds; what has not ended then, or at another signal, is given back.
 
         Exit status:
           0    it was done; of run: no job became a dead letter

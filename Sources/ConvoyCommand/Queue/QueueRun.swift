@@ -56,6 +56,7 @@ struct QueueRun: QueueWork {
         drawing?.cancel()
         looking?.cancel()
         await drawing?.value
+        await looking?.value
         // Gives the leases back; a deployment lets what is under way end.
         if interruption.reason == .terminated { await queue.stop(finishingWithin: Self.finishing) }
         await queue.stop()

@@ -64,7 +64,7 @@ extension PostgresRules {
             SELECT c.position FROM rooms, LATERAL (
                 SELECT position, priority, attempt_count FROM convoy_jobs
                 WHERE \(condition) AND host = rooms.host ORDER BY \(order) LIMIT rooms.room) AS c
-            ORDER BY c.priority DESC, c.attempt_count > 0, c.position LIMIT 4 * $1),
+            ORDER BY c.priority DESC, c.attempt_count > 0, c.position LIMIT 4 * least($1, 100000)),
         """
     }
 

@@ -16,8 +16,7 @@ extension SQLiteWorker {
             try makeDue()
             var jobs = try claim(request)
             if jobs.count < request.limit || lastLook.map({ .now - $0 > .seconds(1) }) ?? true {
-                try releaseGone()
-                if jobs.count < request.limit {
+                if try releaseGone(), jobs.count < request.limit {
                     var rest = request
                     rest.limit -= jobs.count
                     for job in jobs where job.result == nil {

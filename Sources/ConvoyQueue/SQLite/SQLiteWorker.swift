@@ -124,11 +124,14 @@ final class SQLiteWorker: @unchecked Sendable {
         if ended != nil { try endLeases("ends <= ?", .integer(time.now)) }
     }
 
-    /// Gives back the jobs of owners that have gone.
-    func releaseGone() throws(QueueError) {
+    /// Gives back the jobs of owners that have gone; whether there were some.
+    @discardableResult
+    func releaseGone() throws(QueueError) -> Bool {
         lastLook = .now
         let names = try connection().rows("SELECT name FROM owner") { row throws(QueueError) in row.text(0) ?? "" }
-        for name in names where owners.isGone(name) { try endLeases("name = ?", .text(name)) }
+        let gone = names.filter(owners.isGone)
+        for name in gone { try endLeases("name = ?", .text(name)) }
+        return !gone.isEmpty
     }
 
     /// Takes jobs back; the claims of others have lapsed, its own it gives back or finds out of in time.

@@ -17,7 +17,9 @@ extension DurableQueue {
             guard let delay = record.delay else {
                 let host = record.job.request.host
                 let count = state.withLock { $0.hostCounts[host] ?? 0 }
-                guard count > 0, !host.isEmpty else { return "it may be sent, and waits for its turn" + last }
+                guard count >= min(maxPerHost, leastPerHost), !host.isEmpty else {
+                    return "it may be sent, and waits for its turn" + last
+                }
                 return "it waits for the host \(host), of which \(count) jobs are under way here" + last
             }
             let moment = record.attemptCount == 0 && lapses == 0 ? "its date" : "its next attempt"

@@ -105,10 +105,13 @@ extension DurableQueue {
     }
 
     /// As many of a host are sent at once.
-    private var leastPerHost: Int { max(1, manager.configuration.maxConcurrentPerHost) }
+    var leastPerHost: Int { max(1, manager.configuration.maxConcurrentPerHost) }
 
-    /// The most jobs of one host that are claimed: enough for the next to be here when one ends, and a part of all.
-    var maxPerHost: Int { max(2 * leastPerHost, configuration.maxClaimedJobCount / 8) }
+    /// The most jobs of one host that are claimed: enough for the next to be here when one ends, and never all.
+    var maxPerHost: Int {
+        let all = configuration.maxClaimedJobCount
+        return min(max(2 * leastPerHost, all / 8), max(1, all * 3 / 4))
+    }
 
     private func bounded(_ request: ClaimRequest) -> ClaimRequest {
         var request = request
