@@ -54,7 +54,8 @@ extension FetchOptions {
             switch InputLine(url: match.url) {
             case .request(let url, _, _, _): urls.append(url)
             case .broken(let reason): throw UsageError(": \(reason)\(hint(for: operand))")
-            case .blank: throw UsageError(" is empty; is a variable of the shell not set?")
+            case .blank where operand.isEmpty: throw UsageError(" is empty; is a variable of the shell not set?")
+            case .blank: throw UsageError(": it is not a URL\(hint(for: operand))")
             }
         }
         return matches

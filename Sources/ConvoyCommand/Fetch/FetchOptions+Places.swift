@@ -6,7 +6,12 @@ extension FetchOptions {
     mutating func place(_ matches: [[URLGlob.Match]]) throws(UsageError) {
         let paths = outputs.compactMap { if case .file(let path) = $0 { path } else { nil } }
         guard let path = paths.last else {
-            if printsByHabit { destination = .standardOutput }
+            if printsByHabit {
+                destination = .standardOutput
+            } else if sending.isUpload, destination == .files, outputs.isEmpty, !hasDirectory {
+                // Its name is that of the file that is sent, which it would replace.
+                destination = .nowhere
+            }
             return
         }
         let isSame = paths.count == outputs.count && paths.allSatisfy { $0 == path }
@@ -74,13 +79,13 @@ extension FetchOptions {
                 outputNames += operand.map { _ in nil }
                 continue
             }
-            guard operand.count == 1 || operand[0].name(template) != operand[1].name(template) else {
+            let names = operand.map { $0.name(template) }
+            guard Set(names.prefix(2)).count == min(2, names.count) else {
                 throw Self.error(
                     "-o \(template) is one file, and the URL stands for \(operand.count): write #1 where the name tells them "
                         + "apart")
             }
-            for match in operand {
-                let name = match.name(template)
+            for name in names {
                 try Self.check(name.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? "")
                 outputNames.append(Self.target(ofLink: name))
             }

@@ -31,11 +31,19 @@ final class FetchRecords: Sendable {
     private let heads: StandardOutputStream.State?
     private let failedList: String?
     private let output: StandardOutputStream.State
+    private let bodies: StandardOutputStream.State
     private let queue = DispatchQueue(label: "convoy.records")
     private let state = Locked(State())
 
-    init(_ options: FetchOptions, _ output: StandardOutputStream.State, heads: StandardOutputStream.State? = nil) {
-        self.heads = heads
+    /// - Parameters:
+    ///   - output: standard output.
+    ///   - bodies: what takes bodies that go to no file; standard output, unless `-o` names a device.
+    ///   - heads: what `--dump-header` writes to; nil without it.
+    init(
+        _ options: FetchOptions, _ output: StandardOutputStream.State, bodies: StandardOutputStream.State? = nil,
+        heads: StandardOutputStream.State? = nil
+    ) {
+        (self.bodies, self.heads) = (bodies ?? output, heads)
         includesHeads = options.includesHeads
         keepsRefusals = options.keepsRefusals && options.destination != .nowhere
         let file: @Sendable (FetchItem) -> String = { options.file(of: $0).path }
@@ -72,7 +80,7 @@ final class FetchRecords: Sendable {
         let whole = includesHeads || heads != nil ? (try? result.get().value) as? Data : nil
         let body = whole ?? (keepsRefusals || includesHeads ? ending.error?.body : nil)
         queue.sync {
-            if let heads { note(heads.write(ending.headTexts)) }
+            if let heads { note(heads.write(body: Data(ending.headTexts.utf8))) }
             if printsHeads { note(output.write(shown(ending.headText ?? ""))) }
             if includesHeads { note(output.write(shown(ending.headTexts))) }
             if let body { keep(body, of: item, isRefusal: ending.error != nil) }
@@ -91,7 +99,7 @@ final class FetchRecords: Sendable {
 
     /// Puts a body where it was to go.
     private func keep(_ body: Data, of item: FetchItem, isRefusal: Bool) {
-        guard isRefusal, let refusalFile else { return note(output.write(body: body)) }
+        guard isRefusal, let refusalFile else { return note(bodies.write(body: body)) }
         do { try body.write(to: URL(filePath: refusalFile(item)), options: .atomic) } catch {
             state.withLock { $0.outputProblem = EIO }
         }

@@ -33,8 +33,11 @@ struct FetchSetup: Sendable {
         netrc = try options.credentials.readNetrc()
         recorder = options.archive.map { _ in HARRecorder(requestLimit: 100_000) }
         report = options.report.map { _ in Locked(Report(title: title ?? "convoy fetch")) }
-        output = try Self.output(options, onClosed: onOutputClosed)
-        records = FetchRecords(options, output, heads: try Self.heads(options, onClosed: onOutputClosed))
+        let cleans = Terminal.output.isTerminal && !options.isRawOutput
+        let standard = StandardOutputStream.State(cleans: cleans, onClosed: onOutputClosed)
+        output = try Self.device(options) ?? standard
+        let heads = try Self.heads(options, standard)
+        records = FetchRecords(options, standard, bodies: output, heads: heads)
         var interceptors: [any RequestInterceptor] = []
         if let authenticator = try options.credentials.authenticator(for: nil) { interceptors.append(authenticator) }
         if let cookies, let given = options.credentials.cookies {
@@ -54,14 +57,9 @@ struct FetchSetup: Sendable {
         }
     }
 
-    /// What takes bodies that go to no file.
-    private static func output(
-        _ options: FetchOptions, onClosed: @escaping @Sendable () -> Void
-    ) throws(UsageError) -> StandardOutputStream.State {
-        guard case .device(let path) = options.destination else {
-            let cleans = Terminal.output.isTerminal && !options.isRawOutput
-            return StandardOutputStream.State(cleans: cleans, onClosed: onClosed)
-        }
+    /// What `-o` names that is no file; nil where it names none.
+    private static func device(_ options: FetchOptions) throws(UsageError) -> StandardOutputStream.State? {
+        guard case .device(let path) = options.destination else { return nil }
         let descriptor = try Self.open(path, O_WRONLY, for: "--output")
         let cleans = isatty(descriptor) == 1 && !options.isRawOutput
         return StandardOutputStream.State(descriptor, name: path, cleans: cleans) {}
@@ -69,10 +67,10 @@ struct FetchSetup: Sendable {
 
     /// What `--dump-header` writes to; nil without it.
     private static func heads(
-        _ options: FetchOptions, onClosed: @escaping @Sendable () -> Void
+        _ options: FetchOptions, _ standard: StandardOutputStream.State
     ) throws(UsageError) -> StandardOutputStream.State? {
         guard let path = options.headFile else { return nil }
-        if path == "-" { return StandardOutputStream.State(onClosed: onClosed) }
+        if path == "-" { return standard }
         let descriptor = try Self.open(path, O_WRONLY | O_CREAT | O_TRUNC, for: "--dump-header")
         return StandardOutputStream.State(descriptor, name: path) {}
     }

@@ -10,8 +10,14 @@ struct VerboseLog: EventMonitor {
     private let console: Console
     /// Whether fields are shown that are marked as secrets only because any may be a key.
     private let showsMarked: Bool
-    /// The last attempt of each request whose sending has been told.
-    private let told = Locked<[String: Int]>([:])
+    /// Up to which attempt each has been told; `current` is the one that has started.
+    private struct Told {
+        var (sent, answered, ended, current) = (0, 0, 0, 0)
+    }
+
+    private let told = Locked<[String: Told]>([:])
+    /// Tells one thing after the other: monitors and interceptors are called by different threads.
+    private let queue = DispatchQueue(label: "convoy.verbose")
 
     init(_ proxy: ConnectionOptions.Proxy, console: Console, showsMarked: Bool = false) {
         (self.console, self.showsMarked) = (console, showsMarked)
@@ -33,18 +39,28 @@ struct VerboseLog: EventMonitor {
 
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
         let tag = operation.tags.first ?? ""
-        func tell(_ mark: Character, _ text: String) { self.tell(tag, mark, text) }
-        switch event {
-        case .response(let head):
-            tell("<", "\(head.statusCode)")
-            for field in head.headerFields { tell("<", shown(field)) }
-        case .attemptEnded(let record): self.tell(record, tag)
-        case .finished(let error):
-            // One that another was to follow has been told when it ended.
-            if let record = operation.attempts.last, record.next == .outcome { self.tell(record, tag) }
-            if let error { tell("*", error.message) }
-            told.withLock { $0[tag] = nil }
-        default: break
+        queue.sync {
+            switch event {
+            case .started(let attempt): told.withLock { $0[tag, default: Told()].current = attempt }
+            case .response(let head):
+                tellAnswer(head, attempt: told.withLock { $0[tag]?.current ?? 0 }, tag)
+            case .attemptEnded(let record): tell(record, tag)
+            case .finished(let error):
+                // One that another was to follow has been told when it ended.
+                if let record = operation.attempts.last, record.next == .outcome { tell(record, tag) }
+                if let error { tell(tag, "*", error.message) }
+                told.withLock { $0[tag] = nil }
+            default: break
+            }
+        }
+    }
+
+    /// Whether something of an attempt has not been told; it counts as told from now on.
+    private func claim(_ place: WritableKeyPath<Told, Int>, _ attempt: Int, _ tag: String) -> Bool {
+        told.withLock { told in
+            guard attempt > told[tag, default: Told()][keyPath: place] else { return false }
+            told[tag, default: Told()][keyPath: place] = attempt
+            return true
         }
     }
 
@@ -52,13 +68,22 @@ struct VerboseLog: EventMonitor {
         console.printError("\(Int(tag).map { "\($0 + 1)" } ?? "") \(mark) \(text)")
     }
 
-    /// Tells what is sent, once for each attempt.
-    fileprivate func tellSent(_ request: PreparedRequest, attempt: Int, _ tag: String) {
-        let isNew = told.withLock { told in
-            defer { told[tag] = max(attempt, told[tag] ?? 0) }
-            return attempt > told[tag] ?? 0
+    /// Tells what is about to be sent, behind the ends of the attempts before it.
+    fileprivate func isSending(_ request: PreparedRequest, _ attempt: AttemptContext, _ tag: String) {
+        queue.sync {
+            for record in attempt.earlierAttempts { tell(record, tag) }
+            tellSent(request, attempt: attempt.number, tag)
         }
-        guard isNew else { return }
+    }
+
+    private func tellAnswer(_ head: ResponseHead, attempt: Int, _ tag: String) {
+        guard claim(\.answered, attempt, tag) else { return }
+        tell(tag, "<", "\(head.statusCode)")
+        for field in head.headerFields { tell(tag, "<", shown(field)) }
+    }
+
+    private func tellSent(_ request: PreparedRequest, attempt: Int, _ tag: String) {
+        guard claim(\.sent, attempt, tag) else { return }
         tell(tag, "*", "attempt \(attempt): \(request.url.redactedString)")
         tell(tag, ">", "\(request.method) \(request.url.redactedString)")
         if !request.headerFields.contains("Host"), let host = request.url.host() {
@@ -78,8 +103,10 @@ struct VerboseLog: EventMonitor {
     }
 
     private func tell(_ record: AttemptRecord, _ tag: String) {
+        guard claim(\.ended, record.number, tag) else { return }
         // Of one that no interceptor saw.
         tellSent(record.request, attempt: record.number, tag)
+        if let head = record.response { tellAnswer(head, attempt: record.number, tag) }
         func tell(_ mark: Character, _ text: String) { self.tell(tag, mark, text) }
         if let metrics = record.metrics {
             var words = ["\(metrics.remoteAddress) port \(metrics.remotePort)", "HTTP/\(metrics.httpVersion)"]
@@ -110,7 +137,7 @@ private struct SentLog: RequestInterceptor {
     let tag: String
 
     func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
-        log.tellSent(request, attempt: attempt.number, tag)
+        log.isSending(request, attempt, tag)
         return request
     }
 }

@@ -46,7 +46,9 @@ extension String {
     /// Whether a variable of this name is likely to hold what others must not see.
     var namesSecret: Bool {
         let name = lowercased()
-        return ["pass", "secret", "token", "key", "auth", "credential", "otp", "signature"].contains { name.contains($0) }
+        return ["pass", "secret", "token", "key", "auth", "credential", "otp", "signature"].contains {
+            name.contains($0)
+        }
     }
 
     /// With everything but letters, digits, -, ., _ and ~ percent-encoded.

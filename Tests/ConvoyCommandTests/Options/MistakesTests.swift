@@ -34,6 +34,7 @@ import Testing
         (["-i", url], ["curl's -i is --include"]),
         (["-j", url], ["a number from 1 to 256", "curl's -j is not needed"]),
         (["--json", "{\"a\": 1}", url], ["--json-body DATA"]),
+        (["--json", "{}", url], ["--json-body DATA"]),
         (["-T", "30", url], ["cannot read 30", "wget's -T 30 is --connect-timeout 30"]),
         (["-T", "/nowhere/file", url], ["--upload-file cannot read /nowhere/file"]),
         (["-T", "-", "-d", "a", url], ["--data gives a second body", "--upload-file"]),

@@ -78,9 +78,25 @@ import Testing
         let urls = [server.url("/a").absoluteString, server.url("/b").absoluteString]
         let ending = try await ConvoyProcess(shell: script + "; cat \"$3\"", urls + [path("out")]).ended()
         #expect(ending.errors == "")
+        let told = try await ConvoyProcess(
+            shell: "\"$0\" --no-config -s -o /dev/fd/3 -w '%{http_code}' \"$1\" 3> \"$2\"", [urls[0], path("copy")]
+        ).ended()
+        #expect(told.output == "200", "\(told.errors)")
+        #expect(try text("copy") == "hello")
         let full = try await fetch("-o", "/dev/full", urls[0])
         #expect(full.status == 1)
         #expect(full.errors.contains("/dev/full cannot be written: No space left"), "\(full.errors)")
+    }
+
+    @Test func anAnswerToAnUploadReplacesNotTheFileThatWasSent() async throws {
+        try Data("mine".utf8).write(to: directory.url.appending(path: "a"))
+        for option in ["--json", "--quiet"] {
+            let script = "cd \"$1\" && \"$0\" --no-config \"$2\" -T a \"$3\""
+            let arguments = [directory.url.path, option, server.url("/").absoluteString]
+            #expect(try await ConvoyProcess(shell: script, arguments).ended().status == 0)
+            #expect(try await server.takeRequest().target == "/a")
+            #expect(try text("a") == "mine")
+        }
     }
 
     @Test func aBodyOfARefusalIsKeptWhereThatIsAskedFor() async throws {

@@ -34,6 +34,9 @@ extension SendingOptions {
         }
     }
 
+    /// Whether a file is sent by itself.
+    var isUpload: Bool { if case .file? = body { true } else { false } }
+
     /// `-G`: the data behind the URLs.
     mutating func moveToQuery(_ urls: inout [URL], hasList: Bool) throws(UsageError) {
         guard isQuery else { return }

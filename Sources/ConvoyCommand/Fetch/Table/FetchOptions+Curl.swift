@@ -9,10 +9,10 @@ extension FetchOptions {
     private static let printingOptions: [Option] = [
         Option(
             "silent", short: "s", .output, summary: "print bodies, and errors",
-            detail: "print bodies, and errors; no figures"
-        ) {
-            options, _ in
-            (options.isQuiet, options.printsAnswers) = (true, true)
+            detail: "print bodies, and errors; no figures", aliases: ["no-progress-meter"]
+        ) { options, _ in (options.isQuiet, options.printsAnswers) = (true, true) },
+        Option("no-buffer", .output, summary: "print what comes at once, as is always done") { options, _ in
+            options.printsAnswers = true
         },
         Option("show-error", short: "S", .output, summary: "tell errors, as is always done") { options, _ in
             options.printsAnswers = true

@@ -64,8 +64,12 @@ extension FetchOptions {
         ) { options, value throws(UsageError) in try options.credentials.setUser(value) },
         Option(
             "anyauth", .credentials, summary: "send the password as the server asks",
-            detail: "send the password only where the server asks for it, by Digest where it offers that"
+            detail: "send the password only where the server asks for it, by Digest where it offers that",
+            aliases: ["digest"]
         ) { options, _ in options.credentials.answersChallenges = true },
+        Option("basic", .credentials, summary: "send the password at once, as is done anyway") { options, _ in
+            options.credentials.answersChallenges = false
+        },
         Option(
             "netrc", short: "n", .credentials, summary: "take passwords from ~/.netrc", aliases: ["netrc-optional"]
         ) { options, _ in options.credentials.netrc = options.credentials.netrc ?? .home },
