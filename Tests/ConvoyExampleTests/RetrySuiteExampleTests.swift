@@ -75,7 +75,7 @@ import Testing
         let manager = RequestManager(
             configuration: .init(retries: .standard, transport: .custom(stub), clock: clock, jitter: { 1 }))
         let operation = manager.enqueue(one.request)
-        for _ in 0..<one.waits { try await clock.advanceToNextTimer() }
+        for _ in 0..<one.waits { try await clock.advanceToNextTimer(dueWithin: .seconds(3_600)) }
         let failure: RequestError.Code?
         do throws(RequestError) {
             _ = try await operation.response()

@@ -19,7 +19,7 @@ import Testing
         let file = directory.appending(path: "orders.db")
         let ordersURL = server.url("/orders")
         let order = Order()
-        let authenticator = try BearerAuthenticator(origins: [#require(URL(string: ordersURL))]) { _ in "token" }
+        let authenticator = try BearerAuthenticator(origins: [ordersURL]) { _ in "token" }
 
         var configuration = RequestManager.Configuration()
         configuration.interceptors = [authenticator]

@@ -165,8 +165,12 @@ import Testing
         server.route("/upload") { request in
             .status(request.bodyText.contains("filename=\"photo.png\"") ? 422 : 500, body: "{\"reason\": \"blurred\"}")
         }
+        let connections = EventLog<Void>()
         server.route("/feed") { _ in
-            .status(200, headerFields: [("Content-Type", "text/event-stream")], body: "data: a\n\ndata: b\n\n")
+            connections.record(())
+            guard connections.count == 1 else { return .status(204) }
+            let events = "retry: 10\ndata: a\n\ndata: b\n\n"
+            return .status(200, headerFields: [("Content-Type", "text/event-stream")], body: events)
         }
         let directory = try TemporaryDirectory()
         let photo = directory.url.appending(path: "photo.png")

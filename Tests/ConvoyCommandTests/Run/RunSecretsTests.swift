@@ -41,7 +41,7 @@ import Testing
 
     @Test func fieldsThatMayBeKeysStayBehindARedirect() async throws {
         let target = other.url("/b").absoluteString
-        server.respond { _ in .redirect(to: target, code: 307) }
+        server.respond { _ in .redirect(to: target, statusCode: 307) }
         let ending = try await run(
             "PUT BASE/a\nX-Api-Key: s3cret\nX-Auth-Token: s3cret\nPrivate-Token: s3cret\nAuthorization: Basic a s3cret\n"
                 + "Content-Type: text/plain\nAccept: text/plain\n\nbody\n")

@@ -13,7 +13,7 @@ import Testing
 
     private func server(_ code: Int) throws -> KeyedServer {
         try KeyedServer { request in
-            request.path == "/moved" ? .status(200, body: "a page") : .redirect(to: "/moved", code: code)
+            request.path == "/moved" ? .status(200, body: "a page") : .redirect(to: "/moved", statusCode: code)
         }
     }
 

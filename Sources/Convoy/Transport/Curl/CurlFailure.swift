@@ -37,7 +37,9 @@
         /// The kind of error, and words for it.
         var meaning: (code: RequestError.Code, what: String) {
             if code == Self.timedOut, isTimeOver { return (.timedOut, Self.timeIsOver) }
-            if isRefusedByAlert { return (.tlsFailed, "the server ended the TLS connection with an alert") }
+            if isRefusedByAlert, Self.lossCodes.contains(code) {
+                return (.tlsFailed, "the server ended the TLS connection with an alert")
+            }
             return stage == .connecting ? meaningBeforeSending : meaningAfterSending
         }
 
