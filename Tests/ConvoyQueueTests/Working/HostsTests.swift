@@ -49,7 +49,8 @@ import Testing
         gate.open()
         await queue.drain()
         #expect(try await queue.status()[.done] == 100)
-        #expect(dead.all.requestCount == 100)
+        // On a busy machine so short a lease may end, and what was being sent goes out again, with its key.
+        #expect(dead.all.keys.count == 100 && dead.all.keys.values.allSatisfy { $0.count == 1 })
         await queue.close()
     }
 
