@@ -76,7 +76,9 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
 
     /// Every value of a name, in order, unjoined; empty when there is none.
     public func values(of name: String) -> [String] {
-        fields.filter { $0.name.equalsIgnoringCase(name) }.map(\.value)
+        var values: [String] = []
+        for field in fields where field.name.equalsIgnoringCase(name) { values.append(field.value) }
+        return values
     }
 
     /// Adds a field line behind those already there; earlier values of the name stay.
@@ -88,6 +90,12 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     ///     called.
     public mutating func add(_ name: String, _ value: String, isSecret: Bool = false) {
         fields.append(Field(name: name, value: value, isMarkedSecret: isSecret))
+    }
+
+    /// Adds to the value of the last field.
+    mutating func extendLast(_ text: String) {
+        guard !fields.isEmpty else { return }
+        fields[fields.count - 1].value += text
     }
 
     /// Takes the memory for the fields of most answers at once.
@@ -158,18 +166,15 @@ extension HeaderFields: CustomStringConvertible, CustomReflectable {
 extension String {
     /// Whether two strings are equal when ASCII letters are compared without case, as HTTP compares names.
     func equalsIgnoringCase(_ other: String) -> Bool {
-        let (left, right) = (utf8, other.utf8)
-        guard left.count == right.count else { return false }
-        func areEqual(_ left: UInt8, _ right: UInt8) -> Bool {
-            left == right || (left ^ right == 0x20 && (left | 0x20).isASCIILetter)
-        }
+        guard utf8.count == other.utf8.count else { return false }
         // In memory, where they are: names are compared for each field of each message.
-        let result: Bool?? = left.withContiguousStorageIfAvailable { left in
-            right.withContiguousStorageIfAvailable { right in
-                left.indices.allSatisfy { areEqual(left[$0], right[$0]) }
+        let result: Bool?? = utf8.withContiguousStorageIfAvailable { left in
+            other.utf8.withContiguousStorageIfAvailable { right in
+                for index in 0..<left.count where !left[index].equalsIgnoringCase(right[index]) { return false }
+                return true
             }
         }
-        return (result ?? nil) ?? zip(left, right).allSatisfy(areEqual)
+        return (result ?? nil) ?? zip(utf8, other.utf8).allSatisfy { $0.equalsIgnoringCase($1) }
     }
 }
 
@@ -191,4 +196,10 @@ extension StringProtocol where SubSequence == Substring {
 
 extension UInt8 {
     var isASCIILetter: Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self) }
+}
+
+extension UInt8 {
+    fileprivate func equalsIgnoringCase(_ other: UInt8) -> Bool {
+        self == other || (self ^ other == 0x20 && (self | 0x20).isASCIILetter)
+    }
 }

@@ -63,7 +63,7 @@ extension RequestManager {
     /// - Throws: why it failed.
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
-        let operation = unseenOperation(request)
+        let operation = RequestOperation(request, of: scheduler, isUnseen: true)
         // Before it can be sent: a transport may answer at once, and a loop would never see that it is to end.
         if Task.isCancelled { operation.cancel() }
         scheduler.enqueue(operation)

@@ -101,9 +101,9 @@ public final class SegmentedDownload: Sendable {
 
     private func run() async -> Result<Response<URL>, RequestError> {
         var timings = Timings()
-        timings.started = manager.configuration.clock.now
+        timings.startedMoment = CompactInstant(manager.configuration.clock.now)
         func response(_ file: URL, _ head: ResponseHead, _ request: PreparedRequest) -> Response<URL> {
-            timings.finished = manager.configuration.clock.now
+            timings.finishedMoment = CompactInstant(manager.configuration.clock.now)
             return Response(value: file, request: request, head: head, timings: timings, transfer: progress)
         }
         do throws(RequestError) {

@@ -50,17 +50,19 @@ extension ResponseHead: CustomReflectable {
 public struct Response<Value: Sendable>: Sendable {
     /// The decoded body.
     public let value: Value
+    /// All but the value.
+    let exchange: Exchange
+
     /// What was sent last: after redirects, and with what interceptors added.
-    public let request: PreparedRequest
+    public var request: PreparedRequest { exchange.request }
     /// Status and header fields.
-    public let head: ResponseHead
+    public var head: ResponseHead { exchange.head }
     /// When the request was queued, started, answered and finished.
-    public let timings: Timings
+    public var timings: Timings { exchange.timings }
     /// The bytes that moved, for the attempt that succeeded.
-    public let transfer: TransferProgress
+    public var transfer: TransferProgress { exchange.transfer }
     /// What the transport measured of that attempt; nil from one that does not measure.
-    public let metrics: TransferMetrics?
-    let earlierAttempts: [AttemptRecord]
+    public var metrics: TransferMetrics? { exchange.metrics }
 
     /// Makes a response; for stubs in your own tests.
     public init(
@@ -68,74 +70,70 @@ public struct Response<Value: Sendable>: Sendable {
         transfer: TransferProgress = TransferProgress(), metrics: TransferMetrics? = nil
     ) {
         self.init(
-            value: value, request: request, head: head, timings: timings, transfer: transfer, metrics: metrics,
-            earlierAttempts: [])
+            value,
+            Exchange(
+                request: request, head: head, timings: timings, transfer: transfer, metrics: metrics,
+                earlierAttempts: []))
     }
 
-    init(
-        value: Value, request: PreparedRequest, head: ResponseHead, timings: Timings, transfer: TransferProgress,
-        metrics: TransferMetrics?, earlierAttempts: [AttemptRecord]
-    ) {
-        self.value = value
-        self.request = request
-        self.head = head
-        self.timings = timings
-        self.transfer = transfer
-        self.metrics = metrics
-        self.earlierAttempts = earlierAttempts
-    }
+    init(_ value: Value, _ exchange: Exchange) { (self.value, self.exchange) = (value, exchange) }
 
     /// What became of each attempt, in order: redirects, retries, and last the one that succeeded.
-    public var attempts: [AttemptRecord] {
+    public var attempts: [AttemptRecord] { exchange.attempts }
+
+    /// The redirects that were followed, as the URLs they led to.
+    public var redirects: [URL] { attempts.redirects }
+
+    /// The status code.
+    public var statusCode: Int { exchange.head.statusCode }
+    /// The header fields of the answer.
+    public var headerFields: HeaderFields { exchange.head.headerFields }
+}
+
+/// A request and the answer to it, all but its body: one object, so that a response is handed on by reference.
+final class Exchange: Sendable {
+    let request: PreparedRequest
+    let head: ResponseHead
+    let timings: Timings
+    let transfer: TransferProgress
+    let metrics: TransferMetrics?
+    let earlierAttempts: [AttemptRecord]
+
+    init(
+        request: PreparedRequest, head: ResponseHead, timings: Timings, transfer: TransferProgress,
+        metrics: TransferMetrics?, earlierAttempts: [AttemptRecord]
+    ) {
+        (self.request, self.head, self.timings, self.transfer) = (request, head, timings, transfer)
+        (self.metrics, self.earlierAttempts) = (metrics, earlierAttempts)
+    }
+
+    var attempts: [AttemptRecord] {
         guard let started = timings.attemptStarted else { return earlierAttempts }
         let last = AttemptRecord(
             number: earlierAttempts.count + 1, request: request, started: started,
             ended: timings.finished ?? started, response: head, transfer: transfer, metrics: metrics)
         return earlierAttempts + [last]
     }
-
-    /// The redirects that were followed, as the URLs they led to.
-    public var redirects: [URL] { attempts.redirects }
-
-    /// The status code.
-    public var statusCode: Int { head.statusCode }
-    /// The header fields of the answer.
-    public var headerFields: HeaderFields { head.headerFields }
 }
 
 /// The moments of one request, taken by the operation on the continuous clock, the same on every platform.
 public struct Timings: Sendable, Hashable {
-    private var queuedMoment: CompactInstant?
-    private var startedMoment: CompactInstant?
-    private var attemptStartedMoment: CompactInstant?
-    private var firstByteMoment: CompactInstant?
-    private var finishedMoment: CompactInstant?
+    var queuedMoment: CompactInstant?
+    var startedMoment: CompactInstant?
+    var attemptStartedMoment: CompactInstant?
+    var firstByteMoment: CompactInstant?
+    var finishedMoment: CompactInstant?
 
     /// When a manager took the request; nil for an operation without a manager.
-    public internal(set) var queued: ContinuousClock.Instant? {
-        get { queuedMoment?.instant }
-        set { queuedMoment = newValue.map(CompactInstant.init) }
-    }
+    public var queued: ContinuousClock.Instant? { queuedMoment?.instant }
     /// When the operation started.
-    public internal(set) var started: ContinuousClock.Instant? {
-        get { startedMoment?.instant }
-        set { startedMoment = newValue.map(CompactInstant.init) }
-    }
+    public var started: ContinuousClock.Instant? { startedMoment?.instant }
     /// When the last attempt was begun.
-    var attemptStarted: ContinuousClock.Instant? {
-        get { attemptStartedMoment?.instant }
-        set { attemptStartedMoment = newValue.map(CompactInstant.init) }
-    }
+    var attemptStarted: ContinuousClock.Instant? { attemptStartedMoment?.instant }
     /// When the head of the response that counted arrived.
-    public internal(set) var firstByte: ContinuousClock.Instant? {
-        get { firstByteMoment?.instant }
-        set { firstByteMoment = newValue.map(CompactInstant.init) }
-    }
+    public var firstByte: ContinuousClock.Instant? { firstByteMoment?.instant }
     /// When the outcome was known.
-    public internal(set) var finished: ContinuousClock.Instant? {
-        get { finishedMoment?.instant }
-        set { finishedMoment = newValue.map(CompactInstant.init) }
-    }
+    public var finished: ContinuousClock.Instant? { finishedMoment?.instant }
 
     /// Makes timings without a moment.
     public init() {}

@@ -18,8 +18,7 @@ public struct ByteProgress: Sendable, Hashable {
     ///   - bytesPerSecond: how fast they move; nil when that is not known.
     public init(completedBytes: Int64 = 0, totalBytes: Int64? = nil, bytesPerSecond: Int64? = nil) {
         self.completedBytes = completedBytes
-        self.totalBytes = totalBytes
-        self.bytesPerSecond = bytesPerSecond
+        (knownTotal, knownRate) = (totalBytes ?? -1, bytesPerSecond ?? -1)
     }
 
     /// The bytes there are to move; nil while that is not known.

@@ -4,11 +4,11 @@ import Foundation
 extension AnyRequestOperation {
     /// Whether interceptors may change the request or decide what follows an attempt.
     var asksInterceptors: Bool {
-        traits.isLink ? context.asksInterceptors(policies) : traits.mayIntercept
+        traits.isLink ? context.asksInterceptors(policyBox) : traits.mayIntercept
     }
 
     /// What its request asks for beyond the manager's own; nil until it is known, and for one that asks for nothing.
-    var policies: RequestPolicies? { state.withLock { $0.requestPlan?.core?.policyBox }?.policies }
+    var policyBox: RequestCore.PolicyBox? { state.withLock { $0.requestPlan?.request.policyBox } }
 
     /// The manager's interceptors, then the request's own.
     func interceptors(of core: RequestCore) -> [any RequestInterceptor] {

@@ -7,7 +7,7 @@ extension AnyRequestOperation {
     /// Called when a manager takes the operation and when it is started, of which the first counts; for a link when its
     /// request has been built.
     func armDeadline() {
-        if traits.mayHaveDeadline, !traits.isLink { armDeadline(of: policies) }
+        if !traits.isLink { armDeadline(of: policyBox?.policies) }
     }
 
     /// - Parameter policies: those of the request; nil for one that leaves all to its manager.

@@ -33,30 +33,31 @@ extension AnyRequestOperation {
         let now = context.clock.now
         let failed = outcome.error == nil || onlyBeforeStart ? nil : state.withLock { $0.transfer?.attempt }
         let metrics = failed?.receiving.withLock { $0.metrics }
-        let conclusion = state.withLock { state -> OperationState.Conclusion? in
+        let concluded = state.withLock { state -> OperationState.Conclusion? in
             let effects = state.machine.handle(onlyBeforeStart ? .endBeforeStart : .end(attempt: attempt))
             guard effects.isTaken else { return nil }
-            state.outcome = outcome.listing(state.attemptRecords(outcome.error, now, metrics))
-            state.timings.finished = now
+            state.outcome =
+                outcome.error == nil ? outcome : outcome.listing(state.attemptRecords(outcome.error, now, metrics))
+            state.timings.finishedMoment = CompactInstant(now)
             return state.conclude(effects, isDelivered: isDelivered)
         }
-        guard let conclusion else { return }
+        guard var conclusion = concluded else { return }
         for stop in conclusion.callers { stop() }
         if conclusion.effects.finishes {
-            if let delivery = conclusion.delivery {
+            if let delivery = conclusion.delivery.take() {
                 // Nothing is left to be closed, and the state says so already.
-                notifying([.isFinished]) { ((), conclusion.isSeen ? .foundation : .none) }
+                if conclusion.isSeen { notifying([.isFinished]) { ((), .foundation) } }
                 return deliver(delivery, isEnd: true)
             }
             // Before its slot is given to another.
             if let transfer = conclusion.transfer, !taskHasEnded { context.cancel(transfer.task) }
             close(conclusion.transfer?.attempt) { self.finish(wasExecuting: true) }
         }
-        guard conclusion.effects.abandons, let delivery = conclusion.delivery else { return }
+        guard conclusion.effects.abandons, var delivery = conclusion.delivery.take() else { return }
         if conclusion.tellsReadiness { tellReadiness() }
         let isInNoQueue = conclusion.ticket.flatMap { conclusion.scheduler?.abandoned(self, $0) } ?? false
-        if isInNoQueue, let ending = delivery.ending {
-            // The manager learns with the end that nothing was told.
+        // The manager learns with the end that nothing was told.
+        if isInNoQueue, let ending = delivery.ending.take() {
             ending.tellSettled()
         } else {
             deliver(delivery, isEnd: false)
@@ -71,11 +72,14 @@ extension AnyRequestOperation {
 
     /// What `start()` does after an outcome, unless that is called meanwhile.
     private func finishUnstarted() {
-        let delivery: OperationState.Dispatch? = notifying([.isFinished]) {
-            state.withLock { state in
-                let isOurs = state.machine.handle(.start(mayBeBlocked: false)).finishes
-                return (isOurs ? state.finish() : nil, isOurs ? state.audience : .none)
+        var delivery: OperationState.Dispatch?
+        notifying([.isFinished]) {
+            let audience = state.withLock { state -> OperationState.Audience in
+                guard state.machine.handle(.start(mayBeBlocked: false)).finishes else { return .none }
+                delivery = state.finish()
+                return state.audience
             }
+            return ((), audience)
         }
         if let delivery { deliver(delivery, isEnd: true) }
     }
@@ -97,10 +101,15 @@ extension AnyRequestOperation {
     ///
     /// Runs once: only the claim that won leads here.
     func finish(wasExecuting: Bool) {
-        let delivery = notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
-            state.withLock { ($0.finish(), $0.audience) }
+        var delivery: OperationState.Dispatch?
+        notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
+            let audience = state.withLock { state in
+                delivery = state.finish()
+                return state.audience
+            }
+            return ((), audience)
         }
-        deliver(delivery, isEnd: true)
+        if let delivery { deliver(delivery, isEnd: true) }
     }
 
     /// Adds a handler for the outcome; called at once when there is one.
@@ -129,12 +138,15 @@ extension AnyRequestOperation {
     /// Sends the handlers off, in order, and lets go.
     ///
     /// - Parameter isEnd: whether the operation has finished. One that was abandoned has its handlers called before.
-    private func deliver(_ delivery: OperationState.Dispatch, isEnd: Bool) {
+    private func deliver(_ given: consuming OperationState.Dispatch, isEnd: Bool) {
+        var delivery = given
         if delivery.tellsEvents { tellEvents() }
         for teller in delivery.tellers { teller.stop() }
-        var (handlers, ending) = (delivery.handlers, delivery.ending)
-        while ending == nil {
-            if let outcome = delivery.outcome {
+        if let ending = delivery.ending.take() { return end(ending) }
+        let outcome = delivery.outcome
+        var handlers = delivery.handlers
+        while true {
+            if let outcome {
                 for handler in handlers {
                     switch handler.place {
                     case .here, .inTurn: handler.run(outcome)
@@ -143,19 +155,21 @@ extension AnyRequestOperation {
                     }
                 }
             }
-            (handlers, ending) = state.withLock { state in
+            var ending: OperationState.Ending?
+            handlers = state.withLock { state in
                 // Added meanwhile: they come behind the others.
-                if delivery.outcome != nil, !state.handlers.isEmpty { return (state.takeHandlers(), nil) }
-                return ([], state.endDelivery(isSentOff: delivery.outcome != nil, isEnd: isEnd))
+                if outcome != nil, !state.handlers.isEmpty { return state.takeHandlers() }
+                ending = state.endDelivery(isSentOff: outcome != nil, isEnd: isEnd)
+                return []
             }
-            if handlers.isEmpty { break }
+            if let ending { return end(ending) }
+            if handlers.isEmpty { return }
         }
-        if let ending { end(ending) }
     }
 
     /// Calls the hooks of the end, and gives back what the operation had of its manager.
-    private func end(_ ending: OperationState.Ending) {
-        ending.tellSettled()
+    private func end(_ ending: consuming OperationState.Ending) {
+        if !ending.settledHooks.isEmpty { ending.tellSettled() }
         if ending.wasBarred { BarrierCycles.left() }
         // What it captured goes outside the lock: it may call back from its deinit.
         withExtendedLifetime((ending.requestPlan, ending.observers, ending.requests)) {

@@ -7,10 +7,16 @@ extension AnyRequestOperation {
         let now = context.clock.now
         let isWatched = state.withLock { state in
             guard state.machine.accepts(attempt: number) else { return false }
-            state.timings.firstByte = now
+            state.timings.firstByteMoment = CompactInstant(now)
             // It replaces what was there, and may itself be continued.
             if head.statusCode == 200, case .body(0, _)? = answer { state.followUp?.startsOver = false }
-            state.progress.begin(head, answer)
+            if let answer {
+                state.progress.begin(head, answer)
+            } else {
+                (state.progress.download, state.progress.resumedBytes) = (
+                    ByteProgress(totalBytes: head.expectedBytes), 0
+                )
+            }
             return state.isWatched
         }
         if isWatched { emit(.response(head)) }
@@ -67,10 +73,10 @@ extension AnyRequestOperation {
             guard let requestPlan = state.requestPlan,
                 state.machine.handle(.bodyComplete(attempt: number, commits: commits)).isTaken
             else { return nil }
-            state.timings.finished = now
-            if !isSent { state.timings.attemptStarted = nil }
+            state.timings.finishedMoment = CompactInstant(now)
+            if !isSent { state.timings.attemptStartedMoment = nil }
             return OperationState.Completion(
-                attempt: number, requestPlan: requestPlan, transfer: state.finishedTransfer(request, head, metrics),
+                attempt: number, requestPlan: requestPlan, exchange: state.exchange(request, head, metrics),
                 isObserved: state.isObserved, hasEdges: state.hasEdges)
         }
     }
@@ -82,38 +88,37 @@ extension AnyRequestOperation {
     func complete(
         _ completion: OperationState.Completion, with body: ReceivedBody, for shared: SharedAnswer? = nil
     ) {
-        let (requestPlan, transfer) = (completion.requestPlan, completion.transfer)
+        let (requestPlan, exchange) = (completion.requestPlan, completion.exchange)
         guard let shared, let sharing = requestPlan.sharing else {
             return conclude(
-                outcome(of: body, transfer, requestPlan), attempt: completion.attempt, taskHasEnded: true,
+                outcome(of: body, exchange, requestPlan), attempt: completion.attempt, taskHasEnded: true,
                 isDelivered: true)
         }
-        shared.decode(sharing, by: { outcome(of: body, transfer, requestPlan) }) { outcome in
+        shared.decode(sharing, by: { outcome(of: body, exchange, requestPlan) }) { outcome in
             // This may be the lane of another one.
             self.onLane {
-                self.conclude(sharing.adopt(outcome, transfer), attempt: completion.attempt, taskHasEnded: true)
+                self.conclude(sharing.adopt(outcome, exchange), attempt: completion.attempt, taskHasEnded: true)
             }
         }
     }
 
-    private func outcome(of body: ReceivedBody, _ transfer: FinishedTransfer, _ requestPlan: RequestPlan) -> AnyOutcome
-    {
+    private func outcome(of body: ReceivedBody, _ exchange: Exchange, _ requestPlan: RequestPlan) -> AnyOutcome {
         var body = body
         body.decoder = context.defaults.decoder
         do {
-            let outcome = try requestPlan.respond(body, transfer)
+            let outcome = try requestPlan.respond(body, exchange)
             guard context.keptBodyBytes > 0, let data = body.storedData, data.count <= context.keptBodyBytes else {
                 return outcome
             }
             return outcome.keeping(data)
         } catch let error as RequestError {
-            return AnyOutcome(error: error.with(request?.summary, response: transfer.head))
+            return AnyOutcome(error: error.with(request?.summary, response: exchange.head))
         } catch {
             return AnyOutcome(
                 error: RequestError(
                     .decodingFailed,
                     "the body of \(body.data.count) bytes could not be decoded: \(error.decodingWords)",
-                    summary: transfer.request.summary, response: transfer.head, body: body.data, underlying: error))
+                    summary: exchange.request.summary, response: exchange.head, body: body.data, underlying: error))
         }
     }
 

@@ -10,7 +10,7 @@ extension AnyRequestOperation {
             || head.statusCode == 401 && asksInterceptors
     }
 
-    private var redirectPolicy: RedirectPolicy { policies?.redirects ?? context.redirects }
+    private var redirectPolicy: RedirectPolicy { policyBox?.policies.redirects ?? context.redirects }
 
     /// An attempt has ended in a way that leaves something to be decided.
     ///
@@ -65,7 +65,7 @@ extension AnyRequestOperation {
 
     /// Sends it again when the policy wants that, or ends it when that would come too late; false when neither.
     private func retries(_ ending: AttemptEnding, _ error: RequestError) -> Bool {
-        let policy = policies?.retries ?? context.retries
+        let policy = policyBox?.policies.retries ?? context.retries
         let (base, retryCount, deadline) = state.withLock {
             ($0.nextRequest, $0.followUp?.retryCount ?? 0, $0.followUp?.deadline)
         }

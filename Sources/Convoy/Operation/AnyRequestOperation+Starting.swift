@@ -8,28 +8,30 @@ extension AnyRequestOperation {
             // Where KVO may be told of it.
             if isObservedSynchronously { return false }
         #endif
-        let (effects, beginning) = claimStart(mayBeBlocked: false, inPassing: true)
+        let now = context.clock.now
+        // What is started in passing is not observed.
+        let (effects, beginning) = state.withLock { state in
+            let effects = state.startsInPassing ? state.machine.handle(.start(mayBeBlocked: false)) : .dropped
+            if effects.begins != nil { state.timings.startedMoment = CompactInstant(now) }
+            return (effects, state.beginning)
+        }
         guard let attempt = effects.begins else { return false }
         execute(attempt, beginning)
         return true
     }
 
     /// Of two threads that start it, one gets to begin.
-    func claimStart(
-        mayBeBlocked: Bool, inPassing: Bool = false
-    ) -> (OperationStateMachine.Effects, OperationState.Beginning) {
+    func claimStart(mayBeBlocked: Bool) -> (OperationStateMachine.Effects, OperationState.Beginning) {
         let now = context.clock.now
-        func claim() -> ((OperationStateMachine.Effects, OperationState.Beginning), OperationState.Audience) {
+        return notifying([.isExecuting]) {
             state.withLock { state in
                 let event = OperationStateMachine.Event.start(mayBeBlocked: mayBeBlocked && state.hasEdges)
-                let effects = inPassing && !state.startsInPassing ? .dropped : state.machine.handle(event)
-                if effects.begins != nil { state.timings.started = now }
+                let effects = state.machine.handle(event)
+                if effects.begins != nil { state.timings.startedMoment = CompactInstant(now) }
                 // Nothing has changed unless it begins.
                 return ((effects, state.beginning), effects.begins == nil ? .none : state.audience)
             }
         }
-        // What is started in passing is not observed.
-        return inPassing ? claim().0 : notifying([.isExecuting], around: claim)
     }
 
     /// Puts the operation into a queue, unless it has begun.

@@ -21,19 +21,9 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Builds the request, where that is still to be done, and begins the first attempt.
-    func sendFirst(_ attempt: Int, _ beginning: OperationState.Beginning) {
-        if beginning.isToBeBuilt {
-            // Building a chain's link is user code and may take its time.
-            onLane { if self.prepare() != nil { self.begin(attempt, self.state.withLock { $0.beginning }) } }
-        } else if !beginning.isToBePrepared || prepare() != nil {
-            begin(attempt, beginning)
-        }
-    }
-
     /// Begins the first attempt; without a slot it waits for one, as another attempt would.
-    private func begin(_ attempt: Int, _ beginning: OperationState.Beginning) {
-        armDeadline()
+    func begin(_ attempt: Int, _ beginning: OperationState.Beginning) {
+        if traits.mayHaveDeadline { armDeadline() }
         if beginning.hasAnswer {
             beginning.scheduler?.beginsWithAnswer(self)
         } else if let scheduler = beginning.scheduler, let ticket = beginning.ticket,
@@ -95,50 +85,48 @@ extension AnyRequestOperation {
     ///
     /// - Thread: the operation's lane when there are interceptors; the one that resumes an operation that was suspended.
     func launch(_ number: Int) {
-        let given: (core: RequestCore, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?)? = state.withLock {
+        let given: (plan: RequestPlan, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?)? = state.withLock {
             state in
-            guard state.launches(number, traits, isClaim: false), let core = state.requestPlan?.core else {
-                return nil
-            }
-            return (core, state.followUp?.adapted, state.followUp?.sharedAnswer)
+            guard state.launches(number, traits, isClaim: false), let plan = state.requestPlan else { return nil }
+            return (plan, state.followUp?.adapted, state.followUp?.sharedAnswer)
         }
         guard let given else { return leaveSlot() }
         if let sharedAnswer = given.sharedAnswer { return takeSharedAnswer(sharedAnswer, attempt: number) }
         guard asksInterceptors else { return send(number) }
-        if let adapted = given.adapted, isCurrent(adapted, interceptors(of: given.core)) {
+        if let adapted = given.adapted, isCurrent(adapted, interceptors(of: given.plan.request)) {
             send(number)
         } else {
-            adapt(number, given.core)
+            adapt(number, given.plan.request)
         }
     }
 
     /// Claims the launch of an attempt: what it sends is completed, and goes.
     private func send(_ number: Int) {
         let now = context.clock.now
-        let given: (PreparedRequest, RequestCore, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
+        let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
             state in
-            guard let core = state.requestPlan?.core, let request = state.followUp?.adapted ?? state.nextRequest,
+            guard let plan = state.requestPlan, let request = state.followUp?.adapted ?? state.nextRequest,
                 state.launches(number, traits, isClaim: true)
             else { return nil }
-            state.timings.attemptStarted = now
+            state.timings.attemptStartedMoment = CompactInstant(now)
             state.followUp?.adapted = nil
-            guard core.destination.isFile else { return (request, core, nil, false) }
+            guard plan.request.destination.isFile else { return (request, plan, nil, false) }
             let followUp = state.makeFollowUp()
-            followUp.download = followUp.download ?? core.destination.makeDownload()
-            return (request, core, followUp.download, followUp.startsOver)
+            followUp.download = followUp.download ?? plan.request.destination.makeDownload()
+            return (request, plan, followUp.download, followUp.startsOver)
         }
-        guard let (asked, core, download, asksForWhole) = given else { return leaveSlot() }
+        guard let (asked, plan, download, asksForWhole) = given else { return leaveSlot() }
         var request = asked
         if let cookies = context.cookies, !request.headerFields.contains("Cookie") {
             request.headerFields["Cookie"] = cookies.cookieField(for: request.url)
         }
-        guard let download else { return transmit(request, number, core) }
+        guard let download else { return transmit(request, number, plan) }
         // On its own queue from here: opening and reading files may take its time.
         download.begin(request, asksForWhole: asksForWhole) { [request] beginning in
             switch beginning {
             case .success(.send(let request, let point)):
                 let transmit: @Sendable () -> Void = {
-                    self.transmit(request, number, core, into: download, continuing: point)
+                    self.transmit(request, number, plan, into: download, continuing: point)
                 }
                 // A loader that makes tasks on its own queue may be waiting there for the file: an attempt before this one
                 // may still be writing.
@@ -167,15 +155,15 @@ extension AnyRequestOperation {
 
     /// Makes a task for an attempt and resumes it.
     private func transmit(
-        _ request: PreparedRequest, _ number: Int, _ core: RequestCore, into download: (any DownloadTarget)? = nil,
+        _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, into download: (any DownloadTarget)? = nil,
         continuing point: ResumePoint? = nil
     ) {
         let attempt = Attempt(
-            number: number, operation: self, core: core, request: request, download: download, continuing: point)
+            number: number, operation: self, plan: plan, request: request, download: download, continuing: point)
         let task: any TransferTask
         do throws(RequestError) {
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }
-            if let defect = attempt.rateControl.defect(pausesInPlace: traits.pausesInPlace) { throw defect }
+            if !traits.pausesInPlace, let defect = attempt.rateControl.defect { throw defect }
             if let direct = context.directTransport {
                 task = try direct.makeTransfer(for: request, client: attempt)
             } else {

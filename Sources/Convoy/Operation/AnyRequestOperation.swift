@@ -40,11 +40,11 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             OperationState(
                 requestPlan: requestPlan, scheduler, isMonitored: isMonitored && !context.monitors.isEmpty,
                 isUnseen: isUnseen))
-        quality = Atomic((requestPlan.core?.policyBox?.policies.qualityOfService ?? .default).rawValue)
+        quality = Atomic((requestPlan.request.policyBox?.policies.qualityOfService ?? .default).rawValue)
         super.init()
-        if let name = requestPlan.core?.name { self.name = name }
+        if let name = requestPlan.request.name { self.name = name }
         // Also when it is normal: corelibs files one without a priority by its quality of service, and then lets none raise it.
-        let priority = requestPlan.core?.priority ?? .normal
+        let priority = requestPlan.request.priority
         if !isUnseen || priority != .normal { super.queuePriority = priority }
     }
 
@@ -65,7 +65,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     // MARK: What the caller can ask
 
     /// The tags of the request; those of a chain's link once it has been built.
-    public var tags: Set<String> { state.withLock { $0.requestPlan?.core?.tags ?? $0.finalTags } }
+    public var tags: Set<String> { state.withLock { $0.requestPlan?.request.tags ?? $0.finalTags } }
 
     /// The request as it is sent; nil until a manager has checked it, and for a chain's link until it has been built.
     public var request: PreparedRequest? { state.withLock { $0.prepared } }
@@ -180,7 +180,14 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     // MARK: What a group does in its own way
 
     /// Does what the operation is for; called once, after the start.
-    func execute(_ attempt: Int, _ beginning: OperationState.Beginning) { sendFirst(attempt, beginning) }
+    func execute(_ attempt: Int, _ beginning: OperationState.Beginning) {
+        if beginning.isToBeBuilt {
+            // Building a chain's link is user code and may take its time.
+            onLane { if self.prepare() != nil { self.begin(attempt, self.state.withLock { $0.beginning }) } }
+        } else if !beginning.isToBePrepared || prepare() != nil {
+            begin(attempt, beginning)
+        }
+    }
     /// Keeps an outcome that comes from outside, to end with it later; false for an operation that ends at once.
     func postpones(_ outcome: AnyOutcome) -> Bool { false }
     /// Its owner has suspended or resumed it.

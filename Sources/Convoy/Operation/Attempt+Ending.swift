@@ -6,17 +6,28 @@ extension Attempt {
 
     /// The attempt has come to its end, or enough has been seen of an answer that is only looked at.
     func end(_ error: RequestError?, taskHasEnded: Bool) {
-        let isPlain = operation.traits.isPlain
-        let ended = receiving.withLock { receiving -> (Receiving, isTaken: Bool)? in
-            guard receiving.accepts else { return nil }
+        let isPlain = operation.traits.isPlain && error == nil
+        var isOver = false
+        let whole = receiving.withLock { receiving -> (any BodySink, ResponseHead, TransferMetrics?)? in
+            guard receiving.accepts else {
+                isOver = true
+                return nil
+            }
             (receiving.hasEnded, receiving.taskHasEnded) = (true, taskHasEnded)
             // Nothing else may want what is in memory: from here on it is the output's.
-            let isTaken = isPlain && error == nil && !receiving.isPreview && receiving.sink is MemorySink
-            defer { if isTaken { receiving.sink = nil } }
-            return (receiving, isTaken)
+            if isPlain, !receiving.isPreview, let head = receiving.head, let sink = receiving.sink as? MemorySink {
+                receiving.sink = nil
+                return (sink, head, receiving.metrics)
+            }
+            return nil
         }
-        guard let (received, isTaken) = ended else { return }
-        stopPacing()
+        if isOver { return }
+        if rateControl.isActive { stopPacing() }
+        if let (sink, head, metrics) = whole {
+            sample(statusCode: head.statusCode, nil)
+            return handOver(sink, head, metrics)
+        }
+        let received = receiving.withLock { $0 }
         guard error == nil, let head = received.head, let sink = received.sink else {
             var error = error ?? RequestError(.badResponse, "the transfer ended without a response")
             if error.code == .invalidRequest { error = error.blamed(on: operation.lastRecord, for: request) }
@@ -32,9 +43,6 @@ extension Attempt {
                     underlying: cut ?? refusal.underlying, isRetryable: refusal.isRetryable)
                 self.decide(received, error, isAnswer: true)
             }
-        } else if isTaken {
-            sample(statusCode: head.statusCode, nil)
-            handOver(sink, head, received.metrics)
         } else {
             sink.verify { problem in
                 if let problem {

@@ -11,10 +11,10 @@ struct RateControl: Sendable {
     let stallDetector: StallDetector?
 
     /// The pace of an operation's next attempt; its own limit is that of the attempts before.
-    init(_ operation: AnyRequestOperation, _ core: RequestCore) {
+    init(_ operation: AnyRequestOperation, _ box: RequestCore.PolicyBox?) {
         let context = operation.context
         shared = context.rateLimit
-        guard let policies = core.policyBox?.policies else {
+        guard let policies = box?.policies else {
             (own, stallDetector) = (nil, nil)
             return
         }
@@ -32,9 +32,12 @@ struct RateControl: Sendable {
         }
     }
 
+    /// Whether there is any limit: without one nothing is charged, and nothing waits.
+    var isActive: Bool { own != nil || stallDetector != nil || !shared.isUnlimited }
+
     /// Why a transport that cannot be held is not to be used, or nil.
-    func defect(pausesInPlace: Bool) -> RequestError? {
-        guard !pausesInPlace, own != nil || shared.bytesPerSecond != nil else { return nil }
+    var defect: RequestError? {
+        guard own != nil || shared.bytesPerSecond != nil else { return nil }
         return RequestError(
             .invalidRequest, "nothing was sent: a rate limit needs a transport that can be held; use libcurl")
     }

@@ -20,7 +20,7 @@ extension Attempt {
             operation.context.cookies?.store(head.headerFields, from: request.url)
         }
         let (answer, refusal) = judge(head)
-        let isPreview = refusal != nil || operation.mayRepeat(after: head, of: request)
+        let isPreview = refusal != nil || head.statusCode >= 300 && operation.mayRepeat(after: head, of: request)
         let decodesIt = core.decodesRefusals && refusal?.code == .unacceptableStatus
         let previewBytes = decodesIt ? core.memoryLimit(defaults) : Self.previewBytes
         var failure: RequestError?
@@ -41,7 +41,7 @@ extension Attempt {
         guard isCurrent else { return }
         if let failure { return fail(failure) }
         operation.attempt(number, didReceive: head, for: answer)
-        watchSpeed()
+        if rateControl.stallDetector != nil { watchSpeed() }
     }
 
     /// What the head means for a download, and why it is not acceptable.
@@ -124,7 +124,7 @@ extension Attempt {
             return false
         }
         if taken.sink.counts { operation.attempt(number) { $0.download.completedBytes += Int64(data.count) } }
-        let isPaid = acquire(data.count)
+        let isPaid = !rateControl.isActive || acquire(data.count)
         if taken.isTooMuch { end(nil, taskHasEnded: false) }
         return !taken.isTooMuch && isPaid && !taken.sink.isHeld
     }

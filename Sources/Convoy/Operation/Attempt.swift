@@ -61,7 +61,7 @@ final class Attempt: TransportClient {
 
     let number: Int
     let request: PreparedRequest
-    let core: RequestCore
+    let plan: RequestPlan
     let started: ContinuousClock.Instant
     /// Held while the transfer runs: the transfer keeps its operation alive, not the caller.
     let operation: AnyRequestOperation
@@ -74,14 +74,14 @@ final class Attempt: TransportClient {
     let rateControl: RateControl
 
     init(
-        number: Int, operation: AnyRequestOperation, core: RequestCore, request: PreparedRequest,
+        number: Int, operation: AnyRequestOperation, plan: RequestPlan, request: PreparedRequest,
         download: (any DownloadTarget)? = nil, continuing resumePoint: ResumePoint? = nil
     ) {
         (self.download, self.resumePoint) = (download, resumePoint)
-        rateControl = RateControl(operation, core)
+        rateControl = RateControl(operation, plan.request.policyBox)
         self.number = number
         self.operation = operation
-        self.core = core
+        self.plan = plan
         self.request = request
         started = operation.context.clock.now
     }
@@ -104,7 +104,7 @@ final class Attempt: TransportClient {
             // Kept: closing it again comes behind the first discard.
             return (receiving.sink, false)
         }
-        stopPacing()
+        if rateControl.isActive { stopPacing() }
         if let sink {
             sink.discard { afterwards?() }
         } else if !isBusy {
@@ -118,6 +118,9 @@ final class Attempt: TransportClient {
         if case .chunks(let buffer) = core.destination, buffer.hasDelivered { return false }
         return request.body?.canRepeat != false
     }
+
+    /// Its request as it was given.
+    var core: RequestCore { plan.request }
 
     /// What its request leaves to the manager.
     var defaults: RequestDefaults { operation.context.defaults }

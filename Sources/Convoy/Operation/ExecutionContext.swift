@@ -42,9 +42,9 @@ final class ExecutionContext: Sendable {
     let monitorQueue = DispatchQueue(label: "convoy.monitors")
 
     /// Whether interceptors may change a request, or decide what follows an attempt.
-    func asksInterceptors(_ policies: RequestPolicies?) -> Bool {
-        policies?.interceptors.isEmpty == false
-            || !interceptors.isEmpty && policies?.usesManagerInterceptors != false
+    func asksInterceptors(_ box: RequestCore.PolicyBox?) -> Bool {
+        box?.policies.interceptors.isEmpty == false
+            || !interceptors.isEmpty && box?.policies.usesManagerInterceptors != false
     }
 
     /// Where user code of a quality of service runs.

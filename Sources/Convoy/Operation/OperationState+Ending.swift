@@ -3,7 +3,7 @@ import Foundation
 
 extension OperationState {
     /// What follows from an outcome that was stored.
-    struct Conclusion: Sendable {
+    struct Conclusion: ~Copyable, Sendable {
         let effects: OperationStateMachine.Effects
         var transfer: Transfer?
         var scheduler: (any OperationScheduler)?
@@ -19,7 +19,7 @@ extension OperationState {
     }
 
     /// What is told of an outcome.
-    struct Dispatch: Sendable {
+    struct Dispatch: ~Copyable, Sendable {
         /// Nil when the handlers have been sent off before.
         var outcome: AnyOutcome?
         var handlers: [FinishHandler] = []
@@ -32,7 +32,7 @@ extension OperationState {
     }
 
     /// What is to be done when the operation has finished, and when the last handler has returned.
-    struct Ending: Sendable {
+    struct Ending: ~Copyable, Sendable {
         let isEnd: Bool
         let isSettled: Bool
         let scheduler: (any OperationScheduler)?
@@ -80,7 +80,7 @@ extension OperationState {
     private mutating func beginDelivery(isEnd: Bool) -> Dispatch {
         var dispatch = Dispatch()
         if let outcome, machine.handle(.delivery(.begin)).isTaken {
-            let tellsEvents = note(.finished(outcome.error))
+            let tellsEvents = isWatched && note(.finished(outcome.error))
             let tellers = observers?.progress.tellers ?? []
             // The last progress of a success is told before the handlers, and the operation settles behind it.
             if outcome.error == nil, !tellers.isEmpty {
@@ -128,14 +128,13 @@ extension OperationState {
         guard isEnd else { return ending }
         (ending.wasBarred, isBarred) = (isBarred, false)
         swap(&ending.waitingOperations, &waitingOperations)
-        finalTags = requestPlan?.core?.tags ?? []
-        if let policies = requestPlan?.core?.policyBox?.policies, !policies.userInfo.isEmpty, followUp?.userInfo == nil
-        {
-            makeFollowUp().userInfo = policies.userInfo
+        finalTags = requestPlan?.request.tags ?? []
+        if let box = requestPlan?.request.policyBox, !box.policies.userInfo.isEmpty, followUp?.userInfo == nil {
+            makeFollowUp().userInfo = box.policies.userInfo
         }
         finalLink = requestPlan?.link
         if requestPlan?.isValue != true { (ending.requestPlan, requestPlan) = (requestPlan, nil) }
-        (ending.observers, ending.requests) = (takeObserversIfOver(), followUp?.takeRequests())
+        (ending.observers, ending.requests) = (observers == nil ? nil : takeObserversIfOver(), followUp?.takeRequests())
         ending.hasEdges = hasEdges
         return ending
     }

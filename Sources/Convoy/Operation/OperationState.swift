@@ -78,7 +78,7 @@ struct OperationState {
     ) {
         (self.requestPlan, self.isMonitored, isSeen) = (requestPlan, isMonitored, !isUnseen || isMonitored)
         self.scheduler = scheduler
-        priority = Versioned(requestPlan.core?.priority ?? .normal, version: 1)
+        priority = Versioned(requestPlan.request.priority, version: 1)
     }
 
     /// What the beginning of the first attempt depends on.
@@ -113,15 +113,19 @@ struct OperationState {
 
     /// How an operation is when a manager takes it.
     struct Arrival: Sendable {
-        let isWatched: Bool
-        let suspension: Versioned<OperationStateMachine.Suspension>
-        let priority: Versioned<Operation.QueuePriority>
-        /// It has ended before; whether its last callback has returned, too.
-        let hasOutcome: Bool
-        let isSettled: Bool
-        let hasEdges: Bool
-        /// The host of a request that may be sent as soon as there is a slot.
+        /// The host of a request that may be sent as soon as there is a slot; nil for one that is to be prepared.
         var host: String?
+        var priority: Versioned<Operation.QueuePriority>
+        var suspension: Versioned<OperationStateMachine.Suspension>
+        /// Whether it waits for others.
+        var isDependent = Versioned(false, version: 1)
+        /// It has ended before; whether its last callback has returned, too.
+        var hasOutcome = false
+        var isSettled = false
+        /// It has been started before the manager has taken it.
+        var isStarted = false
+        var isWatched = false
+        var hasEdges = false
         /// Why it cannot be sent.
         var refusal: RequestError?
     }
@@ -134,10 +138,10 @@ struct OperationState {
         isStarted: Bool = false
     ) -> Arrival? {
         guard self.ticket == nil, isStarted ? machine.isExecuting : machine.isWaitingToStart else { return nil }
-        (self.scheduler, self.ticket, timings.queued) = (scheduler, ticket, now)
+        (self.scheduler, self.ticket, timings.queuedMoment) = (scheduler, ticket, CompactInstant(now))
         return Arrival(
-            isWatched: isWatched, suspension: machine.suspension, priority: priority, hasOutcome: machine.hasOutcome,
-            isSettled: machine.delivery.isSettled, hasEdges: hasEdges)
+            priority: priority, suspension: machine.suspension, hasOutcome: machine.hasOutcome,
+            isSettled: machine.delivery.isSettled, isStarted: isStarted, isWatched: isWatched, hasEdges: hasEdges)
     }
 
     /// Prepares a plain request that waits for nothing else.
@@ -159,7 +163,7 @@ struct OperationState {
     struct Readiness: Sendable {
         let ticket: TicketReference?
         let host: String
-        let policies: RequestPolicies?
+        let policyBox: RequestCore.PolicyBox?
         let suspension: Versioned<OperationStateMachine.Suspension>
         let deadline: ContinuousClock.Instant?
     }
@@ -167,7 +171,7 @@ struct OperationState {
     var readiness: Readiness? {
         prepared.map { _ in
             Readiness(
-                ticket: ticket, host: nextHost, policies: requestPlan?.core?.policyBox?.policies,
+                ticket: ticket, host: nextHost, policyBox: requestPlan?.request.policyBox,
                 suspension: machine.suspension, deadline: followUp?.deadline)
         }
     }
@@ -176,17 +180,15 @@ struct OperationState {
     struct Completion: Sendable {
         let attempt: Int
         let requestPlan: RequestPlan
-        let transfer: FinishedTransfer
+        let exchange: Exchange
         let isObserved: Bool
         let hasEdges: Bool
     }
 
     /// Everything about an attempt that brought a whole answer but its body.
-    func finishedTransfer(
-        _ request: PreparedRequest, _ head: ResponseHead, _ metrics: TransferMetrics?
-    ) -> FinishedTransfer {
-        FinishedTransfer(
-            request: request, head: head, timings: timings, progress: progress, metrics: metrics,
+    func exchange(_ request: PreparedRequest, _ head: ResponseHead, _ metrics: TransferMetrics?) -> Exchange {
+        Exchange(
+            request: request, head: head, timings: timings, transfer: progress, metrics: metrics,
             earlierAttempts: followUp?.earlierAttempts ?? [])
     }
 
@@ -222,7 +224,7 @@ struct OperationState {
     }
 
     /// Whether starting looks at the file of a body; a download looks at its own on its own queue.
-    var usesDisk: Bool { requestPlan?.core?.body?.usesDisk == true }
+    var usesDisk: Bool { requestPlan?.request.body?.usesDisk == true }
 }
 
 /// The attempt under way, and its task; what the task was told stands in ``OperationStateMachine/transfer``.

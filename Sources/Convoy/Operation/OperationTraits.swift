@@ -27,22 +27,23 @@ struct OperationTraits: Sendable {
     init(_ requestPlan: RequestPlan, _ context: ExecutionContext, isUnseen: Bool) {
         (self.isUnseen, pausesInPlace) = (isUnseen, context.transport.pausesInPlace)
         isLink = requestPlan.build != nil
-        isGroup = requestPlan.core == nil && !isLink
-        guard let core = requestPlan.core else {
+        isGroup = requestPlan.isGroup
+        guard !isLink, !isGroup else {
             (mayIntercept, mayHaveDeadline, isPlain) = (isLink, isLink, false)
             return
         }
-        let policies = core.policyBox?.policies
-        mayIntercept = context.asksInterceptors(policies)
-        let deadline = policies?.deadline ?? context.defaults.deadline
-        mayHaveDeadline = deadline != nil || policies?.inheritedDeadline != nil
+        // Not the policies themselves: they are many, and would be copied.
+        let box = requestPlan.request.policyBox
+        mayIntercept = (box != nil || !context.interceptors.isEmpty) && context.asksInterceptors(box)
+        let deadline = box?.policies.deadline ?? context.defaults.deadline
+        mayHaveDeadline = deadline != nil || box?.policies.inheritedDeadline != nil
         let mayWait =
-            switch core.body {
+            switch requestPlan.request.body {
             case nil, .data: false
             case .file, .stream, .multipart, .json: true
             }
         isPlain =
-            !mayIntercept && !mayHaveDeadline && policies?.isCoalesced != true && !mayWait
-            && policies?.exclusion == nil
+            !mayIntercept && !mayHaveDeadline && box?.policies.isCoalesced != true && !mayWait
+            && box?.policies.exclusion == nil
     }
 }

@@ -80,7 +80,9 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     /// - Throws: the operation's error.
     @discardableResult
     public func response() async throws(RequestError) -> Response<Output> {
-        try Self.typed(await outcome()).get()
+        let stored = await outcome()
+        guard let success = stored as? Success<Output> else { return try Self.typed(stored).get() }
+        return success.response
     }
 
     /// A new operation of the same request, which has not been sent, for the same manager: to send it once more.
@@ -132,7 +134,8 @@ extension AnyRequestOperation {
     /// Waits for the outcome, in turn among the handlers; cancelling the task cancels the operation.
     func outcome() async -> AnyOutcome {
         await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
+            // Not a checked one: a handler is called exactly once.
+            await withUnsafeContinuation { continuation in
                 whenFinished(FinishHandler(place: .inTurn) { continuation.resume(returning: $0) })
             }
         } onCancel: {

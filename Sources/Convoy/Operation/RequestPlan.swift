@@ -3,8 +3,11 @@ import Foundation
 
 /// The request of an operation and how its answer becomes an outcome; let go of when the operation finishes.
 final class RequestPlan: Sendable {
-    /// The request; nil for a link of a chain, whose request is built when its dependencies have finished.
-    let core: RequestCore?
+    /// The request; an empty one for a group, and for a link of a chain, whose request is built when its dependencies have
+    /// finished.
+    let request: RequestCore
+    /// Whether it sends nothing itself.
+    let isGroup: Bool
     /// Builds the request of a chain's link.
     ///
     /// User code: runs on the operation's lane.
@@ -14,7 +17,7 @@ final class RequestPlan: Sendable {
     /// Decodes a complete body.
     ///
     /// User code: runs on the operation's lane.
-    let respond: @Sendable (_ body: ReceivedBody, _ transfer: FinishedTransfer) throws -> AnyOutcome
+    let respond: @Sendable (_ body: ReceivedBody, _ exchange: Exchange) throws -> AnyOutcome
     /// How that is shared with others; nil for a request that shares nothing.
     let sharing: SharedDecoding?
     /// Whether it has no code or object of the caller's, but decoders: then a finished operation keeps it, for copies.
@@ -23,37 +26,42 @@ final class RequestPlan: Sendable {
     /// - Parameter encoder: the manager's, for a JSON body that names no other.
     init<Output>(_ request: Request<Output>, _ encoder: JSONEncoder? = nil) {
         let decode = request.decode
-        core = request.core.encoded(by: encoder)
+        self.request = if case .json? = request.core.body { request.core.encoded(by: encoder) } else { request.core }
+        isGroup = false
         build = nil
         link = nil
         let isShared = request.core.policyBox?.policies.isCoalesced == true
         sharing = isShared ? request.decodingIdentity.map { SharedDecoding($0, Output.self) } : nil
         isValue = request.isValue
-        respond = { body, transfer in Success(Response(try decode(body, transfer.head), transfer)) }
+        respond = { body, exchange in Success(Response(try decode(body, exchange.head), exchange)) }
     }
 
     /// The plan of a group, which sends nothing itself.
     static let none = RequestPlan()
 
+    /// The request; nil for a group, and for a link whose request is to be built.
+    var core: RequestCore? { isGroup || build != nil ? nil : request }
+
     private init() {
-        (core, build, link, sharing, isValue) = (nil, nil, nil, nil, false)
-        respond = { _, transfer in
+        (request, isGroup) = (RequestCore(method: .get, url: nil), true)
+        (build, link, sharing, isValue) = (nil, nil, nil, false)
+        respond = { _, exchange in
             AnyOutcome(
-                error: RequestError(.invalidRequest, "a group sends nothing", request: transfer.request.description))
+                error: RequestError(.invalidRequest, "a group sends nothing", request: exchange.request.description))
         }
     }
 
     init<Output>(
         link: LinkLabel, _ encoder: JSONEncoder?, building request: @escaping @Sendable () throws -> Request<Output>
     ) {
-        core = nil
+        (self.request, isGroup) = (RequestCore(method: .get, url: nil), false)
         self.link = link
         build = { RequestPlan(try request(), encoder) }
         (sharing, isValue) = (nil, false)
-        respond = { _, transfer in
+        respond = { _, exchange in
             AnyOutcome(
                 error: RequestError(
-                    .invalidRequest, "the request was never built", request: transfer.request.description))
+                    .invalidRequest, "the request was never built", request: exchange.request.description))
         }
     }
 }
@@ -78,25 +86,6 @@ final class LinkLabel: Sendable, CustomStringConvertible {
     var description: String {
         let what = distance == 1 ? "the link after" : "link \(distance) after"
         return "\(what) \(root)" + (others > 0 ? " and \(others) more" : "")
-    }
-}
-
-/// Everything about an attempt that succeeded but its body.
-struct FinishedTransfer: Sendable {
-    var request: PreparedRequest
-    var head: ResponseHead
-    var timings: Timings
-    var progress: TransferProgress
-    var metrics: TransferMetrics?
-    var earlierAttempts: [AttemptRecord]
-}
-
-extension Response {
-    /// - Parameter value: what the body was decoded to.
-    init(_ value: Value, _ transfer: FinishedTransfer) {
-        self.init(
-            value: value, request: transfer.request, head: transfer.head, timings: transfer.timings,
-            transfer: transfer.progress, metrics: transfer.metrics, earlierAttempts: transfer.earlierAttempts)
     }
 }
 

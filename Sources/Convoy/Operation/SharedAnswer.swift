@@ -14,7 +14,7 @@ final class SharedDecoding: Sendable {
     private let identity: any AnyObject & Sendable
     let key: Key
     /// The outcome of another operation as the outcome of one with this transfer.
-    let adopt: @Sendable (AnyOutcome, FinishedTransfer) -> AnyOutcome
+    let adopt: @Sendable (AnyOutcome, Exchange) -> AnyOutcome
 
     init<Output: Sendable>(_ identity: any AnyObject & Sendable, _: Output.Type) {
         self.identity = identity

@@ -27,7 +27,7 @@ struct Locked<State>: @unchecked Sendable {
     }
 
     @inline(__always)
-    func withLock<Result: Sendable, Failure: Error>(
+    func withLock<Result: Sendable & ~Copyable, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try box.withUnsafeMutablePointers { mutex, state throws(Failure) in

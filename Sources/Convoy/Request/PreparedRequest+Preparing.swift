@@ -38,13 +38,14 @@ extension PreparedRequest {
         }
         let body: RequestBody?
         do { body = try core.body?.prepared().get() } catch { throw error.with(core.summary) }
-        let policies = core.policyBox?.policies
+        let box = core.policyBox
+        let fields = defaults.headerFields.isEmpty ? core.headerFields : defaults.headerFields(of: core, to: hostKey)
         try self.init(
-            method: core.method, url: url, headerFields: defaults.headerFields(of: core, to: hostKey), body: body,
-            idleTimeout: policies?.idleTimeout ?? defaults.idleTimeout,
-            attemptTimeout: policies?.attemptTimeout ?? defaults.attemptTimeout,
-            decodesFile: policies?.decodesFile ?? false,
-            keepsUnknownCodings: policies?.keepsUnknownCodings ?? false, hostKey: hostKey, summary: core.summary)
+            method: core.method, url: url, headerFields: fields, body: body,
+            idleTimeout: box?.policies.idleTimeout ?? defaults.idleTimeout,
+            attemptTimeout: box?.policies.attemptTimeout ?? defaults.attemptTimeout,
+            decodesFile: box?.policies.decodesFile ?? false,
+            keepsUnknownCodings: box?.policies.keepsUnknownCodings ?? false, hostKey: hostKey, summary: core.summary)
     }
 
     /// Checks a request that has no manager, for those that keep it rather than send it.

@@ -33,13 +33,15 @@ struct RequestCore: Sendable {
 
     func findDefectBesideURL() -> String? {
         if let defect { return defect }
-        let policies = policyBox?.policies
-        if let limit = policies?.bodyLimit, limit < 0 { return "the body size limit is negative" }
-        if let defect = policies?.paceDefect { return defect }
-        if let deadline = policies?.deadline ?? nil, deadline <= .zero { return "the deadline is not positive" }
+        if let limit = policyBox?.policies.bodyLimit, limit < 0 { return "the body size limit is negative" }
+        if let defect = policyBox?.policies.paceDefect { return defect }
+        if let deadline = policyBox?.policies.deadline ?? nil, deadline <= .zero {
+            return "the deadline is not positive"
+        }
         return PreparedRequest.findDefect(
             method: method, headerFields: headerFields, hasBody: body != nil,
-            idleTimeout: policies?.idleTimeout ?? .seconds(1), attemptTimeout: policies?.attemptTimeout ?? nil)
+            idleTimeout: policyBox?.policies.idleTimeout ?? .seconds(1),
+            attemptTimeout: policyBox?.policies.attemptTimeout ?? nil)
     }
 }
 
@@ -88,13 +90,12 @@ extension RequestCore {
 
     /// Why an answer is not acceptable, by its status or by its content type; nil for one that is.
     func refusal(of head: ResponseHead, _ defaults: RequestDefaults) -> RequestError? {
-        let policies = policyBox?.policies
-        guard (policies?.acceptableStatusCodes ?? defaults.acceptableStatusCodes)(head.statusCode) else {
+        guard (policyBox?.policies.acceptableStatusCodes ?? defaults.acceptableStatusCodes)(head.statusCode) else {
             return RequestError(
                 .unacceptableStatus, "the server answered \(head.statusCode)",
                 isRetryable: RetryPolicy.standard.statusCodes.contains(head.statusCode))
         }
-        let acceptableContentTypes = policies?.acceptableContentTypes ?? .any
+        let acceptableContentTypes = policyBox?.policies.acceptableContentTypes ?? .any
         if acceptableContentTypes == .any || method == .head || [204, 205, 304].contains(head.statusCode) {
             return nil
         }

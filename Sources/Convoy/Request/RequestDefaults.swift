@@ -56,7 +56,6 @@ final class RequestDefaults: Sendable {
     ///
     /// - Parameter hostKey: where the request goes.
     func headerFields(of core: RequestCore, to hostKey: String) -> HeaderFields {
-        if headerFields.isEmpty { return core.headerFields }
         let omitted = core.policyBox?.policies.omittedHeaderFields ?? []
         let isElsewhere = baseURL.map { (try? $0.origin.get()) != hostKey } ?? false
         var merged = headerFields

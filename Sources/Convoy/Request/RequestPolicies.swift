@@ -20,7 +20,11 @@ struct RequestPolicies: Sendable {
     /// Whether that is a function of the caller's.
     var refusesByFunction = false
     /// The deadline that was inherited along a chain.
-    var inheritedDeadline: ContinuousClock.Instant?
+    var inheritedDeadline: ContinuousClock.Instant? {
+        get { inheritedMoment?.instant }
+        set { inheritedMoment = newValue.map { CompactInstant($0) } }
+    }
+    private var inheritedMoment: CompactInstant?
     var inheritsDeadline = false
     var interceptors: [any RequestInterceptor] = []
     var usesManagerInterceptors = true

@@ -19,12 +19,11 @@ extension HostQueues {
         host.lift(now)
         noteHold(of: host)
         offerBest(of: host)
-        forgetIfIdle(host)
+        if host.isIdle { forgetIfIdle(host) }
     }
 
     /// The holds that have been found since the last look.
     mutating func takeNewHolds() -> [NewHold] {
-        guard !newHolds.isEmpty else { return [] }
         defer { newHolds = [] }
         return newHolds
     }
@@ -42,7 +41,6 @@ extension HostQueues {
     }
 
     mutating func takeToken(_ ticket: Ticket, at host: Host, _ now: ContinuousClock.Instant) {
-        guard pacer != nil || limits.rate != nil else { return }
         // It is compared: to the nanosecond for all.
         let taken = CompactInstant(now)
         ticket.token = taken
@@ -65,7 +63,7 @@ extension HostQueues {
         for host in hosts.values {
             host.connect()
             offerBest(of: host)
-            forgetIfIdle(host)
+            if host.isIdle { forgetIfIdle(host) }
         }
     }
 

@@ -65,7 +65,7 @@ struct HostQueues {
         ticket.rank = ticket.hasSent ? .returning : ticket.hasBegun ? .started : .new
         let host = makeHost(ticket.host)
         ticket.queue = host
-        host.queues[ticket.priorityIndex].append(Host.Entry(ticket: ticket, queueNumber: lastQueueNumber))
+        host.append(Host.Entry(ticket: ticket, queueNumber: lastQueueNumber))
         host.waiting += 1
         offerBest(of: host)
     }
@@ -77,7 +77,7 @@ struct HostQueues {
         host.waiting -= 1
         host.sweepIfNeeded()
         offerBest(of: host)
-        forgetIfIdle(host)
+        if host.isIdle { forgetIfIdle(host) }
     }
 
     /// The next one to run, with a slot; nil when none may.
@@ -99,7 +99,7 @@ struct HostQueues {
             }
             host.waiting -= 1
             takeSlot(entry.ticket, at: host)
-            takeToken(entry.ticket, at: host, now)
+            if pacer != nil || limits.rate != nil { takeToken(entry.ticket, at: host, now) }
             offerBest(of: host)
             return entry.ticket
         }
@@ -110,7 +110,7 @@ struct HostQueues {
     private mutating func takeCandidate(_ limit: Int, _ takesNew: Bool, _ now: ContinuousClock.Instant) -> Candidate? {
         let begun = running - unstarted < limit ? candidates.begun.first : nil
         let new = running < limit && takesNew ? candidates.new.first : nil
-        if begun != nil || new != nil, isPaced(now) { return nil }
+        if begun != nil || new != nil, pacer != nil, isPaced(now) { return nil }
         guard let new else { return begun == nil ? nil : candidates.begun.popFirst() }
         guard let begun, begun < new else { return candidates.new.popFirst() }
         return candidates.begun.popFirst()
@@ -127,7 +127,9 @@ struct HostQueues {
             guard let host = ticket.queue else { return false }
             unstarted -= 1
             host.unstarted -= 1
-            if host.mayBegin(ticket), running - unstarted <= limit, host.running - host.unstarted <= host.currentLimit {
+            if host.holds.isEmpty || host.mayBegin(ticket), running - unstarted <= limit,
+                host.running - host.unstarted <= host.currentLimit
+            {
                 return true
             }
             release(ticket, for: .yielded, isUnsent: true)
@@ -163,7 +165,7 @@ struct HostQueues {
     mutating func release(_ ticket: Ticket, for status: Ticket.Status = .ended, isUnsent: Bool = false) {
         guard ticket.status == .dispatched, let host = ticket.queue else { return }
         (ticket.status, ticket.queue) = (status, nil)
-        leaveToken(ticket, at: host, isUnsent: isUnsent || !ticket.hasBegun)
+        if ticket.token != nil { leaveToken(ticket, at: host, isUnsent: isUnsent || !ticket.hasBegun) }
         running -= 1
         host.running -= 1
         if !ticket.hasBegun {
@@ -174,7 +176,7 @@ struct HostQueues {
         if let pass = ticket.pass, let lastLook { host.giveBack(pass, now: lastLook) }
         ticket.pass = nil
         offerBest(of: host)
-        forgetIfIdle(host)
+        if host.isIdle { forgetIfIdle(host) }
     }
 
     /// Whenever a host may run another and has waiting operations, a candidate for the best of them is in the heap.
@@ -213,7 +215,7 @@ struct HostQueues {
 
     mutating func forgetIfIdle(_ host: Host) {
         // The next request may go there again, and what was learned is worth keeping; but not of any number of hosts.
-        guard host.isIdle, hosts.count > (host.hasLearned ? 1_024 : 64), hosts[host.name] === host else { return }
+        guard hosts.count > (host.hasLearned ? 1_024 : 64), hosts[host.name] === host else { return }
         hosts[host.name] = nil
     }
 }

@@ -11,10 +11,13 @@ extension Scheduler {
     /// Gives the state an event, and hands over what may run then.
     ///
     /// One thread at a time hands over, so that what is first in the state is first in the operation queue.
+    /// - Parameter isDeferred: whether another call hands over.
     @discardableResult
-    func handingOver<Result: Sendable>(_ event: (inout SchedulerState) -> Result) -> Result {
+    func handingOver<Result: Sendable>(
+        isDeferred: Bool = false, _ event: (inout SchedulerState) -> Result
+    ) -> Result {
         // The thread that hands over looks once more before it ends.
-        let (result, next) = takeNext { state in (event(&state), !state.isHandingOver) }
+        let (result, next) = takeNext { state in (event(&state), !state.isHandingOver && !isDeferred) }
         if let next { handOver(from: next) }
         return result
     }
@@ -41,7 +44,8 @@ extension Scheduler {
             let (result, isWanted) = event(&state)
             // The thread that hands over sees to the holds, too.
             guard isWanted else { return (result, nil, []) }
-            return (result, state.next(now), state.queues.takeNewHolds())
+            let next = state.next(now)
+            return (result, next, state.queues.newHolds.isEmpty ? [] : state.queues.takeNewHolds())
         }
         for hold in holds { liftLater(hold) }
         return (result, next)

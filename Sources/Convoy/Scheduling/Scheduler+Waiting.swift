@@ -34,9 +34,9 @@ extension Scheduler {
     func awaitSlot(_ operation: AnyRequestOperation, _ readiness: OperationState.Readiness, hasBegun: Bool) {
         guard let reference = readiness.ticket else { return }
         let wish = SchedulerState.Wish(
-            host: readiness.host, hasBegun: hasBegun, asksInterceptors: context.asksInterceptors(readiness.policies),
-            exclusion: readiness.policies?.exclusion, suspension: readiness.suspension)
-        if readiness.policies?.isCoalesced == true, share(operation, reference, wish) {
+            host: readiness.host, hasBegun: hasBegun, asksInterceptors: context.asksInterceptors(readiness.policyBox),
+            exclusion: readiness.policyBox?.policies.exclusion, suspension: readiness.suspension)
+        if readiness.policyBox?.policies.isCoalesced == true, share(operation, reference, wish) {
             // One that is suspended when the answer comes needs a slot to go on.
             if hasBegun, let slots = change(operation, { $1.slotCount }) {
                 operation.resumeAttempt(after: .queued(slots: slots))

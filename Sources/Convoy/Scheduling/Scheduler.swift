@@ -52,22 +52,22 @@ final class Scheduler: OperationScheduler {
         let defaults = operation.context.defaults
         let isPlain = operation.traits.isPlain
         guard
-            let arrival = operation.state.withLock({ state -> OperationState.Arrival? in
+            var arrival = operation.state.withLock({ state -> OperationState.Arrival? in
                 state.arrive(at: self, reference, now).map { arrival in
                     isPlain ? state.prepared(for: arrival, defaults) : arrival
                 }
             })
         else { return refuseFinished(operation) }
         if arrival.isWatched { operation.emit(.queued) }
-        operation.armDeadline()
+        if operation.traits.mayHaveDeadline { operation.armDeadline() }
         if let error = arrival.refusal { operation.conclude(AnyOutcome(error: error)) }
         let barrier = role == .caller ? ownQueue?.lastBarrier : nil
         if let barrier { operation.addDependency(barrier) }
         let hasEdges = arrival.hasEdges || barrier != nil
-        let isDependent = hasEdges ? DependencyGraph.isDependent(operation) : Versioned(false, version: 1)
-        let effects = handingOver { state in
+        if hasEdges { arrival.isDependent = DependencyGraph.isDependent(operation) }
+        let effects = handingOver { [arrival] state in
             let ticket = reference.ticket(in: &state)
-            return state.arrived(ticket, SchedulerState.Arrival(arrival, isDependent: isDependent))
+            return state.arrived(ticket, arrival)
         }
         perform(effects, for: operation)
         return nil
@@ -81,11 +81,10 @@ final class Scheduler: OperationScheduler {
         }
         guard let arrival else { return }
         if arrival.isWatched { operation.emit(.queued) }
-        operation.armDeadline()
+        if operation.traits.mayHaveDeadline { operation.armDeadline() }
         let effects = state.withLock { state in
             let ticket = reference.ticket(in: &state)
-            return state.arrived(
-                ticket, SchedulerState.Arrival(arrival, isDependent: Versioned(false, version: 1), isStarted: true))
+            return state.arrived(ticket, arrival)
         }
         perform(effects, for: operation)
     }
@@ -106,13 +105,12 @@ final class Scheduler: OperationScheduler {
     }
 
     func finished(_ reference: TicketReference, isSettled: Bool, wasCancelled: Bool) {
-        func event(_ state: inout SchedulerState) -> SchedulerState.Effects {
+        // A queue of the caller's may be cancelling all it has: the next must not be sent for nothing before its turn.
+        let isDeferred = wasCancelled && ownQueue == nil
+        let effects = handingOver(isDeferred: isDeferred) { state in
             let ticket = reference.ticket(in: &state)
             return state.finished(ticket, isSettled: isSettled)
         }
-        // A queue of the caller's may be cancelling all it has: the next must not be sent for nothing before its turn.
-        let isDeferred = wasCancelled && ownQueue == nil
-        let effects = isDeferred ? state.withLock(event) : handingOver(event)
         if isDeferred { context.taskControl.async { self.pump() } }
         if let transfer = effects.transfer { perform(transfer) }
         for call in effects.calls { call() }
@@ -154,13 +152,5 @@ final class Scheduler: OperationScheduler {
             let ticket = reference.ticket(in: &state)
             return event(&state, ticket)
         }
-    }
-}
-
-extension SchedulerState.Arrival {
-    init(_ arrival: OperationState.Arrival, isDependent: Versioned<Bool>, isStarted: Bool = false) {
-        self.init(
-            host: arrival.host, priority: arrival.priority, suspension: arrival.suspension, isDependent: isDependent,
-            hasOutcome: arrival.hasOutcome, isSettled: arrival.isSettled, isStarted: isStarted)
     }
 }

@@ -199,7 +199,7 @@ extension SchedulerState {
     ///
     /// - Parameter suspension: as it was at the start; what was told since counts.
     mutating func begins(_ ticket: Ticket, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
-        interceptorLimiter.begin(ticket)
+        if ticket.hasPermit { interceptorLimiter.begin(ticket) }
         if queues.begin(ticket, limit: slotLimit) {
             // It is in the operation queue since another has taken its name, or it was blocked there and released it.
             if !latest(ticket, suspension).isSuspended, ticket.exclusion?.take(ticket) != false {

@@ -80,20 +80,6 @@ struct SchedulerState {
         let startsBeside: Bool
     }
 
-    /// An operation as it comes.
-    struct Arrival {
-        /// The host of a request that may be sent as soon as there is a slot; nil for one that is to be prepared.
-        var host: String?
-        var priority: Versioned<Operation.QueuePriority>
-        var suspension: Versioned<OperationStateMachine.Suspension>
-        var isDependent: Versioned<Bool>
-        /// It has ended before; whether its last callback has returned, too.
-        var hasOutcome = false
-        var isSettled = false
-        /// It has been started before the manager has taken it.
-        var isStarted = false
-    }
-
     /// How many may have a slot: fewer while descriptors are missing.
     var slotLimit: Int { min(limit, shortage.limit ?? .max) }
 
@@ -102,7 +88,7 @@ struct SchedulerState {
     /// An operation has come.
     ///
     /// What happened to it since its ticket was made stands in the ticket.
-    mutating func arrived(_ ticket: Ticket, _ arrival: Arrival) -> Effects {
+    mutating func arrived(_ ticket: Ticket, _ arrival: OperationState.Arrival) -> Effects {
         insert(ticket)
         _ = (ticket.priority.take(arrival.priority), ticket.suspension.take(arrival.suspension))
         _ = ticket.isDependent.take(arrival.isDependent)
@@ -137,12 +123,12 @@ struct SchedulerState {
     ///
     /// - Parameter isSettled: whether its last callback has returned, too.
     mutating func finished(_ ticket: Ticket, isSettled: Bool) -> Effects {
-        leavePermits(ticket)
+        if ticket.hasPermit || ticket.exclusion != nil { leavePermits(ticket) }
         if let exclusion = ticket.exclusion { forget(exclusion, ticket) }
-        let transfer = coalescer.leave(ticket)
+        let transfer = ticket.sharedTransfer == nil ? nil : coalescer.leave(ticket)
         queues.release(ticket)
         // Started by hand while it waited in its queue.
-        queues.leave(ticket, for: .ended)
+        if ticket.status == .waiting { queues.leave(ticket, for: .ended) }
         ticket.status = .ended
         ticket.end.finish()
         if let next = shortage.noteEnd(slots: limit) { queues.join(next) }

@@ -40,7 +40,7 @@ struct Shortage {
             endedSince += 1
             if endedSince >= limit { (self.limit, endedSince) = (limit + 1 < slots ? limit + 1 : nil, 0) }
         }
-        return takeFirst()
+        return waiting.isEmpty ? nil : takeFirst()
     }
 
     /// The first that still waits, to be queued; what its owner has suspended waits on.

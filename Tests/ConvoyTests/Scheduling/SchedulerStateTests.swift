@@ -19,7 +19,7 @@ import Testing
 
     private func arrive(_ index: Int, host: String? = "a", waits: Bool = false) -> Ticket {
         let ticket = Ticket(SchedulerWorldObjects.operation(index))
-        let arrival = SchedulerState.Arrival(
+        let arrival = OperationState.Arrival(
             host: host, priority: Versioned(.normal, version: 1), suspension: word(0),
             isDependent: Versioned(waits, version: 1))
         _ = state.arrived(ticket, arrival)
@@ -74,7 +74,7 @@ import Testing
         _ = state.dependenciesTold(ticket, Versioned(true, version: 2))
         _ = state.suspensionTold(ticket, word(1))
         _ = state.priorityTold(ticket, Versioned(.high, version: 2))
-        let arrival = SchedulerState.Arrival(
+        let arrival = OperationState.Arrival(
             host: "a", priority: Versioned(.normal, version: 1), suspension: word(0),
             isDependent: Versioned(false, version: 1))
         let prepares = state.arrived(ticket, arrival).prepares
@@ -212,7 +212,7 @@ import Testing
             limit: 1, hosts: HostLimits(fixed: 1), retryBudget: RetryBudgetState(.unlimited), queue: .callers)
         for index in 0..<3 {
             let ticket = Ticket(SchedulerWorldObjects.operation(index))
-            let arrival = SchedulerState.Arrival(
+            let arrival = OperationState.Arrival(
                 host: "a", priority: Versioned(.normal, version: 1), suspension: word(0),
                 isDependent: Versioned(index == 1, version: 1), hasOutcome: index == 2)
             let isEntered = state.arrived(ticket, arrival).enters && ticket.status == .inQueue
@@ -221,7 +221,7 @@ import Testing
         #expect(next() == nil)
         // A member of a group has the place of that.
         let member = Ticket(SchedulerWorldObjects.operation(3), .member)
-        let arrival = SchedulerState.Arrival(
+        let arrival = OperationState.Arrival(
             host: "a", priority: Versioned(.normal, version: 1), suspension: word(0),
             isDependent: Versioned(false, version: 1))
         let waits = !state.arrived(member, arrival).enters

@@ -9,7 +9,7 @@ extension SchedulerWorld {
         let member = members[index]
         members[index].ticket = Ticket(SchedulerWorldObjects.operation(index), member.shared != nil ? .shared : .caller)
         let isReady = member.isPlain && member.dependencies.isEmpty && !member.machine.hasOutcome
-        let arrival = SchedulerState.Arrival(
+        let arrival = OperationState.Arrival(
             host: isReady ? Self.name(member.host) : nil, priority: member.priority,
             suspension: member.machine.suspension,
             isDependent: isReady ? Versioned(false, version: 1) : member.isDependent,
@@ -23,7 +23,7 @@ extension SchedulerWorld {
         guard members[index].ticket == nil else { return }
         let ticket = Ticket(SchedulerWorldObjects.operation(index))
         members[index].ticket = ticket
-        let arrival = SchedulerState.Arrival(
+        let arrival = OperationState.Arrival(
             priority: members[index].priority, suspension: members[index].machine.suspension,
             isDependent: members[index].isDependent, isStarted: true)
         perform(state.arrived(ticket, arrival), index)

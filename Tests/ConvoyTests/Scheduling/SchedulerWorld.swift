@@ -13,7 +13,7 @@ final class SchedulerWorld {
 
     /// What a thread is about to do for an operation.
     enum Step {
-        case arrive(SchedulerState.Arrival)
+        case arrive(OperationState.Arrival)
         case dependent(Versioned<Bool>)
         case suspension(Suspension)
         case priority(Versioned<Operation.QueuePriority>)

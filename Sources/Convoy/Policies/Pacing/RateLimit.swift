@@ -79,7 +79,7 @@ final class RateLimit: Sendable {
     }
 
     /// Without a limit a charge costs no lock.
-    private var isUnlimited: Bool { !isSet.load(ordering: .acquiring) }
+    var isUnlimited: Bool { !isSet.load(ordering: .acquiring) }
 
     /// How many bytes are to be charged at a time, so that no transfer waits long: what comes in a twentieth of a second.
     var pieceBytes: Int {

@@ -94,19 +94,22 @@ final class Host {
         }
     }
 
-    var running = 0
+    // Only under the lock: it is not checked again that one thread at a time uses them.
+    @exclusivity(unchecked) var running = 0
     /// How many of them have not begun.
-    var unstarted = 0
-    var waiting = 0
+    @exclusivity(unchecked) var unstarted = 0
+    @exclusivity(unchecked) var waiting = 0
     /// The queue numbers offered last, of operations that have begun and of new ones; an entry with one of them needs no
     /// second offer.
-    private var offeredNumbers = (begun: UInt64(0), new: UInt64(0))
+    @exclusivity(unchecked) private var offeredNumbers = (begun: UInt64(0), new: UInt64(0))
     /// Why nothing is sent there for now.
-    private(set) var holds = Holds()
+    @exclusivity(unchecked) private(set) var holds = Holds()
     /// How it asked for that.
     private var reason: RetryAfterReason?
     /// By ``Ticket/priorityIndex``.
-    var queues = [Queue](repeating: Queue(), count: 15)
+    @exclusivity(unchecked) private var queues = [Queue](repeating: Queue(), count: 15)
+    /// The queues that may have entries, a bit each.
+    @exclusivity(unchecked) private var occupied: UInt16 = 0
     let name: String
     private let fixedLimit: Int
     private(set) var limit: HostLimit?
@@ -139,8 +142,7 @@ final class Host {
 
     /// Whether one that was let out may still go there; the one that tries a broken host does not wait for itself.
     func mayBegin(_ ticket: Ticket) -> Bool {
-        guard !holds.isEmpty else { return true }
-        return !holds.has(.asked)
+        !holds.has(.asked)
             && (!holds.has(.broken) || ticket.pass.map { breaker?.isCurrent($0) == true } == true)
     }
 
@@ -177,16 +179,27 @@ final class Host {
         if hasBegun { offeredNumbers.begun = queueNumber } else { offeredNumbers.new = queueNumber }
     }
 
+    func append(_ entry: Entry) {
+        let index = entry.ticket.priorityIndex
+        queues[index].append(entry)
+        occupied |= 1 << index
+    }
+
     /// The first of those that have begun, or of the others.
     func best(hasBegun: Bool) -> Entry? {
-        let isNewestFirst = prioritization == .lifo
-        for index in stride(from: 0, to: queues.count, by: 3) {
-            if hasBegun, let entry = queues[index].peek() { return entry }
-            let rank = index + (hasBegun ? Ticket.Rank.started : .new).rawValue
-            if let entry = isNewestFirst ? queues[rank].peekLast() : queues[rank].peek() { return entry }
+        var left = occupied & (hasBegun ? Self.begunQueues : ~Self.begunQueues)
+        while left != 0 {
+            let index = left.trailingZeroBitCount
+            left &= left - 1
+            let isNewestFirst = prioritization == .lifo && index % 3 != Ticket.Rank.returning.rawValue
+            if let entry = isNewestFirst ? queues[index].peekLast() : queues[index].peek() { return entry }
+            if queues[index].count == 0 { occupied &= ~(1 << index) }
         }
         return nil
     }
+
+    /// The queues of the ranks `returning` and `started`, of every priority.
+    private static let begunQueues: UInt16 = 0b011_011_011_011_011
 
     /// Stale entries behind a waiting one are not reached by `peek`; they are removed when they outnumber the waiting
     /// entries.

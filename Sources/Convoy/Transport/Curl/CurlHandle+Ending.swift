@@ -19,7 +19,6 @@
         }
 
         func stopWatchingEnd() {
-            guard connectionEnd != nil else { return }
             connectionEnd = nil
             convoy_set_long(easy, CurlOption.noProgress, 1)
         }
@@ -40,7 +39,7 @@
         ///
         /// libcurl either ends such a transfer well, and then its TLS library can be asked, or with the code 56.
         func unannouncedEnd(_ code: CURLcode, _ handle: CurlHandle) -> RequestError? {
-            guard watchesEnd, !acceptsMissingCloseNotify,
+            guard !acceptsMissingCloseNotify,
                 code == 0 ? handle.connectionEnd == .unannounced : isSilentEnd(code, handle)
             else { return nil }
             return RequestError(

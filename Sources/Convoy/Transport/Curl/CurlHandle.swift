@@ -10,7 +10,7 @@
     final class CurlHandle {
         let easy: OpaquePointer
         /// Whose callbacks are called; nil between two transfers.
-        var transfer: CurlTransfer?
+        @exclusivity(unchecked) var transfer: CurlTransfer?
         private var headerList: HeaderList?
         /// libcurl keeps a pointer to it.
         private var hostOverrides: HeaderList?
@@ -198,7 +198,7 @@
                 let password = certificate.password ?? (CurlLibrary.usesGnuTLS ? nil : "")
                 try check(name, convoy_set_string(easy, CurlOption.keyPassword, password))
             }
-            hostOverrides = try options.hostOverrideList()
+            hostOverrides = options.hostOverrides.isEmpty ? nil : try options.hostOverrideList()
             if let list = hostOverrides {
                 try check("hostOverrides", convoy_set_list(easy, CurlOption.resolve, list.first))
             }
@@ -241,8 +241,8 @@
             convoy_set_long(easy, CurlOption.forbidReuse, asksBeforeSending ? 0 : 1)
             // CURL_HTTP_VERSION_2TLS or _1_1. Not the first without TLS, where it means the same: once an answer calls itself
             // HTTP/2, older versions would send several such requests at once on a connection that carries one.
-            let version = request.isHTTPS && options.httpVersion == .automatic ? 4 : 2
-            stopWatchingEnd()
+            let version = transfer.isHTTPS && options.httpVersion == .automatic ? 4 : 2
+            if connectionEnd != nil { stopWatchingEnd() }
             var isTaken = true
             func take(_ code: CURLcode) { isTaken = isTaken && code == 0 }
             take(convoy_set_string(easy, CurlOption.url, request.url.absoluteString))
@@ -260,7 +260,7 @@
             take(convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : request.method.rawValue))
             // Before 7.80 libcurl has the others wait until the first connection is there; see ``SharedConnections``.
             convoy_set_long(easy, CurlOption.pipeWait, transfer.isShareable && !asksBeforeSending ? 1 : 0)
-            setVerbose(request.isHTTPS)
+            setVerbose(transfer.isHTTPS)
             take(
                 convoy_set_long(
                     easy, CurlOption.timeoutMilliseconds, transfer.timeLeft.map(\.wholeMilliseconds) ?? 0))

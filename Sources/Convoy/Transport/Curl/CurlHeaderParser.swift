@@ -21,7 +21,8 @@
         private let versions: [String]
         private var statusLine: (version: String, code: Int)?
         private var fields = HeaderFields()
-        private var last: (name: String, value: String)?
+        private var lengths = DeclaredLength()
+        /// As all header bytes, of interim answers too.
         private var fieldCount = 0
         /// All header bytes so far, of interim answers too.
         private var byteCount: Int64 = 0
@@ -54,7 +55,7 @@
         }
 
         /// Whether only the status line of a head has come.
-        var isAtFirstField: Bool { statusLine != nil && last == nil && fieldCount == 0 }
+        var isAtFirstField: Bool { statusLine != nil && fields.isEmpty }
 
         /// Takes a line, its end included.
         ///
@@ -68,52 +69,53 @@
             guard line.last == 0x0a else {
                 throw Defect(reason: "the connection was closed in the middle of the header", isCut: true)
             }
-            var bytes = line.dropLast()
-            if bytes.last == 0x0d { bytes.removeLast() }
             // Trailers are counted and otherwise dropped (RFC 9110, section 6.5.1).
             if isComplete { return nil }
+            let end = line.count - 1
+            let bytes = UnsafeRawBufferPointer(rebasing: line[..<(end > 0 && line[end - 1] == 0x0d ? end - 1 : end)])
             guard let statusLine else {
-                self.statusLine = try readStatusLine(bytes)
+                self.statusLine = try readStatusLine(bytes[...])
                 return nil
             }
-            guard !bytes.isEmpty else {
-                try endField()
-                return try finish(statusLine)
-            }
-            if bytes.first == 0x20 || bytes.first == 0x09 {
-                // A folded line goes on with the value before (RFC 9112, section 5.2).
-                guard let field = last else { throw Defect(reason: "the header begins with a folded line") }
-                // libcurl has read the first line alone, and looks for the end of the body by that; from 8.18 on it joins
-                // the lines itself.
-                guard !HeaderFields.Field(name: field.name, value: "").isFraming else {
-                    throw Defect(reason: "the field \(field.name), which tells where the body ends, is folded")
-                }
-                last?.value += " " + (try Self.value(bytes))
-                return nil
-            }
-            try endField()
-            guard let colon = bytes.firstIndex(of: 0x3a) else { throw Defect(reason: "a header line has no colon") }
-            let name = bytes[..<colon]
-            guard !name.isEmpty, name.allSatisfy(\.isTokenByte) else {
-                throw Defect(reason: "the name of a header field is no token")
-            }
-            last = (Self.text(name), try Self.value(bytes[(colon + 1)...]))
+            guard let first = bytes.first else { return try finish(statusLine) }
+            if first.isBlank { try fold(bytes) } else { try addField(bytes) }
             return nil
         }
 
-        private mutating func endField() throws(Defect) {
-            guard let (name, value) = last else { return }
-            last = nil
+        /// Adds a field in one pass over its line.
+        private mutating func addField(_ line: UnsafeRawBufferPointer) throws(Defect) {
+            var colon = 0
+            while colon < line.count, line[colon].isTokenByte { colon += 1 }
+            guard colon > 0, colon < line.count, line[colon] == 0x3a else {
+                let hasColon = line.contains(0x3a)
+                throw Defect(
+                    reason: hasColon ? "the name of a header field is no token" : "a header line has no colon")
+            }
             fieldCount += 1
             guard fieldCount <= maxFieldCount else {
                 throw Defect(reason: "the header has more than \(maxFieldCount) fields")
             }
-            if fieldCount == 1 { fields.reserve() }
-            fields.add(name, value)
+            if fields.isEmpty { fields.reserve() }
+            let name = UnsafeRawBufferPointer(rebasing: line[..<colon])
+            let value = try Self.value(line, from: colon + 1)
+            fields.add(String(decoding: name, as: UTF8.self), value.text)
+            lengths.note(name, value.bytes)
+        }
+
+        /// Joins a folded line to the value before (RFC 9112, section 5.2).
+        private mutating func fold(_ line: UnsafeRawBufferPointer) throws(Defect) {
+            guard let field = fields.last else { throw Defect(reason: "the header begins with a folded line") }
+            // libcurl has read the first line alone, and looks for the end of the body by that; from 8.18 on it joins
+            // the lines itself.
+            guard !field.isFraming else {
+                throw Defect(reason: "the field \(field.name), which tells where the body ends, is folded")
+            }
+            fields.extendLast(" " + (try Self.value(line, from: 0)).text)
         }
 
         private mutating func finish(_ line: (version: String, code: Int)) throws(Defect) -> ResponseHead {
-            defer { (statusLine, fields) = (nil, HeaderFields()) }
+            let lengths = lengths
+            defer { (statusLine, fields, self.lengths) = (nil, HeaderFields(), DeclaredLength()) }
             lastStatusCode = line.code
             guard line.code != 101 else {
                 throw Defect(reason: "the server switches protocols, which was not asked for")
@@ -121,60 +123,26 @@
             var head = ResponseHead(statusCode: line.code, headerFields: fields)
             if head.isInformational { return head }
             isComplete = true
-            let length = try contentLength()
-            try checkLocations()
-            let isCoded = fields.contains("Transfer-Encoding")
-            if isCoded, head.hasBody(for: method) {
+            if let defect = lengths.defect { throw defect }
+            // Several equal ones are one; libcurl refuses others since 8.17, whatever the status code.
+            if lengths.locationCount > 1 {
+                let locations = fields.values(of: "Location").filter { !$0.isEmpty }
+                guard locations.allSatisfy({ $0 == locations.first }) else {
+                    throw Defect(reason: "the answer has two Locations that differ")
+                }
+            }
+            if lengths.isCoded, head.hasBody(for: method) {
                 if let defect = head.transferCodingDefect { throw Defect(reason: defect) }
                 // RFC 9112, section 6.1, and RFC 9113, section 8.2.2.
                 guard line.version == "HTTP/1.1" else {
                     throw Defect(reason: "the answer has a transfer coding, which there is in HTTP/1.1 only")
                 }
             }
-            let isFramed = !["HTTP/1.0", "HTTP/1.1"].contains(line.version)
-            framing = isFramed ? .frames : isCoded ? .chunks : length != nil ? .length : .connection
+            let isFramed = line.version != "HTTP/1.1" && line.version != "HTTP/1.0"
+            framing = isFramed ? .frames : lengths.isCoded ? .chunks : lengths.length != nil ? .length : .connection
             // Transfer-Encoding overrides a length (RFC 9112, section 6.3).
-            if !isCoded { head.expectedBytes = length }
+            if !lengths.isCoded { head.expectedBytes = lengths.length }
             return head
-        }
-
-        /// The declared length; several equal ones are one (RFC 9110, section 8.6).
-        private func contentLength() throws(Defect) -> Int64? {
-            var length: Int64?
-            for field in fields where field.name.equalsIgnoringCase("Content-Length") {
-                for member in field.value.utf8.split(separator: 0x2c, omittingEmptySubsequences: false) {
-                    guard let value = Self.number(member) else {
-                        throw Defect(reason: "the Content-Length is no length")
-                    }
-                    guard length == nil || length == value else {
-                        throw Defect(reason: "the answer has two lengths, \(length ?? 0) and \(value)")
-                    }
-                    length = value
-                }
-            }
-            return length
-        }
-
-        /// Several equal ones are one; libcurl refuses others since 8.17, whatever the status code.
-        private func checkLocations() throws(Defect) {
-            let locations = fields.values(of: "Location").filter { !$0.isEmpty }
-            guard locations.allSatisfy({ $0 == locations.first }) else {
-                throw Defect(reason: "the answer has two Locations that differ")
-            }
-        }
-
-        /// Digits, perhaps with blanks around them; nil for anything else, and for what no one can count to.
-        private static func number(_ text: Substring.UTF8View) -> Int64? {
-            let digits = text.drop { $0 == 0x20 || $0 == 0x09 }.prefix { (0x30...0x39).contains($0) }
-            guard !digits.isEmpty, text[digits.endIndex...].allSatisfy({ $0 == 0x20 || $0 == 0x09 }) else { return nil }
-            var value: Int64 = 0
-            for digit in digits {
-                let (product, overflows) = value.multipliedReportingOverflow(by: 10)
-                let (sum, carries) = product.addingReportingOverflow(Int64(digit - 0x30))
-                if overflows || carries { return nil }
-                value = sum
-            }
-            return value
         }
 
         private static let firstVersions = ["HTTP/1.1", "HTTP/1.0"]
@@ -190,7 +158,7 @@
             guard let blank = line.firstIndex(of: 0x20), blank - line.startIndex <= 8 else {
                 throw Defect(reason: "the answer is not HTTP")
             }
-            let given = Self.text(line[..<blank])
+            let given = String(decoding: line[..<blank], as: UTF8.self)
             guard let version = versions.first(where: { $0.equalsIgnoringCase(given) }) else {
                 throw Defect(reason: "the answer is not HTTP")
             }
@@ -206,24 +174,77 @@
             return (version, code)
         }
 
-        /// A value without the blanks around it.
-        private static func value(_ bytes: Slice<UnsafeRawBufferPointer>) throws(Defect) -> String {
-            var bytes = bytes
-            while let first = bytes.first, first == 0x20 || first == 0x09 { bytes.removeFirst() }
-            while let last = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }
-            guard !bytes.contains(where: { $0 == 0 || $0 == 0x0d }) else {
-                throw Defect(reason: "a header field contains NUL or CR")
+        /// A value without the blanks around it: UTF-8 where it is that, else Latin-1, which any bytes are.
+        private static func value(
+            _ line: UnsafeRawBufferPointer, from start: Int
+        ) throws(Defect) -> (text: String, bytes: UnsafeRawBufferPointer) {
+            var (start, end) = (start, line.count)
+            while start < end, line[start].isBlank { start += 1 }
+            while start < end, line[end - 1].isBlank { end -= 1 }
+            let bytes = UnsafeRawBufferPointer(rebasing: line[start..<end])
+            var isASCII = true
+            for byte in bytes {
+                guard byte != 0, byte != 0x0d else {
+                    throw Defect(reason: "a header field contains NUL or CR")
+                }
+                if byte >= 0x80 { isASCII = false }
             }
-            return text(bytes)
+            if isASCII { return (String(decoding: bytes, as: UTF8.self), bytes) }
+            let text = String(validating: bytes, as: UTF8.self)
+            return (text ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) })), bytes)
+        }
+    }
+
+    /// What the fields of a header say of the length of its body, read as they come.
+    private struct DeclaredLength {
+        var length: Int64?
+        var defect: CurlHeaderParser.Defect?
+        var isCoded = false
+        var locationCount = 0
+
+        mutating func note(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+            switch name.count {
+            case 14 where Self.equals(name, "content-length"): read(value)
+            case 17 where Self.equals(name, "transfer-encoding"): isCoded = true
+            case 8 where Self.equals(name, "location"): locationCount += 1
+            default: break
+            }
         }
 
-        /// UTF-8 where it is that, else Latin-1, which any bytes are.
-        private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
-            let bytes = UnsafeRawBufferPointer(rebasing: bytes).bindMemory(to: UInt8.self)
-            // Nearly all: the general way looks its types up at run time.
-            if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
-            if let text = String(validating: bytes, as: UTF8.self) { return text }
-            return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+        private static func equals(_ name: UnsafeRawBufferPointer, _ lowercased: StaticString) -> Bool {
+            // In names of tokens only letters become one of these with the bit.
+            for index in 0..<name.count where name[index] | 0x20 != lowercased.utf8Start[index] { return false }
+            return true
+        }
+
+        /// Several equal lengths are one (RFC 9110, section 8.6).
+        private mutating func read(_ value: UnsafeRawBufferPointer) {
+            for member in value.split(separator: 0x2c, omittingEmptySubsequences: false) {
+                guard let number = Self.number(member) else {
+                    defect = defect ?? CurlHeaderParser.Defect(reason: "the Content-Length is no length")
+                    return
+                }
+                if let length, length != number {
+                    defect =
+                        defect
+                        ?? CurlHeaderParser.Defect(reason: "the answer has two lengths, \(length) and \(number)")
+                }
+                length = number
+            }
+        }
+
+        /// Digits, perhaps with blanks around them; nil for anything else, and for what no one can count to.
+        private static func number(_ text: Slice<UnsafeRawBufferPointer>) -> Int64? {
+            let digits = text.drop(while: \.isBlank).prefix { (0x30...0x39).contains($0) }
+            guard !digits.isEmpty, text[digits.endIndex...].allSatisfy(\.isBlank) else { return nil }
+            var value: Int64 = 0
+            for digit in digits {
+                let (product, overflows) = value.multipliedReportingOverflow(by: 10)
+                let (sum, carries) = product.addingReportingOverflow(Int64(digit - 0x30))
+                if overflows || carries { return nil }
+                value = sum
+            }
+            return value
         }
     }
 #endif

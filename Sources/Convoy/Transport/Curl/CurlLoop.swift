@@ -37,7 +37,7 @@
         /// Whether all sockets were watched just before this turn.
         private var hasWatched = false
         /// The time of this turn.
-        private(set) var now = ContinuousClock.now
+        @exclusivity(unchecked) private(set) var now = ContinuousClock.now
 
         /// How many milliseconds to sleep at most, after each look that finds nothing, while requests may share connections.
         ///

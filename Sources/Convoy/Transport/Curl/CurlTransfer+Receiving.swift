@@ -7,7 +7,7 @@
     extension CurlTransfer {
         func receiveHeaderLine(_ line: UnsafeRawBufferPointer) -> Int {
             noteActivity()
-            defer { watchFirstField() }
+            defer { if CurlLibrary.remembersFreedLine { watchFirstField() } }
             do throws(CurlHeaderParser.Defect) {
                 guard var head = try parser.take(line) else { return line.count }
                 head.url = request.url
@@ -17,7 +17,7 @@
                     return 0
                 }
                 client?.didReceive(head)
-                if hasHead, let missingBytes { checkLength(missingBytes) }
+                if hasHead, let missingBytes, missingBytes > lengthToCheck { checkLength(missingBytes) }
                 return line.count
             } catch {
                 failure = RequestError(error.isCut ? .connectionLost : .badResponse, error.reason)
@@ -27,7 +27,7 @@
 
         /// Has libcurl show the line behind a status line before it stores it.
         private func watchFirstField() {
-            if CurlLibrary.remembersFreedLine { handle?.setVerbose(request.isHTTPS || parser.isAtFirstField) }
+            handle?.setVerbose(isHTTPS || parser.isAtFirstField)
         }
 
         /// Makes a folded line that has nothing to go on with a line without a name, just before libcurl stores it.
@@ -42,22 +42,17 @@
         private func begin(_ head: inout ResponseHead) -> RequestError? {
             hasHead = true
             missingBytes = head.hasBody(for: request.method) ? head.expectedBytes : 0
-            noteAnswered()
+            if sendsBody { noteAnswered() }
             if let handle, handle.long(CurlInfo.httpVersion) < 3 {
                 // The rest of the body would be read as the next request. Over HTTP/2 it is the rest of a stream.
                 if hasMoreToSend { handle.forbidReuse() }
                 // The next request may go out before this one is known to be over: that is not sharing.
-                leaveConnection()
+                if isShareable { leaveConnection() }
             }
-            watchesEnd = head.hasBody(for: request.method) && parser.framing == .connection && request.isHTTPS
+            watchesEnd = head.hasBody(for: request.method) && parser.framing == .connection && isHTTPS
             if watchesEnd { handle?.watchEnd() }
             do throws(RequestError) {
-                let codings = try ContentCodings.toUndo(head, of: request)
-                do throws(ContentDecodingError) {
-                    decoder = try ContentDecoder.makeDecoder(codings: codings)
-                } catch {
-                    throw RequestError(.badResponse, error.description)
-                }
+                if head.headerFields.contains("Content-Encoding") { decoder = try makeDecoder(for: head) }
             } catch {
                 head.expectedBytes = nil
                 return error
@@ -68,13 +63,22 @@
             return nil
         }
 
+        private func makeDecoder(for head: ResponseHead) throws(RequestError) -> ContentDecoder? {
+            let codings = try ContentCodings.toUndo(head, of: request)
+            do throws(ContentDecodingError) {
+                return try ContentDecoder.makeDecoder(codings: codings)
+            } catch {
+                throw RequestError(.badResponse, error.description)
+            }
+        }
+
         /// Whose client waits for the whole of it.
         static let uncheckedLength: Int64 = 65_536
 
         /// Has the connection closed after a body that is longer than the client waits for: it may go out again before the
         /// client has ended the transfer, with the rest of the answer on it.
         private func checkLength(_ byteCount: Int64) {
-            guard byteCount > lengthToCheck, let client, let handle else { return }
+            guard let client, let handle else { return }
             lengthToCheck = client.maxBodyBytes ?? .max
             guard byteCount > lengthToCheck else { return }
             lengthToCheck = .max
@@ -92,7 +96,7 @@
                 return CurlCallbackResult.pause
             }
             missingBytes = missingBytes.map { $0 - Int64(bytes.count) }
-            noteAnswered()
+            if sendsBody { noteAnswered() }
             guard let decoder else {
                 keep(bytes)
                 return bytes.count
@@ -142,7 +146,7 @@
         /// Puts bytes to those that go to the client together, as many as it wants at a time.
         private func keep(_ bytes: UnsafeRawBufferPointer) {
             keptBytes += Int64(bytes.count)
-            checkLength(keptBytes)
+            if keptBytes > lengthToCheck { checkLength(keptBytes) }
             var new = bytes[...]
             while !new.isEmpty, !hold.byClient {
                 // Once a piece: it is asked for under a lock, and libcurl calls with a sixteenth of one.

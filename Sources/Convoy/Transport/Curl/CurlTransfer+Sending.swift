@@ -5,14 +5,10 @@
 
     /// - Thread: the engine's; called back by libcurl.
     extension CurlTransfer {
-        /// Whether a body is sent, be it an empty one.
-        var sendsBody: Bool { request.body != nil || bodyLength != nil }
-
         /// The length to announce; nil for a request without a body, and for one whose length is not known.
         var bodyLength: Int64? {
             if let body = request.body { return body.byteCount }
-            // A method that defines a meaning for a body says that there is none (RFC 9110, section 8.6).
-            return [.post, .put, .patch].contains(request.method) ? 0 : nil
+            return request.announcesNoBody ? 0 : nil
         }
 
         /// Whether a part of the body has not been taken yet.

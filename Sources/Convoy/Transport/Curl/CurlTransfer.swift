@@ -14,6 +14,9 @@
         /// Whether the client has been told the end.
         let isOver = Atomic(false)
         let request: PreparedRequest
+        /// Whether a body is sent, be it an empty one.
+        let sendsBody: Bool
+        let isHTTPS: Bool
         let engine: CurlEngine
 
         enum Phase {
@@ -27,40 +30,41 @@
             case over
         }
 
-        private var phase = Phase.waiting
-        var client: (any TransportClient)?
-        var hold = TransferHold()
+        // Those that every line of a header uses are not checked again to be used by one thread at a time.
+        @exclusivity(unchecked) private var phase = Phase.waiting
+        @exclusivity(unchecked) var client: (any TransportClient)?
+        @exclusivity(unchecked) var hold = TransferHold()
         /// libcurl was told to pause: receiving, or sending.
         var isPaused = false
         /// Why we ended it ourselves.
-        var failure: RequestError?
+        @exclusivity(unchecked) var failure: RequestError?
         /// When libcurl was given the request.
         private(set) var sendingBegan = ContinuousClock.now
         /// When bytes last moved.
-        private var lastActivity = ContinuousClock.now
+        @exclusivity(unchecked) private var lastActivity = ContinuousClock.now
         private let makeParser: () -> CurlHeaderParser
         let acceptsMissingCloseNotify: Bool
 
         // Receiving.
-        var parser: CurlHeaderParser
+        @exclusivity(unchecked) var parser: CurlHeaderParser
         var decoder: ContentDecoder?
         /// Received, not decoded yet: the client wanted no more.
         var undecoded = Data()
         /// Received and decoded, not handed over yet.
-        var piece = BodyPiece()
+        @exclusivity(unchecked) var piece = BodyPiece()
         /// How large it may become.
         var pieceLimit = Int.max
         /// What comes behind it: the client wanted no more.
         var rest = Data()
-        var isListedForFlush = false
-        var hasHead = false
+        @exclusivity(unchecked) var isListedForFlush = false
+        @exclusivity(unchecked) var hasHead = false
         var expectedBytes: Int64?
         /// How many bytes of the body have not come; nil when its length is not known.
-        var missingBytes: Int64?
+        @exclusivity(unchecked) var missingBytes: Int64?
         /// How many bytes of the body there are, announced or received, at which the client is asked how many it waits for.
-        var lengthToCheck = CurlTransfer.uncheckedLength
+        @exclusivity(unchecked) var lengthToCheck = CurlTransfer.uncheckedLength
         /// How many bytes of the body went to the client, or stand in `piece`.
-        var keptBytes: Int64 = 0
+        @exclusivity(unchecked) var keptBytes: Int64 = 0
         /// The body ends with its TLS connection, which has to say so.
         var watchesEnd = false
 
@@ -84,16 +88,17 @@
 
         /// Where the loop keeps it; nil when it does not.
         var index: Int?
-        private(set) var handle: CurlHandle?
+        @exclusivity(unchecked) private(set) var handle: CurlHandle?
         /// The loop of the thread, from the moment it has begun.
-        private(set) var loop: CurlLoop?
+        @exclusivity(unchecked) private(set) var loop: CurlLoop?
 
         init(_ request: PreparedRequest, client: any TransportClient, engine: CurlEngine, options: ConnectionOptions) {
             self.request = request
+            (sendsBody, isHTTPS) = (request.body != nil || request.announcesNoBody, request.isHTTPS)
             self.client = client
             self.engine = engine
             let (limits, method) = ((options.maxHeaderBytes, options.maxHeaderFieldCount), request.method)
-            let mayBeHTTP2 = request.isHTTPS && options.httpVersion == .automatic
+            let mayBeHTTP2 = isHTTPS && options.httpVersion == .automatic
             makeParser = {
                 CurlHeaderParser(
                     maxBytes: limits.0, maxFieldCount: limits.1, method: method, mayBeHTTP2: mayBeHTTP2)
@@ -101,7 +106,7 @@
             acceptsMissingCloseNotify = options.acceptsMissingCloseNotify
             parser = makeParser()
             isShareable = mayBeHTTP2
-            isPolled = request.isHTTPS || CurlHandle.mayUseProxy(options)
+            isPolled = isHTTPS || CurlHandle.mayUseProxy(options)
             engine.countTask(1)
         }
 
@@ -137,7 +142,7 @@
 
         private func begin(in loop: CurlLoop) {
             self.loop = loop
-            source = makeSource()
+            if request.body != nil { source = makeSource() }
             phase = .running
             sendingBegan = .now
             send(in: loop)
@@ -204,12 +209,14 @@
                 timesSent -= 1
                 return sendAgain()
             }
-            if goesOn(after: code, handle) { return }
-            leaveConnection(hasFailed: code != 0)
+            if isShareable {
+                if goesOn(after: code, handle) { return }
+                leaveConnection(hasFailed: code != 0)
+            }
             loop?.noteConnection(of: handle)
             client?.didCollect(metrics(of: handle))
             var error = failure
-            if error == nil { error = unannouncedEnd(code, handle) }
+            if error == nil, watchesEnd { error = unannouncedEnd(code, handle) }
             if error == nil, code != 0, !isAnswered, !isAcceptedEnd(code, handle) {
                 error = self.error(of: code, handle)
             }

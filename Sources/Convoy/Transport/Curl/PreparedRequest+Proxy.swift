@@ -5,6 +5,9 @@
     extension PreparedRequest {
         var isHTTPS: Bool { hostKey.hasPrefix("https:") }
 
+        /// Whether it says that it has no body, as its method defines a meaning for one (RFC 9110, section 8.6).
+        var announcesNoBody: Bool { body == nil && [.post, .put, .patch].contains(method) }
+
         /// The `Host` of a plain request, by our own hand; nil where the URL has to be converted first.
         ///
         /// On a connection to a proxy that has carried another request, libcurl up to 8.x writes the brackets of that one's
