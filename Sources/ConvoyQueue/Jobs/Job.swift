@@ -54,7 +54,8 @@ public struct Job: Sendable, Hashable {
     public var priority: Operation.QueuePriority = .normal
     /// The job is not sent before this date of the calendar; nil, the default: at once.
     public var notBefore: Date?
-    /// A job that has not been sent successfully by this date becomes a dead letter; nil, the default: never.
+    /// A job that has not been sent successfully by this date becomes a dead letter, unless its handler says that it is done;
+    /// nil, the default: never.
     public var expires: Date?
     /// The ids of jobs that must be done first: in the store already, or earlier in the same call of `add`.
     ///

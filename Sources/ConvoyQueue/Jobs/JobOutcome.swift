@@ -43,7 +43,8 @@ public struct JobResult: Sendable, Hashable {
     public var failure: String?
     /// How many attempts the job has had since it was added or retried, in earlier processes too, the last one included.
     public var attemptCount = 0
-    /// Whether no other attempt follows, whatever the handler says: the retries of the queue's policy are used up.
+    /// Whether no other attempt follows, whatever the handler says: the retries of the queue's policy are used up, or the job has
+    /// expired.
     ///
     /// `.retry` makes a dead letter of such a job, as `.fail` does.
     public var isGivenUp = false
@@ -62,13 +63,17 @@ public struct JobResult: Sendable, Hashable {
 
     /// Whether the server has accepted the request.
     public var isSuccess: Bool { failure == nil }
+
+    /// Whether the job's expiry has passed before it was sent with success; then there is no answer here.
+    public var isExpired: Bool { failure == JobRecord.expired }
 }
 
 /// What a handler says to the outcome of a job.
 public enum JobDecision: Sendable, Hashable {
     /// The outcome has been taken: the job is done.
     case done
-    /// The job is sent again, not before this time has passed; a dead letter where the retries of the queue are used up.
+    /// The job is sent again, not before this time has passed; a dead letter where no other attempt follows,
+    /// ``JobResult/isGivenUp``.
     case retry(after: Duration)
     /// The job becomes a dead letter, with this reason.
     case fail(String)

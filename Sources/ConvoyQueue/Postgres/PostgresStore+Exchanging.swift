@@ -13,7 +13,7 @@ extension PostgresStore {
                 try rules.notify()
                 return Exchange(isSettled: isSettled, jobs: [], next: nil)
             }
-            try rules.passTime(for: owner)
+            try rules.passTime(for: owner, telling: request.answeredKinds)
             try rules.renew(owner, for: request.lease)
             let (jobs, hasMore) = try rules.claim(request, by: owner)
             let next = jobs.count >= request.limit ? nil : hasMore ? .zero : try rules.next(request, owner)
@@ -27,7 +27,7 @@ extension PostgresStore {
         try await workers.transaction { [owner] transaction in
             var rules = PostgresRules(transaction)
             // First those that have ended, its own among them: what is lost stays lost.
-            try rules.passTime(for: owner)
+            try rules.passTime(for: owner, telling: nil)
             try rules.renew(owner, for: lease)
             try rules.notify()
             try rules.forgetCommits()
@@ -160,7 +160,9 @@ extension PostgresRules {
     }
 
     /// Does what is due by now: jobs whose time has come, those that have expired, leases that have ended.
-    fileprivate mutating func passTime(for owner: String) throws {
+    ///
+    /// - Parameter kinds: of which handlers are told of an expiry; nil: jobs do not expire now.
+    fileprivate mutating func passTime(for owner: String, telling kinds: ClaimRequest.Kinds?) throws {
         let (now, date) = (PostgresValue.int(transaction.time.now), PostgresValue.double(transaction.time.date))
         let due = try transaction.run(
             """
@@ -176,16 +178,7 @@ extension PostgresRules {
         if try due.bool(0, 1) ?? false {
             try transaction.run(Self.changing("not_before = NULL", where: "state = 0 AND not_before <= $1"), [date])
         }
-        if try due.bool(0, 2) ?? false {
-            let rows = try transaction.run(
-                Self.changing(
-                    """
-                    state = 5, failure = $2, finished = $3, needs = 0, is_behind_group = false, is_behind_key = false
-                    """, where: "state < 2 AND expires <= $1")
-                    + " RETURNING \(Self.endedColumns)",
-                [date, .text(JobRecord.expired), now])
-            try follow(Self.ended(rows))
-        }
+        if let kinds, try due.bool(0, 2) ?? false { try expire(now, date, telling: kinds) }
         hasSuspects = try due.bool(0, 4) ?? false
         if try due.bool(0, 3) ?? false {
             hasSuspects = true
@@ -193,6 +186,30 @@ extension PostgresRules {
                 "SELECT owner FROM convoy_owners WHERE ends <= $1 ORDER BY owner FOR UPDATE SKIP LOCKED", [now])
             try endLeases(of: (0..<rows.count).compactMap { try rows.text($0, 0) }, for: owner)
         }
+    }
+
+    private mutating func expire(
+        _ now: PostgresValue, _ date: PostgresValue, telling kinds: ClaimRequest.Kinds
+    ) throws {
+        let (isTold, names): (String, [String]) =
+            switch kinds {
+            case .all: ("true", [])
+            case .only(let kinds): ("j.kind = ANY($4)", Array(kinds))
+            case .except(let kinds): ("j.kind <> ALL($4)", Array(kinds))
+            }
+        let rows = try transaction.run(
+            Self.changing(
+                """
+                state = CASE WHEN \(isTold) THEN 3 ELSE 5 END, has_result = \(isTold),
+                failure = CASE WHEN \(isTold) THEN NULL ELSE $2 END, finished = CASE WHEN \(isTold) THEN NULL ELSE $3 END,
+                needs = 0, is_behind_group = false, is_behind_key = false
+                """, where: "state < 2 AND expires <= $1")
+                + " RETURNING \(Self.endedColumns)",
+            [date, .text(JobRecord.expired), now, .texts(names)])
+        for row in 0..<rows.count where try rows.int(row, 1) == 3 {
+            try keep(JobResult(failure: JobRecord.expired), at: rows.int(row, 6) ?? 0)
+        }
+        try follow(Self.ended(rows))
     }
 
     /// An update of some thousand jobs, of which no other transaction changes one now.

@@ -21,8 +21,24 @@ extension SQLiteWorker {
         }
     }
 
-    func expire() throws(QueueError) {
-        try end("expires IS NOT NULL AND state <= 2 AND expires <= ?", .integer(time.date), JobRecord.expired)
+    /// Ends jobs whose expiry has passed; those of some kinds wait for their handler first.
+    func expire(telling kinds: ClaimRequest.Kinds) throws(QueueError) {
+        let hasExpired = "expires IS NOT NULL AND state <= 2 AND expires <= ?"
+        if kinds != .only([]) {
+            let (condition, values) = Self.condition(kinds)
+            let positions = try connection().rows(
+                "SELECT position FROM job WHERE \(hasExpired)\(condition) ORDER BY expires LIMIT ?",
+                [.integer(time.date)] + values + [.integer(Self.portion)]
+            ) { row throws(QueueError) in row.integer(0) ?? 0 }
+            for position in positions {
+                let result = try keep(JobResult(failure: JobRecord.expired))
+                try connection().run(
+                    "UPDATE job SET state = 4, due = NULL, result = ? WHERE position = ?", .integer(result),
+                    .integer(position))
+            }
+        }
+        let (condition, values) = Self.condition(kinds.others)
+        if kinds != .all { try end(hasExpired + condition, [.integer(time.date)] + values, JobRecord.expired) }
     }
 
     func claim(_ request: ClaimRequest) throws(QueueError) -> [ClaimedJob] {
@@ -136,14 +152,14 @@ extension SQLiteWorker {
 
     /// Makes a dead letter of a job that cannot be read.
     private func bury(_ row: JobRow) throws(QueueError) {
-        try end("position = ?", .integer(row.position), row.defect)
+        try end("position = ?", [.integer(row.position)], row.defect)
     }
 
     /// Makes dead letters of jobs that nobody has claimed.
-    private func end(_ condition: String, _ value: SQLiteValue, _ failure: String?) throws(QueueError) {
+    private func end(_ condition: String, _ values: [SQLiteValue], _ failure: String?) throws(QueueError) {
         let rows = try connection().rows(
             "SELECT \(LifeRow.columns) FROM job WHERE \(condition) ORDER BY expires LIMIT ?",
-            [value, .integer(Self.portion)]
+            values + [.integer(Self.portion)]
         ) { row throws(QueueError) in LifeRow(row) }
         for row in rows {
             try connection().run("DELETE FROM result WHERE number = ?", SQLiteValue(row.result))

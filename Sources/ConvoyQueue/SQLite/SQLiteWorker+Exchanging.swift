@@ -12,7 +12,7 @@ extension SQLiteWorker {
             }
             guard let request else { return Exchange(isSettled: isSettled, jobs: [], next: nil) }
             try releaseEnded()
-            try expire()
+            try expire(telling: request.answeredKinds)
             try makeDue()
             var jobs = try claim(request)
             if jobs.count < request.limit || lastLook.map({ .now - $0 > .seconds(1) }) ?? true {
@@ -56,7 +56,7 @@ extension SQLiteWorker {
         switch settlement.verdict {
         case .retry(let delay): due = time.now + Int64(clamping: delay)
         case .dead(let reason): failure = reason
-        case .answered(let new): result = try keep(new, for: row.own)
+        case .answered(let new): result = try keep(new)
         case .done, .release: break
         }
         if !life.hasResult, let number = result {
@@ -78,7 +78,8 @@ extension SQLiteWorker {
         return true
     }
 
-    private func keep(_ result: JobResult, for row: LifeRow) throws(QueueError) -> Int64 {
+    /// Keeps a result; its number.
+    func keep(_ result: JobResult) throws(QueueError) -> Int64 {
         try connection().run(
             "INSERT INTO result(status, fields, bytes, is_cut, failure) VALUES(?, ?, ?, ?, ?)",
             SQLiteValue(result.statusCode.map(Int64.init)), SQLiteValue(JobText.fields(result.headerFields)),

@@ -18,6 +18,8 @@ public struct JobLife: Sendable, Hashable {
         case held(JobHolds)
         /// Its expiry has passed.
         case expired
+        /// Its expiry has passed, and a handler of its kind is there to be told.
+        case expiredWithHandler
         /// It was cancelled, or a job it depends on was.
         case cancelled
         /// The result that waits was acknowledged without being claimed.
@@ -90,6 +92,10 @@ public struct JobLife: Sendable, Hashable {
         case (.waiting, .expired), (.blocked, .expired):
             holds = JobHolds()
             state = .dead
+        case (.waiting, .expiredWithHandler), (.blocked, .expiredWithHandler):
+            holds = JobHolds()
+            hasResult = true
+            state = .answered
         case (.waiting, .cancelled), (.blocked, .cancelled), (.claimed, .cancelled), (.answered, .cancelled),
             (.dead, .cancelled):
             lease = nil

@@ -2,13 +2,14 @@
 
 /// Where a job is between its `add` and its end.
 public enum JobState: String, Sendable, Hashable, CaseIterable, Codable {
-    /// May be sent, at once or when its time has come. Next: blocked, claimed, dead, cancelled.
+    /// May be sent, at once or when its time has come. Next: blocked, claimed, answered, dead, cancelled.
     case waiting
-    /// Waits for other jobs: dependencies, those before it in its group, one with the same key. Next: waiting, dead, cancelled.
+    /// Waits for other jobs: dependencies, those before it in its group, one with the same key. Next: waiting, answered, dead,
+    /// cancelled.
     case blocked
     /// An owner has it, for as long as its lease is renewed. Next: waiting, answered, done, dead, cancelled.
     case claimed
-    /// Its result waits for a handler. Next: claimed, done, cancelled.
+    /// Its result, or the news that it has expired, waits for a handler. Next: claimed, done, cancelled.
     case answered
     /// Its outcome was acknowledged. The end.
     case done

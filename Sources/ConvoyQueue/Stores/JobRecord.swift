@@ -5,7 +5,7 @@ import Foundation
 public struct JobRecord: Sendable, Hashable {
     /// The most attempts that are kept of one job; older ones are counted only.
     public static let maxAttempts = 20
-    /// What ``failure`` says of a job whose expiry has passed.
+    /// What ``failure`` says of a job whose expiry has passed, and ``JobResult/failure`` to its handler.
     public static let expired = "it expired before it could be sent"
 
     /// The job.

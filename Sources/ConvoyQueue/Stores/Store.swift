@@ -35,6 +35,8 @@ public protocol Store: Sendable {
     /// Settles claimed jobs, then claims others: one transaction, so that a queue has one commit a turn.
     ///
     /// Before claiming, jobs whose expiry has passed become dead letters, and those of owners that have gone are given back.
+    /// An expired job of ``ClaimRequest/answeredKinds`` waits for its handler instead, with ``JobRecord/expired`` as the failure of
+    /// its result.
     /// Claimed are jobs that may be sent, highest priority first, then those that were never tried before those that were, then
     /// in the order they were added, no more of a host than it has room; and those whose
     /// result waits for a handler. Of suspects, ``JobLife/suspectLapseCount``, an instance has one at a time; it is claimed first.

@@ -76,6 +76,15 @@ public struct ClaimRequest: Sendable, Hashable {
             case .except(let kinds): !kinds.contains(kind)
             }
         }
+
+        /// The kinds that are not among these.
+        var others: Kinds {
+            switch self {
+            case .all: .only([])
+            case .only(let kinds): .except(kinds)
+            case .except(let kinds): .only(kinds)
+            }
+        }
     }
 
     /// How many at most.

@@ -47,8 +47,8 @@ extension DurableQueue {
         public var keepsFinished = Duration.seconds(86_400)
         /// Told of each job that was sent, and what becomes of it: done, sent again, a dead letter; for logs and counts.
         ///
-        /// Called before that is on the disk, on the thread that found out; after a crash it may be told once more. Jobs that
-        /// expire or are cancelled are not told.
+        /// Called before that is on the disk, on the thread that found out; after a crash it may be told once more. Not told
+        /// are jobs that are cancelled, and those that expire without a handler for their kind.
         public var onOutcome: (@Sendable (_ job: Job, _ verdict: JobVerdict, _ attempt: JobAttempt?) -> Void)?
         /// Told of failures of the store while the queue works; nothing is lost by them, and the queue tries again.
         public var onError: (@Sendable (QueueError) -> Void)?

@@ -132,7 +132,7 @@ extension DurableQueue {
         }
         var told = result
         told.attemptCount = claimed.attemptCount + (attempt == nil ? 0 : 1)
-        told.isGivenUp = told.attemptCount > configuration.retries.maxRetries
+        told.isGivenUp = told.attemptCount > configuration.retries.maxRetries || told.isExpired
         Task { [told] in
             switch await handler(claimed.job, told) {
             case .done: end(claimed, .done, attempt: attempt)

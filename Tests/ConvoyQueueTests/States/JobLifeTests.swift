@@ -21,7 +21,7 @@ import Testing
         .settled(token: token, .retry(after: .zero)), .settled(token: token, .dead("no")),
         .settled(token: token, .release), .settled(token: token - 1, .done), .leaseEnded, .held(held),
         .held(JobHolds()),
-        .expired, .cancelled, .acknowledged, .retried(JobHolds()), .retried(held),
+        .expired, .cancelled, .acknowledged, .retried(JobHolds()), .retried(held), .expiredWithHandler,
     ]
 
     /// Where each state goes with each of the events above; nil: no effect.
@@ -30,18 +30,25 @@ import Testing
             .waiting,
             [
                 .claimed, nil, nil, nil, nil, nil, nil, nil, .blocked, nil, .dead, .cancelled, nil, nil, nil,
+                .answered,
             ]
-        ), (.blocked, [nil, nil, nil, nil, nil, nil, nil, nil, nil, .waiting, .dead, .cancelled, nil, nil, nil]),
+        ),
+        (
+            .blocked,
+            [
+                nil, nil, nil, nil, nil, nil, nil, nil, nil, .waiting, .dead, .cancelled, nil, nil, nil, .answered,
+            ]
+        ),
         (
             .claimed,
             [
                 nil, .done, .answered, .waiting, .dead, .waiting, nil, .waiting, nil, nil, nil, .cancelled, nil, nil,
-                nil,
+                nil, nil,
             ]
-        ), (.answered, [.claimed, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, .cancelled, .done, nil, nil]),
-        (.done, Array(repeating: nil, count: 15)),
-        (.dead, Array(repeating: nil, count: 11) + [.cancelled, nil, .waiting, .blocked]),
-        (.cancelled, Array(repeating: nil, count: 15)),
+        ), (.answered, [.claimed] + Array(repeating: nil, count: 10) + [.cancelled, .done, nil, nil, nil]),
+        (.done, Array(repeating: nil, count: 16)),
+        (.dead, Array(repeating: nil, count: 11) + [.cancelled, nil, .waiting, .blocked, nil]),
+        (.cancelled, Array(repeating: nil, count: 16)),
     ]
 
     @Test(arguments: table)

@@ -123,6 +123,47 @@ extension StoreConformanceTests {
     }
 
     @Test(arguments: ConformingStore.all)
+    func whatHasExpiredWaitsForItsHandler(conforming: ConformingStore) async throws {
+        let store = try await conforming.open(place)
+        let date = place.clock.date
+        _ = try await store.add([
+            .test("waiting", kind: "handled") { $0.expires = date + 10 },
+            .test("blocked", kind: "handled") {
+                $0.expires = date + 10
+                $0.dependencies = ["waiting"]
+            },
+            .test("later", kind: "handled") {
+                $0.expires = date + 10
+                $0.notBefore = date + 5
+            },
+            .test("other") { $0.expires = date + 10 }, .test("behind") { $0.dependencies = ["waiting"] },
+        ])
+        place.clock.advance(by: .seconds(11))
+        // The heartbeat knows no handlers, and so it ends none.
+        #expect(try await store.renew([], for: .seconds(60)).isEmpty)
+        #expect(try await store.state("waiting") == .waiting)
+        let claimed = try await store.claim(2, answered: .only(["handled"]))
+        #expect(claimed.ids == ["waiting", "blocked"])
+        let told = claimed.compactMap(\.result)
+        #expect(told.count == 2 && told.allSatisfy { $0.isExpired && !$0.isSuccess && $0.statusCode == nil })
+        #expect(
+            try await store.states() == [
+                "waiting": .claimed, "blocked": .claimed, "later": .answered, "other": .dead, "behind": .blocked,
+            ])
+        // Not taken, it waits on, for another instance too.
+        #expect(try await store.settle(claimed[1], .release))
+        #expect(try await store.state("blocked") == .answered)
+        let again = try await store.claim(answered: .except(["another"]))
+        #expect(again.ids == ["blocked", "later"] && again.allSatisfy { $0.result?.isExpired == true })
+        #expect(try await store.settle(claimed[0], .done))
+        #expect(try await store.settle(again[0], .dead(JobRecord.expired)))
+        #expect(try await store.claim().ids == ["behind"])
+        #expect(try await store.job("blocked")?.result == nil)
+        #expect(try await store.job("blocked")?.failure == JobRecord.expired)
+        await store.close()
+    }
+
+    @Test(arguments: ConformingStore.all)
     func changesAreToldToEachInstance(conforming: ConformingStore) async throws {
         let (one, two) = (try await conforming.open(place), try await conforming.open(place))
         // A store that cannot be told says how often to look.

@@ -85,7 +85,9 @@ extension MemoryDatabase.State {
         case .retry(let delay):
             entry.due = now + delay
             entry.record.result = nil
-        case .dead(let reason): entry.record.failure = reason
+        case .dead(let reason):
+            entry.record.failure = reason
+            entry.record.result = nil
         case .answered(let result): entry.record.result = result
         case .done: entry.record.result = nil
         case .release: break
@@ -95,10 +97,18 @@ extension MemoryDatabase.State {
         return true
     }
 
-    mutating func expire(_ date: Date, now: ContinuousClock.Instant, for owner: String) {
+    mutating func expire(
+        _ date: Date, now: ContinuousClock.Instant, for owner: String, telling kinds: ClaimRequest.Kinds
+    ) {
         for entry in ordered where entry.record.job.expires.map({ $0 <= date }) ?? false {
             let id = entry.record.job.id
-            if entries[id]?.record.life.handle(.expired) ?? false { entries[id]?.record.failure = JobRecord.expired }
+            if kinds.contains(entry.record.job.kind) {
+                if entries[id]?.record.life.handle(.expiredWithHandler) ?? false {
+                    entries[id]?.record.result = JobResult(failure: JobRecord.expired)
+                }
+            } else if entries[id]?.record.life.handle(.expired) ?? false {
+                entries[id]?.record.failure = JobRecord.expired
+            }
         }
         endLeases(now, for: owner)
     }

@@ -68,7 +68,7 @@ final class MemoryStore: Store {
         try change { state throws(QueueError) in
             let isSettled = settlements.map { state.settle($0, now: clock.now) }
             guard let request else { return Exchange(isSettled: isSettled, jobs: [], next: nil) }
-            state.expire(clock.date, now: clock.now, for: owner)
+            state.expire(clock.date, now: clock.now, for: owner, telling: request.answeredKinds)
             state.leases[owner] = clock.now + request.lease
             let jobs = state.claim(request, by: owner, now: clock.now, date: clock.date)
             let next = jobs.count == request.limit ? nil : state.next(after: clock.now, date: clock.date, owner)

@@ -48,6 +48,18 @@ final class KeyedServer: Sendable {
     }
 }
 
+extension StorePlace {
+    /// A queue over the file of the place that retries soon.
+    func makeQueue(
+        _ manager: RequestManager, _ change: (inout DurableQueue.Configuration) -> Void = { _ in }
+    ) throws -> DurableQueue {
+        var configuration = DurableQueue.Configuration()
+        configuration.retries.baseDelay = .milliseconds(1)
+        change(&configuration)
+        return try DurableQueue(at: file, manager: manager, configuration: configuration)
+    }
+}
+
 /// Takes every outcome.
 let takesAll: DurableQueue.Handler = { _, _ in .done }
 

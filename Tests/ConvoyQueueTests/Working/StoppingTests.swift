@@ -13,10 +13,7 @@ import Testing
     init() throws { place = try StorePlace() }
 
     private func makeQueue(_ change: (inout DurableQueue.Configuration) -> Void = { _ in }) throws -> DurableQueue {
-        var configuration = DurableQueue.Configuration()
-        configuration.retries.baseDelay = .milliseconds(1)
-        change(&configuration)
-        return try DurableQueue(at: place.file, manager: manager, configuration: configuration)
+        try place.makeQueue(manager, change)
     }
 
     @Test func stoppingMayWaitForWhatIsUnderWay() async throws {

@@ -1,0 +1,156 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// Two transactions that meet at a dependency, a key or a retry: the locks that each of them takes.
+@Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
+struct PostgresLocksTests {
+    /// Runs two changes: the first is held back by a trigger, and the second begins meanwhile and ends, or waits for the first.
+    private func meeting(
+        _ address: String, pausedBy trigger: String, _ first: @escaping @Sendable () async throws -> Void,
+        _ second: @escaping @Sendable () async throws -> Void
+    ) async throws {
+        try await sql(
+            address,
+            """
+            CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $body$
+            BEGIN PERFORM pg_advisory_xact_lock(77); RETURN NULL; END $body$
+            """, trigger)
+        let isOver = Locked(false)
+        let gate = try await onThread { try Gate(address) }
+        async let one: Void = first()
+        try await onThread { try gate.waitForOthers(1) { false } }
+        async let other: Void = {
+            defer { isOver.withLock { $0 = true } }
+            try await second()
+        }()
+        try await onThread {
+            try gate.waitForOthers(2) { isOver.withLock { $0 } }
+            try gate.open()
+        }
+        try await one
+        try await other
+    }
+
+    /// An advisory lock that triggers wait for.
+    private final class Gate: @unchecked Sendable {
+        // @unchecked: used by one thread after the other.
+        private let connection: PostgresConnection
+
+        init(_ address: String) throws {
+            connection = try PostgresConnection(address, within: .seconds(60))
+            try connection.run("SELECT 1 FROM (SELECT pg_advisory_lock(77)) AS a")
+        }
+
+        /// Until so many connections wait for locks.
+        func waitForOthers(_ count: Int64, or isOver: () -> Bool) throws {
+            for _ in 1...10_000 where !isOver() {
+                let rows = try connection.run(
+                    """
+                    SELECT count(*), pg_sleep(0.005)::text FROM pg_stat_activity
+                    WHERE datname = current_database() AND wait_event_type = 'Lock'
+                    """, within: .seconds(60))
+                if try rows.int(0, 0) ?? 0 >= count { return }
+            }
+        }
+
+        func open() throws { try connection.run("SELECT pg_advisory_unlock(77)") }
+    }
+
+    /// A job behind one that others wait for already, and that is done before the addition is committed.
+    @Test func aDependencyThatEndsWhileAJobIsAddedBehindIt() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let store = try await PostgresStore(address)
+        _ = try await store.add([.test("a"), .test("b") { $0.dependencies = ["a"] }])
+        let claimed = try await store.claim()
+        try await meeting(
+            address,
+            pausedBy: """
+                CREATE CONSTRAINT TRIGGER pause AFTER INSERT ON convoy_needs DEFERRABLE INITIALLY DEFERRED
+                    FOR EACH ROW EXECUTE FUNCTION pause()
+                """
+        ) {
+            try await store.add(.test("c") { $0.dependencies = ["a"] })
+        } _: {
+            let isSettled = try await store.settle(claimed[0], .done)
+            #expect(isSettled)
+        }
+        #expect(try await store.claim().ids == ["b", "c"])
+        await store.close()
+    }
+
+    /// A job behind a dead letter that is deleted between the look at it and the addition.
+    @Test func aDependencyThatIsDeletedWhileAJobIsAddedBehindIt() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let (store, other) = (try await PostgresStore(address), try await PostgresStore(address))
+        try await store.add(.test("a"))
+        let claimed = try await store.claim()
+        #expect(try await store.settle(claimed[0], .dead("no")))
+        try await meeting(
+            address, pausedBy: "CREATE TRIGGER pause AFTER INSERT ON convoy_needs EXECUTE FUNCTION pause()"
+        ) {
+            try await store.add(.test("b") { $0.dependencies = ["a"] })
+        } _: {
+            let count = try await other.delete(JobSelection(ids: ["a"]))
+            #expect(count == 1)
+        }
+        #expect(try await store.states() == ["b": .cancelled])
+        await store.close()
+        await other.close()
+    }
+
+    /// A job that expired behind another is retried while that one ends.
+    @Test func aDependencyThatEndsWhileAJobIsRetriedBehindIt() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let store = try await PostgresStore(address)
+        _ = try await store.add([
+            .test("a"),
+            .test("b") {
+                $0.dependencies = ["a"]
+                $0.expires = Date(timeIntervalSince1970: 1)
+            },
+        ])
+        let claimed = try await store.claim()
+        #expect(try await store.state("b") == .dead)
+        try await meeting(
+            address,
+            pausedBy: """
+                CREATE CONSTRAINT TRIGGER pause AFTER UPDATE ON convoy_jobs DEFERRABLE INITIALLY DEFERRED
+                    FOR EACH ROW WHEN (OLD.position <> NEW.position) EXECUTE FUNCTION pause()
+                """
+        ) {
+            let count = try await store.retry(.all)
+            #expect(count == 1)
+        } _: {
+            let isSettled = try await store.settle(claimed[0], .done)
+            #expect(isSettled)
+        }
+        #expect(try await store.claim().ids == ["b"])
+        await store.close()
+    }
+
+    /// A job that is answered while another takes its place: nothing of the answer is left.
+    @Test func aJobThatIsReplacedWhileItIsAnswered() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let store = try await PostgresStore(address)
+        try await store.add(.test("a") { $0.uniqueness = .init(key: "key", policy: .append) })
+        let claimed = try await store.claim()
+        try await meeting(
+            address,
+            pausedBy: """
+                CREATE CONSTRAINT TRIGGER pause AFTER INSERT ON convoy_results DEFERRABLE INITIALLY DEFERRED
+                    FOR EACH ROW EXECUTE FUNCTION pause()
+                """
+        ) {
+            let isSettled = try await store.settle(claimed[0], .answered(JobResult(statusCode: 200)))
+            #expect(isSettled)
+        } _: {
+            try await store.add(.test("b") { $0.uniqueness = .init(key: "key", policy: .replace) })
+        }
+        #expect(try await store.states() == ["a": .cancelled, "b": .waiting])
+        try await checkPostgresRules(address)
+        await store.close()
+    }
+}

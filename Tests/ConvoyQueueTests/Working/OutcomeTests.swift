@@ -1,0 +1,137 @@
+import Convoy
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// Who is told what became of a job.
+@Suite struct QueueOutcomeTests {
+    let place: StorePlace
+    let manager = RequestManager(configuration: .init(maxConcurrentPerHost: 16))
+
+    init() throws { place = try StorePlace() }
+
+    private func makeQueue(_ change: (inout DurableQueue.Configuration) -> Void = { _ in }) throws -> DurableQueue {
+        try place.makeQueue(manager, change)
+    }
+
+    @Test func eachOutcomeIsTold() async throws {
+        let count = Locked(0)
+        let server = try KeyedServer { request in
+            if request.path == "/bad" { return .status(404) }
+            return .status(
+                count.withLock {
+                    $0 += 1
+                    return $0
+                } == 1 ? 503 : 200)
+        }
+        let told = Told<String>()
+        let queue = try makeQueue {
+            $0.onOutcome = { job, verdict, attempt in
+                let word =
+                    switch verdict {
+                    case .done: "done"
+                    case .retry: "retry"
+                    case .dead: "dead"
+                    case .answered, .release: "another"
+                    }
+                told.tell("\(job.id) \(word) \(attempt?.statusCode ?? 0)")
+            }
+        }
+        try await queue.add(contentsOf: [server.job("good") { $0.group = "g" }, server.job("bad") { $0.group = "g" }])
+        _ = try await queue.states(otherwise: { _, result in result.failure.map(JobDecision.fail) ?? .done })
+        #expect(told.all == ["good retry 503", "good done 200", "bad dead 404"])
+        await queue.close()
+    }
+
+    @Test func handlersDecide() async throws {
+        let server = try KeyedServer { $0.path == "/refused" ? .status(422, body: "no") : .status(200, body: "yes") }
+        let queue = try makeQueue()
+        let told = Told<String>()
+        _ = try await queue.add(contentsOf: [
+            server.job("done"), server.job("again"), server.job("failed"), server.job("refused"),
+            server.job("other", kind: "other"),
+        ])
+        let handler: DurableQueue.Handler = { job, result in
+            let isAgain = told.all.contains { $0.hasPrefix("again") }
+            told.tell("\(job.id) \(result.statusCode ?? 0) \(String(decoding: result.body, as: UTF8.self))")
+            switch job.id {
+            case "again" where !isAgain: return .retry(after: .milliseconds(1))
+            case "failed": return .fail("not what was expected")
+            case "refused": return .fail(result.failure ?? "")
+            default: return .done
+            }
+        }
+        queue.start(["test": handler])
+        await queue.drain()
+        #expect(
+            try await queue.store.states() == [
+                "done": .done, "again": .done, "failed": .dead, "refused": .dead, "other": .answered,
+            ])
+        #expect(
+            told.all.sorted() == ["again 200 yes", "again 200 yes", "done 200 yes", "failed 200 yes", "refused 422 no"])
+        let dead = try await queue.deadLetters()
+        #expect(Set(dead.map(\.failure)) == ["not what was expected", "the server answered 422"])
+        let results = try await queue.results()
+        #expect(results.map(\.job.id) == ["other"])
+        #expect(results.first?.result.body == Data("yes".utf8))
+        #expect(try await queue.acknowledge(JobSelection(ids: ["other"])) == 1)
+        #expect(try await queue.results().isEmpty)
+        await queue.close()
+    }
+
+    @Test func resultsThatNobodyHandlesAreBounded() async throws {
+        let (server, queue) = (try KeyedServer(), try makeQueue { $0.maxWaitingResultCount = 3 })
+        _ = try await queue.add(contentsOf: (1...10).map { try server.job("\($0)") })
+        queue.start()
+        try await server.server.requestsReceived(count: 3, within: .seconds(60))
+        // Acknowledging makes room.
+        var handled = 0
+        while handled < 10 {
+            let ids = try await queue.results().map(\.job.id)
+            #expect(try await queue.status()[.answered] <= 3)
+            handled += try await queue.acknowledge(JobSelection(ids: Set(ids)))
+            await Task.yield()
+        }
+        #expect(server.all.requestCount == 10)
+        await queue.close()
+    }
+
+    @Test func aJobWhoseProcessEndsAgainAndAgainIsADeadLetter() async throws {
+        let server = try KeyedServer()
+        let store = MemoryStore(place.memory, clock: place.clock)
+        try await store.add(server.job("a"))
+        for _ in 1...3 {
+            let crashing = MemoryStore(place.memory, clock: place.clock)
+            #expect(try await crashing.claim(lease: .seconds(1)).count == 1)
+            place.clock.advance(by: .seconds(2))
+            #expect(try await store.claim(0).isEmpty)
+            place.clock.advance(by: .seconds(2))
+        }
+        let queue = DurableQueue(store: store, manager: manager)
+        #expect(try await queue.states() == ["a": .dead])
+        #expect(server.all.requestCount == 0)
+        let failure = try await store.job("a")?.failure
+        #expect(failure?.hasPrefix("its process ended, or stood still, 3 times") == true, "\(failure ?? "")")
+        await queue.close()
+    }
+
+    @Test func whyTellsWhatAJobWaitsFor() async throws {
+        let server = try KeyedServer { _ in .status(503) }
+        let queue = try makeQueue { $0.retries.baseDelay = .seconds(7_000) }
+        _ = try await queue.add(contentsOf: [
+            server.job("a"), server.job("b") { $0.dependencies = ["a"] },
+            server.job("c") { $0.notBefore = Date.now + 1_000 },
+        ])
+        #expect(try await queue.why("a") == "it may be sent, and waits for its turn")
+        #expect(try await queue.why("b") == "it waits for a (dependency, waiting)")
+        #expect(try await queue.why("c").hasPrefix("it waits for its date, in 99"))
+        #expect(try await queue.why("d") == "there is no job d")
+        queue.start(otherwise: takesAll)
+        try await server.server.requestsReceived(count: 1, within: .seconds(60))
+        while try await queue.store.job("a")?.attemptCount == 0 { await Task.yield() }
+        #expect(try await queue.why("a").contains("attempt 1 ended with the server answered 503"))
+        await queue.close()
+    }
+}
