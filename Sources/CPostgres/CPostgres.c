@@ -54,5 +54,13 @@ const convoy_pg_functions *convoy_pg_open(const char *name, const char **missing
         }
         memcpy(table[index].function, &address, sizeof address);
     }
+    void *enter = dlsym(library, "PQenterPipelineMode");
+    void *leave = dlsym(library, "PQexitPipelineMode");
+    void *sync = dlsym(library, "PQpipelineSync");
+    if (enter != NULL && leave != NULL && sync != NULL) {
+        memcpy(&functions->enterPipelineMode, &enter, sizeof enter);
+        memcpy(&functions->exitPipelineMode, &leave, sizeof leave);
+        memcpy(&functions->pipelineSync, &sync, sizeof sync);
+    }
     return functions;
 }

@@ -1,6 +1,7 @@
 // libpq, PostgreSQL's client library, opened at run time: without it the program starts all the same.
 //
-// The types and functions that are used, declared by hand: a stable binary interface, all in PostgreSQL 9.3 and later.
+// The types and functions that are used, declared by hand: a stable binary interface, in PostgreSQL 9.3 and later where
+// nothing else is said.
 #ifndef CONVOY_CPOSTGRES_H
 #define CONVOY_CPOSTGRES_H
 
@@ -30,7 +31,13 @@ enum {
     CONVOY_PG_POLLING_OK = 3,
 };
 /// `ExecStatusType`, as far as it is used.
-enum { CONVOY_PG_EMPTY_QUERY = 0, CONVOY_PG_COMMAND_OK = 1, CONVOY_PG_TUPLES_OK = 2 };
+enum {
+    CONVOY_PG_EMPTY_QUERY = 0,
+    CONVOY_PG_COMMAND_OK = 1,
+    CONVOY_PG_TUPLES_OK = 2,
+    CONVOY_PG_PIPELINE_SYNC = 10,
+    CONVOY_PG_PIPELINE_ABORTED = 11,
+};
 /// Fields of an error: postgres_ext.h.
 enum { CONVOY_PG_DIAG_SQLSTATE = 'C', CONVOY_PG_DIAG_MESSAGE = 'M' };
 
@@ -77,6 +84,11 @@ typedef struct {
     int (*_Nonnull getlength)(const convoy_pg_result *result, int row, int column);
     char *_Nullable (*_Nonnull getvalue)(const convoy_pg_result *result, int row, int column);
     void (*_Nonnull clear)(convoy_pg_result *_Nullable result);
+
+    /// Several statements in one round trip: NULL, all of them, before PostgreSQL 14.
+    int (*_Nullable enterPipelineMode)(convoy_pg_connection *connection);
+    int (*_Nullable exitPipelineMode)(convoy_pg_connection *connection);
+    int (*_Nullable pipelineSync)(convoy_pg_connection *connection);
 } convoy_pg_functions;
 
 /// Opens a library and finds all functions; NULL when something is missing: `missing` is the name of the function, or

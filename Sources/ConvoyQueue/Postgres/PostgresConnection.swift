@@ -16,23 +16,33 @@ final class PostgresConnection {
 
     let library: convoy_pg_functions
     let handle: OpaquePointer
-    /// Statements that the server has parsed, by their text.
+    /// The names of statements that the server has parsed, by their text.
     var prepared: [String: String] = [:]
+    /// How many names were given; each is given once.
+    var nameCount = 0
+    /// What goes with the next statement that is waited for.
+    var waiting: [PostgresStatement] = []
     /// Why nothing can be asked any more.
     var ending: PostgresError?
 
     /// Connects.
     ///
-    /// - Parameter address: `postgres://user@host:port/database`, or libpq's `key=value …`.
-    init(_ address: String, within bound: Duration) throws(PostgresError) {
-        library = try PostgresLibrary.shared.get()
+    /// - Parameters:
+    ///   - address: `postgres://user@host:port/database`, or libpq's `key=value …`.
+    ///   - library: libpq, with or without its functions for pipelines.
+    init(
+        _ address: String, within bound: Duration,
+        library: Result<convoy_pg_functions, PostgresError> = PostgresLibrary.shared
+    ) throws(PostgresError) {
+        self.library = try library.get()
+        let library = self.library
         try Self.check(address, library)
         // What comes before the address is a default, what follows it holds.
         let parameters = [
             ("fallback_application_name", "convoy"), ("keepalives_idle", "30"), ("keepalives_interval", "10"),
             ("keepalives_count", "3"), ("dbname", address), ("client_encoding", "UTF8"),
         ]
-        let started = Self.withStrings(parameters.map(\.0)) { [library] keywords in
+        let started = Self.withStrings(parameters.map(\.0)) { keywords in
             Self.withStrings(parameters.map(\.1)) { library.connectStartParams(keywords, $0, 1) }
         }
         guard let started else { throw PostgresError(.unreachable, "there is no memory for a connection") }

@@ -34,17 +34,24 @@ struct PostgresRules {
     mutating func noteWork() { bringsWork = true }
 
     /// Tells all listeners when this transaction is committed.
-    func notify() throws {
-        if bringsWork { try transaction.run("SELECT 1 FROM (SELECT pg_notify('convoy_jobs', '')) AS a") }
+    func notify() {
+        if bringsWork { transaction.later(Self.notification) }
     }
+
+    /// Tells all listeners, once a transaction.
+    static let notification = PostgresStatement("SELECT 1 FROM (SELECT pg_notify('convoy_jobs', '')) AS a")
 
     /// Has the transaction wait until no other changes these groups and keys.
     ///
     /// There are 256 locks for all names: the server's table of locks is small.
-    func lock(groups: [String?], keys: [String?]) throws {
+    func lock(groups: [String?], keys: [String?]) {
+        if let lock = Self.lock(groups: groups, keys: keys) { transaction.later(lock) }
+    }
+
+    static func lock(groups: [String?], keys: [String?]) -> PostgresStatement? {
         let names = groups.compactMap { $0.map { "g" + $0 } } + keys.compactMap { $0.map { "k" + $0 } }
-        guard !names.isEmpty else { return }
-        try transaction.run(
+        guard !names.isEmpty else { return nil }
+        return PostgresStatement(
             """
             SELECT count(pg_advisory_xact_lock(1668181615, number)) FROM (
                 SELECT DISTINCT (hashtextextended(name, 0) & 255)::int4 AS number FROM unnest($1) AS a(name)
@@ -80,7 +87,7 @@ struct PostgresRules {
                 """, [.texts(done)])
         }
         let (groups, keys) = (Set(ended.compactMap(\.group)), Set(ended.compactMap(\.key)))
-        try lock(groups: Array(groups), keys: Array(keys))
+        lock(groups: Array(groups), keys: Array(keys))
         if !groups.isEmpty { try free(Self.freeingFirst("group_name", "is_behind_group"), [.texts(Array(groups))]) }
         if !keys.isEmpty { try free(Self.freeingFirst("unique_key", "is_behind_key"), [.texts(Array(keys))]) }
     }
@@ -116,24 +123,34 @@ struct PostgresRules {
             SELECT count(*) FROM (SELECT 1 FROM convoy_jobs WHERE id IN (
                 SELECT needed FROM convoy_needs WHERE position = ANY($1)) ORDER BY position FOR SHARE) AS a
             """, [.ints(positions)])
-        try free(
-            """
-            UPDATE convoy_jobs AS j SET needs = h.needs, is_behind_group = h.group_hold, is_behind_key = h.key_hold,
-                state = CASE WHEN h.needs > 0 OR h.group_hold OR h.key_hold THEN 1 ELSE 0 END
-            FROM (
-                SELECT k.position, (SELECT count(DISTINCT n.needed) FROM convoy_needs AS n
-                    JOIN convoy_jobs AS o ON o.id = n.needed WHERE n.position = k.position AND o.state <> 4) AS needs,
-                    EXISTS (SELECT 1 FROM convoy_jobs AS o WHERE o.group_name = k.group_name AND o.state < 4
-                        AND o.position < k.position) AS group_hold,
-                    EXISTS (SELECT 1 FROM convoy_jobs AS o WHERE o.unique_key = k.unique_key AND o.state < 4
-                        AND o.position < k.position) AS key_hold
-                FROM convoy_jobs AS k WHERE k.state < 2 AND k.position IN (
-                    SELECT unnest($1) UNION SELECT position FROM convoy_jobs WHERE group_name = ANY($2) AND state < 2
-                    UNION SELECT position FROM convoy_jobs WHERE unique_key = ANY($3) AND state < 2)
-            ) AS h
-            WHERE j.position = h.position AND j.state < 2
-            RETURNING j.state
-            """, [.ints(positions), .texts(groups), .texts(keys)])
+        try free(Self.holding("SELECT unnest($1)"), [.ints(positions), .texts(groups), .texts(keys)])
+    }
+
+    /// Works out the holds of the jobs that a transaction has added.
+    static func holding(_ number: String) -> PostgresStatement {
+        PostgresStatement(
+            holding("SELECT unnest(positions) FROM convoy_commits WHERE number = $1"),
+            [.text(number), .texts([]), .texts([])])
+    }
+
+    private static func holding(_ positions: String) -> String {
+        """
+        UPDATE convoy_jobs AS j SET needs = h.needs, is_behind_group = h.group_hold, is_behind_key = h.key_hold,
+            state = CASE WHEN h.needs > 0 OR h.group_hold OR h.key_hold THEN 1 ELSE 0 END
+        FROM (
+            SELECT k.position, (SELECT count(DISTINCT n.needed) FROM convoy_needs AS n
+                JOIN convoy_jobs AS o ON o.id = n.needed WHERE n.position = k.position AND o.state <> 4) AS needs,
+                EXISTS (SELECT 1 FROM convoy_jobs AS o WHERE o.group_name = k.group_name AND o.state < 4
+                    AND o.position < k.position) AS group_hold,
+                EXISTS (SELECT 1 FROM convoy_jobs AS o WHERE o.unique_key = k.unique_key AND o.state < 4
+                    AND o.position < k.position) AS key_hold
+            FROM convoy_jobs AS k WHERE k.state < 2 AND k.position IN (
+                \(positions) UNION SELECT position FROM convoy_jobs WHERE group_name = ANY($2) AND state < 2
+                UNION SELECT position FROM convoy_jobs WHERE unique_key = ANY($3) AND state < 2)
+        ) AS h
+        WHERE j.position = h.position AND j.state < 2
+        RETURNING j.state
+        """
     }
 
     /// Cancels jobs and all that depend on them; how many.

@@ -4,7 +4,7 @@ import Convoy
 /// The schema: numbered steps, each run once in a database, whichever process comes first.
 enum PostgresSchema {
     /// The steps from an empty database on; those of a published version never change.
-    static let migrations = [tables + indexes + counting, redirects, lapses, hosts, commits]
+    static let migrations = [tables + indexes + counting, redirects, lapses, hosts, commits, outcomes]
 
     /// The numbers of the states in the tables; of a published version they never change.
     static let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .done, .dead, .cancelled]
@@ -123,6 +123,12 @@ enum PostgresSchema {
         """, "CREATE INDEX convoy_commits_made ON convoy_commits (made)",
     ]
 
+    /// What a transaction has come to, for the case that its COMMIT is not answered: the jobs that it has added or claimed, and
+    /// which of its settlements counted.
+    private static let outcomes = [
+        "ALTER TABLE convoy_commits ADD COLUMN positions int8[], ADD COLUMN settled int8[]"
+    ]
+
     private static let indexes = [
         """
         CREATE INDEX convoy_ready ON convoy_jobs (priority DESC, position)
@@ -185,11 +191,11 @@ extension PostgresConnection {
     /// Makes the tables, or brings them up to date; one process at a time, in one transaction.
     func migrate() throws {
         if try schemaVersion() == PostgresSchema.migrations.count { return }
-        try run("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE")
+        later(Self.begin)
         do {
             // ASCII for `convoy`, as a number.
-            try run("SELECT 1 FROM (SELECT pg_advisory_xact_lock(109342240173945)) AS a")
-            try run("CREATE TABLE IF NOT EXISTS convoy_schema (version int8 NOT NULL)")
+            later(PostgresStatement("SELECT 1 FROM (SELECT pg_advisory_xact_lock(109342240173945)) AS a"))
+            later(PostgresStatement("CREATE TABLE IF NOT EXISTS convoy_schema (version int8 NOT NULL)"))
             let version = try schemaVersion() ?? 0
             guard version <= PostgresSchema.migrations.count else {
                 throw QueueError(
@@ -200,12 +206,15 @@ extension PostgresConnection {
             guard version >= 0 else {
                 throw PostgresError(.answerInvalid, "its convoy_schema has the version \(version)")
             }
-            for statement in PostgresSchema.migrations.dropFirst(version).joined() { try run(statement) }
-            try run("DELETE FROM convoy_schema")
-            try run("INSERT INTO convoy_schema VALUES ($1)", [.int(PostgresSchema.migrations.count)])
+            for statement in PostgresSchema.migrations.dropFirst(version).joined() {
+                later(PostgresStatement(statement))
+            }
+            later(PostgresStatement("DELETE FROM convoy_schema"))
+            let count = PostgresValue.int(PostgresSchema.migrations.count)
+            later(PostgresStatement("INSERT INTO convoy_schema VALUES ($1)", [count]))
             try run("COMMIT")
         } catch {
-            if ending == nil, (try? run("ROLLBACK")) == nil { _ = lost("a transaction stays open") }
+            rollBack()
             throw error
         }
     }

@@ -1,4 +1,5 @@
 // Transactions on a connection that is made again when it is lost.
+import CPostgres
 import Convoy
 import Foundation
 
@@ -19,12 +20,33 @@ struct PostgresTransaction {
     func run(_ statement: String, _ parameters: [PostgresValue] = []) throws(PostgresError) -> PostgresRows {
         try connection.run(statement, parameters)
     }
+
+    /// Has a statement go with the next one, COMMIT at the latest.
+    func later(_ statement: PostgresStatement) { connection.later(statement) }
+}
+
+/// What a call of the store writes.
+struct PostgresWork<Result: Sendable>: Sendable {
+    /// A transaction that is known in advance: one round trip.
+    struct Whole: Sendable {
+        /// What goes between the row of the transaction's number, `$1` of some, and COMMIT.
+        let statements: [PostgresStatement]
+        /// What the rows of the statements mean.
+        let read: @Sendable (_ rows: [PostgresRows], _ time: PostgresTime) throws -> Result
+        /// What was committed under the number, of which no answer came.
+        let recover: @Sendable (_ transaction: PostgresTransaction, _ number: String) throws -> Result
+    }
+
+    /// Nil where later statements depend on the rows of earlier ones; the server may refuse it for that reason, too.
+    var whole: (@Sendable (_ number: String, _ given: PostgresTime?) throws -> Whole)?
+    /// Step by step.
+    let steps: @Sendable (PostgresTransaction) throws -> Result
 }
 
 /// One connection at a time, with a queue of its own that may wait for it.
 ///
 /// Every call is one transaction: repeated where the server says that it got in the way of another, and on a new connection
-/// where the old one was lost. Each that writes begins with a row of a random number of its own, `convoy_commits`: when the
+/// where the old one was lost. What is known in advance goes in one round trip, and the rest step by step. Each that writes begins with a row of a random number of its own, `convoy_commits`: when the
 /// connection was lost during COMMIT, that row tells the repetition whether the first has taken effect. After a failover the
 /// number of a transaction would tell of somebody else's.
 final class PostgresSession: Sendable {
@@ -41,28 +63,60 @@ final class PostgresSession: Sendable {
     private let address: String
     private let patience: Duration
     private let givenTime: (@Sendable () -> PostgresTime)?
+    private let library: Swift.Result<convoy_pg_functions, PostgresError>
     private let queue: DispatchQueue
     private let state = State()
     /// Signalled for ever when the session is closed.
     private let closing = Closing()
 
-    init(_ address: String, name: String, patience: Duration, time: (@Sendable () -> PostgresTime)?) {
+    init(
+        _ address: String, name: String, patience: Duration, time: (@Sendable () -> PostgresTime)?,
+        library: Swift.Result<convoy_pg_functions, PostgresError>
+    ) {
         self.address = address
+        self.library = library
         self.patience = patience
         givenTime = time
         queue = DispatchQueue(label: "convoy.postgres.\(name)")
     }
 
-    /// Runs a transaction; an error of its own ends it without effect.
-    ///
-    /// - Parameter isReading: whether nothing is written, so that a repetition harms nobody.
+    /// Runs a transaction step by step; an error of its own ends it without effect.
     func transaction<Result: Sendable>(
-        isReading: Bool = false, _ body: @escaping @Sendable (PostgresTransaction) throws -> Result
+        _ steps: @escaping @Sendable (PostgresTransaction) throws -> Result
     ) async throws(QueueError) -> Result {
+        try await perform(PostgresWork(steps: steps))
+    }
+
+    /// Runs a transaction, in one round trip where that can be.
+    func perform<Result: Sendable>(_ work: PostgresWork<Result>) async throws(QueueError) -> Result {
         let result = await withCheckedContinuation { continuation in
-            queue.async { continuation.resume(returning: self.perform(isReading ? nil : UUID().uuidString, body)) }
+            queue.async { continuation.resume(returning: self.write(work)) }
         }
         return try result.get()
+    }
+
+    /// Runs a statement that only reads.
+    func read<Result: Sendable>(
+        _ statement: PostgresStatement,
+        _ body: @escaping @Sendable (_ rows: PostgresRows, _ time: PostgresTime) throws -> Result
+    ) async throws(QueueError) -> Result {
+        let result = await withCheckedContinuation { continuation in
+            queue.async {
+                let result = self.repeating { connection in
+                    let all = try connection.transact([PostgresConnection.time, statement])
+                    return try body(all[1], try self.givenTime?() ?? PostgresTime(all[0]))
+                }
+                continuation.resume(returning: result)
+            }
+        }
+        return try result.get()
+    }
+
+    /// Connects, if it is not connected.
+    func connect() async -> Swift.Result<Void, QueueError> {
+        await withCheckedContinuation { continuation in
+            queue.async { continuation.resume(returning: self.repeating { _ in }) }
+        }
     }
 
     /// Ends the connection; what is called later throws `.closed`.
@@ -76,20 +130,19 @@ final class PostgresSession: Sendable {
         }
     }
 
-    /// - Parameter number: of a transaction that writes.
-    private func perform<Result: Sendable>(
-        _ number: String?, _ body: (PostgresTransaction) throws -> Result
+    /// Runs a body until it succeeds, or fails for good.
+    ///
+    /// - Parameter mayHaveTakenEffect: asked after a failure.
+    private func repeating<Result: Sendable>(
+        mayHaveTakenEffect: () -> Bool = { false }, _ body: (PostgresConnection) throws -> Result
     ) -> Swift.Result<Result, QueueError> {
         let end = ContinuousClock.now + patience
         var conflicts = 0
         var pause = Duration.milliseconds(10)
-        // What a transaction has come to whose COMMIT was not answered.
-        var open: Result?
         while true {
             guard !closing.isClosed else { return .failure(QueueError(.closed, "the store was closed")) }
             do {
-                let connection = try connected()
-                return .success(try transact(connection, number, open, body) { open = $0 })
+                return .success(try body(try connected()))
             } catch let error as QueueError {
                 return .failure(error)
             } catch let error as PostgresError where error.isConflict && conflicts < Self.maxConflicts {
@@ -101,44 +154,69 @@ final class PostgresSession: Sendable {
                 pause = min(pause * 2, .seconds(1))
             } catch {
                 if (error as? PostgresError)?.asksForConnection == true { state.connection = nil }
-                return .failure(Self.queueError(error, mayHaveTakenEffect: open != nil))
+                return .failure(Self.queueError(error, mayHaveTakenEffect: mayHaveTakenEffect()))
             }
         }
     }
 
     private func connected() throws -> PostgresConnection {
         if let connection = state.connection, connection.ending == nil { return connection }
-        let connection = try PostgresConnection(address, within: Self.usualPatience)
+        let connection = try PostgresConnection(address, within: Self.usualPatience, library: library)
         try connection.prepareForQueue()
-        try connection.checkEncoding()
-        do { try connection.migrate() } catch { throw connection.explaining(error) }
         state.connection = connection
         return connection
     }
 
+    private func write<Result: Sendable>(_ work: PostgresWork<Result>) -> Swift.Result<Result, QueueError> {
+        let number = UUID().uuidString
+        var whole: PostgresWork<Result>.Whole?
+        do { whole = try work.whole?(number, givenTime?()) } catch { return .failure(Self.queueError(error)) }
+        // Of an attempt whose COMMIT was not answered, and what it had come to where that is known.
+        var (isOpen, result) = (false, Result?.none)
+        return repeating(mayHaveTakenEffect: { isOpen }) { connection in
+            if let tried = whole, !isOpen {
+                do {
+                    let all = try connection.transact([PostgresConnection.mark(number)] + tried.statements)
+                    return try tried.read(Array(all.dropFirst()), try self.givenTime?() ?? PostgresTime(all[0]))
+                } catch let error as PostgresError {
+                    if error.kind == .lost { isOpen = true }
+                    guard case .refused = error.kind, !error.isConflict, !error.asksForConnection else { throw error }
+                    // It has to be done step by step, which tells what is wrong where something is.
+                    whole = nil
+                }
+            }
+            return try self.transact(
+                connection, number, work.steps,
+                isOpen ? (result.map { result in { _, _ in result } } ?? whole?.recover) : nil
+            ) {
+                (isOpen, result) = (true, $0)
+            }
+        }
+    }
+
     /// - Parameters:
-    ///   - earlier: what the transaction has come to whose COMMIT was not answered.
+    ///   - recover: what an earlier attempt has come to whose COMMIT was not answered; nil when there was none.
     ///   - committing: told of what this one has come to, before its COMMIT.
     private func transact<Result>(
-        _ connection: PostgresConnection, _ number: String?, _ earlier: Result?,
-        _ body: (PostgresTransaction) throws -> Result, committing: (Result) -> Void
+        _ connection: PostgresConnection, _ number: String, _ steps: (PostgresTransaction) throws -> Result,
+        _ recover: ((PostgresTransaction, String) throws -> Result)?, committing: (Result) -> Void
     ) throws -> Result {
-        try connection.run("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE")
         do {
-            let start = try connection.begin(number)
-            if start.isRepetition, let earlier {
+            let start = try connection.run([PostgresConnection.begin, PostgresConnection.mark(number)])[1]
+            let time = try givenTime?() ?? PostgresTime(start)
+            let transaction = PostgresTransaction(connection: connection, time: time)
+            if try start.int(0, 2) ?? 1 > 1, let recover {
+                let result = try recover(transaction, number)
                 // This COMMIT waits for standbys as the first did: what it says they have, too.
                 try connection.run("COMMIT")
-                return earlier
+                return result
             }
-            let result = try body(PostgresTransaction(connection: connection, time: givenTime?() ?? start.time))
-            if number != nil { committing(result) }
+            let result = try steps(transaction)
+            committing(result)
             try connection.run("COMMIT")
             return result
         } catch {
-            if connection.ending == nil, (try? connection.run("ROLLBACK")) == nil {
-                _ = connection.lost("a transaction stays open")
-            }
+            connection.rollBack()
             throw error
         }
     }
@@ -183,47 +261,5 @@ private final class Closing: @unchecked Sendable {
     func wait(_ duration: Duration) {
         let end = Date(timeIntervalSinceNow: duration / .seconds(1))
         condition.withLock { while !flag, condition.wait(until: end) {} }
-    }
-}
-
-extension PostgresConnection {
-    /// Notes the number of a transaction; the time, and whether an earlier one with the number has been committed.
-    ///
-    /// Waits for an earlier one that has not ended.
-    fileprivate func begin(_ number: String?) throws -> (time: PostgresTime, isRepetition: Bool) {
-        let mark = """
-            WITH mark AS (INSERT INTO convoy_commits AS c (number, made)
-                VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
-                ON CONFLICT (number) DO UPDATE SET count = c.count + 1 RETURNING count)
-            """
-        let start = try run(
-            """
-            \(number == nil ? "" : mark)
-            SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8,
-                (extract(epoch FROM clock_timestamp()) - 978307200)::float8,
-                \(number == nil ? "1::int8" : "(SELECT count FROM mark)")
-            """, number.map { [.text($0)] } ?? [])
-        let time = PostgresTime(now: try start.int(0, 0) ?? 0, date: try start.double(0, 1) ?? 0)
-        return (time, try start.int(0, 2) ?? 1 > 1)
-    }
-
-    /// What every session of a queue needs of the server.
-    func prepareForQueue() throws {
-        let version = library.serverVersion(handle)
-        guard version >= 130_000 else {
-            throw QueueError(.unavailable, "the server is PostgreSQL \(version / 10_000); the queue needs 13 or newer")
-        }
-        // Durable commits even where the server's default is not; no transaction of a process that stands still keeps others
-        // waiting; and plans by the indexes, because the statistics of a queue are always out of date.
-        try run(
-            """
-            SELECT set_config(name, value, false) FROM (VALUES
-                ('idle_in_transaction_session_timeout', '60s'), ('lock_timeout', '20s'), ('jit', 'off'),
-                ('plan_cache_mode', 'force_generic_plan'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'),
-                ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'),
-                ('synchronous_commit', CASE current_setting('synchronous_commit')
-                    WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END)
-            ) AS settings(name, value)
-            """)
     }
 }

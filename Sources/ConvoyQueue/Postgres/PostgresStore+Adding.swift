@@ -2,23 +2,18 @@
 import Convoy
 
 extension PostgresStore {
-    /// Adds jobs, all or none, in their order.
+    /// Adds jobs, all or none, in their order; those of several callers go in one transaction.
     public func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] {
         for job in jobs {
             if let defect = PostgresLimits.defect(of: job) { throw QueueError(.invalidJob, "\(job.id): \(defect)") }
         }
         guard !jobs.isEmpty else { return [] }
-        return try await callers.transaction { transaction in
-            var adding = Adding(PostgresRules(transaction))
-            for run in Adding.runs(jobs) { try adding.add(run) }
-            try adding.rules.notify()
-            return adding.additions
-        }
+        return try await additions.add(jobs)
     }
 }
 
-/// One call of `add`.
-private struct Adding {
+/// One call of `add`, step by step.
+struct Adding {
     /// How many jobs one statement inserts.
     private static let maxRunCount = 2_000
 
@@ -60,7 +55,7 @@ private struct Adding {
                 return
             }
         }
-        try rules.lock(groups: new.map(\.group), keys: new.map { $0.uniqueness?.key })
+        rules.lock(groups: new.map(\.group), keys: new.map { $0.uniqueness?.key })
         let inserted = try insert(new)
         try relate(new.filter { inserted[$0.id] != nil }, inserted)
         for job in run {
@@ -102,7 +97,7 @@ private struct Adding {
 
     /// Makes way for a job with a key; the id of the one that is kept instead.
     private mutating func settle(_ uniqueness: Job.Uniqueness) throws -> String? {
-        try rules.lock(groups: [], keys: [uniqueness.key])
+        rules.lock(groups: [], keys: [uniqueness.key])
         let rows = try rules.transaction.run(
             "SELECT id FROM convoy_jobs WHERE unique_key = $1 AND state < 4 ORDER BY position", [.text(uniqueness.key)])
         let others = try (0..<rows.count).compactMap { try rows.text($0, 0) }

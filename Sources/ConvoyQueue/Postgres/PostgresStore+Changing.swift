@@ -10,7 +10,7 @@ extension PostgresStore {
                 rules.select(selection, in: [.waiting, .blocked, .claimed, .answered, .dead]).ids)
             // What waits until nothing is left is told, too.
             if count > 0 { rules.noteWork() }
-            try rules.notify()
+            rules.notify()
             return count
         }
     }
@@ -20,7 +20,7 @@ extension PostgresStore {
         try await callers.transaction { transaction in
             var rules = PostgresRules(transaction)
             let count = try rules.retry(rules.select(selection, in: [.dead]).ids)
-            try rules.notify()
+            rules.notify()
             return count
         }
     }
@@ -37,7 +37,7 @@ extension PostgresStore {
                 """, [.ints(positions), .int(transaction.time.now)])
             try rules.drop(positions, from: "convoy_results")
             try rules.follow(PostgresRules.ended(rows))
-            try rules.notify()
+            rules.notify()
             return rows.count
         }
     }
@@ -51,7 +51,7 @@ extension PostgresStore {
                 "SELECT id FROM convoy_jobs WHERE position = ANY($1) AND state = 5", [.ints(meant.positions)])
             _ = try rules.cancel((0..<dead.count).compactMap { try dead.text($0, 0) })
             try rules.drop(meant.positions)
-            try rules.notify()
+            rules.notify()
             return meant.positions.count
         }
     }
@@ -107,7 +107,7 @@ extension PostgresRules {
         let positions = try (0..<meant.count).compactMap { try meant.int($0, 0) }
         let groups = Set(try (0..<meant.count).compactMap { try meant.text($0, 1) })
         let keys = Set(try (0..<meant.count).compactMap { try meant.text($0, 2) })
-        try lock(groups: Array(groups), keys: Array(keys))
+        lock(groups: Array(groups), keys: Array(keys))
         try transaction.run(
             """
             UPDATE convoy_jobs SET state = 0, failure = NULL, attempt_count = 0, lapses = 0, due = NULL, finished = NULL,

@@ -33,7 +33,7 @@ extension PostgresRules {
     }
 
     /// The kinds as a condition with a parameter; nil for none.
-    private static func condition(_ kinds: ClaimRequest.Kinds) -> (condition: String, kinds: [String])? {
+    static func condition(_ kinds: ClaimRequest.Kinds) -> (condition: String, kinds: [String])? {
         switch kinds {
         case .all: ("", [])
         case .only(let kinds): kinds.isEmpty ? nil : ("AND kind = ANY($3)", Array(kinds))
@@ -72,15 +72,37 @@ extension PostgresRules {
         _ condition: String, _ order: String, _ kinds: [String], limit: Int, _ owner: String,
         _ request: ClaimRequest? = nil
     ) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
-        var (before, among, values) = ("", "", kinds.isEmpty ? [] : [PostgresValue.texts(kinds)])
+        let statement = Self.claim(condition, order, kinds, limit: limit, owner, request)
+        let claimed = try Self.claimed(transaction.run(statement.text, statement.parameters))
+        for job in claimed.broken { try bury(job.position, job.defect) }
+        return (claimed.jobs, claimed.hasMore)
+    }
+
+    /// Claims jobs that are ready, none of them a suspect; nil for no kinds.
+    ///
+    /// - Parameter number: of the transaction, under which the positions of the jobs are noted.
+    static func claimReady(_ request: ClaimRequest, by owner: String, noting number: String) -> PostgresStatement? {
+        guard request.limit > 0, let (condition, kinds) = condition(request.kinds) else { return nil }
+        return claim(
+            ready + " AND lapses < 2 \(condition)", order, kinds, limit: request.limit, owner, request, noting: number)
+    }
+
+    private static func claim(
+        _ condition: String, _ order: String, _ kinds: [String], limit: Int, _ owner: String, _ request: ClaimRequest?,
+        noting number: String? = nil
+    ) -> PostgresStatement {
+        var (before, among, values) = ("", "", [PostgresValue.texts(kinds)])
         if let request, let most = request.maxPerHost {
-            (before, among) = (Self.candidates(condition), "position IN (SELECT position FROM candidates) AND ")
+            (before, among) = (candidates(condition), "position IN (SELECT position FROM candidates) AND ")
             let rooms = request.rooms.keys.sorted()
-            values = [
-                .texts(kinds), .int(max(0, most)), .texts(rooms), .ints(rooms.map { Int64(request.room(of: $0)) }),
-            ]
+            values += [.int(max(0, most)), .texts(rooms), .ints(rooms.map { Int64(request.room(of: $0)) })]
         }
-        let rows = try transaction.run(
+        if let number { values.append(.text(number)) }
+        let noted = """
+            noted AS (UPDATE convoy_commits SET positions = (SELECT array_agg(position) FROM j)
+                WHERE number = $\(values.count + 2)),
+            """
+        return PostgresStatement(
             """
             WITH RECURSIVE \(before) meant AS MATERIALIZED (
                 SELECT position, priority, attempt_count FROM convoy_jobs WHERE \(among)\(condition) ORDER BY \(order) LIMIT $1
@@ -92,6 +114,7 @@ extension PostgresRules {
                         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
                     FROM meant LEFT JOIN convoy_bodies AS b ON b.position = meant.position) AS sums
                 WHERE coalesce(before, 0) < \(PostgresLimits.maxStatementBytes)),
+            \(number == nil ? "" : noted)
             j AS (
                 UPDATE convoy_jobs AS j SET state = 2, owner = $2, claim_count = j.claim_count + 1
                 FROM fitting WHERE j.position = fitting.position RETURNING j.*)
@@ -99,12 +122,18 @@ extension PostgresRules {
                 (SELECT count(*) FROM meant) > (SELECT count(*) FROM fitting)
             FROM j \(PostgresJobRow.joins) ORDER BY j.priority DESC, j.attempt_count > 0, j.position
             """, [.int(limit), .text(owner)] + values)
+    }
+
+    /// The jobs of a claim, and those that cannot be read.
+    static func claimed(
+        _ rows: PostgresRows
+    ) throws -> (jobs: [ClaimedJob], hasMore: Bool, broken: [(position: Int64, defect: String)]) {
         let hasMore = rows.count > 0 ? try rows.bool(0, PostgresJobRow.columnCount) ?? false : false
-        var jobs: [ClaimedJob] = []
+        var (jobs, broken): ([ClaimedJob], [(position: Int64, defect: String)]) = ([], [])
         for index in 0..<rows.count {
             let row = PostgresJobRow(rows: rows, row: index)
             if let defect = try row.defect {
-                try bury(row.position, defect)
+                broken.append((try row.position, defect))
                 continue
             }
             let job = try row.job()
@@ -113,11 +142,21 @@ extension PostgresRules {
                     claim: Claim(id: job.id, token: try row.claimCount), job: job, attemptCount: try row.attemptCount,
                     lapseCount: try row.lapseCount, result: try row.result))
         }
-        return (jobs, hasMore || jobs.count < rows.count)
+        return (jobs, hasMore || !broken.isEmpty, broken)
+    }
+
+    /// The jobs that a transaction has claimed and that are still its owner's.
+    static func claimed(under number: String, by owner: String) -> PostgresStatement {
+        PostgresStatement(
+            """
+            SELECT \(PostgresJobRow.columns(withBody: true)), false FROM convoy_jobs AS j \(PostgresJobRow.joins)
+            WHERE j.position = ANY((SELECT positions FROM convoy_commits WHERE number = $1)::int8[])
+                AND j.state = 2 AND j.owner = $2 ORDER BY j.priority DESC, j.attempt_count > 0, j.position
+            """, [.text(number), .text(owner)])
     }
 
     /// Makes a dead letter of a claimed job that cannot be read.
-    private mutating func bury(_ position: Int64, _ defect: String) throws {
+    mutating func bury(_ position: Int64, _ defect: String) throws {
         let rows = try transaction.run(
             """
             UPDATE convoy_jobs AS j SET state = 5, owner = NULL, failure = $2, has_result = false, finished = $3
@@ -132,40 +171,54 @@ extension PostgresRules {
 
     /// How long until something is due that is not told.
     func next(_ request: ClaimRequest, _ owner: String) throws -> Duration? {
-        let moments = try nextMoments(owner)
+        let looks = Self.looks(request, owner)
+        return try Self.next(try transaction.connection.run(looks), transaction.time)
+    }
+
+    /// What tells when there may be more to claim: ``next(_:_:)`` reads it.
+    static func looks(_ request: ClaimRequest, _ owner: String) -> [PostgresStatement] {
+        [nextMoments(owner)] + (hasReady(request, owner).map { [$0] } ?? [])
+    }
+
+    static func next(_ looks: [PostgresRows], _ time: PostgresTime) throws -> Duration? {
+        guard let rows = looks.first else { return nil }
+        var moments = try (0...1).compactMap { try rows.int(0, $0).map { Duration.microseconds($0 - time.now) } }
+        let waits = try (2...3).compactMap {
+            try rows.double(0, $0).map { max(-1e12, min(1e12, $0 - time.date)) }
+        }
+        moments += waits.map { Duration.seconds($0) }
         // What should be claimed by now was not, because a transaction of somebody has its row.
-        if try moments.contains(where: { $0 <= .zero }) || hasReady(request, owner) {
-            return min(Self.lockedRowPause, moments.filter { $0 > .zero }.min() ?? Self.lockedRowPause)
+        let isReady = try looks.dropFirst().first?.bool(0, 0) ?? false
+        if isReady || moments.contains(where: { $0 <= .zero }) {
+            return min(lockedRowPause, moments.filter { $0 > .zero }.min() ?? lockedRowPause)
         }
         return moments.min()
     }
 
-    /// Whether there is a job that could be claimed: of a host that has room.
-    private func hasReady(_ request: ClaimRequest, _ owner: String) throws -> Bool {
-        guard let (condition, kinds) = Self.condition(request.kinds) else { return false }
+    /// Whether there is a job that could be claimed: of a host that has room; nil for no kinds.
+    private static func hasReady(_ request: ClaimRequest, _ owner: String) -> PostgresStatement? {
+        guard let (condition, kinds) = condition(request.kinds) else { return nil }
         guard let most = request.maxPerHost else {
-            let rows = try transaction.run(
-                "SELECT EXISTS (SELECT 1 FROM convoy_jobs WHERE \(Self.ready) AND lapses < 2 \(condition))",
-                kinds.isEmpty ? [] : [.int(0), .int(0), .texts(kinds)])
-            return try rows.bool(0, 0) ?? false
+            return PostgresStatement(
+                "SELECT EXISTS (SELECT 1 FROM convoy_jobs WHERE \(ready) AND lapses < 2 \(condition))",
+                [.int(0), .int(0), .texts(kinds)])
         }
         // By what this owner has now, which the caller knew before.
-        let rows = try transaction.run(
+        return PostgresStatement(
             """
-            WITH RECURSIVE \(Self.hosts),
+            WITH RECURSIVE \(hosts),
             full_hosts AS MATERIALIZED (
                 SELECT host FROM convoy_jobs WHERE owner = $1 AND state = 2 GROUP BY host HAVING count(*) >= $2
                 UNION SELECT unnest($4))
             SELECT EXISTS (SELECT 1 FROM hosts WHERE host IS NOT NULL AND host NOT IN (SELECT host FROM full_hosts)
                 AND EXISTS (SELECT 1 FROM convoy_jobs
-                    WHERE \(Self.ready) AND lapses < 2 \(condition) AND convoy_jobs.host = hosts.host))
+                    WHERE \(ready) AND lapses < 2 \(condition) AND convoy_jobs.host = hosts.host))
             """,
             [.text(owner), .int(most), .texts(kinds), .texts(request.rooms.filter { $0.value <= 0 }.map(\.key))])
-        return try rows.bool(0, 0) ?? false
     }
 
-    private func nextMoments(_ owner: String) throws -> [Duration] {
-        let rows = try transaction.run(
+    private static func nextMoments(_ owner: String) -> PostgresStatement {
+        PostgresStatement(
             """
             SELECT (SELECT min(due) FROM convoy_jobs WHERE state = 0 AND due IS NOT NULL),
                 (SELECT min(ends) FROM convoy_owners AS o WHERE owner <> $1
@@ -173,10 +226,5 @@ extension PostgresRules {
                 (SELECT min(not_before) FROM convoy_jobs WHERE state = 0 AND not_before IS NOT NULL),
                 (SELECT min(expires) FROM convoy_jobs WHERE state < 2 AND expires IS NOT NULL)
             """, [.text(owner)])
-        let (now, date) = (transaction.time.now, transaction.time.date)
-        var moments = try (0...1).compactMap { try rows.int(0, $0).map { Duration.microseconds($0 - now) } }
-        let waits = try (2...3).compactMap { try rows.double(0, $0).map { max(-1e12, min(1e12, $0 - date)) } }
-        moments += waits.map { Duration.seconds($0) }
-        return moments
     }
 }

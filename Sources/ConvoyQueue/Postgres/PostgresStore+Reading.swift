@@ -20,35 +20,35 @@ extension PostgresStore {
     private func records(
         _ condition: String, _ parameters: [PostgresValue], limit: Int, withBody: Bool
     ) async throws(QueueError) -> [JobRecord] {
-        try await callers.transaction(isReading: true) { transaction in
-            let rows = try transaction.run(
-                """
-                SELECT \(PostgresJobRow.columns(withBody: withBody)), \(PostgresJobRow.recordColumns)
-                FROM convoy_jobs AS j \(PostgresJobRow.joins)
-                WHERE \(condition) ORDER BY j.position LIMIT $\(parameters.count + 1)
-                """, parameters + [.int(max(0, limit))])
-            return try (0..<rows.count).map { try PostgresJobRow(rows: rows, row: $0).record(transaction.time) }
+        let statement = PostgresStatement(
+            """
+            SELECT \(PostgresJobRow.columns(withBody: withBody)), \(PostgresJobRow.recordColumns)
+            FROM convoy_jobs AS j \(PostgresJobRow.joins)
+            WHERE \(condition) ORDER BY j.position LIMIT $\(parameters.count + 1)
+            """, parameters + [.int(max(0, limit))])
+        return try await callers.read(statement) { rows, time in
+            try (0..<rows.count).map { try PostgresJobRow(rows: rows, row: $0).record(time) }
         }
     }
 
     /// What a blocked job waits for.
     public func blockers(of id: String) async throws(QueueError) -> [JobBlocker] {
-        try await callers.transaction(isReading: true) { transaction in
-            let rows = try transaction.run(
-                """
-                WITH j AS MATERIALIZED (
-                    SELECT position, group_name, unique_key FROM convoy_jobs WHERE id = $1 AND state = 1)
-                (SELECT DISTINCT o.id, o.state, 'dependency', 0 FROM j JOIN convoy_needs AS n USING (position)
-                    JOIN convoy_jobs AS o ON o.id = n.needed WHERE o.state <> 4 ORDER BY o.id LIMIT 98)
-                UNION ALL (SELECT o.id, o.state, 'group', 1 FROM j, LATERAL (
-                    SELECT id, state, position FROM convoy_jobs WHERE group_name = j.group_name AND state < 4
-                    ORDER BY position LIMIT 1) AS o WHERE o.position < j.position)
-                UNION ALL (SELECT o.id, o.state, 'key', 2 FROM j, LATERAL (
-                    SELECT id, state, position FROM convoy_jobs WHERE unique_key = j.unique_key AND state < 4
-                    ORDER BY position LIMIT 1) AS o WHERE o.position < j.position)
-                ORDER BY 4, 1
-                """, [.text(id)])
-            return try (0..<rows.count).compactMap { row in
+        let statement = PostgresStatement(
+            """
+            WITH j AS MATERIALIZED (
+                SELECT position, group_name, unique_key FROM convoy_jobs WHERE id = $1 AND state = 1)
+            (SELECT DISTINCT o.id, o.state, 'dependency', 0 FROM j JOIN convoy_needs AS n USING (position)
+                JOIN convoy_jobs AS o ON o.id = n.needed WHERE o.state <> 4 ORDER BY o.id LIMIT 98)
+            UNION ALL (SELECT o.id, o.state, 'group', 1 FROM j, LATERAL (
+                SELECT id, state, position FROM convoy_jobs WHERE group_name = j.group_name AND state < 4
+                ORDER BY position LIMIT 1) AS o WHERE o.position < j.position)
+            UNION ALL (SELECT o.id, o.state, 'key', 2 FROM j, LATERAL (
+                SELECT id, state, position FROM convoy_jobs WHERE unique_key = j.unique_key AND state < 4
+                ORDER BY position LIMIT 1) AS o WHERE o.position < j.position)
+            ORDER BY 4, 1
+            """, [.text(id)])
+        return try await callers.read(statement) { rows, _ in
+            try (0..<rows.count).compactMap { row in
                 let state = Int(try rows.int(row, 1) ?? -1)
                 guard PostgresSchema.states.indices.contains(state), let id = try rows.text(row, 0),
                     let reason = try rows.text(row, 2).flatMap({ JobBlocker.Reason(rawValue: $0) })
@@ -60,11 +60,11 @@ extension PostgresStore {
 
     /// How many jobs there are, by kind and state.
     public func status() async throws(QueueError) -> QueueStatus {
-        try await callers.transaction(isReading: true) { transaction in
-            let rows = try transaction.run(
-                """
-                SELECT kind, state, sum(count)::int8 FROM convoy_counts GROUP BY kind, state HAVING sum(count) <> 0
-                """)
+        let statement = PostgresStatement(
+            """
+            SELECT kind, state, sum(count)::int8 FROM convoy_counts GROUP BY kind, state HAVING sum(count) <> 0
+            """)
+        return try await callers.read(statement) { rows, _ in
             var status = QueueStatus()
             for row in 0..<rows.count {
                 let state = Int(try rows.int(row, 1) ?? -1)

@@ -1,4 +1,5 @@
 // The queue's store on a PostgreSQL server.
+import CPostgres
 import Convoy
 import Foundation
 
@@ -17,7 +18,8 @@ import Foundation
 /// `.invalidJob`; in the reason of a dead letter a NUL is kept as `␀`.
 ///
 /// ## Concurrency
-/// Two connections for calls, one for claims and heartbeats and one for everything else, each with a queue of its own that
+/// A call waits for the server once where nothing in the database stands against it; that needs libpq 14. Two connections for
+/// calls, one for claims and heartbeats and one for everything else, each with a queue of its own that
 /// blocks; and one that listens, while ``changes()`` is read.
 ///
 /// ## Topics
@@ -34,7 +36,10 @@ public final class PostgresStore: Store {
     /// For claims, settlements and heartbeats: they do not wait behind a long list of additions.
     let workers: PostgresSession
     let callers: PostgresSession
+    let additions: PostgresAdditions
     private let listener: PostgresListener
+    /// Until when exchanges go step by step: the last one in one round trip was refused.
+    let stepsUntil = Locked(ContinuousClock.now)
 
     /// Connects, and makes the tables where there are none.
     ///
@@ -47,13 +52,19 @@ public final class PostgresStore: Store {
     /// - Parameters:
     ///   - time: in place of the server's.
     ///   - patience: how long a connection is tried for within one call.
+    ///   - library: libpq.
     init(
-        _ address: String, time: (@Sendable () -> PostgresTime)?, patience: Duration = PostgresSession.usualPatience
+        _ address: String, time: (@Sendable () -> PostgresTime)?, patience: Duration = PostgresSession.usualPatience,
+        library: Result<convoy_pg_functions, PostgresError> = PostgresLibrary.shared
     ) async throws(QueueError) {
-        workers = PostgresSession(address, name: "work", patience: patience, time: time)
-        callers = PostgresSession(address, name: "calls", patience: patience, time: time)
+        workers = PostgresSession(address, name: "work", patience: patience, time: time, library: library)
+        callers = PostgresSession(address, name: "calls", patience: patience, time: time, library: library)
         listener = PostgresListener(address)
-        try await workers.transaction(isReading: true) { _ in }
+        additions = PostgresAdditions(on: callers)
+        async let other = callers.connect()
+        let results = (await workers.connect(), await other)
+        try results.0.get()
+        try results.1.get()
     }
 
     deinit { listener.close() }

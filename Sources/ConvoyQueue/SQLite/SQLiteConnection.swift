@@ -127,6 +127,23 @@ final class SQLiteConnection {
         }
     }
 
+    /// A part of a transaction that may fail by itself: what it has done is taken back, and the rest goes on.
+    ///
+    /// - Throws: what has ended the whole transaction.
+    func part<Value>(_ body: () throws(QueueError) -> Value) throws(QueueError) -> Result<Value, QueueError> {
+        try run("SAVEPOINT part")
+        do throws(QueueError) {
+            let value = try body()
+            try run("RELEASE part")
+            return .success(value)
+        } catch {
+            guard sqlite3_get_autocommit(handle) == 0 else { throw error }
+            try run("ROLLBACK TO part")
+            try run("RELEASE part")
+            return .failure(error)
+        }
+    }
+
     /// Makes the file where there is none, for its owner alone; SQLite gives its log the same permissions.
     ///
     /// One at a time: closing the file takes away the locks that another connection of this process would have on it.

@@ -24,6 +24,7 @@ public final class SQLiteStore: Store {
     private let bell: SQLiteBell
     private let worker: SQLiteWorker
     private let queue: DispatchQueue
+    private let additions: AdditionGroup
 
     /// Opens a database, and makes it when there is none.
     ///
@@ -45,7 +46,14 @@ public final class SQLiteStore: Store {
         owner = worker.owners.name
         bell = SQLiteBell(in: worker.owners.directory)
         pollInterval = bell.isHeard ? nil : .seconds(10)
-        queue = DispatchQueue(label: "convoy.queue.sqlite")
+        let queue = DispatchQueue(label: "convoy.queue.sqlite")
+        self.queue = queue
+        additions = AdditionGroup { [worker, bell] lists, done in
+            queue.async {
+                done(worker.add(lists))
+                if worker.takeRing() { bell.ring() }
+            }
+        }
     }
 
     deinit { bell.shutDown() }
@@ -62,10 +70,8 @@ public final class SQLiteStore: Store {
         return try result.get()
     }
 
-    /// Adds jobs, all or none, in their order.
-    public func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] {
-        try await perform { worker throws(QueueError) in try worker.add(jobs) }
-    }
+    /// Adds jobs, all or none, in their order; those of several callers go in one transaction.
+    public func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] { try await additions.add(jobs) }
 
     /// Settles claimed jobs, then claims others.
     public func exchange(

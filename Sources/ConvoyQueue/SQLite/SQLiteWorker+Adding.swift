@@ -3,34 +3,77 @@ import Convoy
 import Foundation
 
 extension SQLiteWorker {
-    func add(_ jobs: [Job]) throws(QueueError) -> [JobAddition] {
+    func add(_ jobs: [Job]) throws(QueueError) -> [JobAddition] { try add([jobs])[0].get() }
+
+    /// Adds the lists of several callers in one transaction; what became of each.
+    func add(_ lists: [[Job]]) -> [AdditionGroup.Outcome] {
+        // The files of bodies, by the number of the job in its list.
+        var files: [Result<[Int: String], QueueError>] = []
+        for list in lists { files.append(Result { () throws(QueueError) in try writeBodies(of: list) }) }
+        let names = files.flatMap { (try? $0.get().values.map { $0 }) ?? [] }
+        do throws(QueueError) {
+            if !names.isEmpty { try bodies.sync() }
+            let outcomes = try transaction { () throws(QueueError) in
+                var outcomes: [AdditionGroup.Outcome] = []
+                for (list, files) in zip(lists, files) {
+                    let removals = removals
+                    outcomes.append(
+                        try part(isAlone: lists.count == 1) { () throws(QueueError) in try insert(list, files.get()) })
+                    if case .failure = outcomes.last { self.removals = removals }
+                }
+                return outcomes
+            }
+            for (outcome, files) in zip(outcomes, files) { removeUnused(files, outcome) }
+            mustRing = true
+            return outcomes
+        } catch {
+            // After a sync that failed the log may have the commit all the same: a next process finds the rows, or that there
+            // are none.
+            if error.code != .failed { bodies.remove(names) }
+            // It may be one of them that is too much.
+            if error.code == .diskFull, lists.count > 1 { return lists.flatMap { add([$0]) } }
+            return lists.map { _ in .failure(error) }
+        }
+    }
+
+    private func part(
+        isAlone: Bool, _ body: () throws(QueueError) -> [JobAddition]
+    ) throws(QueueError) -> AdditionGroup.Outcome {
+        isAlone ? .success(try body()) : try connection().part(body)
+    }
+
+    private func writeBodies(of jobs: [Job]) throws(QueueError) -> [Int: String] {
         var files: [Int: String] = [:]
         do throws(QueueError) {
             for (index, job) in jobs.enumerated() {
                 guard case .data(let data)? = job.request.body, data.count > SQLiteBodies.rowLimit else { continue }
                 files[index] = try bodies.write(data)
             }
-            if !files.isEmpty { try bodies.sync() }
-            let additions = try transaction { () throws(QueueError) in
-                var next = (try connection().number("SELECT max(position) FROM job") ?? 0) + 1
-                var additions: [JobAddition] = []
-                additions.reserveCapacity(jobs.count)
-                for (index, job) in jobs.enumerated() {
-                    let addition = try add(job, at: next, bodyFile: files[index])
-                    if addition.outcome == .added { next += 1 }
-                    additions.append(addition)
-                }
-                return additions
-            }
-            bodies.remove(files.filter { additions[$0.key].outcome != .added }.map(\.value))
-            mustRing = true
-            return additions
+            return files
         } catch {
-            // After a sync that failed the log may have the commit all the same: a next process finds the rows, or that there
-            // are none.
-            if error.code != .failed { bodies.remove(Array(files.values)) }
+            bodies.remove(Array(files.values))
             throw error
         }
+    }
+
+    private func removeUnused(_ files: Result<[Int: String], QueueError>, _ outcome: AdditionGroup.Outcome) {
+        guard case .success(let files) = files, !files.isEmpty else { return }
+        switch outcome {
+        case .success(let additions): bodies.remove(files.filter { additions[$0.key].outcome != .added }.map(\.value))
+        case .failure: bodies.remove(Array(files.values))
+        }
+    }
+
+    private func insert(_ jobs: [Job], _ files: [Int: String]) throws(QueueError) -> [JobAddition] {
+        var next = (try connection().number("SELECT max(position) FROM job") ?? 0) + 1
+        var additions: [JobAddition] = []
+        additions.reserveCapacity(jobs.count)
+        for (index, job) in jobs.enumerated() {
+            let addition = try add(job, at: next, bodyFile: files[index])
+            if addition.outcome == .added { next += 1 }
+            additions.append(addition)
+        }
+        return additions
     }
 
     private func add(_ job: Job, at position: Int64, bodyFile: String?) throws(QueueError) -> JobAddition {

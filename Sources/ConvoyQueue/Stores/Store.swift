@@ -4,8 +4,8 @@ import Foundation
 /// Where jobs are kept: SQLite, PostgreSQL, or a store of yours.
 ///
 /// An instance is an **owner**: what it claims is its own until it is settled, given back, or its lease ends because it was not
-/// renewed in time. Any number of instances, in any number of processes, work on the same jobs. Each function is one
-/// transaction: it happens whole, and when it returns what it did is durable; when it throws nothing of it has happened.
+/// renewed in time. Any number of instances, in any number of processes, work on the same jobs. Each call is one transaction, or a
+/// part of one that fails by itself: it happens whole, and when it returns what it did is durable; when it throws nothing of it has happened.
 ///
 /// Time is the store's own affair, measured by what it was made with. Durations (leases, ``JobVerdict/retry(after:)``) run on a
 /// clock that is never set; dates (``Job/notBefore``, ``Job/expires``) are compared with the calendar.

@@ -15,9 +15,23 @@ extension ConformingStore {
             ConformingStore(name: "PostgreSQL") { place in
                 let address = try await PostgresPlaces.shared.address(of: place)
                 return try await PostgresStore(address, time: { PostgresTime(place.clock) })
-            }
+            },
+            ConformingStore(name: "PostgreSQL by libpq 13") { place in
+                let address = try await PostgresPlaces.shared.address(of: place)
+                return try await PostgresStore(
+                    address, time: { PostgresTime(place.clock) }, library: PostgresLibrary.withoutPipelines)
+            },
         ]
     }()
+}
+
+extension PostgresLibrary {
+    /// As libpq was before version 14.
+    static let withoutPipelines = shared.map { functions in
+        var old = functions
+        (old.enterPipelineMode, old.exitPipelineMode, old.pipelineSync) = (nil, nil, nil)
+        return old
+    }
 }
 
 extension PostgresTime {

@@ -24,7 +24,7 @@ final class PostgresServer: Sendable {
     private let process = Process()
     private let commands = Pipe()
     private let answers = Pipe()
-    private let directory: String
+    let directory: String
 
     /// Makes a cluster and starts it.
     ///

@@ -1,0 +1,70 @@
+// How transactions of a queue begin, and what their connection needs.
+import Foundation
+
+extension PostgresTime {
+    /// As `PostgresConnection.mark` and `time` answer.
+    init(_ rows: PostgresRows) throws {
+        self.init(now: try rows.int(0, 0) ?? 0, date: try rows.double(0, 1) ?? 0)
+    }
+}
+
+extension PostgresConnection {
+    static let begin = PostgresStatement("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE")
+
+    /// The time.
+    static let time = PostgresStatement(
+        """
+
+        SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8,
+            (extract(epoch FROM clock_timestamp()) - 978307200)::float8
+        """)
+
+    /// Notes the number of a transaction; the time, and how often one with the number has come so far.
+    ///
+    /// Waits for an earlier one that has not ended.
+    static func mark(_ number: String) -> PostgresStatement {
+        PostgresStatement(
+            """
+
+            WITH mark AS (INSERT INTO convoy_commits AS c (number, made)
+                VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
+                ON CONFLICT (number) DO UPDATE SET count = c.count + 1 RETURNING count)
+            SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8,
+                (extract(epoch FROM clock_timestamp()) - 978307200)::float8, (SELECT count FROM mark)
+            """, [.text(number)])
+    }
+
+    /// Runs statements as one transaction, in one round trip; the rows of each.
+    func transact(_ statements: [PostgresStatement]) throws(PostgresError) -> [PostgresRows] {
+        do {
+            return try run([Self.begin] + statements + [PostgresStatement("COMMIT")]).dropFirst().dropLast()
+        } catch {
+            rollBack()
+            throw error
+        }
+    }
+
+    /// What every session of a queue needs of the server; makes the tables, or brings them up to date.
+    func prepareForQueue() throws {
+        let version = library.serverVersion(handle)
+        guard version >= 130_000 else {
+            throw QueueError(.unavailable, "the server is PostgreSQL \(version / 10_000); the queue needs 13 or newer")
+        }
+        // Durable commits even where the server's default is not; no transaction of a process that stands still keeps others
+        // waiting; and plans by the indexes, because the statistics of a queue are always out of date.
+        later(
+            PostgresStatement(
+                """
+
+                SELECT set_config(name, value, false) FROM (VALUES
+                    ('idle_in_transaction_session_timeout', '60s'), ('lock_timeout', '20s'), ('jit', 'off'),
+                    ('plan_cache_mode', 'force_generic_plan'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'),
+                    ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'),
+                    ('synchronous_commit', CASE current_setting('synchronous_commit')
+                        WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END)
+                ) AS settings(name, value)
+                """))
+        try checkEncoding()
+        do { try migrate() } catch { throw explaining(error) }
+    }
+}

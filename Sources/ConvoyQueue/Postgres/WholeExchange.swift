@@ -1,0 +1,163 @@
+// A turn of a queue in one round trip.
+import Convoy
+
+/// An exchange whose statements do not depend on each other's rows.
+///
+/// That is so while nothing waits for the jobs that are settled, nothing has expired, no lease has ended, and there are neither
+/// suspects nor results to be handled. The transaction itself asks for that, and fails where it is not so: it is done step by
+/// step then.
+struct WholeExchange: Sendable {
+    private let settlements: [Settlement]
+    private let request: ClaimRequest?
+    private let owner: String
+
+    init(_ settlements: [Settlement], _ request: ClaimRequest?, _ owner: String) {
+        (self.settlements, self.request, self.owner) = (settlements, request, owner)
+    }
+
+    /// Results to be kept have a table of their own.
+    var isPossible: Bool {
+        !settlements.contains { if case .answered = $0.verdict { true } else { false } }
+    }
+
+    /// - Parameter found: told of claimed jobs that cannot be read.
+    func work(
+        _ number: String, _ given: PostgresTime?,
+        found: @escaping @Sendable ([(position: Int64, defect: String)]) -> Void
+    ) throws -> PostgresWork<Exchange>.Whole {
+        var statements: [PostgresStatement] = []
+        if !settlements.isEmpty { statements.append(try settling(number, given)) }
+        let bringsWork = settlements.contains { [.release, .retry].contains(Kind($0.verdict)) }
+        var (claim, looks) = (Int?.none, 0..<0)
+        if let request {
+            statements += [check(request, given), dueJobs(given), datedJobs(given), renewal(request, given)]
+            if let claiming = PostgresRules.claimReady(request, by: owner, noting: number) {
+                claim = statements.count
+                statements.append(claiming)
+            }
+            let all = PostgresRules.looks(request, owner)
+            looks = statements.count..<statements.count + all.count
+            statements += all
+        }
+        if bringsWork { statements.append(PostgresRules.notification) }
+        let (settlements, request, owner) = (settlements, request, owner)
+        return PostgresWork.Whole(
+            statements: statements,
+            read: { [claim, looks] rows, time in
+                let isSettled = settlements.isEmpty ? [] : try Self.settled(settlements, rows[0])
+                let claimed = try claim.map { try PostgresRules.claimed(rows[$0]) }
+                found(claimed?.broken ?? [])
+                let (jobs, hasMore) = (claimed?.jobs ?? [], claimed?.hasMore ?? false)
+                guard let request, jobs.count < request.limit else {
+                    return Exchange(isSettled: isSettled, jobs: jobs, next: nil)
+                }
+                let next = hasMore ? .zero : try PostgresRules.next(Array(rows[looks]), time)
+                return Exchange(isSettled: isSettled, jobs: jobs, next: next)
+            },
+            recover: { transaction, number in
+                let settled = try transaction.run(
+                    "SELECT unnest(settled) FROM convoy_commits WHERE number = $1", [.text(number)])
+                let claiming = PostgresRules.claimed(under: number, by: owner)
+                let claimed = try PostgresRules.claimed(transaction.run(claiming.text, claiming.parameters))
+                found(claimed.broken)
+                let next = request.map { claimed.jobs.count < $0.limit } ?? false ? Duration.zero : nil
+                return Exchange(
+                    isSettled: try Self.settled(settlements, settled), jobs: claimed.jobs, next: next)
+            })
+    }
+
+    /// What a verdict is, without what comes with it.
+    private enum Kind {
+        case retry, release, other
+
+        init(_ verdict: JobVerdict) {
+            switch verdict {
+            case .retry: self = .retry
+            case .release: self = .release
+            case .done, .dead, .answered: self = .other
+            }
+        }
+    }
+
+    /// - Parameter rows: the numbers of those that counted, from 1 on.
+    private static func settled(_ settlements: [Settlement], _ rows: PostgresRows) throws -> [Bool] {
+        let numbers = Set(try (0..<rows.count).compactMap { try rows.int(0 + $0, 0) })
+        return settlements.indices.map { numbers.contains(Int64($0 + 1)) }
+    }
+
+    // MARK: Statements
+
+    private static func now(_ parameter: Int) -> String {
+        "coalesce($\(parameter), (extract(epoch FROM now()) * 1000000)::int8)"
+    }
+
+    private static func date(_ parameter: Int) -> String {
+        "coalesce($\(parameter), (extract(epoch FROM now()) - 978307200)::float8)"
+    }
+
+    private func settling(_ number: String, _ given: PostgresTime?) throws -> PostgresStatement {
+        PostgresStatement(
+            """
+            WITH given AS MATERIALIZED (
+                SELECT * FROM unnest($1, $2, $3, $4, $5, $6)
+                WITH ORDINALITY AS g(id, token, verdict, delay, reason, attempt, number)),
+            meant AS MATERIALIZED (
+                SELECT j.position, g.* FROM given AS g JOIN convoy_jobs AS j USING (id)
+                WHERE j.state = 2 AND j.claim_count = g.token ORDER BY j.position FOR UPDATE OF j),
+            done AS (
+                UPDATE convoy_jobs AS j SET \(PostgresRules.settling(due: Self.now(7) + " + m.delay", now: Self.now(7)))
+                FROM meant AS m WHERE j.position = m.position
+                RETURNING j.position, j.state, j.has_result, j.has_body, m.number,
+                    j.state >= 4 AND (j.is_needed OR j.group_name IS NOT NULL OR j.unique_key IS NOT NULL) AS concerns),
+            results AS (
+                DELETE FROM convoy_results AS r USING done WHERE r.position = done.position AND NOT done.has_result),
+            bodies AS (
+                DELETE FROM convoy_bodies AS b USING done
+                WHERE b.position = done.position AND done.has_body AND done.state = 4),
+            noted AS (UPDATE convoy_commits SET settled = (SELECT array_agg(number) FROM done) WHERE number = $9)
+            SELECT number, 1 / CASE WHEN concerns THEN 0 ELSE 1 END FROM done
+            """,
+            [
+                .texts(settlements.map(\.claim.id)), .ints(settlements.map(\.claim.token)),
+                .ints(settlements.map { PostgresRules.number(of: $0.verdict) }),
+                .ints(settlements.map { PostgresRules.delay(of: $0.verdict) }),
+                .texts(settlements.map { PostgresRules.reason(of: $0.verdict) }),
+                .texts(try settlements.map { try $0.attempt.map { try PostgresJobs.text(of: $0) } }),
+                .int(given?.now), .int(JobRecord.maxAttempts), .text(number),
+            ])
+    }
+
+    /// Fails, by a division by zero, where time has brought what has to be done step by step.
+    private func check(_ request: ClaimRequest, _ given: PostgresTime?) -> PostgresStatement {
+        let answered = PostgresRules.condition(request.answeredKinds)
+        let waits = "OR EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 3 \(answered?.condition ?? ""))"
+        return PostgresStatement(
+            """
+            SELECT 1 / CASE WHEN
+                EXISTS (SELECT 1 FROM convoy_jobs WHERE state < 2 AND expires IS NOT NULL AND expires <= \(Self.date(2)))
+                OR EXISTS (SELECT 1 FROM convoy_owners WHERE ends <= \(Self.now(1)))
+                OR EXISTS (SELECT 1 FROM convoy_jobs WHERE lapses >= 2 AND state < 4)
+                \(answered == nil ? "" : waits)
+            THEN 0 ELSE 1 END
+            """, [.int(given?.now), .double(given?.date), .texts(answered?.kinds ?? [])])
+    }
+
+    private func dueJobs(_ given: PostgresTime?) -> PostgresStatement {
+        PostgresStatement(
+            PostgresRules.changing("due = NULL", where: "state = 0 AND due <= \(Self.now(1))"), [.int(given?.now)])
+    }
+
+    private func datedJobs(_ given: PostgresTime?) -> PostgresStatement {
+        PostgresStatement(
+            PostgresRules.changing("not_before = NULL", where: "state = 0 AND not_before <= \(Self.date(1))"),
+            [.double(given?.date)])
+    }
+
+    private func renewal(_ request: ClaimRequest, _ given: PostgresTime?) -> PostgresStatement {
+        PostgresStatement(
+            """
+            INSERT INTO convoy_owners VALUES ($1, \(Self.now(2)) + $3)
+            ON CONFLICT (owner) DO UPDATE SET ends = excluded.ends
+            """, [.text(owner), .int(given?.now), .int(PostgresRules.microseconds(request.lease))])
+    }
+}

@@ -1,0 +1,141 @@
+// A way to a PostgreSQL server on which messages are counted, delayed or lost.
+import Foundation
+
+@testable import ConvoyQueue
+
+/// Stands between stores and a server, by a socket of its own in a directory of its own.
+final class PostgresProxy: Sendable {
+    private struct State {
+        var roundTripCount = 0
+        /// Whether the answer to the next request is lost, and its connection with it.
+        var losesNextAnswer = false
+    }
+
+    private let listener: Int32
+    private let directory: URL
+    private let server: String
+    private let delay: Duration
+    private let state = Locked(State())
+
+    /// - Parameter delay: how long each message is on its way.
+    init(to server: PostgresServer, delay: Duration = .zero) throws {
+        (self.server, self.delay) = (server.directory + "/.s.PGSQL.5432", delay)
+        directory = URL(filePath: "/tmp/convoy-proxy-\(UUID().uuidString.prefix(8))")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        guard Self.with(directory.path + "/.s.PGSQL.5432", { bind(listener, $0, $1) }) == 0, listen(listener, 16) == 0
+        else { throw POSIXError(.EADDRINUSE) }
+        let accepting = listener
+        Thread.detachNewThread { [weak self] in
+            while true {
+                let client = accept(accepting, nil, nil)
+                guard client >= 0 else { return }
+                guard let self, !self.connect(client) else { continue }
+                close(client)
+            }
+        }
+    }
+
+    deinit {
+        // Wakes the thread that accepts.
+        shutdown(listener, Int32(SHUT_RDWR))
+        close(listener)
+        try? FileManager.default.removeItem(at: directory)
+    }
+
+    /// The address of a database by this way.
+    func address(_ database: String) -> String {
+        "\(database.split(separator: "?")[0])?host=\(directory.path)&user=convoy"
+    }
+
+    /// How often a client has sent something after an answer, on all connections.
+    var roundTripCount: Int { state.withLock { $0.roundTripCount } }
+
+    /// The next request reaches the server, and its answer no one.
+    func loseNextAnswer() { state.withLock { $0.losesNextAnswer = true } }
+
+    /// Two threads for each connection: requests and answers.
+    private func connect(_ client: Int32) -> Bool {
+        let upstream = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        guard Self.with(server, { Foundation.connect(upstream, $0, $1) }) == 0 else {
+            close(upstream)
+            return false
+        }
+        let (isAsked, isLost) = (Locked(false), Locked(false))
+        let requests = Pump(from: client, to: upstream, delay)
+        let answers = Pump(from: upstream, to: client, delay)
+        requests.run { [state] in
+            let isNew = isAsked.withLock { isAsked in
+                defer { isAsked = true }
+                return !isAsked
+            }
+            state.withLock { state in
+                if isNew { state.roundTripCount += 1 }
+                if isNew, state.losesNextAnswer {
+                    state.losesNextAnswer = false
+                    isLost.withLock { $0 = true }
+                }
+            }
+            return true
+        }
+        answers.run {
+            isAsked.withLock { $0 = false }
+            return !isLost.withLock { $0 }
+        }
+        return true
+    }
+
+    private static func with(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8).prefix($0.count - 1)) }
+        return withUnsafePointer(to: &address) { address in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+}
+
+/// One direction of a connection.
+private final class Pump: Sendable {
+    private let (source, target): (Int32, Int32)
+    private let delay: Duration
+    private let queue = DispatchQueue(label: "convoy.tests.proxy")
+
+    init(from source: Int32, to target: Int32, _ delay: Duration) {
+        (self.source, self.target, self.delay) = (source, target, delay)
+    }
+
+    /// - Parameter mayPass: asked for each part that has come; false ends the connection.
+    func run(_ mayPass: @escaping @Sendable () -> Bool) {
+        Thread.detachNewThread { [self] in
+            var buffer = [UInt8](repeating: 0, count: 65_536)
+            while true {
+                let count = read(source, &buffer, buffer.count)
+                guard count > 0, mayPass() else { break }
+                let part = Array(buffer.prefix(count))
+                pass(part)
+            }
+            // Both directions end; the numbers stay taken, so that no other connection gets them meanwhile.
+            queue.asyncAfter(deadline: .now() + delay / .seconds(1)) { [self] in
+                shutdown(target, Int32(SHUT_RDWR))
+                shutdown(source, Int32(SHUT_RDWR))
+            }
+        }
+    }
+
+    private func pass(_ part: [UInt8]) {
+        let send: @Sendable () -> Void = { [target] in
+            var rest = part[...]
+            while !rest.isEmpty {
+                let count = rest.withUnsafeBytes {
+                    Foundation.send(target, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+                }
+                guard count > 0 else { return }
+                rest = rest.dropFirst(count)
+            }
+        }
+        if delay == .zero { send() } else { queue.asyncAfter(deadline: .now() + delay / .seconds(1), execute: send) }
+    }
+}

@@ -1,0 +1,131 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// How often a call waits for the server, and what becomes of a call whose answer is lost.
+@Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
+struct PostgresRoundTripsTests {
+    let proxy: PostgresProxy
+    let address: String
+
+    init() async throws {
+        let server = try await PostgresServer.shared()
+        proxy = try PostgresProxy(to: server)
+        address = proxy.address(try await server.makeDatabase())
+    }
+
+    private func count(_ body: () async throws -> Void) async throws -> Int {
+        let before = proxy.roundTripCount
+        try await body()
+        return proxy.roundTripCount - before
+    }
+
+    private func jobs(_ ids: Range<Int>, _ change: (inout Job) -> Void = { _ in }) throws -> [Job] {
+        try ids.map { try .test("\($0)", change) }
+    }
+
+    @Test func aCallIsOneRoundTrip() async throws {
+        let store = try await PostgresStore(address)
+        let request = ClaimRequest(limit: 2, lease: .seconds(60), answeredKinds: .all)
+        for isWarm in [false, true] {
+            let first = isWarm ? 100 : 0
+            #expect(try await count { try await store.add(.test("\(first)")) } == 1)
+            // One in a group, which is never claimed here: its end takes more.
+            let more = try jobs(first + 1..<first + 20) { job in
+                (job.group, job.priority) = job.id == "\(first + 5)" ? ("g", .veryLow) : (nil, .normal)
+            }
+            #expect(try await count { _ = try await store.add(more) } == 1)
+            #expect(try await count { _ = try await store.status() } == 1)
+            #expect(try await count { _ = try await store.job("1") } == 1)
+            #expect(try await count { _ = try await store.jobs(.all, after: 0, limit: 9) } == 1)
+            #expect(try await count { _ = try await store.blockers(of: "1") } == 1)
+            var claimed: [ClaimedJob] = []
+            #expect(try await count { claimed = try await store.exchange([], claiming: request).jobs } == 1)
+            let verdicts: [JobVerdict] = [.done, .retry(after: .zero)]
+            let settlements = zip(claimed, verdicts).map { Settlement($0.claim, $1) }
+            var exchange: Exchange?
+            let turn = try await count { exchange = try await store.exchange(settlements, claiming: request) }
+            #expect(turn == 1 && exchange?.isSettled == [true, true] && exchange?.jobs.count == 2)
+            #expect(try await count { _ = try await store.exchange([], claiming: request) } == 1)
+        }
+        await store.close()
+    }
+
+    /// What others wait for is followed step by step, and the next turn is one round trip again.
+    @Test func aJobThatOthersWaitForTakesMore() async throws {
+        let store = try await PostgresStore(address)
+        _ = try await store.add([.test("a"), .test("b") { $0.dependencies = ["a"] }])
+        let claimed = try await store.claim()
+        #expect(claimed.ids == ["a"])
+        let more = try await count { _ = try await store.settle(claimed[0], .done) }
+        #expect((3...9).contains(more))
+        #expect(try await store.claim().ids == ["b"])
+        await store.close()
+    }
+
+    @Test func connectingIsAFewRoundTrips() async throws {
+        var store = try await PostgresStore(address)
+        #expect(proxy.roundTripCount <= 20)
+        await store.close()
+        let again = try await count { store = try await PostgresStore(address) }
+        #expect(again <= 10)
+        await store.close()
+    }
+
+    // MARK: Answers that are lost
+
+    @Test func anAdditionWhoseAnswerIsLostIsKnown() async throws {
+        let store = try await PostgresStore(address)
+        try await store.add(.test("there"))
+        proxy.loseNextAnswer()
+        let additions = try await store.add([.test("a"), .test("there"), .test("b") { $0.group = "g" }, .test("a")])
+        #expect(additions.map(\.outcome) == [.added, .alreadyThere, .added, .alreadyThere])
+        #expect(try await store.status()[.waiting] == 3)
+        try await checkPostgresRules(address)
+        await store.close()
+    }
+
+    @Test func aClaimWhoseAnswerIsLostIsKnown() async throws {
+        let store = try await PostgresStore(address)
+        _ = try await store.add(jobs(0..<5) { $0.request.body = .data(Data("body".utf8)) })
+        let claimed = try await store.claim(2)
+        #expect(claimed.ids == ["0", "1"])
+        let settlements = [
+            Settlement(claimed[0].claim, .done), Settlement(Claim(id: "1", token: 99), .done),
+            Settlement(claimed[1].claim, .dead("no")),
+        ]
+        proxy.loseNextAnswer()
+        let exchange = try await store.exchange(settlements, claiming: ClaimRequest(limit: 2, lease: .seconds(60)))
+        #expect(exchange.isSettled == [true, false, true] && exchange.jobs.ids == ["2", "3"])
+        #expect(exchange.jobs.map(\.claim.token) == [1, 1])
+        #expect(exchange.jobs.first?.job.request.body == .data(Data("body".utf8)))
+        #expect(
+            try await store.states() == ["0": .done, "1": .dead, "2": .claimed, "3": .claimed, "4": .waiting])
+        try await checkPostgresRules(address)
+        await store.close()
+    }
+
+    /// `CONVOY_DELAY_MS=50` in the environment tells how long calls take over a slow way.
+    @Test(.enabled(if: ProcessInfo.processInfo.environment["CONVOY_DELAY_MS"] != nil))
+    func aSlowWayIsPaidOnce() async throws {
+        let delay = ProcessInfo.processInfo.environment["CONVOY_DELAY_MS"].flatMap(Int.init) ?? 0
+        let server = try await PostgresServer.shared()
+        let slow = try PostgresProxy(to: server, delay: .milliseconds(delay))
+        let address = slow.address(try await server.makeDatabase())
+        let clock = ContinuousClock()
+        let store = try await PostgresStore(address)
+        let first = try await clock.measure { try await store.add(.test("first")) }
+        let warm = try await clock.measure { try await store.add(.test("warm")) }
+        let ten = try await clock.measure {
+            try await withThrowingTaskGroup { group in
+                for number in 0..<10 { group.addTask { try await store.add(.test("\(number)")) } }
+                try await group.waitForAll()
+            }
+        }
+        let claim = try await clock.measure { _ = try await store.claim(3) }
+        print("delay \(delay) ms each way: first add \(first), warm \(warm), ten at once \(ten), claim \(claim)")
+        await store.close()
+    }
+}

@@ -1,0 +1,92 @@
+import Convoy
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// Who is committed with whom, and what each hears.
+@Suite struct AdditionGroupTests {
+    /// Commits when a test says so.
+    private final class Commits: Sendable {
+        typealias Done = @Sendable ([AdditionGroup.Outcome]) -> Void
+        private let state = Locked((lists: [[String]](), done: [Done]()))
+
+        var lists: [[String]] { state.withLock { $0.lists } }
+
+        func make() -> AdditionGroup {
+            AdditionGroup { [state] lists, done in
+                state.withLock { state in
+                    state.lists.append(lists.map { $0.map(\.id).joined(separator: "+") })
+                    state.done.append(done)
+                }
+            }
+        }
+
+        /// Ends the commit that is under way.
+        func end(_ outcomes: [AdditionGroup.Outcome]) { state.withLock { $0.done.removeFirst() }(outcomes) }
+    }
+
+    private func added(_ ids: String...) -> AdditionGroup.Outcome {
+        .success(ids.map { JobAddition(id: $0, outcome: .added) })
+    }
+
+    @Test func thoseThatArriveDuringACommitGoTogether() async throws {
+        let commits = Commits()
+        let group = commits.make()
+        async let first = group.add([.test("a"), .test("b")])
+        while commits.lists.isEmpty { await Task.yield() }
+        let others = Told<Result<[JobAddition], QueueError>>()
+        await withTaskGroup(of: Void.self) { tasks in
+            for id in ["c", "d"] {
+                tasks.addTask {
+                    let result: Result<[JobAddition], QueueError>
+                    do { result = .success(try await group.add([.test(id)])) } catch {
+                        result = .failure(error as? QueueError ?? QueueError(.failed, "\(error)"))
+                    }
+                    others.tell(result)
+                }
+                // In their order.
+                while group.waitingCount < (id == "c" ? 1 : 2) { await Task.yield() }
+            }
+            #expect(commits.lists == [["a+b"]])
+            commits.end([added("a", "b")])
+            while commits.lists.count < 2 { await Task.yield() }
+            #expect(commits.lists.last == ["c", "d"])
+            commits.end([.failure(QueueError(.unknownJob, "no")), added("d")])
+        }
+        #expect(try await first.map(\.id) == ["a", "b"])
+        #expect(others.all.contains { (try? $0.get().map(\.id)) == ["d"] })
+        #expect(
+            others.all.contains { result in
+                if case .failure(let error) = result { error.code == .unknownJob } else { false }
+            })
+        // Nobody waits: the next one goes at once.
+        async let last = group.add([.test("e")])
+        while commits.lists.count < 3 { await Task.yield() }
+        commits.end([added("e")])
+        #expect(try await last.map(\.id) == ["e"])
+    }
+
+    @Test func aGroupIsBounded() async throws {
+        let commits = Commits()
+        let group = commits.make()
+        async let first = group.add([.test("a")])
+        while commits.lists.isEmpty { await Task.yield() }
+        let large = try Job.test("large") { $0.request.body = .data(Data(count: 9 << 20)) }
+        async let second = group.add([large])
+        while group.waitingCount < 1 { await Task.yield() }
+        async let third = group.add([.test("c")])
+        while group.waitingCount < 2 { await Task.yield() }
+        for ids in ["a", "large", "c"] {
+            while commits.lists.last != [ids] { await Task.yield() }
+            commits.end([added(ids)])
+        }
+        #expect(try await (first + second + third).map(\.id) == ["a", "large", "c"])
+    }
+}
+
+extension AdditionGroup {
+    /// How many callers wait for the commit that is under way.
+    var waitingCount: Int { state.withLock { $0.calls.count } }
+}

@@ -1,0 +1,139 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyQueue
+
+/// Several callers in one transaction: what fails for one of them does so for that one only.
+@Suite struct SharedAdditionsTests {
+    let place: StorePlace
+
+    init() throws { place = try StorePlace() }
+
+    private func code(_ outcome: AdditionGroup.Outcome) -> QueueError.Code? {
+        if case .failure(let error) = outcome { error.code } else { nil }
+    }
+
+    @Test func onSQLiteEachHearsItsOwn() throws {
+        let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: "b")
+        let large = Data(repeating: 1, count: 100_000)
+        let before = try worker.add([[.test("there") { $0.uniqueness = .init(key: "k", policy: .keep) }]])
+        #expect(before.allSatisfy { code($0) == nil })
+        let outcomes = try worker.add([
+            [.test("a") { $0.request.body = .data(large) }],
+            // The first of them is taken back with the second, and so are its body and what it replaces.
+            [
+                .test("b") {
+                    $0.request.body = .data(large)
+                    $0.uniqueness = .init(key: "k", policy: .replace)
+                }, .test("c") { $0.dependencies = ["nobody"] },
+            ],
+            [.test("there"), .test("d") { $0.dependencies = ["a"] }],
+        ])
+        #expect(outcomes.map(code) == [nil, .unknownJob, nil])
+        #expect(try outcomes[2].get().map(\.outcome) == [.alreadyThere, .added])
+        #expect(try worker.states() == ["there": .waiting, "a": .waiting, "d": .blocked])
+        let files = try FileManager.default.contentsOfDirectory(atPath: place.file.path + "-convoy/bodies")
+        #expect(files.count == 1)
+        try worker.close()
+    }
+
+    @Test func onSQLiteAFullDiskIsToldToThoseThatDoNotFit() throws {
+        let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: "b")
+        let pages = try worker.connection().number("PRAGMA page_count") ?? 0
+        try worker.connection().execute("PRAGMA max_page_count = \(pages + 6)")
+        let body = Data(repeating: 1, count: 60_000)
+        let outcomes = try worker.add([
+            [.test("a")], [.test("b") { $0.request.body = .data(body) }], [.test("c")],
+        ])
+        #expect(outcomes.map(code) == [nil, .diskFull, nil])
+        #expect(try worker.states() == ["a": .waiting, "c": .waiting])
+        try worker.close()
+    }
+
+    /// Callers that wait behind one whose transaction is held back.
+    @Test(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
+    func onPostgresEachHearsItsOwn() async throws {
+        let server = try await PostgresServer.shared()
+        let proxy = try PostgresProxy(to: server)
+        let address = proxy.address(try await server.makeDatabase())
+        let store = try await PostgresStore(address)
+        try await store.add(.test("there"))
+        try await sql(
+            address,
+            """
+            CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $body$
+            BEGIN
+                IF NEW.id = 'held' THEN PERFORM pg_advisory_xact_lock(78); END IF;
+                IF NEW.id = 'bad' THEN RAISE EXCEPTION 'no such id'; END IF;
+                RETURN NULL;
+            END $body$
+            """, "CREATE TRIGGER hold AFTER INSERT ON convoy_jobs FOR EACH ROW EXECUTE FUNCTION hold()")
+        for ids in [["a", "b", "there", "c"], ["d", "bad", "e"]] {
+            let gate = try await onThread { try HeldLock(address, 78) }
+            try await withThrowingTaskGroup(of: [JobAddition].self) { group in
+                group.addTask { try await store.add([.test("held")]) }
+                try await onThread { try gate.waitForOthers() }
+                for (index, id) in ids.enumerated() {
+                    group.addTask {
+                        do { return try await store.add([.test(id)]) } catch {
+                            let error = error as? QueueError
+                            #expect(id == "bad" && error?.code == .failed)
+                            #expect(error?.message.contains("no such id") == true)
+                            return []
+                        }
+                    }
+                    while store.additions.group.waitingCount <= index { await Task.yield() }
+                }
+                let before = proxy.roundTripCount
+                try await onThread { try gate.open() }
+                var outcomes: [String: JobAddition.Outcome] = [:]
+                for try await addition in group { for one in addition { outcomes[one.id] = one.outcome } }
+                #expect(outcomes["held"] == .added && outcomes["bad"] == nil)
+                #expect(outcomes.count == (ids.contains("bad") ? 3 : 5))
+                #expect(outcomes["there"] == (ids.contains("there") ? .alreadyThere : nil))
+                // One for all of them, besides the lock's own.
+                if !ids.contains("bad") { #expect(proxy.roundTripCount - before == 2) }
+            }
+            _ = try await store.cancel(JobSelection(ids: ["held"]))
+            _ = try await store.delete(JobSelection(ids: ["held"]))
+        }
+        let status = try await store.status()
+        #expect(status[.waiting] == 6)
+        await store.close()
+    }
+}
+
+extension SQLiteWorker {
+    fileprivate func states() throws -> [String: JobState] {
+        let records = try jobs(.all, 0, 1_000)
+        return Dictionary(records.map { ($0.job.id, $0.state) }) { first, _ in first }
+    }
+}
+
+/// An advisory lock that triggers wait for.
+private final class HeldLock: @unchecked Sendable {
+    // @unchecked: used by one thread after the other.
+    private let connection: PostgresConnection
+    private let number: Int
+
+    init(_ address: String, _ number: Int) throws {
+        self.number = number
+        connection = try PostgresConnection(address, within: .seconds(60))
+        try connection.run("SELECT 1 FROM (SELECT pg_advisory_lock($1)) AS a", [.int(number)])
+    }
+
+    /// Until another connection waits for it.
+    func waitForOthers() throws {
+        for _ in 1...10_000 {
+            let rows = try connection.run(
+                """
+                SELECT count(*), pg_sleep(0.005)::text FROM pg_stat_activity
+                WHERE datname = current_database() AND wait_event = 'advisory'
+                """, within: .seconds(60))
+            if try rows.int(0, 0) ?? 0 >= 1 { return }
+        }
+    }
+
+    func open() throws { try connection.run("SELECT pg_advisory_unlock($1)", [.int(number)]) }
+}
