@@ -7,6 +7,7 @@
 //   DISK_KILL    the number of a call; SIGKILL comes right before it
 //   DISK_KILL_AFTER  the same, right after it
 //   DISK_FAIL    the number of a call that is not made, and fails with EIO; a sync is made and fails
+//   DISK_ERRNO   the number of the error in place of EIO's
 //
 // An entry: kind (1 byte), number of the file (8), offset (8), length of the text (4), the text. Kinds:
 //
@@ -33,12 +34,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char root[4096];
 static size_t rootLength;
 static int record = -1;
+static int failure = EIO;
 static long killNumber, killAfterNumber, failNumber, count;
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 __attribute__((constructor)) static void begin(void) {
     const char *directory = getenv("DISK_ROOT"), *file = getenv("DISK_RECORD");
+    const char *number = getenv("DISK_ERRNO");
+    if (number != NULL) failure = atoi(number);
     const char *before = getenv("DISK_KILL"), *after = getenv("DISK_KILL_AFTER"), *fails = getenv("DISK_FAIL");
     if (directory == NULL || strlen(directory) >= sizeof root - 1) return;
     strcpy(root, directory);
@@ -109,7 +113,7 @@ static int enter(void) {
     if (count == killNumber) kill(getpid(), SIGKILL);
     if (count != failNumber) return 0;
     pthread_mutex_unlock(&lock);
-    errno = EIO;
+    errno = failure;
     return 1;
 }
 
@@ -211,7 +215,7 @@ static int synced(int (*next)(int), int descriptor) {
     if (name == NULL || fstat(descriptor, &status) != 0) return next(descriptor);
     if (enter()) {
         next(descriptor);
-        errno = EIO;
+        errno = failure;
         return -1;
     }
     int result = next(descriptor);

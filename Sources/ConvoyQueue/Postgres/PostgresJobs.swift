@@ -80,9 +80,9 @@ struct PostgresJobRow {
     let row: Int
 
     var position: Int64 { get throws { try rows.int(row, 0) ?? 0 } }
-    var claimCount: Int64 { get throws { try rows.int(row, 8) ?? 0 } }
-    var lapseCount: Int { get throws { Int(try rows.int(row, 28) ?? 0) } }
-    var attemptCount: Int { get throws { Int(try rows.int(row, 9) ?? 0) } }
+    var claimCount: Int64 { get throws { try rows.bounded(row, 8) ?? 0 } }
+    var lapseCount: Int { get throws { Int(try rows.bounded(row, 28) ?? 0) } }
+    var attemptCount: Int { get throws { Int(try rows.bounded(row, 9) ?? 0) } }
 
     var state: JobState {
         get throws {

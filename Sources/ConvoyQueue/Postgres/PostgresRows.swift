@@ -47,6 +47,11 @@ final class PostgresRows {
         }
     }
 
+    /// A whole number, bounded so that sums of two do not trap: a row that was written by hand may have any.
+    func bounded(_ row: Int, _ column: Int) throws(PostgresError) -> Int64? {
+        try int(row, column).map { max(-1 << 61, min(1 << 61, $0)) }
+    }
+
     func bool(_ row: Int, _ column: Int) throws(PostgresError) -> Bool? {
         try bytes(row, column).map { $0.first == 1 }
     }

@@ -15,6 +15,8 @@ struct PostgresTime: Sendable {
 struct PostgresTransaction {
     let connection: PostgresConnection
     let time: PostgresTime
+    /// Its own random number.
+    let number: String
 
     @discardableResult
     func run(_ statement: String, _ parameters: [PostgresValue] = []) throws(PostgresError) -> PostgresRows {
@@ -41,6 +43,8 @@ struct PostgresWork<Result: Sendable>: Sendable {
     var whole: (@Sendable (_ number: String, _ given: PostgresTime?) throws -> Whole)?
     /// Step by step.
     let steps: @Sendable (PostgresTransaction) throws -> Result
+    /// Told the number of a transaction that has failed, and of which nobody knows whether it was committed.
+    var unknown: (@Sendable (_ number: String) -> Void)?
 }
 
 /// One connection at a time, with a queue of its own that may wait for it.
@@ -173,7 +177,7 @@ final class PostgresSession: Sendable {
         do { whole = try work.whole?(number, givenTime?()) } catch { return .failure(Self.queueError(error)) }
         // Of an attempt whose COMMIT was not answered, and what it had come to where that is known.
         var (isOpen, result) = (false, Result?.none)
-        return repeating(mayHaveTakenEffect: { isOpen }) { connection in
+        let outcome = repeating(mayHaveTakenEffect: { isOpen }) { connection in
             if let tried = whole, !isOpen {
                 do {
                     let all = try connection.transact([PostgresConnection.mark(number)] + tried.statements)
@@ -192,6 +196,8 @@ final class PostgresSession: Sendable {
                 (isOpen, result) = (true, $0)
             }
         }
+        if case .failure = outcome, isOpen { work.unknown?(number) }
+        return outcome
     }
 
     /// - Parameters:
@@ -204,7 +210,7 @@ final class PostgresSession: Sendable {
         do {
             let start = try connection.run([PostgresConnection.begin, PostgresConnection.mark(number)])[1]
             let time = try givenTime?() ?? PostgresTime(start)
-            let transaction = PostgresTransaction(connection: connection, time: time)
+            let transaction = PostgresTransaction(connection: connection, time: time, number: number)
             if try start.int(0, 2) ?? 1 > 1, let recover {
                 let result = try recover(transaction, number)
                 // This COMMIT waits for standbys as the first did: what it says they have, too.

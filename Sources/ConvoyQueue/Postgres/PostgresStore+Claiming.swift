@@ -72,7 +72,8 @@ extension PostgresRules {
         _ condition: String, _ order: String, _ kinds: [String], limit: Int, _ owner: String,
         _ request: ClaimRequest? = nil
     ) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
-        let statement = Self.claim(condition, order, kinds, limit: limit, owner, request)
+        let statement = Self.claim(
+            condition, order, kinds, limit: limit, owner, request, noting: transaction.number)
         let claimed = try Self.claimed(transaction.run(statement.text, statement.parameters))
         for job in claimed.broken { try bury(job.position, job.defect) }
         return (claimed.jobs, claimed.hasMore)
@@ -89,7 +90,7 @@ extension PostgresRules {
 
     private static func claim(
         _ condition: String, _ order: String, _ kinds: [String], limit: Int, _ owner: String, _ request: ClaimRequest?,
-        noting number: String? = nil
+        noting number: String
     ) -> PostgresStatement {
         var (before, among, values) = ("", "", [PostgresValue.texts(kinds)])
         if let request, let most = request.maxPerHost {
@@ -97,11 +98,7 @@ extension PostgresRules {
             let rooms = request.rooms.keys.sorted()
             values += [.int(max(0, most)), .texts(rooms), .ints(rooms.map { Int64(request.room(of: $0)) })]
         }
-        if let number { values.append(.text(number)) }
-        let noted = """
-            noted AS (UPDATE convoy_commits SET positions = (SELECT array_agg(position) FROM j)
-                WHERE number = $\(values.count + 2)),
-            """
+        values.append(.text(number))
         return PostgresStatement(
             """
             WITH RECURSIVE \(before) meant AS MATERIALIZED (
@@ -114,7 +111,9 @@ extension PostgresRules {
                         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
                     FROM meant LEFT JOIN convoy_bodies AS b ON b.position = meant.position) AS sums
                 WHERE coalesce(before, 0) < \(PostgresLimits.maxStatementBytes)),
-            \(number == nil ? "" : noted)
+            noted AS (
+                UPDATE convoy_commits SET positions = coalesce(positions, '{}') || ARRAY(SELECT position FROM j)
+                WHERE number = $\(values.count + 2)),
             j AS (
                 UPDATE convoy_jobs AS j SET state = 2, owner = $2, claim_count = j.claim_count + 1
                 FROM fitting WHERE j.position = fitting.position RETURNING j.*)
@@ -182,7 +181,7 @@ extension PostgresRules {
 
     static func next(_ looks: [PostgresRows], _ time: PostgresTime) throws -> Duration? {
         guard let rows = looks.first else { return nil }
-        var moments = try (0...1).compactMap { try rows.int(0, $0).map { Duration.microseconds($0 - time.now) } }
+        var moments = try (0...1).compactMap { try rows.bounded(0, $0).map { Duration.microseconds($0 - time.now) } }
         let waits = try (2...3).compactMap {
             try rows.double(0, $0).map { max(-1e12, min(1e12, $0 - time.date)) }
         }

@@ -6,6 +6,7 @@ extension PostgresStore {
     public func exchange(
         _ settlements: [Settlement], claiming request: ClaimRequest?
     ) async throws(QueueError) -> Exchange {
+        try await giveBackUnknown()
         var work = PostgresWork { [owner] transaction in
             var rules = PostgresRules(transaction)
             let isSettled = try rules.settle(settlements)
@@ -20,6 +21,7 @@ extension PostgresStore {
             rules.notify()
             return Exchange(isSettled: isSettled, jobs: jobs, next: next)
         }
+        work.unknown = { [unknownExchanges] number in unknownExchanges.withLock { $0.append(number) } }
         let whole = WholeExchange(settlements, request, owner)
         guard whole.isPossible, stepsUntil.withLock({ $0 < .now }) else { return try await workers.perform(work) }
         let (wasWhole, broken) = (Locked(false), Locked([(position: Int64, defect: String)]()))
@@ -40,6 +42,33 @@ extension PostgresStore {
             rules.notify()
         }
         return exchange
+    }
+
+    /// Gives back what was claimed by exchanges that have failed without an answer: else the heartbeat would keep it.
+    private func giveBackUnknown() async throws(QueueError) {
+        let numbers = unknownExchanges.withLock { numbers in
+            defer { numbers = [] }
+            return numbers
+        }
+        guard !numbers.isEmpty else { return }
+        do throws(QueueError) {
+            try await workers.transaction { [owner] transaction in
+                var rules = PostgresRules(transaction)
+                // Waits for those that have not ended.
+                for number in numbers { transaction.later(PostgresConnection.mark(number)) }
+                let rows = try transaction.run(
+                    """
+                    UPDATE convoy_jobs SET owner = NULL, state = CASE WHEN has_result THEN 3 ELSE 0 END
+                    WHERE owner = $1 AND state = 2 AND position IN (
+                        SELECT unnest(positions) FROM convoy_commits WHERE number = ANY($2))
+                    """, [.text(owner), .texts(numbers)])
+                if rows.changedCount > 0 { rules.noteWork() }
+                rules.notify()
+            }
+        } catch {
+            unknownExchanges.withLock { $0 += numbers }
+            throw error
+        }
     }
 
     /// Renews the leases of this instance: the heartbeat.

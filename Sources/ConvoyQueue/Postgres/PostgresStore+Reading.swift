@@ -69,7 +69,7 @@ extension PostgresStore {
             for row in 0..<rows.count {
                 let state = Int(try rows.int(row, 1) ?? -1)
                 guard PostgresSchema.states.indices.contains(state), let kind = try rows.text(row, 0) else { continue }
-                status.counts[kind, default: [:]][PostgresSchema.states[state]] = Int(try rows.int(row, 2) ?? 0)
+                status.counts[kind, default: [:]][PostgresSchema.states[state]] = Int(try rows.bounded(row, 2) ?? 0)
             }
             return status
         }
@@ -103,7 +103,7 @@ extension PostgresJobRow {
         record.failure = try rows.text(row, Self.first + 7)
         record.result = result
         guard state == .waiting else { return record }
-        if let due = try rows.int(row, Self.first), due > time.now {
+        if let due = try rows.bounded(row, Self.first), due > time.now {
             record.delay = .microseconds(due - time.now)
         } else if let date = try rows.double(row, Self.first + 1), date > time.date {
             record.delay = .seconds(min(1e12, date - time.date))

@@ -38,6 +38,8 @@ public final class PostgresStore: Store {
     let callers: PostgresSession
     let additions: PostgresAdditions
     private let listener: PostgresListener
+    /// The numbers of exchanges that may have claimed jobs of which the caller was not told.
+    let unknownExchanges = Locked([String]())
     /// Until when exchanges go step by step: the last one in one round trip was refused.
     let stepsUntil = Locked(ContinuousClock.now)
 

@@ -32,6 +32,9 @@ final class SQLiteConnection {
     private var statements: [String: OpaquePointer] = [:]
     /// What the database and its log were when they were opened: SQLite would go on in files that have no name any more.
     private var opened: [(path: String, number: UInt64)] = []
+    /// Whether the last transaction may be there although its COMMIT has failed.
+    private(set) var isCommitUnknown = false
+    private var lastCode: Int32 = 0
 
     /// Opens a file, and makes it when there is none.
     init(at file: URL) throws(QueueError) {
@@ -114,15 +117,25 @@ final class SQLiteConnection {
 
     /// All or nothing, and on the disk when it returns.
     func transaction<Result>(_ body: () throws(QueueError) -> Result) throws(QueueError) -> Result {
+        isCommitUnknown = false
         try run("BEGIN IMMEDIATE")
         do throws(QueueError) {
             let result = try body()
             try checkPlace()
-            try run("COMMIT")
+            try commit()
             return result
         } catch {
             // Some failures have rolled back already.
             if sqlite3_get_autocommit(handle) == 0 { _ = try? run("ROLLBACK") }
+            throw error
+        }
+    }
+
+    private func commit() throws(QueueError) {
+        lastCode = 0
+        do throws(QueueError) { try run("COMMIT") } catch {
+            // What could not be synced, with a full disk as the reason too, may be in the log all the same.
+            isCommitUnknown = lastCode & 0xFF == 10
             throw error
         }
     }
@@ -216,6 +229,7 @@ final class SQLiteConnection {
         // What SQLite has noted may be of an earlier failure, and of a commit it notes nothing: the number of the call that
         // failed is still there.
         let last = errno
+        lastCode = code
         return QueueError(
             file: file, code: code, system: last != 0 ? last : sqlite3_system_errno(handle), doing: "written or read",
             message: String(cString: sqlite3_errmsg(handle)))
@@ -227,8 +241,11 @@ struct SQLiteRow {
     fileprivate let statement: OpaquePointer
 
     /// Nil for NULL.
+    ///
+    /// Bounded, so that sums of two do not trap: a row that was written by hand may have any number.
     func integer(_ column: Int32) -> Int64? {
-        sqlite3_column_type(statement, column) == 5 ? nil : sqlite3_column_int64(statement, column)
+        guard sqlite3_column_type(statement, column) != 5 else { return nil }
+        return max(-1 << 61, min(1 << 61, sqlite3_column_int64(statement, column)))
     }
 
     /// Nil for NULL.

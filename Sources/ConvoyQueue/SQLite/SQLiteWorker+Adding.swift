@@ -29,9 +29,10 @@ extension SQLiteWorker {
         } catch {
             // After a sync that failed the log may have the commit all the same: a next process finds the rows, or that there
             // are none.
-            if error.code != .failed { bodies.remove(names) }
+            let isUnknown = error.code == .failed || (try? connection().isCommitUnknown) ?? false
+            if !isUnknown { bodies.remove(names) }
             // It may be one of them that is too much.
-            if error.code == .diskFull, lists.count > 1 { return lists.flatMap { add([$0]) } }
+            if error.code == .diskFull, !isUnknown, lists.count > 1 { return lists.flatMap { add([$0]) } }
             return lists.map { _ in .failure(error) }
         }
     }

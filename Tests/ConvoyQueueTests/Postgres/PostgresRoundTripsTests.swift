@@ -107,6 +107,19 @@ struct PostgresRoundTripsTests {
         await store.close()
     }
 
+    /// A claim that nobody was told of, because the server was away for too long: the next turn gives it back.
+    @Test func aClaimOfWhichNobodyIsToldIsGivenBack() async throws {
+        let store = try await PostgresStore(address, time: nil, patience: .zero)
+        _ = try await store.add(jobs(0..<3))
+        proxy.loseNextAnswer()
+        let error = await #expect(throws: QueueError.self) { _ = try await store.claim(2) }
+        #expect(error?.code == .unavailable && error?.message.contains("is not known") == true)
+        let again = try await store.claim(3)
+        #expect(again.ids == ["0", "1", "2"] && again.map(\.claim.token) == [2, 2, 1])
+        for job in again { #expect(try await store.settle(job, .done)) }
+        await store.close()
+    }
+
     /// `CONVOY_DELAY_MS=50` in the environment tells how long calls take over a slow way.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["CONVOY_DELAY_MS"] != nil))
     func aSlowWayIsPaidOnce() async throws {

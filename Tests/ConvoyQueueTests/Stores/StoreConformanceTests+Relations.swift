@@ -134,6 +134,23 @@ extension StoreConformanceTests {
         await store.close()
     }
 
+    /// What it takes the place of is what it depends on: that is cancelled, and so is the job itself.
+    @Test(arguments: ConformingStore.all)
+    func aJobThatReplacesWhatItDependsOnIsCancelled(conforming: ConformingStore) async throws {
+        let store = try await conforming.open(place)
+        try await store.add(.test("a") { $0.uniqueness = .init(key: "k", policy: .append) })
+        let addition = try await store.add([
+            .test("b") {
+                $0.uniqueness = .init(key: "k", policy: .replace)
+                $0.dependencies = ["a"]
+            }, .test("c") { $0.dependencies = ["b"] },
+        ])
+        #expect(addition.map(\.outcome) == [.added, .added])
+        #expect(try await store.states() == ["a": .cancelled, "b": .cancelled, "c": .cancelled])
+        #expect(try await store.claim().isEmpty)
+        await store.close()
+    }
+
     @Test(arguments: ConformingStore.all)
     func deadLettersAreListedRetriedAndDeleted(conforming: ConformingStore) async throws {
         let store = try await conforming.open(place)

@@ -50,8 +50,8 @@ final class DiskRecorder {
     }
 
     /// The environment of a child process of whose calls one fails.
-    func environment(failingAt call: Int) -> [String: String] {
-        environment(killedAt: 0).merging(["DISK_FAIL": "\(call)"]) { $1 }
+    func environment(failingAt call: Int, with number: Int32) -> [String: String] {
+        environment(killedAt: 0).merging(["DISK_FAIL": "\(call)", "DISK_ERRNO": "\(number)"]) { $1 }
     }
 
     /// Everything that was done until now, by all children, in its order.

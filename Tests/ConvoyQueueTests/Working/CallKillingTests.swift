@@ -76,7 +76,8 @@ import Testing
         print("sending: \(kills) kills at \(calls) calls, \(requests) requests of \(kills * Self.jobCount) jobs")
     }
 
-    @Test func aCallThatFailsLosesNothing() async throws {
+    @Test(arguments: [EIO, ENOSPC])
+    func aCallThatFailsLosesNothing(number: Int32) async throws {
         let recorder = try await DiskRecorder()
         let arguments = ["add", recorder.file.path, "http://127.0.0.1:9/", "1", "\(Self.jobCount)"]
         await (try QueueProcess(arguments, environment: recorder.environment())).ended()
@@ -85,7 +86,7 @@ import Testing
         let chosen = Self.isThorough ? Array(1...calls) : Array((1...calls).shuffled().prefix(8))
         for call in chosen {
             try recorder.clear()
-            let failing = try QueueProcess(arguments, environment: recorder.environment(failingAt: call))
+            let failing = try QueueProcess(arguments, environment: recorder.environment(failingAt: call, with: number))
             if await failing.ended() != 0 {
                 failures += 1
                 // The error names a file of the queue.
