@@ -1,4 +1,5 @@
 import Convoy
+import ConvoyTesting
 import Foundation
 import Testing
 
@@ -14,6 +15,91 @@ struct PostgresFailoverTests {
     @Test func nothingIsAcknowledgedThatTheNewPrimaryDoesNotHave() async throws {
         for _ in 1...Self.turns { try await failOver() }
     }
+
+    // MARK: At random moments
+
+    private static let (jobCount, adderCount) = (240, 4)
+
+    /// `CONVOY_FAILOVERS=50` in the environment makes it as thorough as the figures of the project.
+    @Test func whatIsAddedAndSentOutlivesPromotionsAtRandomMoments() async throws {
+        var requests = 0
+        for turn in 1...Self.turns { requests += try await promoteWhileOthersWork(turn) }
+        print("\(Self.turns) promotions: \(requests) requests of \(Self.turns * Self.jobCount) jobs")
+    }
+
+    /// Adders and workers go on while the primary dies and its standby is promoted; how many requests were sent.
+    private func promoteWhileOthersWork(_ turn: Int) async throws -> Int {
+        let place = try StorePlace()
+        let name = place.directory.appending(path: "server")
+        let primary = try await PostgresServer()
+        let database = try await primary.makeDatabase()
+        let standby = try await PostgresServer(standbyOf: primary)
+        try await waitForStandby(of: database)
+        try primary.take(name)
+        let address = "\(database.split(separator: "?")[0])?host=\(name.path)&user=convoy"
+        let server = try KeyedServer()
+        let adding = try await PostgresStore(address, time: nil, patience: .seconds(100))
+        let queues = [try await worker(address), try await worker(address)]
+        for queue in queues { queue.start(otherwise: takesAll) }
+        let acknowledged = Told<String>()
+        let moment = Int.random(in: 1..<Self.jobCount - 20)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for adder in 0..<Self.adderCount {
+                group.addTask {
+                    for number in 0..<Self.jobCount / Self.adderCount {
+                        let job = try server.job("\(adder)-\(number)") {
+                            $0.group = number % 7 == 0 ? "group \(adder)" : nil
+                        }
+                        let outcome = try await adding.add([job]).first?.outcome
+                        #expect(outcome == .added, "turn \(turn)")
+                        acknowledged.tell(job.id)
+                    }
+                }
+            }
+            while acknowledged.all.count < moment { await Task.yield() }
+            try await primary.stop()
+            try await standby.promote()
+            try standby.take(name)
+            try await group.waitForAll()
+        }
+        for queue in queues { await queue.drain() }
+        let states = try await adding.states()
+        let lost = acknowledged.all.filter { states[$0] != .done }
+        #expect(lost.isEmpty && acknowledged.all.count == Self.jobCount, "turn \(turn), after \(moment): \(lost)")
+        let seen = server.all
+        #expect(seen.keys.count == Self.jobCount && seen.keys.values.allSatisfy { $0.count == 1 }, "turn \(turn)")
+        for queue in queues { await queue.close() }
+        await adding.close()
+        return seen.requestCount
+    }
+
+    private func worker(_ address: String) async throws -> DurableQueue {
+        var configuration = DurableQueue.Configuration()
+        configuration.maxClaimedJobCount = 16
+        configuration.lease = .seconds(2)
+        return DurableQueue(
+            store: try await PostgresStore(address, time: nil, patience: .seconds(100)), manager: RequestManager(),
+            configuration: configuration)
+    }
+
+    /// From here on a commit is answered when the standby has it.
+    private func waitForStandby(of database: String) async throws {
+        try await sql(
+            database, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        try await onThread {
+            let connection = try PostgresConnection(database, within: .seconds(60))
+            for _ in 1...10_000 {
+                let rows = try connection.run(
+                    """
+                    SELECT count(*), pg_sleep(0.005)::text FROM pg_stat_replication WHERE sync_state = 'sync'
+                    """, within: .seconds(60))
+                if try rows.int(0, 0) ?? 0 > 0 { return }
+            }
+            throw PostgresError(.lost, "the standby does not follow")
+        }
+    }
+
+    // MARK: While it commits
 
     private func failOver() async throws {
         let place = try StorePlace()
