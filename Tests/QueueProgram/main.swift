@@ -2,6 +2,7 @@
 //
 //   QueueProgram add FILE URL FIRST LAST    adds jobs job-FIRST to job-LAST one by one, and says each that is committed
 //   QueueProgram run FILE                   sends what is there, and ends
+//   QueueProgram serve FILE                 sends what is there and what comes, with the limits of a manager's own
 //
 // FILE may be the postgres:// address of a database; its leases are of one second.
 import Convoy
@@ -10,7 +11,9 @@ import Foundation
 
 let arguments = Array(CommandLine.arguments.dropFirst())
 guard arguments.count >= 2 else { exit(2) }
-let manager = RequestManager(configuration: .init(maxConcurrentOperationCount: 8, maxConcurrentPerHost: 8))
+let manager =
+    arguments[0] == "serve"
+    ? RequestManager() : RequestManager(configuration: .init(maxConcurrentOperationCount: 8, maxConcurrentPerHost: 8))
 
 func fail(_ error: any Error) -> Never {
     FileHandle.standardError.write(Data("\(error)\n".utf8))
@@ -43,6 +46,10 @@ case ("add", 5):
         do { try await queue.add(Job("test", request, id: id)) } catch { fail(error) }
         FileHandle.standardOutput.write(Data("\(id)\n".utf8))
     }
+case ("serve", 2):
+    queue.start(otherwise: { _, result in result.isSuccess ? .done : .fail(result.failure ?? "") })
+    // Until it is killed.
+    while true { try? await Task.sleep(for: .seconds(900)) }
 case ("run", 2):
     queue.start(otherwise: { _, result in result.isSuccess ? .done : .fail(result.failure ?? "") })
     await queue.drain()
