@@ -1,6 +1,7 @@
 // A process of its own for the tests of ConvoyQueue: it is killed, and run again.
 //
 //   QueueProgram add FILE URL FIRST LAST    adds jobs job-FIRST to job-LAST one by one, and says each that is committed
+//   QueueProgram share FILE URL FIRST LAST  the same from six tasks at once, which share commits
 //   QueueProgram run FILE                   sends what is there, and ends
 //   QueueProgram serve FILE                 sends what is there and what comes, with the limits of a manager's own
 //
@@ -15,7 +16,7 @@ let manager =
     arguments[0] == "serve"
     ? RequestManager() : RequestManager(configuration: .init(maxConcurrentOperationCount: 8, maxConcurrentPerHost: 8))
 
-func fail(_ error: any Error) -> Never {
+@Sendable func fail(_ error: any Error) -> Never {
     FileHandle.standardError.write(Data("\(error)\n".utf8))
     exit(1)
 }
@@ -34,17 +35,25 @@ do {
     }
 } catch { fail(error) }
 switch (arguments[0], arguments.count) {
-case ("add", 5):
+case ("add", 5), ("share", 5):
     guard let url = URL(string: arguments[2]), let first = Int(arguments[3]), let last = Int(arguments[4]) else {
         exit(2)
     }
-    for number in first...last {
+    @Sendable func add(_ number: Int) async {
         let id = "job-\(number)"
         // Some are large enough to be files; each can be told from others'.
         let body = Data(String(repeating: "\(id) ", count: number % 10 == 0 ? 12_000 : 12).utf8)
         let request = JobRequest(method: .post, url: url, headerFields: ["X-Job": id], body: .data(body))
         do { try await queue.add(Job("test", request, id: id)) } catch { fail(error) }
         FileHandle.standardOutput.write(Data("\(id)\n".utf8))
+    }
+    let taskCount = arguments[0] == "share" ? 6 : 1
+    await withTaskGroup { group in
+        for task in 0..<taskCount {
+            group.addTask {
+                for number in stride(from: first + task, through: last, by: taskCount) { await add(number) }
+            }
+        }
     }
 case ("serve", 2):
     queue.start(otherwise: { _, result in result.isSuccess ? .done : .fail(result.failure ?? "") })

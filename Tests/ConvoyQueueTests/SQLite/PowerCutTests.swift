@@ -49,7 +49,7 @@ import Testing
         let half = Self.jobCount / 2
         try await run(["add", file, url, "1", "\(half)"]).ended()
         try await run(["run", file]).ended()
-        try await run(["add", file, url, "\(half + 1)", "\(Self.jobCount)"]).ended()
+        try await run(["share", file, url, "\(half + 1)", "\(Self.jobCount)"]).ended()
         try await run(["run", file]).ended()
         #expect(server.all.keys.count == Self.jobCount)
         return try recorder.changes()

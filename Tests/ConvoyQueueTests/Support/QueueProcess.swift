@@ -35,10 +35,12 @@ final class QueueProcess {
         process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
             .merging(environment) { $1 }
         process.standardInput = FileHandle.nullDevice
-        process.standardOutput = try FileHandle(forWritingTo: file)
-        process.standardError = try FileHandle(forWritingTo: errorFile)
+        let outputs = [try FileHandle(forWritingTo: file), try FileHandle(forWritingTo: errorFile)]
+        (process.standardOutput, process.standardError) = (outputs[0], outputs[1])
         process.terminationHandler = { _ in end.finish() }
         try process.run()
+        // Not kept with the process: corelibs' own `run` crashes where there are more than some 1,300 descriptors.
+        for output in outputs { try? output.close() }
     }
 
     deinit {
