@@ -5,7 +5,7 @@
 //   QueueProgram run FILE                   sends what is there, and ends
 //   QueueProgram serve FILE                 sends what is there and what comes, with the limits of a manager's own
 //
-// FILE may be the postgres:// address of a database; its leases are of one second.
+// FILE may be the postgres:// address of a database; its leases are of one second, but for `serve`.
 import Convoy
 import ConvoyQueue
 import Foundation
@@ -27,7 +27,8 @@ do {
     // Whoever kills it again and again is a test.
     configuration.maxLapses = 1_000_000
     if arguments[1].hasPrefix("postgres:") {
-        configuration.lease = .seconds(1)
+        // Else their end would not be noticed soon; one that serves is not slower than its lease on a busy machine.
+        if arguments[0] != "serve" { configuration.lease = .seconds(1) }
         queue = DurableQueue(
             store: try await PostgresStore(arguments[1]), manager: manager, configuration: configuration)
     } else {

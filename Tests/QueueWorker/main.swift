@@ -3,6 +3,7 @@
 //   QueueWorker postgres ADDRESS COUNT LEASE [STOP]    claims COUNT jobs at a time and settles them until none is left;
 //                                                      with STOP jobs claimed it stands still, and holds the last ones
 //   QueueWorker fill ADDRESS COUNT LIST             adds COUNT jobs, LIST at a time
+//   QueueWorker share PLACE COUNT TASKS             adds COUNT jobs one by one from TASKS tasks; PLACE may be a file
 //
 // It prints a line for each job that it has claimed and for each that it has settled.
 import Convoy
@@ -13,14 +14,33 @@ import Foundation
 func fill(_ store: any Store, count: Int, list: Int) async throws {
     let began = ContinuousClock.now
     for start in stride(from: 0, to: count, by: list) {
-        let jobs = (start..<min(count, start + list)).compactMap { number in
-            URL(string: "http://127.0.0.1/\(number)").map {
-                Job("work", JobRequest(method: .post, url: $0, body: .data(Data("\(number)".utf8))))
-            }
-        }
-        _ = try await store.add(jobs)
+        _ = try await store.add((start..<min(count, start + list)).compactMap(job))
     }
     print("added \(count) in \(began.duration(to: .now))")
+}
+
+/// A job with a small body.
+func job(_ number: Int) -> Job? {
+    URL(string: "http://127.0.0.1/\(number)").map {
+        Job("work", JobRequest(method: .post, url: $0, body: .data(Data("\(number)".utf8))))
+    }
+}
+
+/// Adds jobs one by one from several tasks, and says how many a second.
+func share(_ store: any Store, count: Int, tasks: Int) async throws {
+    let began = ContinuousClock.now
+    try await withThrowingTaskGroup(of: Void.self) { group in
+        for task in 0..<tasks {
+            group.addTask {
+                for number in stride(from: task, to: count, by: tasks) {
+                    _ = try await store.add([job(number)].compactMap(\.self))
+                }
+            }
+        }
+        try await group.waitForAll()
+    }
+    let time = began.duration(to: .now)
+    print("added \(count) from \(tasks) tasks in \(time): \(Int(Double(count) / (time / .seconds(1)))) a second")
 }
 
 /// Claims and settles until no job is unfinished.
@@ -57,7 +77,13 @@ case ("fill", 2):
     let store = try await PostgresStore(arguments[2])
     try await fill(store, count: Int(numbers[0]), list: Int(numbers[1]))
     await store.close()
+case ("share", 2):
+    let isAddress = arguments[2].hasPrefix("postgres")
+    let store: any Store =
+        isAddress ? try await PostgresStore(arguments[2]) : try SQLiteStore(at: URL(fileURLWithPath: arguments[2]))
+    try await share(store, count: Int(numbers[0]), tasks: max(1, Int(numbers[1])))
+    await store.close()
 default:
-    print("usage: QueueWorker postgres ADDRESS COUNT LEASE [STOP] | fill ADDRESS COUNT LIST")
+    print("usage: QueueWorker postgres ADDRESS COUNT LEASE [STOP] | fill ADDRESS COUNT LIST | share PLACE COUNT TASKS")
     exit(2)
 }

@@ -65,7 +65,7 @@ struct QueueRun: QueueWork {
         if let error = loss.withLock({ $0 }) { throw error }
         let left = try await store.status()
         report.end(left)
-        // Those that expired were not told one by one.
+        // Those that another process has found to be expired were not told here.
         return setup.finish(report.hasFailed || left[.dead] > before[.dead] ? .failure : .success)
     }
 

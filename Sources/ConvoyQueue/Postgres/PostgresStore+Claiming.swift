@@ -92,18 +92,26 @@ extension PostgresRules {
         _ condition: String, _ order: String, _ kinds: [String], limit: Int, _ owner: String, _ request: ClaimRequest?,
         noting number: String
     ) -> PostgresStatement {
-        var (before, among, values) = ("", "", [PostgresValue.texts(kinds)])
+        var (before, values) = ("", [PostgresValue.texts(kinds)])
+        var meant = """
+            SELECT position, priority, attempt_count FROM convoy_jobs WHERE \(condition) ORDER BY \(order) LIMIT $1
+            FOR UPDATE SKIP LOCKED
+            """
         if let request, let most = request.maxPerHost {
-            (before, among) = (candidates(condition), "position IN (SELECT position FROM candidates) AND ")
+            before = candidates(condition)
+            // One by one in their order: a join may look at every job that is ready for each of them.
+            meant = """
+                SELECT j.* FROM candidates AS c, LATERAL (
+                    SELECT position, priority, attempt_count FROM convoy_jobs WHERE position = c.position AND \(condition)
+                    FOR UPDATE SKIP LOCKED) AS j LIMIT $1
+                """
             let rooms = request.rooms.keys.sorted()
             values += [.int(max(0, most)), .texts(rooms), .ints(rooms.map { Int64(request.room(of: $0)) })]
         }
         values.append(.text(number))
         return PostgresStatement(
             """
-            WITH RECURSIVE \(before) meant AS MATERIALIZED (
-                SELECT position, priority, attempt_count FROM convoy_jobs WHERE \(among)\(condition) ORDER BY \(order) LIMIT $1
-                FOR UPDATE SKIP LOCKED),
+            WITH RECURSIVE \(before) meant AS MATERIALIZED (\(meant)),
             fitting AS MATERIALIZED (
                 SELECT position FROM (
                     SELECT meant.position, sum(octet_length(b.body)) OVER (
@@ -210,8 +218,8 @@ extension PostgresRules {
                 SELECT host FROM convoy_jobs WHERE owner = $1 AND state = 2 GROUP BY host HAVING count(*) >= $2
                 UNION SELECT unnest($4))
             SELECT EXISTS (SELECT 1 FROM hosts WHERE host IS NOT NULL AND host NOT IN (SELECT host FROM full_hosts)
-                AND EXISTS (SELECT 1 FROM convoy_jobs
-                    WHERE \(ready) AND lapses < 2 \(condition) AND convoy_jobs.host = hosts.host))
+                AND (SELECT true FROM convoy_jobs
+                    WHERE \(ready) AND lapses < 2 \(condition) AND convoy_jobs.host = hosts.host LIMIT 1))
             """,
             [.text(owner), .int(most), .texts(kinds), .texts(request.rooms.filter { $0.value <= 0 }.map(\.key))])
     }

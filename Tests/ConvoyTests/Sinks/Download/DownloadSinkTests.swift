@@ -125,7 +125,7 @@ import Testing
         let operation = RequestOperation(Request.stub("a").saved(to: target), transport: StubServer.held().transport)
         let request = Request.stub("a").saved(to: target)
         let attempt = Attempt(
-            number: 1, operation: operation, core: request.core,
+            number: 1, operation: operation, plan: RequestPlan(request),
             request: try PreparedRequest(request.core, baseURL: nil))
         attempt.close()
         // A directory that cannot be written to would show a file that is made and removed again.
