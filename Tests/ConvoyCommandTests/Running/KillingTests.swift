@@ -71,7 +71,7 @@ import Testing
     /// Kills at the first, the second and so on, call of a kind for one path; how many there were.
     private func kill(at call: String, of path: String, _ byteCount: Int64, _ taken: inout Int) async throws -> Int {
         var kills = 0
-        for number in 1...Self.setting("CONVOY_KILLS", default: 2) {
+        for number in 1...Self.setting("CONVOY_KILLS", default: 1) {
             try? FileManager.default.removeItem(at: target)
             let moment = "\(call) \(number) of \(path)"
             let child = try ConvoyProcess(

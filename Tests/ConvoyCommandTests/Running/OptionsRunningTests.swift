@@ -138,12 +138,13 @@ import Testing
     }
 
     @Test func aBodyThatBeginsAgainIsNotPrintedTwice() async throws {
-        let whole = Data(repeating: 0x61, count: 300_000)
-        server.enqueue(.status(200, body: whole).disconnecting(afterBytes: 200_000))
+        // More than sockets hold: some of it has been printed when the connection ends.
+        let whole = Data(repeating: 0x61, count: 40_000_000)
+        server.enqueue(.status(200, body: whole).disconnecting(afterBytes: 30_000_000))
         server.enqueue(.status(200, body: whole))
         let ending = try await convoy("--no-config", "-o", "-", "--retries=1", url("/page"))
         #expect(ending.status == 1)
-        #expect(ending.output.utf8.count < 300_000)
+        #expect(ending.output.utf8.count < whole.count)
         #expect(ending.errors.contains("cannot be taken back"))
     }
 

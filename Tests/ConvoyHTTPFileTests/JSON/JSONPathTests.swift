@@ -91,6 +91,12 @@ import Testing
         #expect(throws: JSONPath.Defect.self) { try JSONPath(path) }
     }
 
+    /// Four digits of ASCII, and nothing that only a reader of numbers takes.
+    @Test(arguments: ["+041", "-041", " 041", "0x41", "00_1", "\u{FF10}\u{FF10}\u{FF14}\u{FF11}"])
+    func anEscapeHasFourDigits(digits: String) {
+        #expect(throws: JSONPath.Defect.self) { try JSONPath("$['\\u\(digits)']") }
+    }
+
     @Test func escapesOfNamesAreRead() throws {
         #expect(
             try JSONPath(#"$["a\u0041\n\"\ud83d\ude00"]"#).segments

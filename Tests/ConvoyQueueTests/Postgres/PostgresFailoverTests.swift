@@ -56,7 +56,7 @@ struct PostgresFailoverTests {
                     }
                 }
             }
-            while acknowledged.all.count < moment { await Task.yield() }
+            await look { acknowledged.all.count >= moment }
             try await primary.stop()
             try await standby.promote()
             try standby.take(name)

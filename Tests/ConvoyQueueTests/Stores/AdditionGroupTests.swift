@@ -35,7 +35,7 @@ import Testing
         let commits = Commits()
         let group = commits.make()
         async let first = group.add([.test("a"), .test("b")])
-        while commits.lists.isEmpty { await Task.yield() }
+        await look { !commits.lists.isEmpty }
         let others = Told<Result<[JobAddition], QueueError>>()
         await withTaskGroup(of: Void.self) { tasks in
             for id in ["c", "d"] {
@@ -47,11 +47,11 @@ import Testing
                     others.tell(result)
                 }
                 // In their order.
-                while group.waitingCount < (id == "c" ? 1 : 2) { await Task.yield() }
+                await look { group.waitingCount >= (id == "c" ? 1 : 2) }
             }
             #expect(commits.lists == [["a+b"]])
             commits.end([added("a", "b")])
-            while commits.lists.count < 2 { await Task.yield() }
+            await look { commits.lists.count >= 2 }
             #expect(commits.lists.last == ["c", "d"])
             commits.end([.failure(QueueError(.unknownJob, "no")), added("d")])
         }
@@ -63,7 +63,7 @@ import Testing
             })
         // Nobody waits: the next one goes at once.
         async let last = group.add([.test("e")])
-        while commits.lists.count < 3 { await Task.yield() }
+        await look { commits.lists.count >= 3 }
         commits.end([added("e")])
         #expect(try await last.map(\.id) == ["e"])
     }
@@ -72,14 +72,14 @@ import Testing
         let commits = Commits()
         let group = commits.make()
         async let first = group.add([.test("a")])
-        while commits.lists.isEmpty { await Task.yield() }
+        await look { !commits.lists.isEmpty }
         let large = try Job.test("large") { $0.request.body = .data(Data(count: 9 << 20)) }
         async let second = group.add([large])
-        while group.waitingCount < 1 { await Task.yield() }
+        await look { group.waitingCount >= 1 }
         async let third = group.add([.test("c")])
-        while group.waitingCount < 2 { await Task.yield() }
+        await look { group.waitingCount >= 2 }
         for ids in ["a", "large", "c"] {
-            while commits.lists.last != [ids] { await Task.yield() }
+            await look { commits.lists.last == [ids] }
             commits.end([added(ids)])
         }
         #expect(try await (first + second + third).map(\.id) == ["a", "large", "c"])

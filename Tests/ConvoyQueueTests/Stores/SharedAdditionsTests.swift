@@ -83,7 +83,7 @@ import Testing
                             return []
                         }
                     }
-                    while store.additions.group.waitingCount <= index { await Task.yield() }
+                    await look { store.additions.group.waitingCount > index }
                 }
                 let before = proxy.roundTripCount
                 try await onThread { try gate.open() }

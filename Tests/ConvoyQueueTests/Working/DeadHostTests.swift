@@ -70,7 +70,7 @@ import Testing
         let began = ContinuousClock.now
         let workers = try (1...Self.processCount).map { _ in try QueueProcess(["serve", place]) }
         try await healthy.server.requestsReceived(count: healthyCount, within: .seconds(1_800))
-        while try await store.status()[.done] < healthyCount { await Task.yield() }
+        try await look(within: .seconds(3_600)) { try await store.status()[.done] >= healthyCount }
         let time = began.duration(to: .now)
         for worker in workers {
             worker.kill()

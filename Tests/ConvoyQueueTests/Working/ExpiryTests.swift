@@ -44,11 +44,11 @@ import Testing
             told.tell(result)
             return .done
         })
-        while try await store.job("a")?.attemptCount == 0 { await Task.yield() }
+        try await look { try await store.job("a")?.attemptCount != 0 }
         place.clock.advance(by: .seconds(11))
         // What looks at the store now finds that.
         try await queue.add(server.job("b") { $0.expires = date })
-        while try await store.status()[.done] < 2 { await Task.yield() }
+        try await look { try await store.status()[.done] >= 2 }
         #expect(told.all.map(\.attemptCount).sorted() == [0, 1] && told.all.allSatisfy(\.isExpired))
         #expect(server.all.requestCount == 1)
         await queue.close()

@@ -23,7 +23,7 @@ import Testing
         try await gate.reached(count: 6, within: .seconds(60))
         try await queue.add(healthy.job("healthy"))
         try await healthy.server.requestsReceived(count: 1, within: .seconds(60))
-        while try await queue.store.state("healthy") != .done { await Task.yield() }
+        try await look { try await queue.store.state("healthy") == .done }
         #expect(try await queue.status()[.claimed] == queue.maxPerHost)
         let host = JobRequest(url: dead.server.url("/")).host
         let why = try await queue.why("dead-600")
@@ -45,7 +45,7 @@ import Testing
         queue.start(otherwise: takesAll)
         try await gate.reached(count: 6, within: .seconds(60))
         // Only what is being sent stays claimed, a heartbeat or two later.
-        while try await queue.status()[.claimed] > 6 { await Task.yield() }
+        try await look { try await queue.status()[.claimed] <= 6 }
         gate.open()
         await queue.drain()
         #expect(try await queue.status()[.done] == 100)

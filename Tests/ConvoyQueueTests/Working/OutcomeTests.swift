@@ -130,7 +130,7 @@ import Testing
         #expect(try await queue.why("d") == "there is no job d")
         queue.start(otherwise: takesAll)
         try await server.server.requestsReceived(count: 1, within: .seconds(60))
-        while try await queue.store.job("a")?.attemptCount == 0 { await Task.yield() }
+        try await look { try await queue.store.job("a")?.attemptCount != 0 }
         #expect(try await queue.why("a").contains("attempt 1 ended with the server answered 503"))
         await queue.close()
     }

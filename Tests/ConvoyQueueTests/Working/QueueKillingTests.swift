@@ -65,7 +65,7 @@ import Testing
             let adder = try QueueProcess(["add", place, url, "1", "\(jobCount)"])
             if kills < killCount / 3 {
                 let moment = Int.random(in: added...jobCount)
-                await turns { adder.isOver || adder.lineCount >= moment }
+                await look { adder.isOver || adder.lineCount >= moment }
                 if let disturb { try await disturb(kills) } else { adder.kill() }
                 kills += 1
             }
@@ -77,7 +77,7 @@ import Testing
             let isLast = kills >= killCount
             if !isLast {
                 let moment = server.all.requestCount + Int.random(in: 0...max(1, jobCount / 8))
-                await turns { workers[0].isOver || server.all.requestCount >= moment }
+                await look { workers[0].isOver || server.all.requestCount >= moment }
                 for worker in workers.prefix(disturb == nil ? max(1, processCount / 2) : 1) {
                     if let disturb { try await disturb(kills) } else { worker.kill() }
                     kills += 1
@@ -111,15 +111,5 @@ import Testing
         try await store.add(.test("after"))
         #expect(try await store.claim(20_000).count == said + 1)
         await store.close()
-    }
-
-    /// Looks once a millisecond, for a while.
-    private func turns(until isTrue: () -> Bool) async {
-        let end = ContinuousClock.now + .seconds(60)
-        while !isTrue(), .now < end {
-            await withCheckedContinuation { continuation in
-                DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { continuation.resume() }
-            }
-        }
     }
 }

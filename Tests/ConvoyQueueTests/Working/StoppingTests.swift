@@ -24,7 +24,7 @@ import Testing
         queue.start(otherwise: takesAll)
         try await gate.reached(count: 16, within: .seconds(60))
         async let stopped: Void = queue.stop(finishingWithin: .seconds(100))
-        while try await queue.status()[.waiting] < 24 { await Task.yield() }
+        try await look { try await queue.status()[.waiting] >= 24 }
         gate.open()
         await stopped
         let status = try await queue.status()

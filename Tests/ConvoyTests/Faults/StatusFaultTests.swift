@@ -52,6 +52,17 @@
             try await Fault.expect(.connectionLost, .badResponse, of: reply, status: nil)
         }
 
+        /// A part that was not asked for is no answer (RFC 9110, section 15.3.7).
+        @Test func unaskedPartIsABadResponse() async throws {
+            let reply = Reply.status(206, headerFields: [("Content-Range", "bytes 0-4/10")], body: "hello")
+            let error = try await Fault.error(of: reply, closes: false) { $0 }
+            #expect(error.code == .badResponse, "\(error)")
+            #expect(error.response?.statusCode == 206)
+            #expect(error.message.contains("206"), "\(error)")
+            let asked = try await Fault.response(to: reply) { $0.header("Range", "bytes=0-4") }
+            #expect(asked.value == Data("hello".utf8))
+        }
+
         // MARK: Row 47
 
         private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"

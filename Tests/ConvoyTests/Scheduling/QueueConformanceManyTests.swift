@@ -67,17 +67,19 @@ import Testing
         }
     }
 
+    /// In a long run 100,000.
     @Test(arguments: QueueSubject.queues)
-    func oneHundredThousandFinish(subject: QueueSubject) async {
+    func aGreatManyFinish(subject: QueueSubject) async {
         await conform(subject, limit: 8) { world in
             let bound = Duration.seconds(100)
+            let count = LongRuns.count(10_000, long: 100_000)
             let operations = try await world.call("making", within: bound) {
-                world.make((0..<100_000).map { "\($0)" })
+                world.make((0..<count).map { "\($0)" })
             }
             try await world.add(operations, within: bound)
             try await world.waitForAll(within: bound)
             world.expect(operations.count { !$0.isFinished }, is: 0, "unfinished")
-            world.expect(Set(world.board.begun).count, is: 100_000, "have run")
+            world.expect(Set(world.board.begun).count, is: count, "have run")
             world.expect(world.queue.operationCount, is: 0, "operationCount")
         }
     }

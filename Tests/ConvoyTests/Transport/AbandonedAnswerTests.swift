@@ -45,6 +45,37 @@ import Testing
                 #expect(next.statusCode == 200)
                 #expect(server.streams.events.map(\.connection) == [1, 2])
             }
+
+            /// Another request still waits on it, which keeps it open.
+            @Test(
+                .enabled(if: CurlLibrary.version >= 0x07_53_01, "this libcurl shares it all the same"),
+                arguments: [true, false])
+            func aBusyConnectionOnWhichARequestHasTimedOutIsNotUsedAgain(isIdle: Bool) async throws {
+                let silent = try await HTTP2Server { _ in [] }
+                let answering = try await HTTP2Server { [HTTP2Server.ok($0.number)] }
+                let count = Locked(0)
+                let front = try LoopbackListener { client in
+                    let number = count.withLock { count in
+                        count += 1
+                        return count
+                    }
+                    let port = number == 1 ? silent.port : answering.port
+                    guard let origin = LoopbackConnection(port: UInt16(clamping: port)) else { return }
+                    Thread { origin.copy(from: client) }.start()
+                    client.copy(from: origin)
+                }
+                defer { for shutDown in [silent.shutDown, answering.shutDown, front.shutDown] { shutDown() } }
+                let transport = try CurlTransport(ConnectionOptions.trustingTestAuthority())
+                let get = Request<Data>.get("https://127.0.0.1:\(front.port)/")
+                let waiting = Sending(get, over: transport)
+                await silent.streams.wait(count: 1)
+                let short = isIdle ? get.idleTimeout(.seconds(1)) : get.attemptTimeout(.seconds(1))
+                #expect(try await Sending(short, over: transport).result().code == .timedOut)
+                #expect(silent.streams.count == 2)
+                #expect(try await Sending(get, over: transport).response().statusCode == 200)
+                waiting.operation.cancel()
+                #expect(try await waiting.result().code == .cancelled)
+            }
         #endif
 
         /// What is waited for keeps its connection.

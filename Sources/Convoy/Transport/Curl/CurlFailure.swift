@@ -29,6 +29,8 @@
         var isHandshakeCut = false
         /// The server has sent a fatal TLS alert (RFC 8446, section 6.2).
         var isRefusedByAlert = false
+        /// A TLS handshake had begun, with the server or the proxy.
+        var hasBegunHandshake = true
         /// Of the proxy's answer to the request for a tunnel; 0 without one.
         var proxyStatusCode = 0
         /// The system's last error, or 0.
@@ -45,12 +47,12 @@
 
         static let timeIsOver = "the time for this attempt was over"
 
-        private static let timedOut: CURLcode = 28
+        fileprivate static let timedOut: CURLcode = 28
 
         /// What sending or receiving can meet; another number is left over from an address that was tried before.
         private var isLost: Bool { [ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED].contains(systemError) }
 
-        private var hasNoTunnel: Bool { isHTTPS && goesThroughProxy && proxyStatusCode == 0 }
+        private var hasNoTunnel: Bool { isHTTPS && goesThroughProxy && (proxyStatusCode == 0 || !hasBegunHandshake) }
 
         private var meaningBeforeSending: (RequestError.Code, String) {
             if proxyStatusCode >= 300 {
@@ -142,7 +144,7 @@
                 code: code, stage: hasHead ? .receiving : wasSent ? .waiting : .connecting, isHTTPS: request.isHTTPS,
                 goesThroughProxy: handle.goesThroughProxy, isTimeOver: isTimeOver,
                 isHandshakeCut: place.handshake.isCut, isRefusedByAlert: place.handshake.isRefused,
-                proxyStatusCode: handle.long(CurlInfo.httpConnectCode), systemError: system)
+                hasBegunHandshake: place.handshake.hasBegun, proxyStatusCode: handle.long(CurlInfo.httpConnectCode), systemError: system)
             let (kind, what) = failure.meaning
             let said = handle.message(of: request)
             let text = said.isEmpty ? CurlLibrary.message(of: code) : said
@@ -155,6 +157,9 @@
                 kind, shown, underlying: underlying ?? CurlError(code: Int(code), message: text),
                 isRetryable: kind == .proxyFailed ? failure.proxyStatusCode == 0 : nil)
         }
+
+        /// Whether libcurl ended it because its time was over.
+        func isTimeOver(_ code: CURLcode) -> Bool { code == CurlFailure.timedOut && isTimeOver }
 
         private var isTimeOver: Bool {
             guard let timeout = request.attemptTimeout else { return false }

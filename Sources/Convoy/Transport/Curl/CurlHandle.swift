@@ -27,6 +27,7 @@
         /// libcurl has sent again with it by itself, which some versions count over all its requests.
         var isWorn = false
         private var isVerbose = false
+        var generation = 0
         /// How the connection of this transfer ends; nil where it does not matter.
         var connectionEnd: ConnectionEnd?
 
@@ -261,6 +262,7 @@
             // Before 7.80 libcurl has the others wait until the first connection is there; see ``SharedConnections``.
             convoy_set_long(easy, CurlOption.pipeWait, transfer.isShareable && !asksBeforeSending ? 1 : 0)
             setVerbose(transfer.isHTTPS)
+            if transfer.isShareable { setGeneration(transfer.place.generation) }
             take(
                 convoy_set_long(
                     easy, CurlOption.timeoutMilliseconds, transfer.timeLeft.map(\.wholeMilliseconds) ?? 0))

@@ -116,6 +116,7 @@
         static let tcpKeepAlive: Int32 = 213
         static let pinnedPublicKey: Int32 = 10_230
         static let pipeWait: Int32 = 237
+        static let tlsOptions: Int32 = 216
         static let resolve: Int32 = 10_203
         static let proxyCAInfo: Int32 = 10_246
         static let suppressConnectHeaders: Int32 = 265

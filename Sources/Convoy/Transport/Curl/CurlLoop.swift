@@ -13,7 +13,7 @@
         private let trustFile: String?
         private var idleHandles: [CurlHandle] = []
         var headerLists = HeaderListCache()
-        private var active: [CurlTransfer] = []
+        private(set) var active: [CurlTransfer] = []
         private var flushes: [CurlTransfer] = []
         private var kept = KeptConnections()
         /// Those that decode on in the next turn.

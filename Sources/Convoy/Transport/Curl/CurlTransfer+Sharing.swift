@@ -28,6 +28,8 @@
         /// Why no socket could be made: the system's number, or 0.
         var socketError: Int32 = 0
         var handshake = Handshake()
+        /// With which connections of its origin it shares one; see ``SharedConnections``.
+        var generation = 0
     }
 
     /// - Thread: the engine's; partly called back by libcurl.
@@ -73,6 +75,17 @@
             place.timesSent += 1
             if place.timesSent > 1 { handle?.isWorn = true }
             loop.release(loop.sharing.arrive(self, on: connection))
+        }
+
+        /// Has new requests avoid its connection, where nothing else has arrived on it since.
+        ///
+        /// - Complexity: O(*n*) in the transfers under way.
+        func giveUpConnection() {
+            guard let loop, let connection = place.connection else { return }
+            let isAlive = loop.active.contains { other in
+                other.hasHead && other.place.connection == connection && other.lastActivity > lastActivity
+            }
+            if !isAlive { loop.sharing.giveUp(connectionOf: self) }
         }
 
         /// Gives its room on a connection to others.

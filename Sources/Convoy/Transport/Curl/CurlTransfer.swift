@@ -41,7 +41,7 @@
         /// When libcurl was given the request.
         private(set) var sendingBegan = ContinuousClock.now
         /// When bytes last moved.
-        @exclusivity(unchecked) private var lastActivity = ContinuousClock.now
+        @exclusivity(unchecked) private(set) var lastActivity = ContinuousClock.now
         private let makeParser: () -> CurlHeaderParser
         let acceptsMissingCloseNotify: Bool
 
@@ -155,6 +155,7 @@
             // The time that it waited for another's connection counts.
             if !place.isParked { lastActivity = loop.now }
             (place, isPaused) = (ConnectionPlace(), false)
+            if isShareable { place.generation = loop.sharing.generation(for: self) }
             if !handle.prepare(for: self, &loop.headerLists) || !loop.add(self, handle) {
                 finish(RequestError(.transportFailed, "nothing was sent: libcurl did not take the request"))
             }
@@ -211,6 +212,7 @@
             }
             if isShareable {
                 if goesOn(after: code, handle) { return }
+                if isTimeOver(code) { giveUpConnection() }
                 leaveConnection(hasFailed: code != 0)
             }
             loop?.noteConnection(of: handle)
@@ -246,8 +248,9 @@
                 }
             }
             let what = hasHead ? "of the body" : "of an answer"
-            // Unless others use it: no new request is put behind one that was not answered.
+            // No new request is put behind one that was not answered.
             handle.forbidReuse()
+            giveUpConnection()
             finish(
                 RequestError(.timedOut, "nothing \(what) arrived for \(request.idleTimeout), the idle timeout"))
             return nil

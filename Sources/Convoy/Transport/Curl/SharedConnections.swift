@@ -28,6 +28,8 @@
             /// The transfer that opens a connection.
             var opener: ObjectIdentifier?
             var waiting: [CurlTransfer] = []
+            /// Counts the connections that were given up: new requests share none with those of an earlier number.
+            var generation = 0
             /// How many requests are under way on each connection; over HTTP/1.1, until the head of the answer.
             var requestCounts: [KeptConnections.Key: Int] = [:]
 
@@ -132,6 +134,16 @@
         }
 
         // MARK: What is not taken
+
+        /// Which connections of its origin a transfer may share.
+        func generation(for transfer: CurlTransfer) -> Int { origins[transfer.request.hostKey]?.generation ?? 0 }
+
+        /// Has new requests go over other connections than a transfer's.
+        mutating func giveUp(connectionOf transfer: CurlTransfer) {
+            // Once, however many have waited there.
+            guard generation(for: transfer) == transfer.place.generation else { return }
+            origins[transfer.request.hostKey]?.generation += 1
+        }
 
         /// A stream has been opened on a connection.
         mutating func begin(_ stream: Int, on connection: KeptConnections.Key) {

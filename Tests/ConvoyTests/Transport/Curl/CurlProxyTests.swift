@@ -238,6 +238,27 @@ import Testing
             withExtendedLifetime(closed) {}
         }
 
+        /// What a proxy answers to CONNECT, up to the end of its connection.
+        @Test(arguments: [
+            "", "HTTP", "HTTP/1.1 200 Connection est", "HTTP/1.1 200 OK\r\nVia: a", "nonsense\r\n\r\n",
+            "HTTP/1.1 abc OK\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
+            "HTTP/1.1 302 Found\r\nLocation: http://a.test/\r\n\r\n",
+            "HTTP/1.1 500 No\r\nContent-Length: 10\r\n\r\nhalf",
+        ])
+        func brokenTunnelIsProxyFailed(answer: String) async throws {
+            let proxy = try LoopbackListener { connection in
+                guard connection.readHead() != nil else { return }
+                connection.write(answer)
+            }
+            defer { proxy.shutDown() }
+            var options = ConnectionOptions()
+            options.proxy = .server(try #require(URL(string: "http://127.0.0.1:\(proxy.port)")))
+            let error = try await Sending(Request<Data>.get("https://127.0.0.1:1/"), over: CurlTransport(options))
+                .error()
+            #expect(error.code == .proxyFailed, "\(error)")
+            #expect(error.response == nil)
+        }
+
         @Test(arguments: ["http://127.0.0.1:1/", "https://127.0.0.1:1/"])
         func proxyThatIsDownIsProxyFailed(_ url: String) async throws {
             let closed = try ClosedPort()
