@@ -30,7 +30,7 @@ let package = Package(
             name: "CSQLite",
             linkerSettings: [.linkedLibrary(":libsqlite3.so.0", .when(platforms: [.linux]))]),
         // Files of requests, `.http`: read, planned and filled in, without sending anything.
-        .target(name: "ConvoyHTTPFile"),
+        .target(name: "ConvoyHTTPFile", dependencies: ["Convoy"]),
         .executableTarget(
             name: "ConvoyCommand", dependencies: ["Convoy", "ConvoyHTTPFile", "ConvoyQueue", "ConvoyTesting"]),
         // The program of the README, as it stands there.

@@ -2,26 +2,39 @@
 import Foundation
 
 /// Writes text with every byte escaped that may not stand as it is.
-struct PercentEscaper: Sendable {
+package struct PercentEscaper: Sendable {
     /// By ASCII code: what stays.
     private let isAllowed: [Bool]
     private let writesSpaceAsPlus: Bool
+    private let keepsEscapes: Bool
 
-    /// - Parameter allowed: what stays beside letters and digits; of ASCII.
-    init(allowed: String, writesSpaceAsPlus: Bool = false) {
+    /// - Parameters:
+    ///   - allowed: what stays beside letters and digits; of ASCII.
+    ///   - keepsEscapes: whether `%` stays where two hexadecimal digits follow.
+    init(allowed: String, writesSpaceAsPlus: Bool = false, keepsEscapes: Bool = false) {
+        self.keepsEscapes = keepsEscapes
         let staying = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789\(allowed)".utf8)
         isAllowed = (0..<128).map(staying.contains)
         self.writesSpaceAsPlus = writesSpaceAsPlus
     }
 
     /// Only unreserved characters stay (RFC 3986, section 2.3).
-    static let unreserved = PercentEscaper(allowed: "-._~")
+    package static let unreserved = PercentEscaper(allowed: "-._~")
     /// As browsers write the fields of a form (WHATWG URL, section 5.2).
     static let form = PercentEscaper(allowed: "*-._", writesSpaceAsPlus: true)
 
+    /// What a path, a query and a fragment of a URL may hold stays (RFC 3986, section 3.3 to 3.5), and so do escapes.
+    package static let url = PercentEscaper(allowed: "-._~:/?@!$&'()*+,;=", keepsEscapes: true)
+    /// What a user name and a password may hold stays (section 3.2.1), and so do escapes.
+    static let userInfo = PercentEscaper(allowed: "-._~:!$&'()*+,;=", keepsEscapes: true)
+
     func escape(_ text: String, into result: inout String) {
-        for byte in text.utf8 {
-            if byte < 128, isAllowed[Int(byte)] {
+        let bytes = text.utf8
+        for (index, byte) in zip(bytes.indices, bytes) {
+            let isEscape =
+                keepsEscapes && byte == UInt8(ascii: "%")
+                && bytes[index...].dropFirst().prefix(2).count(where: { $0.hexadecimalValue != nil }) == 2
+            if isEscape || byte < 128 && isAllowed[Int(byte)] {
                 result.unicodeScalars.append(Unicode.Scalar(byte))
             } else if byte == UInt8(ascii: " "), writesSpaceAsPlus {
                 result += "+"
@@ -32,7 +45,7 @@ struct PercentEscaper: Sendable {
         }
     }
 
-    func escaped(_ text: String) -> String {
+    package func escaped(_ text: String) -> String {
         var result = ""
         escape(text, into: &result)
         return result

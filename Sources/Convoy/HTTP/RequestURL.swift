@@ -16,49 +16,67 @@ extension URL: RequestURL {
 
 extension String: RequestURL {
     /// The URL the string spells, with unsafe characters percent-encoded; nil when it cannot be one.
-    public var requestURL: URL? {
-        if let url = URL(string: self, encodingInvalidCharacters: false) { return url }
-        // Foundation encodes the percent signs of escapes too, once anything has to be encoded.
-        guard contains("%") else { return URL(string: self, encodingInvalidCharacters: true) }
-        return URL(string: encodingUnsafe(), encodingInvalidCharacters: false)
-    }
-
-    /// The string with what no URL may contain percent-encoded in UTF-8; escapes that are there stay.
     ///
-    /// Brackets stand around an address of IPv6 only (RFC 3986, section 3.2.2); in `page[size]=10` they are encoded.
-    private func encodingUnsafe() -> String {
-        var reference = URLReference(self)
-        reference.path = reference.path.encodingUnsafeBytes(keepsBrackets: false)
-        reference.query = reference.query?.encodingUnsafeBytes(keepsBrackets: false)
-        reference.fragment = reference.fragment?.encodingUnsafeBytes(keepsBrackets: false)
-        reference.authority = reference.authority?.encodingUnsafeBytes(keepsBrackets: true)
-        return reference.text
+    /// Of http and https the host is spelled as DNS has it, and dot segments are taken out of the path, as browsers and curl
+    /// do. A `URL` stays as it is.
+    public var requestURL: URL? {
+        if let url = URL(string: self, encodingInvalidCharacters: false), url.isSpelledAsSent { return url }
+        return URLReference(self).spelled?.url
     }
 
-    private func encodingUnsafeBytes(keepsBrackets: Bool) -> String {
-        let bytes = Array(utf8)
-        return bytes.indices.map { index -> String in
-            let byte = bytes[index]
-            let isEscape =
-                byte == UInt8(ascii: "%") && bytes.dropFirst(index + 1).prefix(2).count(where: \.isHexDigit) == 2
-            let scalar = Unicode.Scalar(byte)
-            let isBracket = byte == UInt8(ascii: "[") || byte == UInt8(ascii: "]")
-            let isSafe = isBracket ? keepsBrackets : CharacterSet.urlCharacters.contains(scalar)
-            guard isEscape || byte != UInt8(ascii: "%") && isSafe else {
-                return "%" + String(byte >> 4, radix: 16, uppercase: true)
-                    + String(byte & 15, radix: 16, uppercase: true)
-            }
-            return String(scalar)
-        }.joined()
+    /// The URL that the string means where it is found at another one, in a `Location` for example; nil when it is none.
+    package func requestURL(at base: URL) -> URL? {
+        guard let reference = requestURL?.relativeString else { return nil }
+        return URLReference(reference).resolved(against: URLReference(base.absoluteString)).url
     }
 }
 
-extension CharacterSet {
-    /// Reserved and unreserved characters (RFC 3986, sections 2.2 and 2.3).
-    fileprivate static let urlCharacters = CharacterSet(
-        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:/?#[]@!$&'()*+,;=")
+extension URLReference {
+    /// The reference as a URL can hold it: the one reader of URLs for the library, the command and its files.
+    ///
+    /// Escapes that are there stay. Brackets stand around an address of IPv6 only (RFC 3986, section 3.2.2); in
+    /// `page[size]=10` they are encoded. Nil where programs do not agree on the host: with a backslash or a control
+    /// character before the path.
+    fileprivate var spelled: URLReference? {
+        var spelled = self
+        spelled.query = query.map(PercentEscaper.url.escaped)
+        spelled.fragment = fragment.map(PercentEscaper.url.escaped)
+        let isWeb = scheme.map { ["http", "https"].contains($0.lowercased()) } ?? true
+        guard let authority, isWeb else {
+            spelled.path = PercentEscaper.url.escaped(path)
+            return spelled
+        }
+        spelled.path = PercentEscaper.url.escaped(path.removingDotSegments)
+        guard !authority.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }) else {
+            return nil
+        }
+        let sign = authority.utf8.lastIndex(of: UInt8(ascii: "@"))
+        let user = sign.map { PercentEscaper.userInfo.escaped(String(authority[..<$0])) + "@" }
+        let place = sign.map { authority[authority.utf8.index(after: $0)...] } ?? authority[...]
+        spelled.authority = (user ?? "") + place.spelledHostAndPort
+        return spelled
+    }
 }
 
-extension UInt8 {
-    fileprivate var isHexDigit: Bool { Character(Unicode.Scalar(self)).isHexDigit }
+extension Substring {
+    /// A host, in the spelling in which it is sent where that is another one, and a port.
+    fileprivate var spelledHostAndPort: String {
+        let bracket = utf8.lastIndex(of: UInt8(ascii: "]"))
+        let end = self[(bracket ?? startIndex)...].utf8.firstIndex(of: UInt8(ascii: ":")) ?? endIndex
+        let host = self[..<end]
+        // What is no host stays, and is refused with its reason.
+        guard let name = HostName(host), name.text != host.lowercased() else { return String(self) }
+        return name.text + self[end...]
+    }
+}
+
+extension URL {
+    /// Whether nothing about it is spelled anew: the usual case, told without taking it apart.
+    fileprivate var isSpelledAsSent: Bool {
+        guard usualOrigin != nil else { return false }
+        var text = absoluteString
+        return text.withUTF8 { bytes in
+            !zip(bytes, bytes.dropFirst()).contains { $0 == UInt8(ascii: "/") && $1 == UInt8(ascii: ".") }
+        }
+    }
 }

@@ -3,33 +3,40 @@ import Foundation
 
 extension URL {
     /// Why no request can go to a URL.
-    struct Defect: Error {
-        let reason: String
+    package struct Defect: Error {
+        /// The URL without its secrets.
+        let url: String
+        /// What is wrong, without the URL: "has no host".
+        package let words: String
+
+        var reason: String { "the URL \(url) \(words)" }
     }
 
     /// Scheme, host and port of this absolute URL in one spelling, or why no request can go there.
-    var origin: Result<String, Defect> {
+    package var origin: Result<String, Defect> {
         if let usualOrigin { return .success(usualOrigin) }
+        func failure(_ words: String) -> Result<String, Defect> {
+            .failure(Defect(url: redactedString, words: words))
+        }
         guard let scheme = scheme?.lowercased(), scheme == "http" || scheme == "https" else {
-            return .failure(Defect(reason: "the URL \(redactedString) is neither http nor https"))
+            return failure("is neither http nor https")
         }
-        guard let host = host(percentEncoded: true)?.lowercased(), !host.isEmpty else {
-            return .failure(Defect(reason: "the URL \(redactedString) has no host"))
-        }
-        guard !host.hidesDelimiters else {
-            return .failure(Defect(reason: "the URL \(redactedString) has a host that is no name"))
+        guard let host = host(percentEncoded: true), !host.isEmpty else { return failure("has no host") }
+        // Foundation leaves out the brackets, around whatever they stand.
+        let hasBrackets = URLReference(absoluteString).authority?.contains("[") == true && !host.hasPrefix("[")
+        // Loaders undo escapes, and would send what they stand for as it is in the `Host` field.
+        guard let name = HostName(hasBrackets ? "[\(host)]" : host) else {
+            return failure("has a host that is no name")
         }
         // A port out of range reaches some loaders as another port; one beyond Int reads as none.
         let port = port ?? (hasPortText ? -1 : scheme == "https" ? 443 : 80)
-        guard (0...65_535).contains(port) else {
-            return .failure(Defect(reason: "the URL \(redactedString) has no valid port"))
-        }
-        return .success("\(scheme)://\(host):\(port)")
+        guard (0...65_535).contains(port) else { return failure("has no valid port") }
+        return .success("\(scheme)://\(name.text):\(port)")
     }
 
     /// The origin of a URL in its usual form (lower case, a name or an address of IPv4, no user name), read from its bytes; nil
     /// where Foundation has to be asked, which costs ten times as much.
-    private var usualOrigin: String? {
+    var usualOrigin: String? {
         var text = absoluteString
         return text.withUTF8 { bytes in
             let start = bytes.starts(with: "http://".utf8) ? 7 : bytes.starts(with: "https://".utf8) ? 8 : 0
@@ -40,7 +47,7 @@ extension URL {
                 }
             }
             let host = bytes[start...].prefix(while: isName)
-            guard start > 0, !host.isEmpty else { return nil }
+            guard start > 0, Self.isUsual(host) else { return nil }
             let rest = bytes[host.endIndex...]
             guard rest.first == UInt8(ascii: ":") else {
                 guard rest.isEmpty || "/?#".utf8.contains(rest[rest.startIndex]) else { return nil }
@@ -57,6 +64,23 @@ extension URL {
         }
     }
 
+    /// Whether a host of these bytes has no other spelling: a name that ends in no number, or four decimal numbers.
+    private static func isUsual(_ host: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        // `xn--` begins what may be no name.
+        guard !zip(host, host.dropFirst()).contains(where: { $0 == 0x2D && $1 == 0x2D }),
+            let last = host.last, last != UInt8(ascii: ".")
+        else { return false }
+        let label = host.lastIndex(of: UInt8(ascii: ".")).map { host.index(after: $0) } ?? host.startIndex
+        guard (0x30...0x39).contains(host[label]) else { return true }
+        let numbers = host.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        return numbers.count == 4
+            && numbers.allSatisfy { number in
+                (1...3).contains(number.count) && (number.count == 1 || number.first != 0x30)
+                    && number.allSatisfy { (0x30...0x39).contains($0) }
+                    && number.reduce(0, { $0 * 10 + Int($1 - 0x30) }) <= 255
+            }
+    }
+
     /// Whether a port is written in the authority, readable or not.
     private var hasPortText: Bool {
         let text = absoluteString
@@ -71,18 +95,5 @@ extension URL {
         let text = absoluteString
         let hasParameters = text.utf8.contains { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
         return hasParameters ? SecretWords.standard.redacted(reference: text) : text.withoutUserInfo
-    }
-}
-
-extension String {
-    /// Whether this host has in escapes what no name of a host holds: loaders decode them, and would send it as it is in the
-    /// `Host` field.
-    ///
-    /// Those are control characters, blanks, and what means something in a URL (the forbidden domain code points of the URL
-    /// standard). An address of IPv6 may name its zone behind a percent sign.
-    fileprivate var hidesDelimiters: Bool {
-        guard utf8.contains(UInt8(ascii: "%")), !utf8.contains(UInt8(ascii: ":")) else { return false }
-        guard let decoded = removingPercentEncoding else { return true }
-        return decoded.utf8.contains { $0 <= 0x20 || $0 == 0x7F || "#%/:<>?@[\\]^|".utf8.contains($0) }
     }
 }

@@ -129,7 +129,7 @@ extension String {
     /// An absolute path without its `.` and `..` segments (section 5.2.4); any other path as it is.
     ///
     /// - Complexity: O(*n*).
-    fileprivate var removingDotSegments: String {
+    var removingDotSegments: String {
         guard hasPrefix("/"), utf8.contains(UInt8(ascii: ".")) else { return self }
         var kept: [Substring] = []
         var endsWithSlash = false

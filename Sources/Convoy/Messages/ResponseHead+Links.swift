@@ -16,10 +16,7 @@ extension ResponseHead {
     func link(_ relation: String, from base: URL?) -> URL? {
         let relation = relation.lowercased()
         let link = headerFields.links.first { $0.relations.contains(relation) && $0.parameters["anchor"] == nil }
-        guard let link, link.reference.utf8.count <= Self.maxLinkBytes,
-            let reference = link.reference.requestURL?.relativeString
-        else { return nil }
-        guard let base = url ?? base else { return URLReference(reference).url }
-        return URLReference(reference).resolved(against: URLReference(base.absoluteString)).url
+        guard let link, link.reference.utf8.count <= Self.maxLinkBytes else { return nil }
+        return (url ?? base).map { link.reference.requestURL(at: $0) } ?? link.reference.requestURL
     }
 }

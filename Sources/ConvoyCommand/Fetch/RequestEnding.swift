@@ -48,7 +48,7 @@ struct RequestEnding: Sendable {
         case .retryCount: return String(attempts.count { if case .retry = $0.next { true } else { false } })
         case .redirectURL:
             guard let location = head?.headerFields["Location"] else { return "" }
-            return URL(string: location, relativeTo: url)?.absoluteURL.redactedString ?? ""
+            return location.requestURL(at: url)?.redactedString ?? ""
         case .remoteAddress: return metrics?.remoteAddress ?? ""
         case .remotePort: return String(metrics?.remotePort ?? 0)
         case .scheme: return url.scheme ?? ""

@@ -1,4 +1,6 @@
 // A request with all its values, to be sent.
+import Convoy
+import Foundation
 
 /// What is sent.
 package struct BuiltRequest: Sendable {
@@ -27,6 +29,14 @@ package struct BuiltRequest: Sendable {
 
     init(method: String, url: String, isLedAway: Bool = false) {
         (self.method, self.url, self.isLedAway) = (method, url, isLedAway)
+    }
+
+    /// What the library would refuse to send of it; nil where there is nothing.
+    var defect: String? {
+        var request = Request<Data>(method: HTTPMethod(method), url: url)
+        for field in fields { request = request.addingHeader(field.name, field.value) }
+        if !body.isEmpty { request = request.body(Data(), contentType: nil) }
+        return request.defect
     }
 
     /// The body; nil where a part of it is a file, which is read only when it is sent.

@@ -1,4 +1,5 @@
 // The URL of a request, and which server it leads to.
+import Convoy
 import Foundation
 
 extension RequestBuilder {
@@ -22,8 +23,7 @@ extension RequestBuilder {
         try checkPath(placed, url)
         let parts = URLParts(url)
         if !url.contains("://") { url = "http://" + url }
-        url = url.encodedBehindAuthority
-        try checkForm(of: url)
+        url = try spelled(url.trimmed)
         return (url, try checkServer(placed, parts, url))
     }
 
@@ -42,8 +42,8 @@ extension RequestBuilder {
         return piece.text.hashesEncoded
     }
 
-    /// Whether it is a URL of http with a host.
-    private func checkForm(of url: String) throws(BuildFailure) {
+    /// The URL as the library reads it, which sends it; it is one of http with a host.
+    private func spelled(_ url: String) throws(BuildFailure) -> String {
         let scheme = url.prefix { $0 != ":" }.lowercased()
         guard scheme == "http" || scheme == "https" else {
             throw BuildFailure(
@@ -57,9 +57,14 @@ extension RequestBuilder {
             throw BuildFailure(
                 what: "the URL \(planned.shownTarget.shown) has no host", advice: "write https://example.com/path")
         }
-        guard URL(string: url) != nil else {
+        guard let spelled = url.requestURL else {
             throw BuildFailure(what: "\(planned.shownTarget.shown) is no URL", advice: "write https://example.com/path")
         }
+        if case .failure(let defect) = spelled.origin {
+            throw BuildFailure(
+                what: "the URL \(planned.shownTarget.shown) \(defect.words)", advice: "write https://example.com/path")
+        }
+        return spelled.absoluteString
     }
 
     /// A value leads to no other directory: `..` is no name.

@@ -1,4 +1,5 @@
 // From a planned request and the answers it needs to what is sent.
+import Convoy
 import Foundation
 
 /// Fills in what was not known before: values of answers, times, random numbers.
@@ -170,7 +171,7 @@ struct RequestBuilder {
 
     /// What a form may not hold is percent-encoded, as REST Client does it; a last & is none.
     private func form(_ pieces: [Piece]) throws(BuildFailure) -> String {
-        let text = try fill(pieces).map(\.asPart).joined().encodedForURL
+        let text = PercentEscaper.url.escaped(try fill(pieces).map(\.asPart).joined())
         return text.hasSuffix("&") ? String(text.dropLast()) : text
     }
 
@@ -229,8 +230,8 @@ extension PlannedRequest {
     /// What is wrong with one that needs no answers.
     func defects(_ surroundings: Surroundings) -> [Problem] {
         do throws(BuildFailure) {
-            _ = try build(surroundings)
-            return []
+            guard let defect = try build(surroundings).defect else { return [] }
+            return [Problem(request.position, defect, "mend it here")]
         } catch { return [Problem(request.position, error.what, error.advice.isEmpty ? "mend it here" : error.advice)] }
     }
 }

@@ -1,5 +1,5 @@
 // URLs that are put together of texts and of values of answers.
-import Foundation
+import Convoy
 
 extension StringProtocol {
     /// The place behind the first `://`; nil without one.
@@ -15,18 +15,6 @@ extension StringProtocol {
 }
 
 extension String {
-    /// With what no URL may hold percent-encoded; names of hosts in other scripts as DNS has them.
-    var encodedBehindAuthority: String {
-        guard let start = schemeEnd,
-            let end = self[start...].unicodeScalars.firstIndex(where: \.endsAuthority)
-        else { return trimmed }
-        var authority = self[..<end].trimmed
-        if !authority.utf8.allSatisfy({ $0 < 0x80 }), let url = URL(string: authority) {
-            authority = url.absoluteString
-        }
-        return authority + String(self[end...]).encodedForURL
-    }
-
     /// The beginning of the host and port that what follows goes on with; nil where it does not.
     var openAuthority: Substring? {
         guard let start = schemeEnd, !self[start...].unicodeScalars.contains(where: \.endsAuthority)
@@ -54,12 +42,7 @@ extension String {
     }
 
     /// Scheme, host and port.
-    var originText: String? {
-        guard let url = URL(string: self), let scheme = url.scheme?.lowercased(), let host = url.host() else {
-            return nil
-        }
-        return "\(scheme)://\(host.lowercased()):\(url.port ?? (scheme == "https" ? 443 : 80))"
-    }
+    var originText: String? { try? requestURL?.origin.get() }
 
     func count(of text: String) -> Int { ranges(of: text).count }
 }

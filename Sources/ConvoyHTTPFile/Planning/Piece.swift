@@ -1,4 +1,5 @@
 // Text whose variables have their values; answers are still to come.
+import Convoy
 
 /// A piece of a text of a request.
 package struct Piece: Sendable {
@@ -52,34 +53,5 @@ extension String {
     }
 
     /// With everything but letters, digits, -, ., _ and ~ percent-encoded.
-    var percentEncoded: String { encoded { $0.isUnreserved } }
-
-    /// With what no URL may hold percent-encoded; escapes that are there stay.
-    var encodedForURL: String {
-        encoded { $0.isUnreserved || ":/?#[]@!$&'()*+,;=%".utf8.contains($0) }
-    }
-
-    private func encoded(_ isKept: (UInt8) -> Bool) -> String {
-        guard !utf8.allSatisfy({ isKept($0) && $0 != 0x25 }) else { return self }
-        let bytes = Array(utf8)
-        return bytes.indices.map { index in
-            let byte = bytes[index]
-            // A percent sign without two digits behind it is itself.
-            let isEscape = byte == 0x25 && bytes[(index + 1)...].prefix(2).count(where: \.isHexDigit) == 2
-            return isKept(byte) && (byte != 0x25 || isEscape)
-                ? String(Unicode.Scalar(byte))
-                : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-        }.joined()
-    }
-}
-
-extension UInt8 {
-    fileprivate var isHexDigit: Bool { Character(Unicode.Scalar(self)).isHexDigit }
-
-    fileprivate var isUnreserved: Bool {
-        switch self {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: true
-        default: false
-        }
-    }
+    var percentEncoded: String { PercentEscaper.unreserved.escaped(self) }
 }

@@ -37,8 +37,8 @@ struct JobRedirects: Sendable {
         guard error.code == .redirectRefused, !job.request.followsRedirectsAsGet, job.request.losesByRedirects,
             let response = error.response, [301, 302, 303].contains(response.statusCode)
         else { return nil }
-        let place = response.headerFields["Location"].flatMap { URL(string: $0, relativeTo: job.request.url) }
-        let target = place.map { "\(JobRequest(url: $0.absoluteURL))".replacing("GET ", with: "") } ?? "another place"
+        let place = response.headerFields["Location"].flatMap { $0.requestURL(at: job.request.url) }
+        let target = place.map { "\(JobRequest(url: $0))".replacing("GET ", with: "") } ?? "another place"
         return "the server redirects (\(response.statusCode)) to \(target) with a GET, which would drop what the "
             + "\(job.request.method) sends: nothing was sent there. Add the job with that URL, or with "
             + "followsRedirectsAsGet where the answer to the GET is what counts"

@@ -111,6 +111,29 @@ import Testing
         #expect(server.connectionCount == 0)
     }
 
+    @Test(arguments: [
+        "GET http://256.256.256.256/a", "GET http://xn--a/", "GET http://h:99999/", "GET http://a\\@b/x",
+        "GET http://h%2Fb/", "GET http://[::g]/", "HEAD http://h/\n\nbody",
+        "GET http://h/\nHost: a\nHost: b",
+    ])
+    func aDryRunRefusesWhatARunRefuses(text: String) async throws {
+        let (dry, real) = (try await run(text, "--dry-run"), try await run(text))
+        #expect(dry.status == 2 && real.status == 2, "\(dry.output)\(real.errors)")
+        #expect(dry.errors == real.errors)
+    }
+
+    @Test func whatADryRunTakesIsSent() async throws {
+        server.respond { _ in .status(200) }
+        for target in ["/a?page[size]=10&q=a%20b", "/a|b/{c}?q=100%&r=^\\"] {
+            #expect(try await run("GET \(base)\(target)", "--dry-run").status == 0)
+            #expect(try await run("GET \(base)\(target)").status == 0)
+        }
+        #expect(
+            server.recordedRequests.map(\.target) == [
+                "/a?page%5Bsize%5D=10&q=a%20b", "/a%7Cb/%7Bc%7D?q=100%25&r=%5E%5C",
+            ])
+    }
+
     @Test func aFailureEndsWhatNeedsItUnsent() async throws {
         server.respond { $0.path == "/other" ? .status(200) : .status(403, body: "{\"error\":\n \"who?\"}") }
         let ending = try await run(Self.chain + "\n###\nGET BASE/other\n")

@@ -1,0 +1,186 @@
+// URLs of http and https, what the URL standard makes of them, and what curl 7.88.1 sends.
+//
+// The URLs and the standard's answers are from web-platform-tests, url/resources/urltestdata.json, BSD-3-Clause licence,
+// Copyright web-platform-tests contributors: those that are absolute, or have no base of their scheme.
+
+/// URLs that the standard and curl read in different ways, or that are refused here though both send them.
+enum URLDifferences {
+    /// Behind the name of a reason: the URL, the standard's spelling, what curl asks a proxy for (`-` where one refuses it, `?`
+    /// where curl cannot be given it), and what is sent here where that is neither.
+    static let text = #"""
+        # controlHost
+        http://example\u0009.\u000Aorg http://example.org/ -
+        http://f:\u000A/c http://f/c -
+        http://ho\u0009st/ http://host/ -
+        http://ho\u000Ast/ http://host/ -
+        http://ho\u000Dst/ http://host/ -
+        h\u0009t\u000At\u000Dp://h\u0009o\u000As\u000Dt:9\u00090\u000A0\u000D0/p\u0009a\u000At\u000Dh?q\u0009u\u000Ae\u000Dry#f\u0009r\u000Aa\u000Dg http://host:9000/path?query#frag -
+        https://user:pass[\u007F@foo/bar https://user:pass%5B%7F@foo/bar -
+        # blank
+        http://f:21/\u0020b\u0020?\u0020d\u0020#\u0020e\u0020 http://f:21/%20b%20?%20d%20#%20e -
+        # at
+        http://::@c@d:2 http://:%3A%40c@d:2/ -
+        https://@test@test@example:800/ https://%40test%40test@example:800/ -
+        https://@@@example https://%40%40@example/ -
+        # backslashPath
+        http://foo.com/\u005C@ http://foo.com//@ http://foo.com/\u005C@
+        # backslashHost
+        http:\u005C\u005Cfoo.com\u005C http://foo.com/ -
+        http:\u005C\u005Ca\u005Cb:c\u005Cd@foo.com\u005C http://a/b:c/d@foo.com/ -
+        http://a:b@c\u005C http://a:b@c/ -
+        http://example.com\u005C\u005Cfoo\u005C\u005Cbar http://example.com//foo//bar -
+        http:\u005C\u005Cwww.google.com\u005Cfoo http://www.google.com/foo -
+        # slashes
+        https:/example.com/ https://example.com/ https://example.com:443/
+        http:/example.com/ http://example.com/ http://example.com/
+        http:@www.example.com http://www.example.com/ http://www.example.com/
+        http:/@www.example.com http://www.example.com/ http://www.example.com/
+        http:a:b@www.example.com http://a:b@www.example.com/ http://www.example.com/
+        http:/a:b@www.example.com http://a:b@www.example.com/ http://www.example.com/
+        http::b@www.example.com http://:b@www.example.com/ http://www.example.com/
+        http:/:b@www.example.com http://:b@www.example.com/ http://www.example.com/
+        http:a:@www.example.com http://a@www.example.com/ http://www.example.com/
+        http:/a:@www.example.com http://a@www.example.com/ http://www.example.com/
+        https:example.com/ https://example.com/ -
+        http:example.com/ http://example.com/ -
+        # escapedDots
+        http://example.com/foo/%2e http://example.com/foo/ http://example.com/foo/%2e
+        http://example.com/foo/%2e./%2e%2e/.%2e/%2e.bar http://example.com/%2e.bar http://example.com/foo/%2e./%2e%2e/.%2e/%2e.bar
+        http://www/foo/%2E/html http://www/foo/html http://www/foo/%2E/html
+        https://example.com/aaa/bbb/%2e%2e?query https://example.com/aaa/?query https://example.com:443/aaa/bbb/%2e%2e?query
+        # controlPath
+        http://example.com/foo\u0009\u0091%91 http://example.com/foo%C2%91%91 - http://example.com:80/foo%09%C2%91%91
+        http://example.com/foo\u0009bar http://example.com/foobar - http://example.com:80/foo%09bar
+        https://www.example.com/path{\u007Fpath.html?query'\u007F=query#fragment<\u007Ffragment https://www.example.com/path%7B%7Fpath.html?query%27%7F=query#fragment%3C%7Ffragment - https://www.example.com:443/path%7B%7Fpath.html?query'%7F=query
+        # fragment
+        http://www.google.com/foo?bar=baz#\u0020\u00BB http://www.google.com/foo?bar=baz#%20%C2%BB -
+        http://foo.bar/baz?qux#foo\u0008bar http://foo.bar/baz?qux#foo%08bar -
+        # ends
+        \u0000\u001B\u0004\u0012\u0020http://example.com/\u001F\u0020\u000D\u0020 http://example.com/ ?
+        # punycode
+        http://a.b.c.xn--pokxncvks - http://a.b.c.xn--pokxncvks/
+        http://10.0.0.xn--pokxncvks - http://10.0.0.xn--pokxncvks/
+        http://a.b.c.XN--pokxncvks - http://a.b.c.XN--pokxncvks/
+        http://a.b.c.Xn--pokxncvks - http://a.b.c.Xn--pokxncvks/
+        http://10.0.0.XN--pokxncvks - http://10.0.0.XN--pokxncvks/
+        http://10.0.0.xN--pokxncvks - http://10.0.0.xN--pokxncvks/
+        https://xn--/ - https://xn--:443/
+        # escapedHost
+        http://\uFF05\uFF14\uFF11.com - http://%2541.com/
+        http://%ef%bc%85%ef%bc%94%ef%bc%91.com - http://%2541.com/
+        http://\uFF05\uFF10\uFF10.com - http://%2500.com/
+        http://%ef%bc%85%ef%bc%90%ef%bc%90.com - http://%2500.com/
+        http://%zz%66%a.com - http://%2525zzf%2525a.com/
+        http://%25 - http://%2525/
+        http://%30%78%63%30%2e%30%32%35%30.01 http://192.168.0.1/ http://0xc0.0250.01/
+        http://%30%78%63%30%2e%30%32%35%30.01%2e http://192.168.0.1/ http://0xc0.0250.01./
+        http://%3g%78%63%30%2e%30%32%35%30%2E.01 - http://%25253gxc0.0250..01/
+        http://\uFF10\uFF38\uFF43\uFF10\uFF0E\uFF10\uFF12\uFF15\uFF10\uFF0E\uFF10\uFF11 http://192.168.0.1/ http://0xc0.0250.01/
+        http://a%b/ - http://a%2525b/
+        http://a|b/ - http://a|b/
+        http://ho%25st/ - http://ho%2525st/
+        http://ho%7Cst/ - http://ho|st/
+        http://ho%7Fst/ - http://ho\u007Fst/
+        https://%43%7C/ - https://C|:443/
+        http://[::%31] - http://[::]/
+        # number
+        http://192.168.0.257 - http://192.168.0.257/
+        http://1.2.3.4./ http://1.2.3.4/ http://1.2.3.4./
+        http://192.168.257. http://192.168.1.1/ http://192.168.257./
+        http://999999999. http://59.154.201.255/ http://999999999./
+        http://10000000000 - http://10000000000/
+        http://4294967296 - http://4294967296/
+        http://0xffffffff1 - http://0xffffffff1/
+        http://256.256.256.256 - http://256.256.256.256/
+        https://0x.0x.0 https://0.0.0.0/ https://0x.0x.0:443/
+        https://0x100000000/test - https://0x100000000:443/test
+        https://256.0.0.1/test - https://256.0.0.1:443/test
+        http://1.2.3.4.5 - http://1.2.3.4.5/
+        http://1.2.3.4.5. - http://1.2.3.4.5./
+        http://0..0x300/ - http://0..0x300/
+        http://0..0x300./ - http://0..0x300./
+        http://256.256.256.256.256 - http://256.256.256.256.256/
+        http://256.256.256.256.256. - http://256.256.256.256.256./
+        http://1.2.3.08 - http://1.2.3.08/
+        http://1.2.3.08. - http://1.2.3.08./
+        http://1.2.3.09 - http://1.2.3.09/
+        http://09.2.3.4 - http://09.2.3.4/
+        http://09.2.3.4. - http://09.2.3.4./
+        http://01.2.3.4.5 - http://01.2.3.4.5/
+        http://01.2.3.4.5. - http://01.2.3.4.5./
+        http://0x100.2.3.4 - http://0x100.2.3.4/
+        http://0x100.2.3.4. - http://0x100.2.3.4./
+        http://0x1.2.3.4.5 - http://0x1.2.3.4.5/
+        http://0x1.2.3.4.5. - http://0x1.2.3.4.5./
+        http://foo.1.2.3.4 - http://foo.1.2.3.4/
+        http://foo.1.2.3.4. - http://foo.1.2.3.4./
+        http://foo.2.3.4 - http://foo.2.3.4/
+        http://foo.2.3.4. - http://foo.2.3.4./
+        http://foo.09 - http://foo.09/
+        http://foo.09. - http://foo.09./
+        http://foo.0x4 - http://foo.0x4/
+        http://foo.0x4. - http://foo.0x4./
+        http://0999999999999999999/ - http://0999999999999999999/
+        http://foo.0x - http://foo.0x/
+        http://foo.0XFfFfFfFfFfFfFfFfFfAcE123 - http://foo.0XFfFfFfFfFfFfFfFfFfAcE123/
+        http://\uD83D\uDCA9.123/ - http://xn--ls8h.123/
+        # apostrophe
+        http://host/?' http://host/?%27 http://host/?'
+        # nul
+        http://a\u0000b/ - ?
+        http://example.org/test?a#b\u0000c http://example.org/test?a#b%00c ?
+        https://\u0000y - ?
+        https://x/\u0000y https://x/%00y ?
+        https://x/?\u0000y https://x/?%00y ?
+        https://x/?#\u0000y https://x/?#%00y ?
+        # quote
+        http://!"$&'()*+,-.;=_`{}~/ http://!"$&'()*+,-.;=_`{}~/ -
+        # emptyQuery
+        http://example.org/test?# http://example.org/test?# http://example.org/test
+        """#
+}
+
+/// Why something is read as it is where the standard and curl differ.
+enum URLReason: String {
+    /// Who is followed.
+    enum Choice {
+        case standard, curl, refusal, own
+    }
+
+    /// What stands before the path says which host gets the request. Programs do not agree on one that has a control
+    /// character, a backslash or something else in it than a host: checked by one and asked by another, it is a way around the check.
+    case controlHost, backslashHost, quote
+    /// A URL without `//` has no host, and is to be rejected (RFC 9110, section 4.2.1): browsers read `http:/a` in a page of
+    /// http as a path, curl reads `http:a:b@h` as the user name http, and what is slipped in may be a password.
+    case slashes
+    /// What stands before the last @ is a user name, whatever is in it; curl refuses it.
+    case at
+    /// A blank or a NUL in a path or a query is encoded, as other characters are that no URL holds.
+    case blank, nul
+    /// A tab or a line end is no part of a URL: it is encoded, where browsers make another URL by leaving it out.
+    case controlPath
+    /// Control characters around a URL show that something else than a URL was given.
+    case ends
+    /// A fragment is not sent.
+    case fragment
+    /// A backslash in a path is encoded, and stays within its name: a slash would lead to another one.
+    case backslashPath
+    /// `%2e` is sent as it was written, as curl does.
+    case escapedDots
+    /// What browsers refuse as a host is refused: a name that is no name to IDNA, one with escapes of what no name holds,
+    /// and one that ends in a number and is no address. Addresses have one spelling, so that they have one origin.
+    case punycode, escapedHost, number
+    /// `'` may stand in a query (RFC 3986, section 3.4).
+    case apostrophe
+    /// An empty query is kept in the URL; libcurl leaves it out when it sends.
+    case emptyQuery
+
+    var choice: Choice {
+        switch self {
+        case .controlHost, .backslashHost, .quote, .slashes, .ends: .refusal
+        case .at, .blank, .nul, .fragment, .punycode, .escapedHost, .number, .emptyQuery: .standard
+        case .backslashPath, .escapedDots, .apostrophe: .curl
+        case .controlPath: .own
+        }
+    }
+}

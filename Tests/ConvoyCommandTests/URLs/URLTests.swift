@@ -1,0 +1,213 @@
+import ConvoyHTTPFile
+import ConvoyTesting
+import Foundation
+import Testing
+
+@testable import Convoy
+@testable import ConvoyCommand
+
+/// What is made of URLs, beside the URL standard and curl.
+@Suite struct URLTests {
+    /// A URL as both read it, in one spelling each; nil where it is refused.
+    struct Case {
+        let input: String
+        let standard: String?
+        let curl: String?
+        /// Whether curl can be given it: no argument has a NUL.
+        var isForCurl = true
+        var reason: URLReason?
+        var own: String?
+    }
+
+    static let sent = lines(URLCases.sent).map { line in
+        let fields = line.split(separator: " ").map(unescaped)
+        let standard = fields[1] == "=" ? fields[0] : fields[1]
+        return Case(input: fields[0], standard: wire(standard), curl: wire(fields[2]))
+    }
+
+    static let refused = lines(URLCases.refused).map { Case(input: unescaped($0), standard: nil, curl: nil) }
+
+    static let differing: [Case] = {
+        var (cases, reason) = ([Case](), nil as URLReason?)
+        for line in lines(URLDifferences.text) {
+            if line.hasPrefix("# ") {
+                reason = URLReason(rawValue: String(line.dropFirst(2)))
+                continue
+            }
+            let fields = line.split(separator: " ").map(unescaped)
+            let (standard, curl) = (
+                fields[1] == "-" ? nil : wire(fields[1]), fields[2].count == 1 ? nil : wire(fields[2])
+            )
+            let own = fields.count > 3 ? wire(fields[3]) : nil
+            cases.append(
+                Case(
+                    input: fields[0], standard: standard, curl: curl, isForCurl: fields[2] != "?", reason: reason,
+                    own: own))
+        }
+        return cases
+    }()
+
+    private static func lines(_ text: String) -> [Substring] { text.split(separator: "\n") }
+
+    private static func unescaped(_ text: Substring) -> String {
+        let parts = text.components(separatedBy: "\\u")
+        let rest = parts.dropFirst().flatMap { [UInt16($0.prefix(4), radix: 16) ?? 0xFFFD] + $0.dropFirst(4).utf16 }
+        return String(decoding: Array(parts[0].utf16) + rest, as: UTF16.self)
+    }
+
+    /// What is sent of a URL in one spelling: no user name, the port, and encoded what no `URL` can hold.
+    ///
+    /// Escapes of those characters mean the same to a server, and are sent where browsers and curl send `[` or a lone `%`.
+    private static func wire(_ url: String) -> String {
+        let text = String(url.prefix { $0 != "#" })
+        guard let start = text.range(of: "://") else { return text }
+        let authority = text[start.upperBound...].prefix { $0 != "/" && $0 != "?" }
+        var place = String(authority.split(separator: "@", omittingEmptySubsequences: false).last ?? "").lowercased()
+        var port = text.hasPrefix("https:") ? "443" : "80"
+        if let match = place.firstMatch(of: /:([0-9]*)$/) {
+            if let number = Int(match.1) { port = String(number) }
+            place = String(place[..<match.range.lowerBound])
+        }
+        if place.hasPrefix("["), let name = HostName(place) { place = name.text }
+        let target = PercentEscaper.url.escaped(String(text[authority.endIndex...]))
+            .replacing(/%[0-9a-f]{2}/.ignoresCase()) { $0.0.uppercased() }
+        return text[..<start.upperBound] + place + ":" + port + (target.hasPrefix("/") ? "" : "/") + target
+    }
+
+    /// What the library sends; nil where it refuses.
+    private static func ours(_ input: String) -> String? {
+        guard let url = input.requestURL, case .success(let origin) = url.origin else { return nil }
+        return wire(origin + RequestTarget(of: url).text)
+    }
+
+    @Test func whatBothSendIsSentAndWhatBothRefuseIsRefused() {
+        #expect(Self.sent.count > 100 && Self.refused.count > 100)
+        for one in Self.sent {
+            #expect(one.standard == one.curl, "\(one.input.debugDescription)")
+            #expect(Self.ours(one.input) == one.standard, "\(one.input.debugDescription)")
+        }
+        for one in Self.refused { #expect(Self.ours(one.input) == nil, "\(one.input.debugDescription)") }
+    }
+
+    @Test func whereTheyDifferThereIsAReason() throws {
+        #expect(Self.differing.count > 100)
+        for one in Self.differing {
+            let reason = try #require(one.reason)
+            #expect(one.standard != one.curl || !one.isForCurl || reason == .slashes, "\(one.input.debugDescription)")
+            let expected =
+                switch reason.choice {
+                case .standard: one.standard
+                case .curl: one.curl
+                case .refusal: nil as String?
+                case .own: one.own
+                }
+            #expect(Self.ours(one.input) == expected, "\(one.input.debugDescription)")
+        }
+    }
+
+    // MARK: On the wire
+
+    /// A server that is everybody's proxy.
+    private func makeProxy() throws -> TestServer {
+        let server = try TestServer()
+        // A tunnel would be waited for.
+        server.respond { .status($0.method == "CONNECT" ? 403 : 200) }
+        return server
+    }
+
+    #if os(Linux)
+        @Test func whatIsReadIsWhatIsSent() async throws {
+            let server = try makeProxy()
+            var configuration = RequestManager.Configuration()
+            let url = try #require(URL(string: "http://127.0.0.1:\(server.port)"))
+            var options = ConnectionOptions()
+            options.proxy = .server(url)
+            configuration.transport = .custom(try CurlTransport(options))
+            let manager = RequestManager(configuration: configuration)
+            for one in Self.sent + Self.differing {
+                guard let expected = Self.ours(one.input), expected.hasPrefix("http://") else { continue }
+                _ = try await manager.send(.get(one.input))
+                let target = try await server.takeRequest().target
+                // libcurl leaves out an empty query.
+                #expect([expected, expected + "?"].contains(Self.wire(target)) || expected == Self.wire(target) + "?")
+            }
+        }
+    #endif
+
+    /// The recorded column is what curl sends: https is asked of a proxy by host and port only.
+    @Test(.enabled(if: Self.hasRecordedCurl, "curl 7.88.1 is not installed")) func curlSendsWhatWasRecorded()
+        async throws
+    {
+        let (server, directory) = (try makeProxy(), try TestDirectory())
+        let cases = (Self.sent + Self.refused + Self.differing).filter(\.isForCurl)
+        for (number, one) in cases.enumerated() {
+            let config = """
+                url = \(Self.quoted(one.input))
+                proxy = "http://127.0.0.1:\(server.port)"
+                globoff
+                header = "X-Case: \(number)"
+                proxy-header = "X-Case: \(number)"
+                """
+            try Data(config.utf8).write(to: directory.url.appending(path: "\(number)"))
+        }
+        // A curl each: at some hosts it says that memory is short, and asks for no other URL.
+        let script = "export LC_ALL=C.UTF-8; cd \"$1\"; for file in *; do /usr/bin/curl -q -s -K $file; done; true"
+        _ = try await ConvoyProcess(shell: script, [directory.url.path]).ended()
+        let requests = Dictionary(
+            server.recordedRequests.map { (Int($0.value(of: "X-Case") ?? "") ?? -1, $0) }, uniquingKeysWith: { $1 })
+        for (number, one) in cases.enumerated() {
+            // Of a soft hyphen nothing is left: curl asks the proxy for no name, and ends.
+            guard let request = requests[number], !request.target.hasPrefix(":") else {
+                // A server takes no target with a delete in it.
+                #expect(one.curl?.contains("\u{7F}") ?? true, "\(one.input.debugDescription)")
+                continue
+            }
+            let curl = try #require(one.curl, "\(one.input.debugDescription)")
+            if request.method == "CONNECT" {
+                let place = "https://" + request.target + "/"
+                #expect(curl.hasPrefix(Self.wire(place)), "\(one.input.debugDescription)")
+            } else {
+                #expect(Self.wire(request.target) == curl, "\(one.input.debugDescription)")
+            }
+        }
+    }
+
+    private static let hasRecordedCurl: Bool = {
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = URL(filePath: "/usr/bin/curl")
+        process.arguments = ["--version"]
+        process.standardOutput = output
+        guard (try? process.run()) != nil, let data = try? output.fileHandleForReading.readToEnd() else { return false }
+        process.waitUntilExit()
+        return String(decoding: data, as: UTF8.self).hasPrefix("curl 7.88.1 ")
+    }()
+
+    /// As a file of options has it.
+    private static func quoted(_ text: String) -> String {
+        let escapes = ["\\": "\\\\", "\"": "\\\"", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\u{B}": "\\v"]
+        return "\"" + text.unicodeScalars.map { escapes[String($0)] ?? String($0) }.joined() + "\""
+    }
+
+    // MARK: One reader
+
+    /// Files of requests, and lists of what is fetched and queued, take what the library takes.
+    @Test func filesAndListsReadAsTheLibraryDoes() {
+        for one in Self.sent + Self.refused + Self.differing where !one.input.contains("{{") {
+            let url = one.input.requestURL.flatMap { (try? $0.origin.get()) == nil ? nil : $0 }
+            guard one.input.contains("://") else { continue }
+            if case .request(let listed, _, _, _) = InputLine(url: one.input) {
+                #expect(listed == url, "\(one.input.debugDescription)")
+            } else {
+                #expect(url == nil, "\(one.input.debugDescription)")
+            }
+            // A file has a request's URL in one line, and blanks before its version.
+            guard one.input.unicodeScalars.allSatisfy({ $0.value > 0x20 && !$0.properties.isWhitespace }) else {
+                continue
+            }
+            let plan = RunPlan(HTTPFileReader.read("GET \(one.input)\n"), Surroundings())
+            let built = plan.problems.isEmpty ? try? plan.requests.first?.build(Surroundings()) : nil
+            #expect(built?.url == url?.absoluteString, "\(one.input.debugDescription) \(plan.problems)")
+        }
+    }
+}
