@@ -136,13 +136,16 @@ extension HeaderFields: RandomAccessCollection {
 extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
     /// Name and value in one line; the value of a secret field is replaced.
     public var description: String { "\(name): \(shownValue)".oneLine }
-    /// The value for people and logs: without a secret, and without user name and password where it is a URL.
+    /// The value for people and logs: without a secret, and where it is a URL without user name and password, and without the
+    /// values of its query whose names tell of a secret.
     var shownValue: String {
         guard !isSecret else { return "<redacted>" }
-        guard value.utf8.contains(UInt8(ascii: "@")) else { return value }
+        guard value.utf8.contains(where: { "@?#".utf8.contains($0) }) else { return value }
         if ["Location", "Content-Location", "Referer"].contains(where: { $0.equalsIgnoringCase(name) }) {
-            return value.withoutUserInfo
+            return SecretWords.standard.redacted(reference: value)
         }
+        if name.equalsIgnoringCase("Link") { return SecretWords.standard.redacted(links: value) }
+        guard value.utf8.contains(UInt8(ascii: "@")) else { return value }
         var reference = URLReference(value)
         reference.dropUserInfo()
         return reference.text

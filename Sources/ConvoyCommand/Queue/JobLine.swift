@@ -42,12 +42,14 @@ enum JobLine {
             })
     }
 
-    /// - Parameter body: whether the bytes of a body are told, if the store has them.
-    static func json(_ record: JobRecord, body: Bool) -> JSONText {
+    /// - Parameter isWhole: whether the bytes of a body are told, if the store has them, and the URL with the values of its
+    ///   query whose names tell of a secret.
+    static func json(_ record: JobRecord, isWhole: Bool) -> JSONText {
         let job = record.job
         var members: [(String, JSONText)] = [
             ("id", .text(job.id)), ("kind", .text(job.kind)), ("state", .text(record.state.rawValue)),
-            ("method", .text(job.request.method.rawValue)), ("url", .text(job.request.url.absoluteString)),
+            ("method", .text(job.request.method.rawValue)),
+            ("url", .text(isWhole ? job.request.url.absoluteString : job.request.url.redactedString)),
         ]
         func add(_ name: String, _ value: String?) {
             if let value { members.append((name, .text(value))) }
@@ -58,7 +60,7 @@ enum JobLine {
                 ("header_fields", .list(job.request.headerFields.map { [.text($0.name), .text($0.value)] })))
         }
         switch job.request.body {
-        case .data(let data)? where body:
+        case .data(let data)? where isWhole:
             if let text = String(validating: data, as: UTF8.self) {
                 add("body", text)
             } else {

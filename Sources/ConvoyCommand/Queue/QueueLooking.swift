@@ -17,12 +17,12 @@ struct QueueLooking: QueueWork {
         case .status: tell(try await store.status())
         case .list:
             return try await forEach(on: store) { record throws(QueueError) in
-                options.fetch.isJSON ? JobLine.json(record, body: false).string : JobLine.text(record)
+                options.fetch.isJSON ? JobLine.json(record, isWhole: false).string : JobLine.text(record)
             }
         case .export:
-            // One by one, with the bytes of their bodies.
+            // One by one, with the bytes of their bodies and the whole of their URLs.
             return try await forEach(on: store) { record throws(QueueError) in
-                try await store.job(record.job.id).map { JobLine.json($0, body: true).string }
+                try await store.job(record.job.id).map { JobLine.json($0, isWhole: true).string }
             }
         case .retry: return tell(try await store.retry(options.selection), "sent again", "dead letter")
         case .cancel: return tell(try await store.cancel(options.selection), "cancelled", "job to be cancelled")

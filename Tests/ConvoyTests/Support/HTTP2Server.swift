@@ -17,6 +17,8 @@ import Testing
 
         /// The requests that came, oldest first.
         var streams: EventLog<Stream> { reader.streams }
+        /// The payloads of their HEADERS, oldest first, as they came: compressed (RFC 7541).
+        var blocks: EventLog<Data> { reader.blocks }
 
         /// Starts a server and waits until it accepts.
         ///
@@ -70,6 +72,12 @@ import Testing
                 + frame(type: 0, flags: 1, stream, Array("ok".utf8))
         }
 
+        /// Status 302, and where that leads: at most 126 bytes.
+        static func redirect(_ stream: Int, to place: String) -> Data {
+            let location = [0x0F, 0x1F, UInt8(truncatingIfNeeded: place.utf8.count)] + Array(place.utf8)
+            return frame(type: 1, flags: 5, stream, [0x08, 3] + Array("302".utf8) + location)
+        }
+
         /// The server wants no more of the request (RFC 9113, section 8.1).
         static func resetWithoutError(_ stream: Int) -> Data { frame(type: 3, stream, bigEndian(0)) }
 
@@ -96,6 +104,7 @@ import Testing
             private var rest = Data()
             private var connection = 0
             let streams = EventLog<Stream>()
+            let blocks = EventLog<Data>()
 
             private let isEarly: Bool
 
@@ -120,6 +129,7 @@ import Testing
                     let bytes = [UInt8](rest.prefix(9))
                     let size = 9 + bytes[..<3].reduce(0) { $0 << 8 | Int($1) }
                     guard rest.count >= size else { return }
+                    if bytes[3] == 1 { blocks.record(Data(rest.prefix(size).dropFirst(9))) }
                     rest = Data(rest.dropFirst(size))
                     // The last of a stream's HEADERS and DATA, or its HEADERS.
                     guard isEarly ? bytes[3] == 1 : bytes[3] <= 1 && bytes[4] & 1 == 1 else { continue }

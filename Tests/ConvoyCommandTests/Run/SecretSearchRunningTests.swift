@@ -1,0 +1,170 @@
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// Secrets in every place of a file of requests, searched for in all that `convoy run` says and writes.
+@Suite struct SecretSearchRunningTests {
+    /// `CONVOY_SECRETS` says how many requests there are.
+    static let count = ProcessInfo.processInfo.environment["CONVOY_SECRETS"].flatMap { Int($0) } ?? 60
+
+    private let directory: TestDirectory
+    private let servers: [TestServer]
+
+    init() throws {
+        directory = try TestDirectory()
+        let servers = [try TestServer(), try TestServer()]
+        self.servers = servers
+        for (index, server) in servers.enumerated() {
+            let other = "127.0.0.1:\(servers[1 - index].port)"
+            server.respond { SecretMixture.answer($0, other) }
+        }
+    }
+
+    @Test(arguments: [
+        ["--json", "--retries", "1"], ["-v", "--retries", "0"], ["--json", "-v", "--serial", "--retries", "0"],
+        ["--quiet", "--retries", "0"],
+    ])
+    func secretsAreInNothingThatIsSaid(arguments: [String]) async throws {
+        let mixture = SecretMixture(count: Self.count, seed: UInt64(arguments.count), ports: servers.map(\.port))
+        let file = directory.url.appending(path: "a.http")
+        try Data(mixture.file.utf8).write(to: file)
+        let reports = ["--har": "a.har", "--report": "a.html", "--junit": "a.xml"]
+        let options = reports.flatMap { [$0.key, directory.url.appending(path: $0.value).path] }
+        let ending = try await ConvoyProcess(
+            ["run", "-j", "64", "--per-host", "32"] + arguments + options + [file.path]
+        ).ended()
+        #expect(ending.status == 1, "\(ending.errors.prefix(500))")
+        #expect(ending.errors.utf8.count + ending.output.utf8.count > 1_000)
+        SecretMixture.expectNone(in: ending.output, "standard output")
+        SecretMixture.expectNone(in: ending.errors, "standard error")
+        for name in reports.values {
+            let text = try String(contentsOf: directory.url.appending(path: name), encoding: .utf8)
+            #expect(text.utf8.count > 1_000)
+            SecretMixture.expectNone(in: text, name)
+        }
+        mixture.expectMeant(servers)
+        let plan = try await ConvoyProcess(["run", "--dry-run", file.path]).ended()
+        #expect(plan.status == 0)
+        SecretMixture.expectNone(in: plan.output + plan.errors, "the plan")
+    }
+
+    @Test func theSecretOfAProxyIsItsOwn() async throws {
+        let proxy = try TestServer()
+        proxy.respond {
+            .status($0.path == "/a" ? 407 : 503, headerFields: [("Proxy-Authenticate", "Basic realm=\"p\"")])
+        }
+        let file = directory.url.appending(path: "a.http")
+        try Data("GET http://h.example/a\n###\nGET https://h.example/b\n###\nGET http://h.example/c\n".utf8).write(
+            to: file)
+        let har = directory.url.appending(path: "a.har")
+        let ending = try await ConvoyProcess([
+            "run", "--retries", "1", "-v", "--har", har.path, "-x", "http://me:hUnT3r.1.proxy.@127.0.0.1:\(proxy.port)",
+            file.path,
+        ]).ended()
+        #expect(ending.status == 1)
+        #expect(proxy.recordedRequests.contains { $0.value(of: "Proxy-Authorization") != nil })
+        SecretMixture.expectNone(in: ending.output + ending.errors, "what was said")
+        SecretMixture.expectNone(in: try String(contentsOf: har, encoding: .utf8), "the archive")
+    }
+}
+
+/// Requests of a file with secrets at random places.
+struct SecretMixture {
+    let file: String
+    /// The server that each request is for, by its number less 1.
+    private let homes: [Int]
+
+    init(count: Int, seed: UInt64, ports: [Int]) {
+        var random = SplitMix(state: seed)
+        var (text, homes) = ("", [Int]())
+        for number in 1...count {
+            let home = Int.random(in: 0...1, using: &random)
+            homes.append(home)
+            func has() -> Bool { Bool.random(using: &random) }
+            func secret(_ place: String) -> String { "hUnT3r.\(number).\(place)." }
+            let steps = (0..<Int.random(in: 0...2, using: &random)).compactMap { _ in
+                ["here", "elsewhere302", "elsewhere307"].randomElement(using: &random)
+            }
+            let end = ["there", "there", "busy", "denied", "none", "lost", "cut"].randomElement(using: &random) ?? ""
+            let hasBody = has()
+            text += "### request \(number)\n\(hasBody ? "PUT" : "GET") http://"
+            text += has() ? "me:\(secret("url"))@" : ""
+            text += "127.0.0.1:\(ports[home])/\((steps + [end]).joined(separator: "/"))"
+            text += has() ? "?page=1&access_token=\(secret("query"))\n" : "\n"
+            if has() {
+                text += "Authorization: \(Bool.random(using: &random) ? "Bearer " : "Basic me:")"
+                text += secret("authorization") + "\n"
+            }
+            if has() { text += "Cookie: sid=\(secret("cookie"))\n" }
+            if has() { text += "X-Api-Key: \(secret("key"))\n" }
+            if hasBody {
+                text +=
+                    "Content-Type: application/x-www-form-urlencoded\n\ngrant_type=a&client_secret=\(secret("body"))\n"
+            }
+        }
+        (file, self.homes) = (text, homes)
+    }
+
+    /// The path says what becomes of a request: words between slashes, of which each answer takes the first away.
+    static func answer(_ request: RecordedRequest, _ other: String) -> Reply {
+        let words = request.path.split(separator: "/").map(String.init)
+        let rest = "/" + words.dropFirst().joined(separator: "/")
+        let cookie = ("Set-Cookie", "sid=hUnT3r.0.cookie.")
+        switch words.first {
+        case "here": return .status(307, headerFields: [("Location", rest), cookie])
+        case "elsewhere302", "elsewhere307":
+            let place = "http://me:hUnT3r.0.location.@\(other)\(rest)?access_token=hUnT3r.0.location."
+            return .status(words[0] == "elsewhere302" ? 302 : 307, headerFields: [("Location", place)])
+        case "busy": return .status(503, headerFields: [("Retry-After", "0"), cookie])
+        case "denied": return .status(401, headerFields: [("WWW-Authenticate", "Bearer realm=\"a\"")], body: "no")
+        case "none": return .status(404, body: "no such thing")
+        case "lost": return .status(200).disconnecting(afterBytes: 0)
+        case "cut": return .status(200, body: "0123456789").disconnecting(afterBytes: 4)
+        default: return .status(200, headerFields: [cookie], body: "there")
+        }
+    }
+
+    /// No secret is in a text, as it is or as `Basic` has it behind `me:`.
+    static func expectNone(in text: String, _ name: String, sourceLocation: SourceLocation = #_sourceLocation) {
+        for mark in ["hUnT3r", "aFVuVDNy"] {
+            guard let range = text.range(of: mark) else { continue }
+            let start = text.index(range.lowerBound, offsetBy: -200, limitedBy: text.startIndex) ?? text.startIndex
+            Issue.record("a secret is in \(name): \(text[start...].prefix(300))", sourceLocation: sourceLocation)
+        }
+    }
+
+    /// Each secret reached the server that it is for, and no other.
+    func expectMeant(_ servers: [TestServer], sourceLocation: SourceLocation = #_sourceLocation) {
+        var found = 0
+        for (index, server) in servers.enumerated() {
+            for request in server.recordedRequests {
+                let basic = request.value(of: "Authorization").flatMap { Data(base64Encoded: String($0.dropFirst(6))) }
+                let text =
+                    "\(request.target) \(request.headerFields) \(request.bodyText) "
+                    + String(decoding: basic ?? Data(), as: UTF8.self)
+                for match in text.matches(of: /hUnT3r\.([0-9]+)\.([a-z]+)\./) {
+                    guard let number = Int(match.1), number > 0 else { continue }
+                    found += 1
+                    // A body goes where a 307 leads.
+                    #expect(
+                        homes[number - 1] == index || match.2 == "body", "\(match.0) reached server \(index)",
+                        sourceLocation: sourceLocation)
+                }
+            }
+        }
+        #expect(found > homes.count, sourceLocation: sourceLocation)
+    }
+}
+
+/// Random numbers that come again: SplitMix64.
+private struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}
