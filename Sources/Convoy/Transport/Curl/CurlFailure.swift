@@ -144,7 +144,8 @@
                 code: code, stage: hasHead ? .receiving : wasSent ? .waiting : .connecting, isHTTPS: request.isHTTPS,
                 goesThroughProxy: handle.goesThroughProxy, isTimeOver: isTimeOver,
                 isHandshakeCut: place.handshake.isCut, isRefusedByAlert: place.handshake.isRefused,
-                hasBegunHandshake: place.handshake.hasBegun, proxyStatusCode: handle.long(CurlInfo.httpConnectCode), systemError: system)
+                hasBegunHandshake: place.handshake.hasBegun, proxyStatusCode: handle.long(CurlInfo.httpConnectCode),
+                systemError: system)
             let (kind, what) = failure.meaning
             let said = handle.message(of: request)
             let text = said.isEmpty ? CurlLibrary.message(of: code) : said
