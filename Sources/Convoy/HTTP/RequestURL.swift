@@ -73,10 +73,10 @@ extension Substring {
 extension URL {
     /// Whether nothing about it is spelled anew: the usual case, told without taking it apart.
     fileprivate var isSpelledAsSent: Bool {
-        guard usualOrigin != nil else { return false }
         var text = absoluteString
         return text.withUTF8 { bytes in
-            !zip(bytes, bytes.dropFirst()).contains { $0 == UInt8(ascii: "/") && $1 == UInt8(ascii: ".") }
+            guard Self.usualAuthority(bytes) != nil else { return false }
+            return !zip(bytes, bytes.dropFirst()).contains { $0 == UInt8(ascii: "/") && $1 == UInt8(ascii: ".") }
         }
     }
 }

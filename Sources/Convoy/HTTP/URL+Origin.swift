@@ -39,29 +39,36 @@ extension URL {
     var usualOrigin: String? {
         var text = absoluteString
         return text.withUTF8 { bytes in
-            let start = bytes.starts(with: "http://".utf8) ? 7 : bytes.starts(with: "https://".utf8) ? 8 : 0
-            let isName: (UInt8) -> Bool = { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), 0x2D, 0x2E: true
-                default: false
-                }
-            }
-            let host = bytes[start...].prefix(while: isName)
-            guard start > 0, Self.isUsual(host) else { return nil }
-            let rest = bytes[host.endIndex...]
-            guard rest.first == UInt8(ascii: ":") else {
-                guard rest.isEmpty || "/?#".utf8.contains(rest[rest.startIndex]) else { return nil }
-                return String(decoding: bytes[..<host.endIndex], as: UTF8.self) + (start == 7 ? ":80" : ":443")
-            }
-            let digits = rest.dropFirst().prefix { (0x30...0x39).contains($0) }
-            let end = bytes[digits.endIndex...]
-            // A first digit of 0 is another spelling of a port.
-            guard (1...5).contains(digits.count), digits.first != 0x30,
-                digits.reduce(0, { $0 * 10 + Int($1 - 0x30) }) <= 65_535,
-                end.isEmpty || "/?#".utf8.contains(end[end.startIndex])
-            else { return nil }
-            return String(decoding: bytes[..<digits.endIndex], as: UTF8.self)
+            guard let (end, hasPort) = Self.usualAuthority(bytes) else { return nil }
+            let origin = String(decoding: bytes[..<end], as: UTF8.self)
+            // The fifth byte tells http from https.
+            return hasPort ? origin : origin + (bytes[4] == UInt8(ascii: ":") ? ":80" : ":443")
         }
+    }
+
+    /// Where the origin of a URL ends, in its usual form, and whether it names its port.
+    static func usualAuthority(_ bytes: UnsafeBufferPointer<UInt8>) -> (end: Int, hasPort: Bool)? {
+        let start = bytes.starts(with: "http://".utf8) ? 7 : bytes.starts(with: "https://".utf8) ? 8 : 0
+        let isName: (UInt8) -> Bool = { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), 0x2D, 0x2E: true
+            default: false
+            }
+        }
+        let host = bytes[start...].prefix(while: isName)
+        guard start > 0, isUsual(host) else { return nil }
+        let rest = bytes[host.endIndex...]
+        guard rest.first == UInt8(ascii: ":") else {
+            return rest.isEmpty || "/?#".utf8.contains(rest[rest.startIndex]) ? (host.endIndex, false) : nil
+        }
+        let digits = rest.dropFirst().prefix { (0x30...0x39).contains($0) }
+        let end = bytes[digits.endIndex...]
+        // A first digit of 0 is another spelling of a port.
+        guard (1...5).contains(digits.count), digits.first != 0x30,
+            digits.reduce(0, { $0 * 10 + Int($1 - 0x30) }) <= 65_535,
+            end.isEmpty || "/?#".utf8.contains(end[end.startIndex])
+        else { return nil }
+        return (digits.endIndex, true)
     }
 
     /// Whether a host of these bytes has no other spelling: a name that ends in no number, or four decimal numbers.
@@ -72,13 +79,19 @@ extension URL {
         else { return false }
         let label = host.lastIndex(of: UInt8(ascii: ".")).map { host.index(after: $0) } ?? host.startIndex
         guard (0x30...0x39).contains(host[label]) else { return true }
-        let numbers = host.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        return numbers.count == 4
-            && numbers.allSatisfy { number in
-                (1...3).contains(number.count) && (number.count == 1 || number.first != 0x30)
-                    && number.allSatisfy { (0x30...0x39).contains($0) }
-                    && number.reduce(0, { $0 * 10 + Int($1 - 0x30) }) <= 255
+        var (dots, value, digits) = (0, 0, 0)
+        for byte in host {
+            if byte == UInt8(ascii: ".") {
+                guard digits > 0 else { return false }
+                (dots, value, digits) = (dots + 1, 0, 0)
+            } else {
+                // A first digit of 0 is another spelling of a number.
+                guard (0x30...0x39).contains(byte), digits == 0 || value > 0 else { return false }
+                (value, digits) = (value * 10 + Int(byte - 0x30), digits + 1)
+                guard value <= 255 else { return false }
             }
+        }
+        return dots == 3
     }
 
     /// Whether a port is written in the authority, readable or not.

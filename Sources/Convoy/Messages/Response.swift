@@ -37,6 +37,17 @@ extension ResponseHead: CustomReflectable {
     }
 }
 
+extension Response: CustomReflectable {
+    /// What a description shows: the value, and the parts of the exchange.
+    public var customMirror: Mirror {
+        let children: KeyValuePairs<String, Any> = [
+            "value": value, "request": request, "head": head, "timings": timings, "transfer": transfer,
+            "metrics": metrics as Any,
+        ]
+        return Mirror(self, children: children, displayStyle: .struct)
+    }
+}
+
 /// The answer to a request: what was sent, what came back, and when.
 ///
 /// ## Topics

@@ -61,7 +61,10 @@ final class Attempt: TransportClient {
 
     let number: Int
     let request: PreparedRequest
-    let plan: RequestPlan
+    /// What its request says of answers.
+    ///
+    /// Not its plan: a transport may hold the attempt longer than the operation holds the caller's closures.
+    let core: RequestCore
     let started: ContinuousClock.Instant
     /// Held while the transfer runs: the transfer keeps its operation alive, not the caller.
     let operation: AnyRequestOperation
@@ -81,7 +84,7 @@ final class Attempt: TransportClient {
         rateControl = RateControl(operation, plan.request.policyBox)
         self.number = number
         self.operation = operation
-        self.plan = plan
+        core = plan.request.forAnswers
         self.request = request
         started = operation.context.clock.now
     }
@@ -118,9 +121,6 @@ final class Attempt: TransportClient {
         if case .chunks(let buffer) = core.destination, buffer.hasDelivered { return false }
         return request.body?.canRepeat != false
     }
-
-    /// Its request as it was given.
-    var core: RequestCore { plan.request }
 
     /// What its request leaves to the manager.
     var defaults: RequestDefaults { operation.context.defaults }

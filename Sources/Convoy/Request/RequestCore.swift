@@ -77,6 +77,13 @@ extension RequestCore: CustomReflectable {
 }
 
 extension RequestCore {
+    /// What says how answers are taken, without what is sent.
+    var forAnswers: RequestCore {
+        var core = RequestCore(method: method, url: nil)
+        (core.destination, core.policyBox, core.decodesAtOnce) = (destination, policyBox, decodesAtOnce)
+        return core
+    }
+
     /// Whether the body of an answer with an unacceptable status is kept whole, to be decoded.
     var decodesRefusals: Bool { policyBox?.policies.decodesRefusal != nil }
 

@@ -137,10 +137,13 @@ public final class StubExchange: Sendable {
     }
 
     private func takePending() -> (any TransportClient, [@Sendable (any TransportClient) -> Void])? {
-        state.withLock { state in
+        // What is let go of calls back from its deinit: not under the lock.
+        var last: (any TransportClient)?
+        defer { withExtendedLifetime(last) {} }
+        return state.withLock { state in
             guard let client = state.client, !state.pending.isEmpty else {
                 state.isTelling = false
-                if state.hasEnded { state.client = nil }
+                if state.hasEnded { (last, state.client) = (state.client, nil) }
                 return nil
             }
             defer { state.pending = [] }

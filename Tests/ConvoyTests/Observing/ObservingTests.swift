@@ -174,6 +174,7 @@ import Testing
         ]
         for text in texts { #expect(!text.contains("hunter2"), "\(text)") }
         #expect("\(response.head)".contains("http://stub/a"))
+        #expect("\(response)".contains("http://stub/a"))
     }
 }
 

@@ -5,6 +5,10 @@ import Testing
 
 @testable import Convoy
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
 @Suite struct AttemptTests {
     @Test func whatArrivesForAnAttemptThatIsOverIsDropped() async {
         let server = StubServer.held(pausesInPlace: false)
@@ -43,5 +47,43 @@ import Testing
         let response = try await operation.response()
         #expect(response.value == Data("again".utf8))
         #expect(response.transfer.download.completedBytes == 5)
+    }
+
+    /// A transport that lets go of its client late holds nothing of the caller's.
+    @Test func whatATransportKeepsHoldsNoClosureOfTheCallers() async {
+        final class Captured: Sendable {}
+        let (check, server) = (LeakCheck(), StubServer.held())
+        let transport = KeepingTransport(server.transport)
+        let operation = {
+            let captured = check.watch(Captured())
+            let request = Request<Int>(url: "http://stub/a") { _, _ in
+                _ = captured
+                return 1
+            }
+            return RequestOperation(request, transport: transport)
+        }()
+        operation.start()
+        await server.exchanges.wait(count: 1)
+        operation.cancel()
+        #expect(await operation.resultCode() == .cancelled)
+        await check.expectAllGone()
+        #expect(transport.clients.withLock(\.count) == 1)
+    }
+}
+
+/// Keeps its clients for good.
+private final class KeepingTransport: Transport {
+    private let transport: any Transport
+    let clients = Locked<[any TransportClient]>([])
+
+    init(_ transport: any Transport) { self.transport = transport }
+
+    var pausesInPlace: Bool { transport.pausesInPlace }
+
+    func makeTask(
+        for request: PreparedRequest, client: any TransportClient
+    ) throws(RequestError) -> URLSessionTask {
+        clients.withLock { $0.append(client) }
+        return try transport.makeTask(for: request, client: client)
     }
 }

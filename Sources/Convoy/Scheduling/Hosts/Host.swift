@@ -94,7 +94,7 @@ final class Host {
         }
     }
 
-    // Only under the lock: it is not checked again that one thread at a time uses them.
+    // Unchecked: nothing that is called while one of them changes comes back here.
     @exclusivity(unchecked) var running = 0
     /// How many of them have not begun.
     @exclusivity(unchecked) var unstarted = 0

@@ -30,7 +30,7 @@
             case over
         }
 
-        // Those that every line of a header uses are not checked again to be used by one thread at a time.
+        // Unchecked where every line of a header uses them: nothing that is called while one of them changes comes back here.
         @exclusivity(unchecked) private var phase = Phase.waiting
         @exclusivity(unchecked) var client: (any TransportClient)?
         @exclusivity(unchecked) var hold = TransferHold()
