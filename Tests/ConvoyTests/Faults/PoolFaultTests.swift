@@ -85,6 +85,34 @@
 
         /// Row 50, the race.
         ///
+        /// libcurl up to 8.16 counts how often a handle has sent again over all its requests, and gives up at the sixth.
+        @Test(arguments: [1, 3])
+        func manyRequestsMetByAnEndAreEachSentAgain(inFlight: Int) async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            server.respond {
+                $0.numberOnConnection == 1
+                    ? .status(200, body: $0.path) : Reply.status(200).disconnecting(afterBytes: 0)
+            }
+            let transport = try CurlTransport.alone()
+            for round in 1...12 {
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for place in 1...inFlight {
+                        group.addTask {
+                            let request = Request<String>.get(server.url("/\(round).\(place)"))
+                            let path = try await Sending(request, transport).response().value
+                            #expect(path == "/\(round).\(place)")
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+            }
+            // Else libcurl has not sent anything again.
+            #expect(server.requestCount > 12 * inFlight)
+        }
+
+        /// Row 50, the race.
+        ///
         /// Not a third time: the new connection was not kept.
         @Test func idempotentRequestIsNotSentAThirdTime() async throws {
             let cut = Reply.status(200).disconnecting(afterBytes: 0)

@@ -24,7 +24,9 @@
         private let trustFile: String?
         /// Whether libcurl asks before it sends a request.
         private(set) var asksBeforeSending = true
-        /// libcurl has sent again with it by itself, which some versions count over all its requests.
+        /// libcurl has sent a request again with it.
+        ///
+        /// Up to 8.16, libcurl counts that over all requests of a handle, and fails the sixth: no request uses it again.
         var isWorn = false
         private var isVerbose = false
         var generation = 0

@@ -65,6 +65,7 @@
                 return false
             }
             timesSent += 1
+            if timesSent > 1 { handle?.isWorn = true }
             if timesSent > 1, let repetitionDefect {
                 failure = repetitionDefect
                 return false

@@ -73,7 +73,6 @@
             place.stream = nil
             place.isHeard = true
             place.timesSent += 1
-            if place.timesSent > 1 { handle?.isWorn = true }
             loop.release(loop.sharing.arrive(self, on: connection))
         }
 
