@@ -94,7 +94,7 @@ struct PostgresConnectionTests {
 
     @Test func muchDataGoesBothWays() async throws {
         try await connected { connection in
-            let bytes = (0..<20_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+            let bytes = [UInt8].pattern(byteCount: 20_000_000)
             let rows = try connection.run("SELECT $1 || $1", [.bytes(bytes)])
             #expect(try rows.bytes(0, 0) == bytes + bytes)
         }

@@ -41,7 +41,7 @@ import Testing
     @Test(arguments: ConformingStore.all, [1, 65_536, 65_537, 3_000_000])
     func bodiesOfAnySizeAreKept(conforming: ConformingStore, byteCount: Int) async throws {
         let store = try await conforming.open(place)
-        let bytes = Data((0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+        let bytes = Data([UInt8].pattern(byteCount: byteCount))
         try await store.add(.test("a") { $0.request.body = .data(bytes) })
         let claimed = try #require(try await store.claim().first)
         switch claimed.job.request.body {

@@ -8,12 +8,22 @@ import Foundation
 /// What several instances share.
 final class MemoryDatabase: Sendable {
     struct Entry {
-        var record: JobRecord
+        /// In an array of one, so that a copy of the database copies no record.
+        private var records: [JobRecord]
         /// When it may be sent again.
         var due: ContinuousClock.Instant?
         /// The date that keeps it back until it is claimed for the first time.
         var notBefore: Date?
         var finished: ContinuousClock.Instant?
+
+        init(record: JobRecord, due: ContinuousClock.Instant? = nil, notBefore: Date? = nil) {
+            (records, self.due, self.notBefore) = ([record], due, notBefore)
+        }
+
+        var record: JobRecord {
+            _read { yield records[0] }
+            _modify { yield &records[0] }
+        }
 
         var isUnfinished: Bool { !record.state.isFinished }
     }

@@ -17,9 +17,9 @@ struct FileVersion: Sendable, Hashable {
     /// What nobody mistakes for another file: bytes that depend on their place and on the seed.
     static func seeded(_ seed: UInt64, byteCount: Int) -> Data {
         var generator = SeededGenerator(seed: seed)
-        var data = Data(capacity: byteCount + 8)
-        while data.count < byteCount { withUnsafeBytes(of: generator.next()) { data.append(contentsOf: $0) } }
-        return data.prefix(byteCount)
+        var words: [UInt64] = []
+        while words.count * 8 < byteCount { words.append(generator.next()) }
+        return words.withUnsafeBytes { Data($0.prefix(byteCount)) }
     }
 
     /// Answers as RFC 9110, section 14, asks for.
