@@ -38,36 +38,40 @@ struct BatchMeter {
     }
 
     private(set) var progress = BatchProgress()
-    private var running: [BatchMember: Member] = [:]
+    /// By the member's slot.
+    private var members: [Member] = []
     private var runningFraction = 0.0
     private var (uploadRate, downloadRate) = (RateMeter(), RateMeter())
 
-    mutating func start(_ member: BatchMember) {
-        running[member] = Member()
+    mutating func start(_ slot: Int) {
+        while members.count <= slot { members.append(Member()) }
+        members[slot] = Member()
     }
 
-    mutating func move(_ key: BatchMember, _ transfer: TransferProgress, at now: ContinuousClock.Instant) {
-        guard var member = running[key] else { return }
+    /// - Parameter now: nil where no rate is measured.
+    mutating func move(_ slot: Int, _ transfer: TransferProgress, at now: ContinuousClock.Instant?) {
         let before = (progress.upload.completedBytes, progress.download.completedBytes)
-        progress.upload.add(transfer.upload, countedIn: &member.upload)
-        progress.download.add(transfer.download, countedIn: &member.download)
-        if progress.upload.completedBytes != before.0 { progress.upload.measure(with: &uploadRate, at: now) }
-        if progress.download.completedBytes != before.1 { progress.download.measure(with: &downloadRate, at: now) }
-        let fraction = max(member.fraction, transfer.fractionOfMember)
-        runningFraction += fraction - member.fraction
-        member.fraction = fraction
-        running[key] = member
+        progress.upload.add(transfer.upload, countedIn: &members[slot].upload)
+        progress.download.add(transfer.download, countedIn: &members[slot].download)
+        if let now {
+            if progress.upload.completedBytes != before.0 { progress.upload.measure(with: &uploadRate, at: now) }
+            if progress.download.completedBytes != before.1 { progress.download.measure(with: &downloadRate, at: now) }
+        }
+        let fraction = max(members[slot].fraction, transfer.fractionOfMember)
+        runningFraction += fraction - members[slot].fraction
+        members[slot].fraction = fraction
         update()
     }
 
-    mutating func finish(_ key: BatchMember, isSuccess: Bool) {
-        if var member = running.removeValue(forKey: key) {
-            runningFraction -= member.fraction
+    /// - Parameter slot: nil for what was never started.
+    mutating func finish(_ slot: Int?, isSuccess: Bool) {
+        if let slot {
+            runningFraction -= members[slot].fraction
             // No more of it comes.
-            progress.upload.end(&member.upload)
-            progress.download.end(&member.download)
+            progress.upload.end(&members[slot].upload)
+            progress.download.end(&members[slot].download)
+            members[slot] = Member()
         }
-        if running.isEmpty { runningFraction = 0 }
         progress.finishedCount += 1
         if !isSuccess { progress.failedCount += 1 }
         update()
@@ -89,7 +93,9 @@ struct BatchMeter {
 
     private mutating func update() {
         guard let total = progress.totalCount, total > 0 else { return }
-        let done = (Double(progress.finishedCount) + runningFraction) / Double(total)
+        // Sums of fractions are not exact.
+        let running = progress.finishedCount < total ? runningFraction : 0
+        let done = (Double(progress.finishedCount) + running) / Double(total)
         progress.fractionCompleted = max(progress.fractionCompleted, min(1, done))
     }
 }

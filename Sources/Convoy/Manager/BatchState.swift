@@ -1,24 +1,33 @@
 // What a batch knows of its members: a value, without lock.
 
-/// A member of a batch: its place in the source, or among those that were added.
-///
-/// Those of the source come first.
-enum BatchMember: Hashable, Comparable, Sendable {
-    case source(Int)
-    case added(Int)
+/// A member of a batch that has not finished.
+struct BatchMember: Hashable, Sendable {
+    /// Its place among the results; those of the source come first.
+    enum Place: Hashable, Comparable, Sendable {
+        case source(Int)
+        case added(Int)
+    }
+
+    let place: Place
+    /// Where ``BatchState/running`` has it, until it finishes.
+    let slot: Int
 }
 
-/// The state of a batch.
-struct BatchState<Output: Sendable> {
-    typealias Result = RequestOperation<Output>.Result
-
+/// The state of a batch, whatever its output.
+struct BatchState {
     /// Up to how many announced requests get a result though they were never taken: a lazy collection may announce more
     /// than there is memory for.
-    private static var mostListed: Int { 1 << 22 }
+    private static let mostListed = 1 << 22
+
+    /// A member, and its operation once that can be cancelled.
+    struct Running {
+        let member: BatchMember
+        var operation: AnyRequestOperation?
+    }
 
     private let keepsResults: Bool
-    private var sourceResults: [Result?] = []
-    private var addedResults: [Result?] = []
+    private var sourceOutcomes: [AnyOutcome?] = []
+    private var addedOutcomes: [AnyOutcome?] = []
     /// How many the source has given, or would have: each has its place there as its index.
     private var sourceCount = 0
     private var addedCount = 0
@@ -26,9 +35,9 @@ struct BatchState<Output: Sendable> {
     private var announced: Int?
     private(set) var sourceHasEnded = false
 
-    var running: [BatchMember: RequestOperation<Output>] = [:]
-    /// Members that have an index and are being made ready.
-    private var beginning = 0
+    /// The members by slot; nil in a slot that is free.
+    private(set) var running: [Running?] = []
+    private var freeSlots: [Int] = []
     private(set) var meter = BatchMeter()
     /// Takes from the source.
     var pulling: Task<Void, Never>?
@@ -37,25 +46,14 @@ struct BatchState<Output: Sendable> {
     /// Waits for room for another from the source; resumed with whether more are wanted.
     var room: CheckedContinuation<Bool, Never>?
     var waiters: [CheckedContinuation<Void, Never>] = []
-    /// Whether progress was asked for: until then only the end is told.
+    /// Whether progress has readers: before that, members report none.
     var isWatched = false
-    /// The progress to be told; only the latest counts.
-    var pending: BatchProgress?
-    private var isTelling = false
+    /// The progress to send; only the latest counts.
+    private var pending: BatchProgress?
+    private var isSending = false
 
-    /// Progress that is to be told, and whether it is the last.
-    typealias Telling = (progress: BatchProgress, isLast: Bool)
-
-    /// What is to be told now; nil when there is nothing, or another thread tells it.
-    mutating func beginTelling() -> Telling? { isTelling ? nil : goOnTelling() }
-
-    /// What has come meanwhile; nil when there is nothing more to tell.
-    mutating func goOnTelling() -> Telling? {
-        defer { pending = nil }
-        isTelling = pending != nil && (isWatched || isFinished)
-        guard isTelling else { return nil }
-        return pending.map { ($0, isFinished) }
-    }
+    /// Progress to send, and whether it is the last.
+    typealias Sending = (progress: BatchProgress, isLast: Bool)
 
     init(announced: Int?, keepsResults: Bool) {
         // A lazy collection may announce as many as there are numbers: no sum with it overflows.
@@ -64,56 +62,83 @@ struct BatchState<Output: Sendable> {
         expect()
     }
 
-    /// The results of the source in its order, then those of what was added in its own.
-    var results: [Result] {
+    var runningCount: Int { running.count - freeSlots.count }
+
+    /// What is to be sent now; nil when there is nothing, or another thread sends it.
+    mutating func beginSending() -> Sending? { isSending ? nil : nextSending() }
+
+    /// What has been noted meanwhile; nil when there is nothing more to send.
+    mutating func nextSending() -> Sending? {
+        defer { pending = nil }
+        isSending = pending != nil && (isWatched || isFinished)
+        guard isSending else { return nil }
+        return pending.map { ($0, isFinished) }
+    }
+
+    /// The outcomes of the source in its order, then those of what was added in its own; nil for a member that was
+    /// never made.
+    var outcomes: [AnyOutcome?] {
         guard keepsResults else { return [] }
-        return filled(sourceResults, sourceCount) + filled(addedResults, addedCount)
+        return filled(sourceOutcomes, sourceCount) + filled(addedOutcomes, addedCount)
     }
 
-    /// The result of something that was added; nil when there is no such thing, or none is kept.
-    func result(ofAdded number: Int) -> Result? {
-        addedResults.indices.contains(number) ? addedResults[number] : nil
+    private func filled(_ outcomes: [AnyOutcome?], _ count: Int) -> [AnyOutcome?] {
+        outcomes + [AnyOutcome?](repeating: nil, count: max(0, count - outcomes.count))
     }
 
-    /// Each place has a result, also that of a member that was never made.
-    private func filled(_ results: [Result?], _ count: Int) -> [Result] {
-        // One for all: there may be a million.
-        let stopped = Result.failure(RequestError(.cancelled, "its batch was stopped before it was its turn"))
-        return (0..<count).map { (results.indices.contains($0) ? results[$0] : nil) ?? stopped }
+    /// The outcome of something that was added; nil for an unknown number, or when none is kept.
+    func outcome(ofAdded number: Int) -> AnyOutcome? {
+        addedOutcomes.indices.contains(number) ? addedOutcomes[number] : nil
     }
 
     /// Takes a request; nil when no more are wanted.
     mutating func begin(isFromSource: Bool) -> BatchMember? {
         guard !isStopped, !isFinished else { return nil }
-        beginning += 1
-        let member = isFromSource ? BatchMember.source(sourceCount) : .added(addedCount)
+        let place = isFromSource ? BatchMember.Place.source(sourceCount) : .added(addedCount)
         if isFromSource { sourceCount += 1 } else { addedCount += 1 }
         expect()
-        meter.start(member)
+        let member = BatchMember(place: place, slot: freeSlots.popLast() ?? running.count)
+        if member.slot == running.count { running.append(nil) }
+        running[member.slot] = Running(member: member)
+        meter.start(member.slot)
         return member
     }
 
     /// The member can be cancelled from now on; the result is whether it has to be.
-    mutating func run(_ member: BatchMember, _ operation: RequestOperation<Output>) -> Bool {
-        beginning -= 1
-        running[member] = operation
+    mutating func run(_ member: BatchMember, _ operation: AnyRequestOperation) -> Bool {
+        running[member.slot]?.operation = operation
         return isStopped
     }
 
-    mutating func move(_ member: BatchMember, _ transfer: TransferProgress, at now: ContinuousClock.Instant) {
-        meter.move(member, transfer, at: now)
+    /// The operations that can be cancelled, in the order of their places.
+    var operations: [AnyRequestOperation] {
+        running.compactMap { $0 }.sorted { $0.member.place < $1.member.place }.compactMap(\.operation)
+    }
+
+    /// - Parameter now: nil where no rate is measured.
+    mutating func move(_ member: BatchMember, _ transfer: TransferProgress, at now: ContinuousClock.Instant?) {
+        guard running[member.slot]?.member == member else { return }
+        meter.move(member.slot, transfer, at: now)
         pending = meter.progress
     }
 
-    mutating func settle(_ member: BatchMember, _ result: Result) {
-        running[member] = nil
-        let isSuccess = if case .success = result { true } else { false }
-        meter.finish(member, isSuccess: isSuccess)
+    /// A member has finished.
+    ///
+    /// - Parameter transfer: how far it came, where that is known.
+    mutating func finish(_ member: BatchMember, _ outcome: AnyOutcome, _ transfer: TransferProgress?) {
+        if let transfer { meter.move(member.slot, transfer, at: nil) }
+        running[member.slot] = nil
+        freeSlots.append(member.slot)
+        meter.finish(member.slot, isSuccess: outcome.error == nil)
+        keep(outcome, at: member.place)
+    }
+
+    private mutating func keep(_ outcome: AnyOutcome, at place: BatchMember.Place) {
         pending = meter.progress
         guard keepsResults else { return }
-        switch member {
-        case .source(let index): sourceResults.put(result, at: index)
-        case .added(let number): addedResults.put(result, at: number)
+        switch place {
+        case .source(let index): sourceOutcomes.put(outcome, at: index)
+        case .added(let number): addedOutcomes.put(outcome, at: number)
         }
     }
 
@@ -132,7 +157,8 @@ struct BatchState<Output: Sendable> {
     mutating func endSource(_ error: RequestError? = nil) {
         if let error {
             sourceCount += 1
-            settle(.source(sourceCount - 1), .failure(error))
+            meter.finish(nil, isSuccess: false)
+            keep(AnyOutcome(error: error), at: .source(sourceCount - 1))
         }
         sourceHasEnded = true
         (pulling, announced) = (nil, nil)
@@ -150,7 +176,7 @@ struct BatchState<Output: Sendable> {
     ///
     /// The result is what waited; nil when it has not finished now.
     mutating func takeFinish() -> [CheckedContinuation<Void, Never>]? {
-        guard sourceHasEnded, running.isEmpty, beginning == 0, !isFinished else { return nil }
+        guard sourceHasEnded, runningCount == 0, !isFinished else { return nil }
         isFinished = true
         pending = meter.progress
         defer { waiters = [] }
@@ -159,7 +185,7 @@ struct BatchState<Output: Sendable> {
 }
 
 extension Array {
-    /// Sets an element; the places before it are there from then on.
+    /// Sets an element; the array is filled up to it with nil.
     fileprivate mutating func put<Value>(_ value: Value, at index: Int) where Element == Value? {
         while count <= index { append(nil) }
         self[index] = value

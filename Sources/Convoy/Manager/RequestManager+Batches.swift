@@ -61,12 +61,12 @@ extension RequestManager {
         let batch = Batch<Output>(
             manager: scheduler, announced: announced, failFast: failFast, keepsResults: keepsResults, onResult: onResult
         )
-        batch.pull(
+        batch.run.pull(
             with: Task {
                 for request in requests {
                     guard await batch.admit(request) else { break }
                 }
-                batch.endSource()
+                batch.run.endSource()
             })
         return batch
     }
@@ -80,15 +80,15 @@ extension RequestManager {
     ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.AsyncIterator: SendableMetatype {
         let batch = Batch<Output>(
             manager: scheduler, announced: nil, failFast: failFast, keepsResults: keepsResults, onResult: onResult)
-        batch.pull(
+        batch.run.pull(
             with: Task {
                 do {
                     for try await request in requests {
                         guard await batch.admit(request) else { break }
                     }
-                    batch.endSource()
+                    batch.run.endSource()
                 } catch {
-                    batch.endSource(
+                    batch.run.endSource(
                         RequestError(.invalidRequest, "the sequence of requests failed: \(error)", underlying: error))
                 }
             })

@@ -157,7 +157,7 @@ public final class SegmentedDownload: Sendable {
 
     var prepared: Result<PreparedRequest, RequestError> {
         do throws(RequestError) {
-            return .success(try PreparedRequest(request.core, defaults))
+            return .success(try request.core.prepared(defaults))
         } catch {
             return .failure(error)
         }

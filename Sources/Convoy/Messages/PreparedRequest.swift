@@ -6,24 +6,60 @@ import Foundation
 /// Transports receive it, interceptors change it, and a ``Response`` tells it. What was changed is checked again before
 /// it is sent. Its description never shows a secret.
 public struct PreparedRequest: Sendable, Hashable {
+    /// What it consists of; the properties below tell of each.
+    private struct Parts: Sendable, Hashable {
+        var method: HTTPMethod
+        var url: URL
+        var headerFields: HeaderFields
+        var body: RequestBody?
+        var idleTimeout: Duration
+        var attemptTimeout: Duration?
+        let decodesFile: Bool
+        let keepsUnknownCodings: Bool
+        var hostKey: String
+    }
+
+    private var parts: CopyOnWrite<Parts>
+
     /// The method, a token.
-    public var method: HTTPMethod
+    public var method: HTTPMethod {
+        _read { yield parts.value.method }
+        _modify { yield &parts.value.method }
+    }
     /// The absolute http or https URL, query items included.
-    public var url: URL
+    public var url: URL {
+        _read { yield parts.value.url }
+        _modify { yield &parts.value.url }
+    }
     /// The header fields, free of CR, LF and NUL.
-    public var headerFields: HeaderFields
+    public var headerFields: HeaderFields {
+        _read { yield parts.value.headerFields }
+        _modify { yield &parts.value.headerFields }
+    }
     /// The body; nil when there is none.
-    public var body: RequestBody?
+    public var body: RequestBody? {
+        _read { yield parts.value.body }
+        _modify { yield &parts.value.body }
+    }
     /// How long nothing may arrive.
-    public var idleTimeout: Duration
+    public var idleTimeout: Duration {
+        get { parts.value.idleTimeout }
+        set { parts.value.idleTimeout = newValue }
+    }
     /// How long the transfer may take; nil for as long as it wants.
-    public var attemptTimeout: Duration?
+    public var attemptTimeout: Duration? {
+        get { parts.value.attemptTimeout }
+        set { parts.value.attemptTimeout = newValue }
+    }
     /// Whether a file is to have the bytes behind the content coding; else it gets them as they are sent.
-    let decodesFile: Bool
+    var decodesFile: Bool { parts.value.decodesFile }
     /// Whether a body whose content coding is not known is kept as it is sent; else it is an error.
-    let keepsUnknownCodings: Bool
+    var keepsUnknownCodings: Bool { parts.value.keepsUnknownCodings }
     /// Scheme, host and port, in one spelling: what per-host limits count by.
-    private(set) var hostKey: String
+    private(set) var hostKey: String {
+        get { parts.value.hostKey }
+        set { parts.value.hostKey = newValue }
+    }
 
     /// Checks what has been found to have no other defect.
     ///
@@ -34,9 +70,11 @@ public struct PreparedRequest: Sendable, Hashable {
         attemptTimeout: Duration?, decodesFile: Bool, keepsUnknownCodings: Bool = false, hostKey: String,
         summary: @autoclosure () -> RequestSummary
     ) throws(RequestError) {
-        (self.method, self.url, self.headerFields, self.body) = (method, url, headerFields, body)
-        (self.idleTimeout, self.attemptTimeout) = (idleTimeout, attemptTimeout)
-        (self.decodesFile, self.keepsUnknownCodings, self.hostKey) = (decodesFile, keepsUnknownCodings, hostKey)
+        parts = CopyOnWrite(
+            Parts(
+                method: method, url: url, headerFields: headerFields, body: body, idleTimeout: idleTimeout,
+                attemptTimeout: attemptTimeout, decodesFile: decodesFile, keepsUnknownCodings: keepsUnknownCodings,
+                hostKey: hostKey))
         if let framingDefect { throw Self.refusal(framingDefect, summary()) }
     }
 

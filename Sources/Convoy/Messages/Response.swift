@@ -3,23 +3,43 @@ import Foundation
 
 /// Status and header fields of an answer.
 public struct ResponseHead: Sendable, Hashable {
+    /// What it consists of; the properties below tell of each.
+    private struct Parts: Sendable, Hashable {
+        var statusCode: Int
+        var headerFields: HeaderFields
+        var url: URL?
+        var expectedBytes: Int64?
+    }
+
+    private var parts: CopyOnWrite<Parts>
+
     /// The status code, 100 to 999.
-    public var statusCode: Int
+    public var statusCode: Int {
+        get { parts.value.statusCode }
+        set { parts.value.statusCode = newValue }
+    }
     /// The header fields.
     ///
     /// A loader may have joined fields of one name: URLSession does.
-    public var headerFields: HeaderFields
+    public var headerFields: HeaderFields {
+        _read { yield parts.value.headerFields }
+        _modify { yield &parts.value.headerFields }
+    }
     /// The URL that answered; nil when the transport does not tell.
-    public var url: URL?
+    public var url: URL? {
+        _read { yield parts.value.url }
+        _modify { yield &parts.value.url }
+    }
     /// The length of the body in bytes as the server declared it; nil when it did not, or when the body is encoded.
-    public var expectedBytes: Int64?
+    public var expectedBytes: Int64? {
+        get { parts.value.expectedBytes }
+        set { parts.value.expectedBytes = newValue }
+    }
 
     /// Makes a response head; for transports and tests.
     public init(statusCode: Int, headerFields: HeaderFields = [:], url: URL? = nil, expectedBytes: Int64? = nil) {
-        self.statusCode = statusCode
-        self.headerFields = headerFields
-        self.url = url
-        self.expectedBytes = expectedBytes
+        parts = CopyOnWrite(
+            Parts(statusCode: statusCode, headerFields: headerFields, url: url, expectedBytes: expectedBytes))
     }
 
     /// Whether this is an interim response (1xx), to be followed by the one that counts (RFC 9110, section 15.2).
@@ -83,8 +103,8 @@ public struct Response<Value: Sendable>: Sendable {
         self.init(
             value,
             Exchange(
-                request: request, head: head, timings: timings, transfer: transfer, metrics: metrics,
-                earlierAttempts: []))
+                request: request, head: head, timings: timings, transfer: transfer,
+                metrics: metrics.map { CopyOnWrite($0) }, earlierAttempts: []))
     }
 
     init(_ value: Value, _ exchange: Exchange) { (self.value, self.exchange) = (value, exchange) }
@@ -107,16 +127,18 @@ final class Exchange: Sendable {
     let head: ResponseHead
     let timings: Timings
     let transfer: TransferProgress
-    let metrics: TransferMetrics?
+    let keptMetrics: CopyOnWrite<TransferMetrics>?
     let earlierAttempts: [AttemptRecord]
 
     init(
         request: PreparedRequest, head: ResponseHead, timings: Timings, transfer: TransferProgress,
-        metrics: TransferMetrics?, earlierAttempts: [AttemptRecord]
+        metrics: CopyOnWrite<TransferMetrics>?, earlierAttempts: [AttemptRecord]
     ) {
         (self.request, self.head, self.timings, self.transfer) = (request, head, timings, transfer)
-        (self.metrics, self.earlierAttempts) = (metrics, earlierAttempts)
+        (keptMetrics, self.earlierAttempts) = (metrics, earlierAttempts)
     }
+
+    var metrics: TransferMetrics? { keptMetrics?.value }
 
     var attempts: [AttemptRecord] {
         guard let started = timings.attemptStarted else { return earlierAttempts }

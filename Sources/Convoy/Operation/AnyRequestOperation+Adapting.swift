@@ -11,8 +11,8 @@ extension AnyRequestOperation {
     var policyBox: RequestCore.PolicyBox? { state.withLock { $0.requestPlan?.request.policyBox } }
 
     /// The manager's interceptors, then the request's own.
-    func interceptors(of core: RequestCore) -> [any RequestInterceptor] {
-        let policies = core.policies
+    func interceptors(_ box: RequestCore.PolicyBox?) -> [any RequestInterceptor] {
+        guard let policies = box?.policies else { return context.interceptors }
         return (policies.usesManagerInterceptors ? context.interceptors : []) + policies.interceptors
     }
 
@@ -27,8 +27,8 @@ extension AnyRequestOperation {
     }
 
     /// Has the interceptors change the request of an attempt, which then waits for a slot again.
-    func adapt(_ number: Int, _ core: RequestCore) {
-        intercept(core, number, isUnsent: true, if: { $0.handle(.putOff(attempt: number)).isTaken }) {
+    func adapt(_ number: Int, _ box: RequestCore.PolicyBox?) {
+        intercept(box, number, isUnsent: true, if: { $0.handle(.putOff(attempt: number)).isTaken }) {
             interceptors, attempt, base in
             var request = base
             for interceptor in interceptors {
@@ -49,9 +49,9 @@ extension AnyRequestOperation {
 
     /// Asks the interceptors what an attempt's end means.
     func askInterceptors(after ending: AttemptEnding, then: @escaping @Sendable (InterceptorDecision) -> Void) {
-        let (number, core) = (ending.attempt.number, ending.attempt.core)
+        let (number, box) = (ending.attempt.number, ending.attempt.rules.policyBox)
         let end = AttemptEnd(request: ending.request, response: ending.head, error: ending.error)
-        intercept(core, number, isUnsent: false, if: { $0.phase == .deciding(attempt: number) }) {
+        intercept(box, number, isUnsent: false, if: { $0.phase == .deciding(attempt: number) }) {
             interceptors, attempt, _ in
             var decision = InterceptorDecision.proceed
             for interceptor in interceptors where decision == .proceed {
@@ -68,7 +68,7 @@ extension AnyRequestOperation {
     ///   - isDue: whether the operation is still where they are to be asked.
     ///   - work: is given what the attempt sends without them; its result is what follows.
     private func intercept(
-        _ core: RequestCore, _ number: Int, isUnsent: Bool, if isDue: (inout OperationStateMachine) -> Bool,
+        _ box: RequestCore.PolicyBox?, _ number: Int, isUnsent: Bool, if isDue: (inout OperationStateMachine) -> Bool,
         _ work:
             @escaping @Sendable ([any RequestInterceptor], AttemptContext, PreparedRequest) async throws
             -> @Sendable () -> Void
@@ -80,13 +80,13 @@ extension AnyRequestOperation {
             let followUp = state.makeFollowUp()
             (followUp.wait, followUp.adapted) = (.interceptor, nil)
             let attempt = AttemptContext(
-                number: number + (core.policyBox?.policies.earlierAttemptCount ?? 0), originalRequest: original,
-                hasLeftOrigin: followUp.hasLeftOrigin || core.policyBox?.policies.hasLeftOrigin == true,
-                isMirror: core.policyBox?.policies.isMirror == true, earlierAttempts: followUp.records)
+                number: number + (box?.policies.earlierAttemptCount ?? 0), originalRequest: original,
+                hasLeftOrigin: followUp.hasLeftOrigin || box?.policies.hasLeftOrigin == true,
+                isMirror: box?.policies.isMirror == true, earlierAttempts: followUp.records)
             return (attempt, request)
         }
         guard let (attempt, request) = given else { return }
-        let interceptors = interceptors(of: core)
+        let interceptors = interceptors(box)
         state.withLock { $0.scheduler }?.yieldSlot(self, isIntercepted: true, isUnsent: isUnsent)
         // The request waits for it: among tasks of a higher priority one of the default priority may get no turn.
         let task = Task(priority: .userInitiated) {

@@ -135,6 +135,24 @@ extension AnyRequestOperation {
         if let outcome { hook(outcome) }
     }
 
+    /// Adds what a batch asks of a member, in one look at its state: nothing else knows the operation yet.
+    ///
+    /// - Parameters:
+    ///   - moved: called whenever bytes have moved; nil while the batch's progress has no reader.
+    ///   - finished: the caller's handler.
+    ///   - settled: called when that has returned.
+    func join(
+        moved: (@Sendable (TransferProgress) -> Void)?, finished: (@Sendable (AnyOutcome) -> Void)?,
+        settled: @escaping @Sendable (AnyOutcome) -> Void
+    ) {
+        let handler = finished.map { FinishHandler(place: CallbackPlace(context.callbacks), run: $0) }
+        state.withLock { state in
+            if let moved { state.observing { $0.progress.direct.append(moved) } }
+            if let handler { state.handlers.append(handler) }
+            state.settledHooks.append(settled)
+        }
+    }
+
     /// Sends the handlers off, in order, and lets go.
     ///
     /// - Parameter isEnd: whether the operation has finished. One that was abandoned has its handlers called before.

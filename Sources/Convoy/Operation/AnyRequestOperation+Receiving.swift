@@ -65,7 +65,8 @@ extension AnyRequestOperation {
     /// - Parameter isSent: whether the request was sent at all.
     /// - Thread: the transport's.
     func attempt(
-        _ number: Int, hasWholeBodyOf head: ResponseHead, to request: PreparedRequest, _ metrics: TransferMetrics?,
+        _ number: Int, hasWholeBodyOf head: ResponseHead, to request: PreparedRequest,
+        _ metrics: CopyOnWrite<TransferMetrics>?,
         commits: Bool = false, isSent: Bool = true
     ) -> OperationState.Completion? {
         let now = context.clock.now
@@ -127,7 +128,7 @@ extension AnyRequestOperation {
     /// - Thread: the operation's lane.
     func telling(_ error: RequestError, of ending: AttemptEnding) -> RequestError {
         guard ending.isAnswer, error.code == .unacceptableStatus, error.underlying == nil, let head = ending.head,
-            let body = error.body, let decode = ending.attempt.core.policyBox?.policies.decodesRefusal,
+            let body = error.body, let decode = ending.attempt.rules.policyBox?.policies.decodesRefusal,
             // Nothing is decoded for one that was cancelled meanwhile.
             state.withLock({ $0.outcome == nil })
         else { return error }

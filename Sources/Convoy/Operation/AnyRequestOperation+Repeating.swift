@@ -134,7 +134,7 @@ extension AnyRequestOperation {
             number: attempt.number, request: attempt.request, started: attempt.started, ended: ending.ended,
             response: ending.head, failure: ending.isAnswer ? nil : ending.error?.code,
             message: ending.isAnswer ? nil : ending.error?.message, next: next, transfer: progress,
-            metrics: ending.metrics)
+            metrics: ending.metrics?.value)
         let transfer: Transfer? = state.withLock { state in
             guard state.machine.handle(.repeats(attempt: attempt.number)).isTaken else { return nil }
             let followUp = state.makeFollowUp()

@@ -55,7 +55,7 @@ extension AnyRequestOperation {
                 }
             }
             guard let core = requestPlan.core else { return nil }
-            let prepared = try PreparedRequest(core, context.defaults)
+            let prepared = try core.prepared(context.defaults)
             if traits.isLink { takePolicies(of: core) }
             let (replaced, readiness) = state.withLock { state -> (RequestPlan?, OperationState.Readiness?) in
                 guard let replaced = state.requestPlan else { return (nil, nil) }
@@ -93,10 +93,10 @@ extension AnyRequestOperation {
         guard let given else { return leaveSlot() }
         if let sharedAnswer = given.sharedAnswer { return takeSharedAnswer(sharedAnswer, attempt: number) }
         guard asksInterceptors else { return send(number) }
-        if let adapted = given.adapted, isCurrent(adapted, interceptors(of: given.plan.request)) {
+        if let adapted = given.adapted, isCurrent(adapted, interceptors(given.plan.request.policyBox)) {
             send(number)
         } else {
-            adapt(number, given.plan.request)
+            adapt(number, given.plan.request.policyBox)
         }
     }
 
@@ -120,13 +120,13 @@ extension AnyRequestOperation {
         if let cookies = context.cookies, !request.headerFields.contains("Cookie") {
             request.headerFields["Cookie"] = cookies.cookieField(for: request.url)
         }
-        guard let download else { return transmit(request, number, plan) }
+        guard let download else { return transmit(request, number, plan, at: now) }
         // On its own queue from here: opening and reading files may take its time.
         download.begin(request, asksForWhole: asksForWhole) { [request] beginning in
             switch beginning {
             case .success(.send(let request, let point)):
                 let transmit: @Sendable () -> Void = {
-                    self.transmit(request, number, plan, into: download, continuing: point)
+                    self.transmit(request, number, plan, at: self.context.clock.now, into: download, continuing: point)
                 }
                 // A loader that makes tasks on its own queue may be waiting there for the file: an attempt before this one
                 // may still be writing.
@@ -155,11 +155,12 @@ extension AnyRequestOperation {
 
     /// Makes a task for an attempt and resumes it.
     private func transmit(
-        _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, into download: (any DownloadTarget)? = nil,
-        continuing point: ResumePoint? = nil
+        _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: ContinuousClock.Instant,
+        into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil
     ) {
         let attempt = Attempt(
-            number: number, operation: self, plan: plan, request: request, download: download, continuing: point)
+            number: number, operation: self, plan: plan, request: request, started: now, download: download,
+            continuing: point)
         let task: any TransferTask
         do throws(RequestError) {
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }

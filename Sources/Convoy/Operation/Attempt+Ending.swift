@@ -8,7 +8,7 @@ extension Attempt {
     func end(_ error: RequestError?, taskHasEnded: Bool) {
         let isPlain = operation.traits.isPlain && error == nil
         var isOver = false
-        let whole = receiving.withLock { receiving -> (any BodySink, ResponseHead, TransferMetrics?)? in
+        let whole = receiving.withLock { receiving -> (any BodySink, ResponseHead, CopyOnWrite<TransferMetrics>?)? in
             guard receiving.accepts else {
                 isOver = true
                 return nil
@@ -36,7 +36,7 @@ extension Attempt {
         if received.isPreview {
             guard let refusal = received.refusal else { return decide(received, nil, isAnswer: true) }
             sink.finish { result in
-                let isCut = self.core.decodesRefusals && received.bodyCount > received.bodyLimit
+                let isCut = self.rules.decodesRefusals && received.bodyCount > received.bodyLimit
                 let cut: RequestError? = isCut ? .tooLarge("its body is larger", limit: received.bodyLimit) : nil
                 let error = RequestError(
                     refusal.code, refusal.message, response: head, body: try? result.get().data,
@@ -111,7 +111,7 @@ extension Attempt {
                     .bodyTooLarge, "only \(Self.previewBytes) bytes are kept of an answer that asks for another request"
                 )
             }
-            guard Int64(body.count) + (received.answer?.offset ?? 0) <= core.bodyLimit(defaults) ?? .max else {
+            guard Int64(body.count) + (received.answer?.offset ?? 0) <= rules.bodyLimit(defaults) ?? .max else {
                 throw tooLarge
             }
             let sink = try makeSink(for: head, received.answer)
@@ -131,7 +131,7 @@ extension Attempt {
     }
 
     /// The body is complete, and wanted where it is.
-    private func complete(_ sink: any BodySink, _ head: ResponseHead, _ metrics: TransferMetrics?) {
+    private func complete(_ sink: any BodySink, _ head: ResponseHead, _ metrics: CopyOnWrite<TransferMetrics>?) {
         // Closing the attempt from now on must not discard what is being put in its place.
         let isOurs = receiving.withLock { receiving in
             defer { if !receiving.isOver { receiving.sink = nil } }
@@ -141,10 +141,10 @@ extension Attempt {
     }
 
     /// The body goes to the operation, and belongs to the attempt no more.
-    private func handOver(_ sink: any BodySink, _ head: ResponseHead, _ metrics: TransferMetrics?) {
+    private func handOver(_ sink: any BodySink, _ head: ResponseHead, _ metrics: CopyOnWrite<TransferMetrics>?) {
         // One that goes to a file cannot be cancelled any more: no download is told to be cancelled whose file is
         // there.
-        let commits = core.destination.isFile
+        let commits = rules.destination.isFile
         guard let completion = operation.attempt(number, hasWholeBodyOf: head, to: request, metrics, commits: commits)
         else { return sink.discard {} }
         // A small file that waits for the disk with others needs no place in the network.
@@ -156,7 +156,7 @@ extension Attempt {
             case .failure(let error): self.conclude(with: error.with(response: head), taskHasEnded: true)
             case .success(let body):
                 // This may be the transport's thread: user code, if there is any, runs on the operation's lane.
-                if self.core.decodesAtOnce, self.operation.finishesWithoutUserCode(completion) {
+                if self.rules.decodesAtOnce, self.operation.finishesWithoutUserCode(completion) {
                     self.operation.complete(completion, with: body)
                 } else {
                     self.operation.onLane { self.operation.complete(completion, with: body) }

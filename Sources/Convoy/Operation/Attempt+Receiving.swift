@@ -6,7 +6,7 @@ extension Attempt {
         guard !head.isInformational else { return }
         var head = head
         // These have no body, whatever length they declare (RFC 9110, section 6.4.1).
-        if core.method == .head || head.statusCode == 204 || head.statusCode == 304 { head.expectedBytes = nil }
+        if rules.method == .head || head.statusCode == 204 || head.statusCode == 304 { head.expectedBytes = nil }
         if !keepsInMemory {
             // A response that arrives again starts the body afresh.
             let (begins, old) = receiving.withLock { receiving -> (Bool, (any BodySink)?) in
@@ -21,8 +21,8 @@ extension Attempt {
         }
         let (answer, refusal) = judge(head)
         let isPreview = refusal != nil || head.statusCode >= 300 && operation.mayRepeat(after: head, of: request)
-        let decodesIt = core.decodesRefusals && refusal?.code == .unacceptableStatus
-        let previewBytes = decodesIt ? core.memoryLimit(defaults) : Self.previewBytes
+        let decodesIt = rules.decodesRefusals && refusal?.code == .unacceptableStatus
+        let previewBytes = decodesIt ? rules.memoryLimit(defaults) : Self.previewBytes
         var failure: RequestError?
         var sink: (any BodySink)?
         do throws(RequestError) {
@@ -36,7 +36,7 @@ extension Attempt {
             receiving.answer = answer
             receiving.isPreview = isPreview
             receiving.bodyCount = isPreview ? 0 : answer?.offset ?? 0
-            receiving.bodyLimit = isPreview ? previewBytes : core.bodyLimit(defaults) ?? .max
+            receiving.bodyLimit = isPreview ? previewBytes : rules.bodyLimit(defaults) ?? .max
         }
         guard isCurrent else { return }
         if let failure { return fail(failure) }
@@ -49,7 +49,7 @@ extension Attempt {
         var plain = head
         // The range is ours, not of the request as it was given: for that it is the whole that comes.
         if resumePoint != nil, head.statusCode == 206 { plain.statusCode = 200 }
-        let refusal = core.refusal(of: plain, defaults)
+        let refusal = rules.refusal(of: plain, defaults)
         guard let download else {
             guard refusal == nil, head.statusCode == 206, !request.headerFields.contains("Range") else {
                 return (nil, refusal)
@@ -72,18 +72,18 @@ extension Attempt {
     /// The sink for a body, unless the server announces more than the caller allows.
     func makeSink(for head: ResponseHead, _ answer: DownloadAnswer?) throws(RequestError) -> any BodySink {
         let total = answer.map(\.totalBytes) ?? head.expectedBytes
-        if let limit = core.bodyLimit(defaults), let total, total > limit {
+        if let limit = rules.bodyLimit(defaults), let total, total > limit {
             throw .tooLarge("the server announced \(total) bytes", limit: limit)
         }
         guard let download, let answer else {
-            return try core.destination.makeSink(for: head, limit: core.memoryLimit(defaults), calls: sinkCalls)
+            return try rules.destination.makeSink(for: head, limit: rules.memoryLimit(defaults), calls: sinkCalls)
         }
         return DownloadSink(download, answer, head, of: request, calls: sinkCalls)
     }
 
     /// The error for a body that goes on where it may not; nothing of it goes any further.
     var tooLarge: RequestError {
-        let limit = core.memoryLimit(defaults)
+        let limit = rules.memoryLimit(defaults)
         return .tooLarge("the body has more than \(limit) bytes", limit: limit)
     }
 
@@ -97,7 +97,7 @@ extension Attempt {
 
     /// Whether neither its head nor its body leads to more than a change of its own state.
     private var keepsInMemory: Bool {
-        if case .memory = core.destination { operation.context.cookies == nil } else { false }
+        if case .memory = rules.destination { operation.context.cookies == nil } else { false }
     }
 
     func didReceive(_ data: Data) -> Bool {
@@ -153,7 +153,8 @@ extension Attempt {
     }
 
     func didCollect(_ metrics: TransferMetrics) {
-        receiving.withLock { $0.metrics = metrics }
+        let kept = CopyOnWrite(metrics)
+        receiving.withLock { $0.metrics = kept }
     }
 
     /// The transport's thread is done with the sink; false when the attempt was ended meanwhile, which is completed here.

@@ -7,7 +7,7 @@ struct AttemptEnding: Sendable {
     let head: ResponseHead?
     /// Why it failed, or that its status is not acceptable; nil for an acceptable answer.
     let error: RequestError?
-    let metrics: TransferMetrics?
+    let metrics: CopyOnWrite<TransferMetrics>?
     let ended: ContinuousClock.Instant
     /// Whether an answer arrived, acceptable or not.
     let isAnswer: Bool
@@ -48,7 +48,7 @@ final class Attempt: TransportClient {
         /// What the answer is for a download; nil for another destination.
         var answer: DownloadAnswer?
         var sink: (any BodySink)?
-        var metrics: TransferMetrics?
+        var metrics: CopyOnWrite<TransferMetrics>?
         /// The transport's thread is using the sink: a thread that ends the attempt leaves the rest to it.
         var isBusy = false
         var afterwards: (@Sendable () -> Void)?
@@ -64,7 +64,7 @@ final class Attempt: TransportClient {
     /// What its request says of answers.
     ///
     /// Not its plan: a transport may hold the attempt longer than the operation holds the caller's closures.
-    let core: RequestCore
+    let rules: AnswerRules
     let started: ContinuousClock.Instant
     /// Held while the transfer runs: the transfer keeps its operation alive, not the caller.
     let operation: AnyRequestOperation
@@ -78,15 +78,16 @@ final class Attempt: TransportClient {
 
     init(
         number: Int, operation: AnyRequestOperation, plan: RequestPlan, request: PreparedRequest,
-        download: (any DownloadTarget)? = nil, continuing resumePoint: ResumePoint? = nil
+        started: ContinuousClock.Instant, download: (any DownloadTarget)? = nil,
+        continuing resumePoint: ResumePoint? = nil
     ) {
         (self.download, self.resumePoint) = (download, resumePoint)
         rateControl = RateControl(operation, plan.request.policyBox)
         self.number = number
         self.operation = operation
-        core = plan.request.forAnswers
+        rules = plan.request.answerRules
         self.request = request
-        started = operation.context.clock.now
+        self.started = started
     }
 
     /// Ends the attempt: what arrives later is dropped, what was received is discarded.
@@ -118,7 +119,7 @@ final class Attempt: TransportClient {
     /// Whether it can be followed by another: not when its body cannot be sent again, or a part of the answer's has been
     /// read.
     func canBeRepeated(with request: PreparedRequest) -> Bool {
-        if case .chunks(let buffer) = core.destination, buffer.hasDelivered { return false }
+        if case .chunks(let buffer) = rules.destination, buffer.hasDelivered { return false }
         return request.body?.canRepeat != false
     }
 

@@ -111,7 +111,7 @@ extension OperationState {
 
     /// What became of each attempt, the one under way included; empty after a success, whose response tells.
     func attemptRecords(
-        _ error: RequestError?, _ now: ContinuousClock.Instant, _ metrics: TransferMetrics?
+        _ error: RequestError?, _ now: ContinuousClock.Instant, _ metrics: CopyOnWrite<TransferMetrics>?
     ) -> [AttemptRecord] {
         guard let error else { return [] }
         let records = followUp?.records ?? []
@@ -121,7 +121,7 @@ extension OperationState {
             AttemptRecord(
                 number: attempt.number, request: attempt.request, started: attempt.started, ended: now,
                 response: error.response, failure: isAnswer ? nil : error.code,
-                message: isAnswer ? nil : error.message, transfer: progress, metrics: metrics)
+                message: isAnswer ? nil : error.message, transfer: progress, metrics: metrics?.value)
         ]
     }
 }

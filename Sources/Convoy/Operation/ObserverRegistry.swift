@@ -80,6 +80,14 @@ extension AnyRequestOperation {
         return Broadcast(source: source)
     }
 
+    /// Calls back on every change of progress from now on; not after the outcome.
+    func observeProgress(_ moved: @escaping @Sendable (TransferProgress) -> Void) {
+        state.withLock { state in
+            guard !state.machine.delivery.hasBegun else { return }
+            state.observing { $0.progress.direct.append(moved) }
+        }
+    }
+
     /// Notes an event and tells it, after those before it, with no lock held.
     func emit(_ event: RequestEvent) {
         // What was decided before the end and is told behind it is not told.

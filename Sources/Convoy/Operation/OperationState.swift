@@ -147,14 +147,14 @@ struct OperationState {
     /// Prepares a plain request that waits for nothing else.
     mutating func prepared(for arrival: Arrival, _ defaults: RequestDefaults) -> Arrival {
         var arrival = arrival
-        guard outcome == nil, !hasEdges, let core = requestPlan?.core else { return arrival }
+        guard outcome == nil, !hasEdges, let plan = requestPlan, plan.hasRequest else { return arrival }
         do throws(RequestError) {
-            let request = if let prepared { prepared } else { try PreparedRequest(core, defaults) }
+            let request = if let prepared { prepared } else { try plan.request.prepared(defaults) }
             prepared = request
             progress.upload.totalBytes = request.body?.byteCount
             arrival.host = request.hostKey
         } catch {
-            arrival.refusal = error.with(core.summary)
+            arrival.refusal = error.with(plan.request.summary)
         }
         return arrival
     }
@@ -186,7 +186,9 @@ struct OperationState {
     }
 
     /// Everything about an attempt that brought a whole answer but its body.
-    func exchange(_ request: PreparedRequest, _ head: ResponseHead, _ metrics: TransferMetrics?) -> Exchange {
+    func exchange(_ request: PreparedRequest, _ head: ResponseHead, _ metrics: CopyOnWrite<TransferMetrics>?)
+        -> Exchange
+    {
         Exchange(
             request: request, head: head, timings: timings, transfer: progress, metrics: metrics,
             earlierAttempts: followUp?.earlierAttempts ?? [])

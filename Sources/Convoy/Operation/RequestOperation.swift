@@ -111,20 +111,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
         FinishHandler(place: CallbackPlace(delivery ?? context.callbacks)) { handler(Self.typed($0)) }
     }
 
-    /// Puts in what a batch wants to be told of a member, in one look at its state: nothing else knows the operation yet.
-    func join(
-        moved: @escaping @Sendable (TransferProgress) -> Void, finished: (@Sendable (Result) -> Void)?,
-        settled: @escaping @Sendable (Result) -> Void
-    ) {
-        let handler = finished.map { finishHandler($0) }
-        state.withLock { state in
-            state.observing { $0.progress.direct.append(moved) }
-            if let handler { state.handlers.append(handler) }
-            state.settledHooks.append { settled(Self.typed($0)) }
-        }
-    }
-
-    private static func typed(_ outcome: AnyOutcome) -> Result {
+    static func typed(_ outcome: AnyOutcome) -> Result {
         if let success = outcome as? Success<Output> { return .success(success.response) }
         return .failure(outcome.error ?? RequestError(.decodingFailed, "the outcome is of another type"))
     }

@@ -5,7 +5,8 @@ import Foundation
 final class RequestPlan: Sendable {
     /// The request; an empty one for a group, and for a link of a chain, whose request is built when its dependencies have
     /// finished.
-    let request: RequestCore
+    var request: RequestCore { _read { yield sharedRequest.value } }
+    private let sharedRequest: CopyOnWrite<RequestCore>
     /// Whether it sends nothing itself.
     let isGroup: Bool
     /// Builds the request of a chain's link.
@@ -26,7 +27,11 @@ final class RequestPlan: Sendable {
     /// - Parameter encoder: the manager's, for a JSON body that names no other.
     init<Output>(_ request: Request<Output>, _ encoder: JSONEncoder? = nil) {
         let decode = request.decode
-        self.request = if case .json? = request.core.body { request.core.encoded(by: encoder) } else { request.core }
+        if case .json? = request.core.body {
+            sharedRequest = CopyOnWrite(request.core.encoded(by: encoder))
+        } else {
+            sharedRequest = request.sharedCore
+        }
         isGroup = false
         build = nil
         link = nil
@@ -39,11 +44,13 @@ final class RequestPlan: Sendable {
     /// The plan of a group, which sends nothing itself.
     static let none = RequestPlan()
 
-    /// The request; nil for a group, and for a link whose request is to be built.
-    var core: RequestCore? { isGroup || build != nil ? nil : request }
+    /// Whether it has a request: no group has one, and no link whose request is to be built.
+    var hasRequest: Bool { !isGroup && build == nil }
+    /// The request; nil where it has none.
+    var core: RequestCore? { hasRequest ? request : nil }
 
     private init() {
-        (request, isGroup) = (RequestCore(method: .get, url: nil), true)
+        (sharedRequest, isGroup) = (CopyOnWrite(RequestCore(method: .get, url: nil)), true)
         (build, link, sharing, isValue) = (nil, nil, nil, false)
         respond = { _, exchange in
             AnyOutcome(
@@ -54,7 +61,7 @@ final class RequestPlan: Sendable {
     init<Output>(
         link: LinkLabel, _ encoder: JSONEncoder?, building request: @escaping @Sendable () throws -> Request<Output>
     ) {
-        (self.request, isGroup) = (RequestCore(method: .get, url: nil), false)
+        (sharedRequest, isGroup) = (CopyOnWrite(RequestCore(method: .get, url: nil)), false)
         self.link = link
         build = { RequestPlan(try request(), encoder) }
         (sharing, isValue) = (nil, false)
@@ -104,6 +111,8 @@ class AnyOutcome: @unchecked Sendable {
     var attempts: [AttemptRecord] { failedAttempts }
     /// The bytes of the answer, where they were kept.
     var body: Data? { error?.body }
+    /// How far the transfer came; nil for a failure.
+    var transfer: TransferProgress? { nil }
 
     /// The same outcome with the bytes of the answer, for a monitor.
     func keeping(_ body: Data) -> AnyOutcome { self }
@@ -131,6 +140,8 @@ final class Success<Output: Sendable>: AnyOutcome, @unchecked Sendable {
     override var body: Data? {
         keptBody ?? response.value as? Data ?? (response.value as? String).map { Data($0.utf8) }
     }
+
+    override var transfer: TransferProgress? { response.transfer }
 
     override func keeping(_ body: Data) -> AnyOutcome { Success(response, keeping: body) }
 }

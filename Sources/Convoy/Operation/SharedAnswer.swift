@@ -73,7 +73,7 @@ extension AnyRequestOperation {
         let response = shared.response
         guard
             let completion = attempt(
-                number, hasWholeBodyOf: response.head, to: response.request, response.metrics)
+                number, hasWholeBodyOf: response.head, to: response.request, response.exchange.keptMetrics)
         else { return }
         onLane { self.complete(completion, with: ReceivedBody(storedData: response.value), for: shared) }
     }

@@ -1,21 +1,22 @@
 // A request becomes one that can be sent.
 import Foundation
 
-extension PreparedRequest {
+extension RequestCore {
     /// Checks a request and resolves its URL.
     ///
     /// - Throws: `.invalidRequest` with the reason.
-    init(_ core: RequestCore, _ defaults: RequestDefaults) throws(RequestError) {
-        if let defect = defaults.defect ?? core.findDefectBesideURL() { throw Self.refusal(defect, core.summary) }
-        guard let given = core.url else { throw Self.refusal("there is no URL", core.summary) }
+    func prepared(_ defaults: RequestDefaults) throws(RequestError) -> PreparedRequest {
+        if let defect = defaults.defect ?? findDefectBesideURL() { throw PreparedRequest.refusal(defect, summary) }
+        guard let given = url else { throw PreparedRequest.refusal("there is no URL", summary) }
         var url = given
         if given.scheme == nil {
             guard let baseURL = defaults.baseURL else {
-                throw Self.refusal("the URL \(given.redactedString) is relative and there is no base URL", core.summary)
+                throw PreparedRequest.refusal(
+                    "the URL \(given.redactedString) is relative and there is no base URL", summary)
             }
             guard let resolved = URL(string: given.relativeString, relativeTo: baseURL)?.absoluteURL else {
-                throw Self.refusal(
-                    "the URL \(given.redactedString) cannot be resolved against the base URL", core.summary)
+                throw PreparedRequest.refusal(
+                    "the URL \(given.redactedString) cannot be resolved against the base URL", summary)
             }
             url = resolved
             // The base's own parameters go along, but to no other host.
@@ -26,28 +27,30 @@ extension PreparedRequest {
         }
         let hostKey: String
         switch url.origin {
-        case .failure(let defect): throw Self.refusal(defect.reason, core.summary)
+        case .failure(let defect): throw PreparedRequest.refusal(defect.reason, summary)
         case .success(let key): hostKey = key
         }
-        if !core.query.isEmpty {
-            let query = url.query(percentEncoded: true).map { $0.isEmpty ? [] : [$0] } ?? []
-            guard let extended = url.withQuery(query + core.query) else {
-                throw Self.refusal("the query parameters cannot be added to the URL", core.summary)
+        if !query.isEmpty {
+            let earlier = url.query(percentEncoded: true).map { $0.isEmpty ? [] : [$0] } ?? []
+            guard let extended = url.withQuery(earlier + query) else {
+                throw PreparedRequest.refusal("the query parameters cannot be added to the URL", summary)
             }
             url = extended
         }
         let body: RequestBody?
-        do { body = try core.body?.prepared().get() } catch { throw error.with(core.summary) }
-        let box = core.policyBox
-        let fields = defaults.headerFields.isEmpty ? core.headerFields : defaults.headerFields(of: core, to: hostKey)
-        try self.init(
-            method: core.method, url: url, headerFields: fields, body: body,
+        do { body = try self.body?.prepared().get() } catch { throw error.with(summary) }
+        let box = policyBox
+        let fields = defaults.headerFields.isEmpty ? headerFields : defaults.headerFields(of: self, to: hostKey)
+        return try PreparedRequest(
+            method: method, url: url, headerFields: fields, body: body,
             idleTimeout: box?.policies.idleTimeout ?? defaults.idleTimeout,
             attemptTimeout: box?.policies.attemptTimeout ?? defaults.attemptTimeout,
             decodesFile: box?.policies.decodesFile ?? false,
-            keepsUnknownCodings: box?.policies.keepsUnknownCodings ?? false, hostKey: hostKey, summary: core.summary)
+            keepsUnknownCodings: box?.policies.keepsUnknownCodings ?? false, hostKey: hostKey, summary: summary)
     }
+}
 
+extension PreparedRequest {
     /// Checks a request that has no manager, for those that keep it rather than send it.
     ///
     /// - Throws: `.invalidRequest` with the reason, `.bodyUnreadable` for a file that cannot be read.
@@ -57,7 +60,7 @@ extension PreparedRequest {
 
     /// Checks a request that has no manager.
     init(_ core: RequestCore, baseURL: URL?) throws(RequestError) {
-        try self.init(core.encoded(by: nil), baseURL.map { RequestDefaults(baseURL: $0) } ?? .standard)
+        self = try core.encoded(by: nil).prepared(baseURL.map { RequestDefaults(baseURL: $0) } ?? .standard)
     }
 }
 

@@ -25,7 +25,8 @@ import Foundation
 /// - ``init(method:url:decoding:)``
 /// - ``defect``
 public struct Request<Output: Sendable>: Sendable {
-    var core: RequestCore
+    /// By reference: a request is handed on often, and changed while it is built.
+    private(set) var sharedCore: CopyOnWrite<RequestCore>
     var decode: BodyDecoder<Output>
     /// What decodes alike has the same; nil for what is shared with no other request.
     var decodingIdentity: (any AnyObject & Sendable)?
@@ -48,7 +49,7 @@ public struct Request<Output: Sendable>: Sendable {
         _ method: HTTPMethod, _ url: some RequestURL, _ identity: any AnyObject & Sendable,
         _ decode: @escaping BodyDecoder<Output>
     ) {
-        core = RequestCore(method: method, url: url.requestURL)
+        sharedCore = CopyOnWrite(RequestCore(method: method, url: url.requestURL))
         self.decode = decode
         decodingIdentity = identity
         if core.url == nil {
@@ -61,9 +62,15 @@ public struct Request<Output: Sendable>: Sendable {
     init(
         core: RequestCore, identity: (any AnyObject & Sendable)? = nil, decode: @escaping BodyDecoder<Output>
     ) {
-        self.core = core
+        sharedCore = CopyOnWrite(core)
         self.decode = decode
         decodingIdentity = identity
+    }
+
+    /// What does not depend on the output.
+    var core: RequestCore {
+        _read { yield sharedCore.value }
+        _modify { yield &sharedCore.value }
     }
 
     /// Why this request can never be sent, or nil.

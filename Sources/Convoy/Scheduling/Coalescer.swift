@@ -18,7 +18,8 @@ final class CoalescingKey: Sendable {
     init?(_ core: RequestCore, _ request: PreparedRequest) {
         // Interceptors of its own may send it in another's name.
         guard let policies = core.policyBox?.policies, policies.isCoalesced, policies.interceptors.isEmpty,
-            request.method == .get, request.body == nil, case .memory = core.destination, !core.decodesRefusals
+            request.method == .get, request.body == nil, case .memory = core.destination,
+            !core.answerRules.decodesRefusals
         else { return nil }
         self.request = request
         acceptableStatusCodes = policies.acceptableStatusCodes

@@ -47,28 +47,27 @@ import Testing
     @Test func whatIsSentMovesTheFraction() {
         var meter = BatchMeter()
         meter.expect(2)
-        meter.start(.source(0))
-        meter.start(.source(1))
+        meter.start(0)
+        meter.start(1)
         let now = ContinuousClock.now
-        meter.move(.source(0), progress(sent: 500, of: 1_000, received: 0, of: 1_000), at: now)
+        meter.move(0, progress(sent: 500, of: 1_000, received: 0, of: 1_000), at: now)
         #expect(meter.progress.fractionCompleted == 0.125)
         // A small body that has gone is not the whole of it.
-        meter.move(.source(1), progress(sent: 10, of: 10), at: now)
+        meter.move(1, progress(sent: 10, of: 10), at: now)
         #expect(meter.progress.fractionCompleted < 0.126)
-        meter.move(.source(1), progress(sent: 10, of: 10, received: 10, of: 10), at: now)
+        meter.move(1, progress(sent: 10, of: 10, received: 10, of: 10), at: now)
         #expect(abs(meter.progress.fractionCompleted - 0.625) < 1e-9)
-        meter.finish(.source(1), isSuccess: true)
+        meter.finish(1, isSuccess: true)
         #expect(abs(meter.progress.fractionCompleted - 0.625) < 1e-9)
     }
 
     @Test func lengthsOfAnySizeAreCounted() {
         var meter = BatchMeter()
         for index in 0..<3 {
-            meter.start(.source(index))
-            meter.move(
-                .source(index), progress(sent: 0, of: nil, received: 1, of: .max), at: ContinuousClock.now)
+            meter.start(index)
+            meter.move(index, progress(sent: 0, of: nil, received: 1, of: .max), at: ContinuousClock.now)
         }
-        for index in 0..<3 { meter.finish(.source(index), isSuccess: true) }
+        for index in 0..<3 { meter.finish(index, isSuccess: true) }
         #expect(meter.progress.download.completedBytes == 3)
         #expect(meter.progress.download.totalBytes == 3)
     }
@@ -76,9 +75,9 @@ import Testing
     @Test func theRateIsThatOfAllMembers() {
         var meter = BatchMeter()
         let now = ContinuousClock.now
-        for index in 0..<2 { meter.start(.source(index)) }
-        meter.move(.source(0), progress(sent: 0, of: nil, received: 100), at: now)
-        meter.move(.source(1), progress(sent: 0, of: nil, received: 300), at: now + .seconds(1))
+        for index in 0..<2 { meter.start(index) }
+        meter.move(0, progress(sent: 0, of: nil, received: 100), at: now)
+        meter.move(1, progress(sent: 0, of: nil, received: 300), at: now + .seconds(1))
         #expect(meter.progress.download.bytesPerSecond == 300)
         #expect(meter.progress.upload.bytesPerSecond == nil)
     }

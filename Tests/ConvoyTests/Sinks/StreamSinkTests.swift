@@ -215,7 +215,7 @@ private final class StreamBox: @unchecked Sendable {
         let operation = RequestOperation(request, transport: StubServer.held().transport)
         let attempt = Attempt(
             number: 1, operation: operation, plan: RequestPlan(request),
-            request: try PreparedRequest(request.core, baseURL: nil))
+            request: try PreparedRequest(request.core, baseURL: nil), started: .now)
         attempt.close()
         attempt.didReceive(ResponseHead(statusCode: 200))
         // The stream would be made on a queue of the sink's: closing it comes behind.

@@ -77,7 +77,7 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
             let defaults = pages.manager.scheduler.context.defaults
             request.core = request.core.encoded(by: defaults.encoder)
             // One that cannot be sent says so itself.
-            let prepared = try? PreparedRequest(request.core, defaults)
+            let prepared = try? request.core.prepared(defaults)
             if let prepared, !fetched.insert(PageIdentity(prepared)).inserted {
                 throw RequestError(
                     .pageRepeated, "nothing was sent: this page was fetched before, so that the pages lead in a circle",

@@ -32,6 +32,8 @@
         private(set) var lastStatusCode: Int?
         /// Of the head that counts.
         private(set) var framing = BodyFraming.connection
+        /// Whether that has a `Content-Encoding`.
+        private(set) var hasContentCoding = false
 
         /// What tells where a body ends (RFC 9112, section 6.3).
         enum BodyFraming {
@@ -123,6 +125,7 @@
             var head = ResponseHead(statusCode: line.code, headerFields: fields)
             if head.isInformational { return head }
             isComplete = true
+            hasContentCoding = lengths.hasContentCoding
             if let defect = lengths.defect { throw defect }
             // Several equal ones are one; libcurl refuses others since 8.17, whatever the status code.
             if lengths.locationCount > 1 {
@@ -182,30 +185,51 @@
             while start < end, line[start].isBlank { start += 1 }
             while start < end, line[end - 1].isBlank { end -= 1 }
             let bytes = UnsafeRawBufferPointer(rebasing: line[start..<end])
-            var isASCII = true
-            for byte in bytes {
-                guard byte != 0, byte != 0x0d else {
-                    throw Defect(reason: "a header field contains NUL or CR")
-                }
-                if byte >= 0x80 { isASCII = false }
-            }
+            let (isASCII, isClean) = Self.look(at: bytes)
+            guard isClean else { throw Defect(reason: "a header field contains NUL or CR") }
             if isASCII { return (String(decoding: bytes, as: UTF8.self), bytes) }
             let text = String(validating: bytes, as: UTF8.self)
             return (text ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) })), bytes)
         }
     }
 
-    /// What the fields of a header say of the length of its body, read as they come.
+    extension CurlHeaderParser {
+        /// Whether all bytes are ASCII, and whether none is NUL or CR; eight at a time.
+        fileprivate static func look(at bytes: UnsafeRawBufferPointer) -> (isASCII: Bool, isClean: Bool) {
+            let (ones, highs) = (UInt64(0x0101_0101_0101_0101), UInt64(0x8080_8080_8080_8080))
+            var (all, found): (UInt64, UInt64) = (0, 0)
+            var index = 0
+            while index + 8 <= bytes.count {
+                let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                let returns = word ^ 0x0d0d_0d0d_0d0d_0d0d
+                all |= word
+                // The high bit of a byte that is zero, and perhaps of those above it.
+                found |= (word &- ones) & ~word | (returns &- ones) & ~returns
+                index += 8
+            }
+            while index < bytes.count {
+                let byte = bytes[index]
+                all |= UInt64(byte)
+                if byte == 0 || byte == 0x0d { found = highs }
+                index += 1
+            }
+            return (all & highs == 0, found & highs == 0)
+        }
+    }
+
+    /// What the fields of a header say of its body, read as they come.
     private struct DeclaredLength {
         var length: Int64?
         var defect: CurlHeaderParser.Defect?
         var isCoded = false
+        var hasContentCoding = false
         var locationCount = 0
 
         mutating func note(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
             switch name.count {
             case 14 where Self.equals(name, "content-length"): read(value)
             case 17 where Self.equals(name, "transfer-encoding"): isCoded = true
+            case 16 where Self.equals(name, "content-encoding"): hasContentCoding = true
             case 8 where Self.equals(name, "location"): locationCount += 1
             default: break
             }

@@ -11,33 +11,35 @@
         let sockets: CurlSockets
         private let options: ConnectionOptions
         private let trustFile: String?
-        private var idleHandles: [CurlHandle] = []
+        @exclusivity(unchecked) private var idleHandles: [CurlHandle] = []
         var headerLists = HeaderListCache()
-        private(set) var active: [CurlTransfer] = []
-        private var flushes: [CurlTransfer] = []
+        @exclusivity(unchecked) private(set) var active: [CurlTransfer] = []
+        @exclusivity(unchecked) private var flushes: [CurlTransfer] = []
         private var kept = KeptConnections()
         /// Those that decode on in the next turn.
-        private var shares: [CurlTransfer] = []
-        private var nextTimeCheck: ContinuousClock.Instant?
+        @exclusivity(unchecked) private var shares: [CurlTransfer] = []
+        @exclusivity(unchecked) private var nextTimeCheck: ContinuousClock.Instant?
         /// The connections that requests share.
         var sharing = SharedConnections()
         /// Those that may try again to get a connection.
-        private var released: [CurlTransfer] = []
+        @exclusivity(unchecked) private var released: [CurlTransfer] = []
         /// How many of the active ones libcurl's events are not enough for.
-        private var polledCount = 0
+        @exclusivity(unchecked) private var polledCount = 0
         /// How many of the active ones may share a connection.
-        private var shareableCount = 0
+        @exclusivity(unchecked) private var shareableCount = 0
         /// How often nothing was there since something was.
-        private var quietLooks = 0
+        @exclusivity(unchecked) private var quietLooks = 0
         /// Whether the next turn begins without sleeping, and this one, where that is still ahead, goes through all
         /// transfers.
-        private(set) var looksAgain = false
+        @exclusivity(unchecked) private(set) var looksAgain = false
         /// Whether the next turn goes through all transfers.
-        private var looksAtAll = false
+        @exclusivity(unchecked) private var looksAtAll = false
         /// Whether all sockets were watched just before this turn.
-        private var hasWatched = false
+        @exclusivity(unchecked) private var hasWatched = false
         /// The time of this turn.
         @exclusivity(unchecked) private(set) var now = ContinuousClock.now
+        /// How many turns there have been.
+        @exclusivity(unchecked) private(set) var turnCount: UInt = 0
 
         /// How many milliseconds to sleep at most, after each look that finds nothing, while requests may share connections.
         ///
@@ -109,6 +111,7 @@
             looksAtAll = looksAtAll || looksAgain
             looksAgain = false
             now = .now
+            turnCount += 1
             if now >= nextPlainLook { (looksAtAll, nextPlainLook) = (true, now + Self.plainLook) }
             if !transfers.isEmpty || !released.isEmpty { quietLooks = 0 }
             for transfer in transfers { transfer.update(in: self) }

@@ -44,18 +44,18 @@
         let wakeup: Wakeup
         private let poller: Int32
         /// By descriptor.
-        private var entries: [Entry] = []
+        @exclusivity(unchecked) private var entries: [Entry] = []
         /// How many events a wait takes in.
         private let mostEvents: Int
         private var events: [convoy_event]
         /// What the last wait has found.
-        private(set) var ready: [convoy_event] = []
+        @exclusivity(unchecked) private(set) var ready: [convoy_event] = []
         /// How many waits there have been.
-        private var waits = 0
+        @exclusivity(unchecked) private var waits = 0
         /// Whether the last one has seen every socket on which something had happened: more may have been than it takes in.
-        private(set) var hasSeenAll = false
+        @exclusivity(unchecked) private(set) var hasSeenAll = false
         /// Whether the system did not watch a socket: it is low on memory.
-        private(set) var hasFailed = false
+        @exclusivity(unchecked) private(set) var hasFailed = false
 
         /// Has libcurl name the sockets of a multi handle, which must not outlive this.
         ///

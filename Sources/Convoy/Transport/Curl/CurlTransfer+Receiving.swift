@@ -52,7 +52,7 @@
             watchesEnd = head.hasBody(for: request.method) && parser.framing == .connection && isHTTPS
             if watchesEnd { handle?.watchEnd() }
             do throws(RequestError) {
-                if head.headerFields.contains("Content-Encoding") { decoder = try makeDecoder(for: head) }
+                if parser.hasContentCoding { decoder = try makeDecoder(for: head) }
             } catch {
                 head.expectedBytes = nil
                 return error

@@ -39,9 +39,13 @@
         /// Why we ended it ourselves.
         @exclusivity(unchecked) var failure: RequestError?
         /// When libcurl was given the request.
-        private(set) var sendingBegan = ContinuousClock.now
+        private(set) var sendingBegan = CurlTransfer.notBegun
         /// When bytes last moved.
-        @exclusivity(unchecked) private(set) var lastActivity = ContinuousClock.now
+        @exclusivity(unchecked) private(set) var lastActivity = CurlTransfer.notBegun
+        /// The turn of the loop in which that was noted: a turn has one time, and many lines.
+        @exclusivity(unchecked) private var activeTurn: UInt = 0
+        /// Any moment, until the transfer has begun.
+        private static let notBegun = ContinuousClock.now
         private let makeParser: () -> CurlHeaderParser
         let acceptsMissingCloseNotify: Bool
 
@@ -144,7 +148,7 @@
             self.loop = loop
             if request.body != nil { source = makeSource() }
             phase = .running
-            sendingBegan = .now
+            sendingBegan = loop.now
             send(in: loop)
         }
 
@@ -265,7 +269,10 @@
             rest = Data()
         }
 
-        func noteActivity() { lastActivity = loop?.now ?? .now }
+        func noteActivity() {
+            guard let loop, activeTurn != loop.turnCount else { return }
+            (activeTurn, lastActivity) = (loop.turnCount, loop.now)
+        }
 
         /// Tells the end, once.
         func finish(_ error: RequestError?) {

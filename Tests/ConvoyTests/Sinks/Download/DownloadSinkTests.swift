@@ -126,7 +126,7 @@ import Testing
         let request = Request.stub("a").saved(to: target)
         let attempt = Attempt(
             number: 1, operation: operation, plan: RequestPlan(request),
-            request: try PreparedRequest(request.core, baseURL: nil))
+            request: try PreparedRequest(request.core, baseURL: nil), started: .now)
         attempt.close()
         // A directory that cannot be written to would show a file that is made and removed again.
         try FileManager.default.removeItem(at: directory.url)

@@ -1,0 +1,220 @@
+// The working half of a batch, whatever its output: takes members, keeps their outcomes, sends progress.
+
+/// Runs the members of one batch.
+///
+/// Not generic: generic code looks its types up at run time, for each member.
+final class BatchRun: Undertaking {
+    let scheduler: Scheduler
+    let progress = BroadcastSource<BatchProgress>(replaces: { _, _ in true }, repeats: ==)
+    private let state: Locked<BatchState>
+    private let window: Int
+    private let failFast: Bool
+    /// What the caller has called with each outcome of the source.
+    private let onOutcome: (@Sendable (Int, AnyOutcome) -> Void)?
+
+    init(
+        _ scheduler: Scheduler, announced: Int?, failFast: Bool, keepsResults: Bool,
+        onOutcome: (@Sendable (Int, AnyOutcome) -> Void)?
+    ) {
+        (self.scheduler, self.failFast, self.onOutcome) = (scheduler, failFast, onOutcome)
+        window = max(1_024, 4 * min(1 << 20, scheduler.state.withLock { $0.limit }))
+        state = Locked(BatchState(announced: announced, keepsResults: keepsResults))
+        scheduler.begin(self)
+    }
+
+    // MARK: Members
+
+    /// Sends a request of the source.
+    ///
+    /// - Returns: whether another is wanted; nil while there is no room for one.
+    func take(_ operation: AnyRequestOperation) -> Bool? {
+        guard let (_, hasRoom, isPulled) = submit(operation, isFromSource: true) else { return false }
+        guard hasRoom else { return nil }
+        // A member that ends at once may have stopped the batch, which cancels the task that pulls, this one.
+        return isPulled ? !Task.isCancelled : state.withLock { !$0.isStopped }
+    }
+
+    /// Waits for room; false when no more are wanted.
+    func waitForRoom() async -> Bool {
+        await withCheckedContinuation { continuation in
+            let isWanted = state.withLock { state -> Bool? in
+                if state.runningCount < window || state.isStopped { return !state.isStopped }
+                state.room = continuation
+                return nil
+            }
+            if let isWanted { continuation.resume(returning: isWanted) }
+        }
+    }
+
+    /// Sends a request that is none of the source's; nil when no more are wanted, else how many were added before it.
+    func add(_ operation: AnyRequestOperation, _ handler: (@Sendable (AnyOutcome) -> Void)?) -> Int? {
+        guard case .added(let number)? = submit(operation, isFromSource: false, handler)?.place else { return nil }
+        return number
+    }
+
+    /// Sends a request as a member; nil when no more are wanted.
+    ///
+    /// - Returns: its place, whether there is room for another, and whether the task that pulls is known.
+    private func submit(
+        _ operation: AnyRequestOperation, isFromSource: Bool, _ handler: (@Sendable (AnyOutcome) -> Void)? = nil
+    ) -> (place: BatchMember.Place, hasRoom: Bool, isPulled: Bool)? {
+        let begun = state.withLock { state in
+            state.begin(isFromSource: isFromSource).map { (member: $0, isWatched: state.isWatched) }
+        }
+        guard let (member, isWatched) = begun else { return nil }
+        var handler = handler
+        if case .source(let index) = member.place, let onOutcome { handler = { onOutcome(index, $0) } }
+        // Its own callback first: the batch comes last.
+        var moved: (@Sendable (TransferProgress) -> Void)?
+        if isWatched { moved = { self.moved(member, $0) } }
+        operation.join(moved: moved, finished: handler, settled: { self.settled(member, $0) })
+        // It can be cancelled only now: the batch would not wait for a callback that is added after its end.
+        let (isStopped, startsWatching, hasRoom, isPulled) = state.withLock { state in
+            let isStopped = state.run(member, operation)
+            return (
+                isStopped, state.isWatched && !isWatched, !isStopped && state.runningCount < window,
+                state.pulling != nil
+            )
+        }
+        if isStopped { operation.cancel() }
+        if startsWatching { watch(member, operation) }
+        scheduler.enqueue(operation)
+        return (member.place, hasRoom, isPulled)
+    }
+
+    /// Holds the task that takes from the source, to cancel it.
+    func pull(with task: Task<Void, Never>) {
+        let isStopped = state.withLock { state in
+            state.pulling = state.sourceHasEnded ? nil : task
+            return state.isStopped
+        }
+        if isStopped { task.cancel() }
+    }
+
+    /// The source gives no more; an error of its own is its last result.
+    func endSource(_ error: RequestError? = nil) {
+        let (waiters, sending) = state.withLock { state -> ([CheckedContinuation<Void, Never>]?, Sending?) in
+            guard !state.sourceHasEnded else { return (nil, nil) }
+            state.endSource(error)
+            return (state.takeFinish(), state.beginSending())
+        }
+        send(sending)
+        finish(waiters)
+    }
+
+    private func settled(_ member: BatchMember, _ outcome: AnyOutcome) {
+        // A success knows how far it came.
+        let operation = outcome.error == nil ? nil : state.withLock { $0.running[member.slot]?.operation }
+        let transfer = outcome.transfer ?? operation?.progress
+        let error = outcome.error
+        let (room, stops, waiters, sending) = state.withLock { state in
+            state.finish(member, outcome, transfer)
+            // Not at the first free place: the source and the queue would wake each other for every request.
+            let room = state.runningCount <= window / 2 ? state.room : nil
+            if room != nil { state.room = nil }
+            // A manager that has been shut down takes no more from any batch.
+            let isEnough = failFast && error != nil || error?.code == .managerShutDown
+            let waiters = state.takeFinish()
+            return (room, isEnough && !state.isStopped, waiters, state.beginSending())
+        }
+        send(sending)
+        if stops { cancel() }
+        room?.resume(returning: !stops)
+        finish(waiters)
+    }
+
+    // MARK: The end
+
+    /// Cancels every member and takes no more from the source.
+    func cancel() {
+        let (operations, room, pulling, waiters, sending) = state.withLock { state in
+            let (pulling, operations) = (state.pulling, state.operations)
+            state.stop()
+            defer { state.room = nil }
+            let waiters = state.takeFinish()
+            return (operations, state.room, pulling, waiters, state.beginSending())
+        }
+        scheduler.frozen { for operation in operations { operation.cancel() } }
+        pulling?.cancel()
+        room?.resume(returning: false)
+        send(sending)
+        finish(waiters)
+    }
+
+    /// Resumes those that waited for the end.
+    ///
+    /// - Parameter waiters: nil when it has not ended.
+    private func finish(_ waiters: [CheckedContinuation<Void, Never>]?) {
+        guard let waiters else { return }
+        scheduler.end(self)
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Waits until the batch has finished.
+    func finished() async {
+        await withCheckedContinuation { continuation in
+            let isFinished = state.withLock { state in
+                if !state.isFinished { state.waiters.append(continuation) }
+                return state.isFinished
+            }
+            if isFinished { continuation.resume() }
+        }
+    }
+
+    /// The outcomes by place; nil for a member that was never made.
+    var outcomes: [AnyOutcome?] {
+        // A million take their time: not under the lock.
+        state.withLock { $0 }.outcomes
+    }
+
+    func outcome(ofAdded number: Int) -> AnyOutcome? { state.withLock { $0.outcome(ofAdded: number) } }
+
+    // MARK: Progress
+
+    private typealias Sending = BatchState.Sending
+
+    /// How far it is now; members without readers are asked.
+    var currentProgress: BatchProgress {
+        let unread = state.withLock { $0.isWatched ? [] : $0.running.compactMap { $0 } }
+        guard !unread.isEmpty else { return state.withLock { $0.meter.progress } }
+        let transfers = unread.map { ($0.member, $0.operation?.progress ?? TransferProgress()) }
+        let now = scheduler.context.clock.now
+        return state.withLock { state in
+            for (member, transfer) in transfers { state.move(member, transfer, at: now) }
+            return state.meter.progress
+        }
+    }
+
+    /// Has members report their progress from now on.
+    func watch() {
+        let unread = state.withLock { state -> [BatchState.Running] in
+            defer { state.isWatched = true }
+            return state.isWatched ? [] : state.running.compactMap { $0 }
+        }
+        for one in unread { if let operation = one.operation { watch(one.member, operation) } }
+    }
+
+    private func watch(_ member: BatchMember, _ operation: AnyRequestOperation) {
+        operation.observeProgress { self.moved(member, $0) }
+        // What had moved before.
+        moved(member, operation.progress)
+    }
+
+    private func moved(_ member: BatchMember, _ transfer: TransferProgress) {
+        let now = scheduler.context.clock.now
+        send(
+            state.withLock { state -> Sending? in
+                state.move(member, transfer, at: now)
+                return state.beginSending()
+            })
+    }
+
+    /// Sends progress in the order it was made, with no lock held; one thread at a time sends for all.
+    private func send(_ first: Sending?) {
+        var next = first
+        while let (value, isLast) = next {
+            if isLast { progress.end(with: value) } else { progress.send(value) }
+            next = state.withLock { $0.nextSending() }
+        }
+    }
+}
