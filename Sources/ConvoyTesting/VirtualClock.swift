@@ -171,23 +171,3 @@ public final class VirtualClock: RequestClock {
         }
     }
 }
-
-// MARK: Earlier names
-
-extension VirtualClock {
-    /// How many timers have been set in all.
-    @available(*, deprecated, renamed: "timerCount")
-    public var alarmCount: Int { timerCount }
-
-    /// Waits until a timer is set, moves on to it and fires it.
-    @available(*, deprecated, renamed: "advanceToNextTimer(dueWithin:within:)")
-    public func advanceToNextAlarm(
-        dueWithin limit: Duration? = nil, within bound: Duration = .seconds(10)
-    ) async throws(TestServerError) { try await advanceToNextTimer(dueWithin: limit, within: bound) }
-
-    /// Waits until so many timers have been set in all.
-    @available(*, deprecated, renamed: "timersSet(count:within:)")
-    public func alarmsSet(count: Int, within bound: Duration = .seconds(10)) async throws(TestServerError) {
-        try await timersSet(count: count, within: bound)
-    }
-}

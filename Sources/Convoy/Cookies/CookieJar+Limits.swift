@@ -43,32 +43,3 @@ extension SetCookie {
             now: now)
     }
 }
-
-// MARK: Earlier names
-
-extension CookieJar.Limits {
-    /// How long a name and its value may be together.
-    @available(*, deprecated, renamed: "maxCookieBytes")
-    public var maximumCookieBytes: Int64 {
-        get { maxCookieBytes }
-        set { maxCookieBytes = newValue }
-    }
-    /// How long the value of an attribute may be.
-    @available(*, deprecated, renamed: "maxAttributeBytes")
-    public var maximumAttributeBytes: Int64 {
-        get { maxAttributeBytes }
-        set { maxAttributeBytes = newValue }
-    }
-    /// How many cookies one domain may have.
-    @available(*, deprecated, renamed: "maxCookiesPerDomain")
-    public var maximumCookiesPerDomain: Int {
-        get { maxCookiesPerDomain }
-        set { maxCookiesPerDomain = newValue }
-    }
-    /// How many cookies the jar may have.
-    @available(*, deprecated, renamed: "maxCookieCount")
-    public var maximumCookieCount: Int {
-        get { maxCookieCount }
-        set { maxCookieCount = newValue }
-    }
-}

@@ -23,10 +23,6 @@ public struct BatchProgress: Sendable, Hashable {
     ///
     /// Never runs backwards.
     public internal(set) var fractionCompleted = 0.0
-
-    /// Body bytes received by all members.
-    @available(*, deprecated, renamed: "download.completedBytes")
-    public var receivedBytes: Int64 { download.completedBytes }
 }
 
 /// Adds the members' progress up: a value, without lock.

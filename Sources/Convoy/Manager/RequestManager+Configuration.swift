@@ -212,26 +212,3 @@ extension ExecutionContext {
             unit: configuration.jitter)
     }
 }
-
-// MARK: Earlier names
-
-extension RequestManager.Configuration {
-    /// How long one attempt may take.
-    @available(*, deprecated, renamed: "attemptTimeout")
-    public var transferTimeout: Duration? {
-        get { attemptTimeout }
-        set { attemptTimeout = newValue }
-    }
-    /// How many bytes of body are accepted.
-    @available(*, deprecated, renamed: "maxBodyBytes")
-    public var maximumBodyBytes: Int64? {
-        get { maxBodyBytes }
-        set { maxBodyBytes = newValue }
-    }
-    /// How many bytes of body all transfers together may receive a second.
-    @available(*, deprecated, renamed: "maxBytesPerSecond")
-    public var maximumBytesPerSecond: Int64? {
-        get { maxBytesPerSecond }
-        set { maxBytesPerSecond = newValue }
-    }
-}

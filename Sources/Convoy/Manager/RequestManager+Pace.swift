@@ -16,14 +16,3 @@ extension RequestManager {
         set { scheduler.context.rateLimit.bytesPerSecond = newValue }
     }
 }
-
-// MARK: Earlier names
-
-extension RequestManager {
-    /// How many bytes of body all transfers together may receive a second.
-    @available(*, deprecated, renamed: "maxBytesPerSecond")
-    public var maximumBytesPerSecond: Int64? {
-        get { maxBytesPerSecond }
-        set { maxBytesPerSecond = newValue }
-    }
-}

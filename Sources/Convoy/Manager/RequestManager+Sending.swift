@@ -37,11 +37,6 @@ extension RequestManager {
         return errors
     }
 
-    /// Enqueues the operations of an array.
-    @available(*, deprecated, renamed: "enqueue(contentsOf:)")
-    @_disfavoredOverload
-    public func enqueue(_ operations: [AnyRequestOperation]) { enqueue(contentsOf: operations) }
-
     /// Makes and enqueues an operation.
     ///
     /// - Returns: the operation, to cancel it, watch it or let others depend on it.

@@ -42,21 +42,3 @@ extension RequestManager {
             manager: self, request: request, reconnecting: policy, maxEventBytes: Int(clamping: maxEventBytes))
     }
 }
-
-// MARK: Earlier names
-
-extension RequestManager {
-    /// The lines of an answer; the earlier name of the limit.
-    @available(*, deprecated, renamed: "lines(of:maxLineBytes:)")
-    public func lines(of request: Request<Data>, maximumLineBytes: Int64) -> ResponseLines {
-        lines(of: request, maxLineBytes: maximumLineBytes)
-    }
-
-    /// The events of a stream; the earlier name of the limit.
-    @available(*, deprecated, renamed: "events(of:reconnecting:maxEventBytes:)")
-    public func events(
-        of request: Request<Data>, reconnecting policy: RetryPolicy = .standard, maximumEventBytes: Int64
-    ) -> ServerSentEvents {
-        events(of: request, reconnecting: policy, maxEventBytes: maximumEventBytes)
-    }
-}

@@ -97,23 +97,3 @@ extension ByteProgress {
         bytesPerSecond = meter.bytesPerSecond.flatMap { Int64(exactly: $0.rounded()) }
     }
 }
-
-// MARK: Earlier names
-
-extension TransferProgress {
-    /// Body bytes received.
-    @available(*, deprecated, renamed: "download.completedBytes")
-    public var receivedBytes: Int64 { download.completedBytes }
-    /// The bytes of the whole body of the answer.
-    @available(*, deprecated, renamed: "download.totalBytes")
-    public var expectedBytes: Int64? { download.totalBytes }
-    /// Body bytes sent.
-    @available(*, deprecated, renamed: "upload.completedBytes")
-    public var sentBytes: Int64 { upload.completedBytes }
-    /// Body bytes to send.
-    @available(*, deprecated, renamed: "upload.totalBytes")
-    public var expectedSentBytes: Int64? { upload.totalBytes }
-    /// The part of the answer that has arrived.
-    @available(*, deprecated, renamed: "download.fractionCompleted")
-    public var fractionCompleted: Double? { download.fractionCompleted }
-}

@@ -53,26 +53,4 @@ public struct RedirectPolicy: Sendable {
     public static let follow = RedirectPolicy()
     /// None: a redirect is the answer, to be accepted or not by its status code as any other.
     public static let never = RedirectPolicy(maxCount: 0)
-    /// The earlier name, which reads as that of an empty `Optional`.
-    @available(*, deprecated, renamed: "never")
-    public static var none: RedirectPolicy { .never }
-}
-
-// MARK: Earlier names
-
-extension RedirectPolicy {
-    /// How many redirects one after the other are followed.
-    @available(*, deprecated, renamed: "maxCount")
-    public var maximumCount: Int {
-        get { maxCount }
-        set { maxCount = newValue }
-    }
-
-    /// Makes a policy; the earlier name of its parameter.
-    @available(*, deprecated, renamed: "init(maxCount:allowsInsecure:onRedirect:)")
-    public init(
-        maximumCount: Int, allowsInsecure: Bool = false, onRedirect: (@Sendable (Redirect) -> RedirectDecision)? = nil
-    ) {
-        self.init(maxCount: maximumCount, allowsInsecure: allowsInsecure, onRedirect: onRedirect)
-    }
 }

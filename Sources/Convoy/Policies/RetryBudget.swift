@@ -53,20 +53,3 @@ public struct RetryBudget: Sendable, Hashable {
         return budget
     }()
 }
-
-// MARK: Earlier names
-
-extension RetryBudget {
-    /// How many retries can be saved up.
-    @available(*, deprecated, renamed: "maxSaved")
-    public var maximumSaved: Int {
-        get { maxSaved }
-        set { maxSaved = newValue }
-    }
-
-    /// Makes a budget; the earlier name of its last parameter.
-    @available(*, deprecated, renamed: "init(ratio:reserve:reservePerSecond:maxSaved:)")
-    public init(ratio: Double = 0.2, reserve: Int = 10, reservePerSecond: Double = 1, maximumSaved: Int) {
-        self.init(ratio: ratio, reserve: reserve, reservePerSecond: reservePerSecond, maxSaved: maximumSaved)
-    }
-}

@@ -77,9 +77,6 @@ public struct RetryPolicy: Sendable, Hashable {
 
     /// No retry.
     public static let never = RetryPolicy(maxRetries: 0)
-    /// The earlier name, which reads as that of an empty `Optional`.
-    @available(*, deprecated, renamed: "never")
-    public static var none: RetryPolicy { .never }
     /// Three retries, after up to half a second, a second and two.
     public static let standard = RetryPolicy()
 
@@ -137,36 +134,5 @@ extension RequestError {
             if let error = underlying as? CurlError { return error.code == 6 }
         #endif
         return false
-    }
-}
-
-// MARK: Earlier names
-
-extension RetryPolicy {
-    /// How many attempts there may be after the first.
-    @available(*, deprecated, renamed: "maxRetries")
-    public var maximumRetries: Int {
-        get { maxRetries }
-        set { maxRetries = newValue }
-    }
-    /// What the longest wait is a part of.
-    @available(*, deprecated, renamed: "maxDelay")
-    public var maximumDelay: Duration {
-        get { maxDelay }
-        set { maxDelay = newValue }
-    }
-    /// The longest `Retry-After` that is kept to.
-    @available(*, deprecated, renamed: "maxRetryAfter")
-    public var maximumRetryAfter: Duration {
-        get { maxRetryAfter }
-        set { maxRetryAfter = newValue }
-    }
-
-    /// Makes a policy; the earlier names of its parameters.
-    @available(*, deprecated, renamed: "init(maxRetries:baseDelay:maxDelay:)")
-    public init(
-        maximumRetries: Int, baseDelay: Duration = .milliseconds(500), maximumDelay: Duration = .seconds(30)
-    ) {
-        self.init(maxRetries: maximumRetries, baseDelay: baseDelay, maxDelay: maximumDelay)
     }
 }

@@ -32,15 +32,3 @@ public final class ClockTimer: Sendable {
         }
     }
 }
-
-// MARK: Earlier names
-
-/// The earlier name.
-@available(*, deprecated, renamed: "ClockTimer")
-public typealias Alarm = ClockTimer
-
-extension ClockTimer {
-    /// Does it.
-    @available(*, deprecated, renamed: "fire")
-    public func ring() { fire() }
-}

@@ -118,23 +118,3 @@ extension Request {
         return copy
     }
 }
-
-// MARK: Earlier names
-
-extension Request {
-    /// Sets how long one attempt may take.
-    @available(*, deprecated, renamed: "attemptTimeout(_:)")
-    public func transferTimeout(_ timeout: Duration?) -> Self { attemptTimeout(timeout) }
-    /// Sets how many bytes of body are accepted.
-    @available(*, deprecated, renamed: "maxBodyBytes(_:)")
-    public func maximumBodyBytes(_ limit: Int64) -> Self { maxBodyBytes(limit) }
-    /// Sets how many bytes of body may be received a second.
-    @available(*, deprecated, renamed: "maxBytesPerSecond(_:)")
-    public func maximumBytesPerSecond(_ limit: Int64?) -> Self { maxBytesPerSecond(limit) }
-    /// Sets which status codes are accepted.
-    @available(*, deprecated, renamed: "acceptableStatusCodes(_:)")
-    public func accepting(_ check: StatusCheck) -> Self { acceptableStatusCodes(check) }
-    /// Sets which content types are accepted.
-    @available(*, deprecated, renamed: "acceptableContentTypes(_:)")
-    public func accepting(contentTypes types: String...) -> Self { acceptableContentTypes(types) }
-}

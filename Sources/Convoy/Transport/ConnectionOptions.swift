@@ -86,10 +86,6 @@ public struct ConnectionOptions: Sendable, Hashable {
         /// `socks4a` have the proxy look names up, `socks5` and `socks4` this machine; with credentials that only the proxy
         /// gets to see.
         case server(URL, userName: String? = nil, password: String? = nil)
-
-        /// The earlier name, which reads as that of an empty `Optional`.
-        @available(*, deprecated, renamed: "direct")
-        public static var none: Proxy { .direct }
     }
 
     /// Which addresses a host has, whatever the name service says; curl's `--resolve`.
@@ -220,21 +216,4 @@ extension ConnectionOptions.Proxy: CustomStringConvertible, CustomReflectable {
     }
     /// The description only: a reflection would show the password.
     public var customMirror: Mirror { Mirror(self, children: ["proxy": description]) }
-}
-
-// MARK: Earlier names
-
-extension ConnectionOptions {
-    /// How long the header of an answer may be.
-    @available(*, deprecated, renamed: "maxHeaderBytes")
-    public var maximumHeaderBytes: Int64 {
-        get { maxHeaderBytes }
-        set { maxHeaderBytes = newValue }
-    }
-    /// How many fields the header of an answer may have.
-    @available(*, deprecated, renamed: "maxHeaderFieldCount")
-    public var maximumHeaderFieldCount: Int {
-        get { maxHeaderFieldCount }
-        set { maxHeaderFieldCount = newValue }
-    }
 }

@@ -58,14 +58,3 @@ public struct BreakerPolicy: Sendable, Hashable {
         return policy
     }
 }
-
-// MARK: Earlier names
-
-extension BreakerPolicy {
-    /// The longest time a host is left alone.
-    @available(*, deprecated, renamed: "maxOpenTime")
-    public var maximumOpenTime: Duration {
-        get { maxOpenTime }
-        set { maxOpenTime = newValue }
-    }
-}
