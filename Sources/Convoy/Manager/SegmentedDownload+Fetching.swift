@@ -79,7 +79,7 @@ extension SegmentedDownload {
                 return nil
             } catch {
                 last = error
-                if [.cancelled, .diskFull, .destinationUnwritable].contains(error.code) { return error }
+                if error.code.facts.contains(.local) { return error }
             }
         }
         return last

@@ -80,7 +80,7 @@ public struct RequestError: Error, Sendable {
     ) {
         storage = Storage(
             code: code, message: message, summary: summary, response: response, body: body, underlying: underlying,
-            isRetryable: isRetryable ?? code.isUsuallyRetryable, attempts: attempts)
+            isRetryable: isRetryable ?? code.facts.contains(.retryable), attempts: attempts)
     }
 
     /// The kind of failure.

@@ -22,7 +22,7 @@ struct AttemptEnding: Sendable {
 
     /// Whether what its head says counts: it came whole, or all that is missing is of its body.
     var hasHead: Bool {
-        isAnswer || head != nil && (error?.code == .connectionLost || error?.code == .badResponse)
+        isAnswer || head != nil && error?.code.facts.contains(.headCounts) == true
     }
 }
 

@@ -40,8 +40,8 @@ public struct RetryPolicy: Sendable, Hashable {
     public var maxDelay: Duration
     /// The status codes that are worth another attempt where the request's own check does not accept them.
     public var statusCodes: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
-    /// The failures that are worth another attempt.
-    public var errorCodes: Set<RequestError.Code> = [.timedOut, .connectionFailed, .connectionLost]
+    /// The failures that are worth another attempt: `.timedOut`, `.connectionFailed` and `.connectionLost` by default.
+    public var errorCodes = Self.retryableCodes
     /// Whether a request is sent again too that the server may have carried out already: a POST is then done twice.
     public var retriesNonIdempotent = false
     /// The longest `Retry-After` that is kept to; one that is longer is cut to this; five minutes by default.
@@ -80,13 +80,7 @@ public struct RetryPolicy: Sendable, Hashable {
     /// Three retries, after up to half a second, a second and two.
     public static let standard = RetryPolicy()
 
-    /// What another attempt cannot help, or must not have: no list of a policy and no transport says otherwise.
-    private static let finalCodes: Set<RequestError.Code> = [
-        .cancelled, .deadlineExceeded, .tlsFailed, .decodingFailed, .bodyTooLarge, .bodyNotReplayable, .invalidRequest,
-        .diskFull, .destinationExists, .destinationInUse,
-        .tooManyRedirects, .redirectRefused, .dependencyFailed, .dependencyCycle, .managerShutDown,
-        .groupFailed,
-    ]
+    private static let retryableCodes = Set(RequestError.Code.all.filter { $0.facts.contains(.retryable) })
 
     /// Whether a request that failed is sent again.
     ///
@@ -98,7 +92,7 @@ public struct RetryPolicy: Sendable, Hashable {
         }
         // A name without an address seldom gets one within seconds.
         if error.isOfUnknownHost, retries > 0 { return false }
-        return error.isRetryable && errorCodes.contains(error.code) && !Self.finalCodes.contains(error.code)
+        return error.isRetryable && errorCodes.contains(error.code) && !error.code.facts.contains(.final)
     }
 
     /// The wait before a retry: exponential, with full jitter.

@@ -115,7 +115,9 @@ extension FetchRun {
                 verifying: item.digest, existing: options.existing(for: item))
             downloads.begin(item, download)
             do throws(RequestError) { return .success(try await download.response()) } catch {
-                guard error.code.isOfServer, let mirror = mirrors.popFirst() else { return .failure(error) }
+                guard error.code.facts.contains(.otherServerHelps), let mirror = mirrors.popFirst() else {
+                    return .failure(error)
+                }
                 request = setup.request(toMirror: mirror, of: item, options)
             }
         }

@@ -1,4 +1,5 @@
 // Topic: what --json prints.
+import Convoy
 
 extension HelpText {
     static let json = """
@@ -49,11 +50,8 @@ extension HelpText {
         refusal, as it came.
 
         "attempts" and "attempt" count a URL's first attempt and its retries, not its
-        redirects, and are not told with --segments. The code is a word:
-        unacceptableStatus, connectionFailed, connectionLost, timedOut,
-        deadlineExceeded, tlsFailed, proxyFailed, badResponse, bodyTooLarge,
-        tooManyRedirects, redirectRefused, integrityFailed, destinationExists,
-        destinationInUse, destinationUnwritable, diskFull, invalidRequest, cancelled;
-        there may be others.
+        redirects, and are not told with --segments. The code is one of these words;
+        later versions may have more:
+        \(RequestError.Code.all.map(\.rawValue).joined(separator: ", ").wrapped(toColumns: 78))
         """
 }

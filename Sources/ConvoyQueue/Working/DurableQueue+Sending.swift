@@ -108,10 +108,8 @@ extension DurableQueue {
         if error.code == .unacceptableStatus {
             return error.response.map { configuration.retries.statusCodes.contains($0.statusCode) } ?? false
         }
-        let mended: Set<RequestError.Code> = [
-            .diskFull, .destinationInUse, .proxyFailed, .interceptorFailed, .deadlineExceeded, .tlsFailed,
-        ]
-        return error.isRetryable || configuration.retries.errorCodes.contains(error.code) || mended.contains(error.code)
+        return error.isRetryable || error.code.facts.contains(.mendable)
+            || configuration.retries.errorCodes.contains(error.code)
     }
 
     /// The outcome goes to its handler; without one a success waits, and a failure is a dead letter.

@@ -114,7 +114,7 @@
             }
             #expect(codes.contains(error.code), "\(error)", sourceLocation: sourceLocation)
             #expect(error.response?.statusCode == status, sourceLocation: sourceLocation)
-            #expect(error.isRetryable == error.code.isUsuallyRetryable, sourceLocation: sourceLocation)
+            #expect(error.isRetryable == error.code.facts.contains(.retryable), sourceLocation: sourceLocation)
         }
 
         /// After this answer a request over the same transport gets its own, whatever is left over of this one.

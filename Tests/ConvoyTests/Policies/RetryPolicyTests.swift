@@ -22,15 +22,10 @@ import Testing
         #expect(permits == [408, 425, 429, 500, 502, 503, 504].contains(statusCode))
     }
 
-    @Test(
-        arguments: [
-            (.timedOut, true), (.connectionFailed, true), (.connectionLost, true), (.cancelled, false),
-            (.tlsFailed, false), (.decodingFailed, false), (.badResponse, false), (.bodyTooLarge, false),
-            (.deadlineExceeded, false), (.invalidRequest, false), (.tooManyRedirects, false),
-            (.redirectRefused, false), (.unacceptableStatus, false), (.destinationUnwritable, false),
-        ] as [(RequestError.Code, Bool)])
-    func onlyLossesOfTheConnectionAreRepeated(code: RequestError.Code, expected: Bool) throws {
-        #expect(Self.standard.permits(error(code), of: try .test(), retries: 0) == expected)
+    @Test(arguments: RequestError.Code.all)
+    func onlyLossesOfTheConnectionAreRepeated(code: RequestError.Code) throws {
+        let isRepeated = [.timedOut, .connectionFailed, .connectionLost].contains(code)
+        #expect(Self.standard.permits(error(code), of: try .test(), retries: 0) == isRepeated)
         // Not where whoever reported it knows better.
         #expect(!Self.standard.permits(error(code, isRetryable: false), of: try .test(), retries: 0))
     }

@@ -142,16 +142,6 @@ import Testing
 
     // MARK: Errors
 
-    @Test func everyCodeHasANumberOfItsOwn() throws {
-        let text = try #require(LibrarySources.texts.first { $0.path == "Messages/RequestError+Code.swift" }).text
-        let names = text.matches(of: #/static let (\w+) = Code\(/#).map { String($0.output.1) }
-        #expect(names.count > 25)
-        let numbers = names.map { (RequestError(.init(rawValue: $0), "") as NSError).code }
-        #expect(Set(numbers).count == names.count)
-        #expect(!numbers.contains(1))
-        #expect((RequestError(.init(rawValue: "mine"), "") as NSError).code == 1)
-    }
-
     @Test func anErrorOfFoundationsTellsWhatItIs() throws {
         let given = RequestError(
             .unacceptableStatus, "no", request: "GET http://stub/", response: ResponseHead(statusCode: 404),

@@ -33,7 +33,7 @@ struct HostSample {
     init(latency: Duration, statusCode: Int?, failure: RequestError.Code?) {
         self.latency = latency
         let hasNoAnswer = failure == .timedOut || (failure == .deadlineExceeded && statusCode == nil)
-        let isUnreachable = hasNoAnswer || failure == .connectionFailed || failure == .connectionLost
+        let isUnreachable = hasNoAnswer || failure?.facts.contains(.failureOfHost) == true
         let isServerError = failure == nil && (500..<600).contains(statusCode ?? 0)
         isFailure = isUnreachable || isServerError
         load =

@@ -28,14 +28,16 @@ final class MirrorFallback: RequestInterceptor {
         var request = request
         if place > 0, !isRedirected { request.url = mirrors[place - 1] }
         // Passwords, cookies and fields that may be keys are for the server that the list names first.
-        if !request.url.hasOrigin(of: attempt.originalRequest.url) {
+        if (try? request.url.origin.get()) != (try? attempt.originalRequest.url.origin.get()) {
             for field in request.headerFields where field.isSecret { request.headerFields[field.name] = nil }
         }
         return request
     }
 
     func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision {
-        guard let error = end.error, error.code.isOfServer, !(300..<400).contains(end.response?.statusCode ?? 0) else {
+        guard let error = end.error, error.code.facts.contains(.otherServerHelps),
+            !(300..<400).contains(end.response?.statusCode ?? 0)
+        else {
             return .proceed
         }
         let place = state.withLock { state in
@@ -45,26 +47,5 @@ final class MirrorFallback: RequestInterceptor {
         }
         // When all have failed, whether and when another round begins is the retries' to say.
         return place == 0 ? .proceed : .retry(after: .zero)
-    }
-}
-
-extension RequestError.Code {
-    /// Whether another server may have what this one could not give.
-    var isOfServer: Bool {
-        [
-            .unacceptableStatus, .connectionFailed, .connectionLost, .timedOut, .tlsFailed, .badResponse,
-            .tooManyRedirects, .redirectRefused,
-        ].contains(self)
-    }
-}
-
-extension URL {
-    /// Whether scheme, host and port are those of another URL.
-    fileprivate func hasOrigin(of other: URL) -> Bool {
-        func origin(_ url: URL) -> [String?] {
-            let scheme = url.scheme?.lowercased()
-            return [scheme, url.host()?.lowercased(), "\(url.port ?? (scheme == "https" ? 443 : 80))"]
-        }
-        return origin(self) == origin(other)
     }
 }
