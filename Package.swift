@@ -48,7 +48,7 @@ let package = Package(
         // What tests of a queue start as processes of their own.
         .executableTarget(name: "QueueProgram", dependencies: ["Convoy", "ConvoyQueue"], path: "Tests/QueueProgram"),
         .executableTarget(name: "QueueWorker", dependencies: ["ConvoyQueue"], path: "Tests/QueueWorker"),
-        .testTarget(name: "ConvoyHTTPFileTests", dependencies: ["ConvoyHTTPFile"]),
+        .testTarget(name: "ConvoyHTTPFileTests", dependencies: ["Convoy", "ConvoyHTTPFile"]),
         .testTarget(
             name: "ConvoyCommandTests",
             dependencies: ["ConvoyCommand", "ConvoyQueue", "ConvoyTesting", "TestTurns"]),

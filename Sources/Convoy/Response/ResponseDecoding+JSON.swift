@@ -15,15 +15,16 @@ extension ResponseDecoding {
         do {
             return try decoder.decode(type, from: text)
         } catch DecodingError.dataCorrupted(let context) where context.debugDescription.contains("not valid JSON") {
-            if let position = JSONSyntax.firstInvalidByte(in: text) {
+            if let position = JSONReader.firstInvalidByte(in: text) {
                 guard let converted = converted(body, head) else {
                     throw DecodingError.corrupted("byte \(position) is not valid UTF-8", context.underlyingError)
                 }
                 return try json(type, converted, ResponseHead(statusCode: head.statusCode), decoder)
             }
-            let problem = JSONSyntax.firstProblem(in: text)
+            let defect = JSONReader.firstDefect(in: text)
             throw DecodingError.corrupted(
-                problem ?? "it is JSON, but a value does not fit, a number too large perhaps", context.underlyingError)
+                defect?.description ?? "it is JSON, but a value does not fit, a number too large perhaps",
+                context.underlyingError)
         }
     }
 

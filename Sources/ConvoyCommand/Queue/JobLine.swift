@@ -32,32 +32,32 @@ enum JobLine {
         return waits
     }
 
-    static func json(_ status: QueueStatus) -> JSONText {
-        .members(
+    static func json(_ status: QueueStatus) -> JSONValue {
+        .object(
             status.counts.sorted { $0.key < $1.key }.map { kind, counts in
                 let states = JobState.allCases.compactMap { state in
-                    counts[state].map { (state.rawValue, JSONText.integer(Int64($0))) }
+                    counts[state].map { (state.rawValue, JSONValue.integer(Int64($0))) }
                 }
-                return (kind, .members(states))
+                return (kind, .object(states))
             })
     }
 
     /// - Parameter isWhole: whether the bytes of a body are told, if the store has them, and the URL with the values of its
     ///   query whose names tell of a secret.
-    static func json(_ record: JobRecord, isWhole: Bool) -> JSONText {
+    static func json(_ record: JobRecord, isWhole: Bool) -> JSONValue {
         let job = record.job
-        var members: [(String, JSONText)] = [
-            ("id", .text(job.id)), ("kind", .text(job.kind)), ("state", .text(record.state.rawValue)),
-            ("method", .text(job.request.method.rawValue)),
-            ("url", .text(isWhole ? job.request.url.absoluteString : job.request.url.redactedString)),
+        var members: [(String, JSONValue)] = [
+            ("id", .string(job.id)), ("kind", .string(job.kind)), ("state", .string(record.state.rawValue)),
+            ("method", .string(job.request.method.rawValue)),
+            ("url", .string(isWhole ? job.request.url.absoluteString : job.request.url.redactedString)),
         ]
         func add(_ name: String, _ value: String?) {
-            if let value { members.append((name, .text(value))) }
+            if let value { members.append((name, .string(value))) }
         }
         func add(_ name: String, _ date: Date?) { add(name, date.map { $0.formatted(.iso8601) }) }
         if !job.request.headerFields.isEmpty {
             members.append(
-                ("header_fields", .list(job.request.headerFields.map { [.text($0.name), .text($0.value)] })))
+                ("header_fields", .array(job.request.headerFields.map { [.string($0.name), .string($0.value)] })))
         }
         switch job.request.body {
         case .data(let data)? where isWhole:
@@ -73,18 +73,18 @@ enum JobLine {
         if job.priority != .normal { members.append(("priority", .integer(Int64(job.priority.rawValue)))) }
         add("not_before", job.notBefore)
         add("expires", job.expires)
-        if !job.dependencies.isEmpty { members.append(("after", .list(job.dependencies.map(JSONText.text)))) }
+        if !job.dependencies.isEmpty { members.append(("after", .array(job.dependencies.map(JSONValue.string)))) }
         add("key", job.uniqueness?.key)
         add("policy", job.uniqueness?.policy.rawValue)
         add("group", job.group)
-        if !job.tags.isEmpty { members.append(("tags", .list(job.tags.sorted().map(JSONText.text)))) }
+        if !job.tags.isEmpty { members.append(("tags", .array(job.tags.sorted().map(JSONValue.string)))) }
         add("idempotency_key", job.idempotencyKey)
         add("added", record.added)
         members.append(("attempt_count", .integer(Int64(record.attemptCount))))
-        if !record.attempts.isEmpty { members.append(("attempts", .list(record.attempts.map(\.json)))) }
+        if !record.attempts.isEmpty { members.append(("attempts", .array(record.attempts.map(\.json)))) }
         if let delay = record.delay { members.append(("delay_ms", .integer(delay.milliseconds))) }
         add("failure", record.failure)
-        return .members(members)
+        return .object(members)
     }
 }
 
@@ -92,14 +92,14 @@ extension JobAttempt {
     /// What came of it, in a few words.
     var text: String { message ?? statusCode.map { "status \($0)" } ?? failure ?? "nothing" }
 
-    var json: JSONText {
-        var members: [(String, JSONText)] = [
-            ("started", .text(started.formatted(.iso8601))), ("ms", .integer(milliseconds)),
+    var json: JSONValue {
+        var members: [(String, JSONValue)] = [
+            ("started", .string(started.formatted(.iso8601))), ("ms", .integer(milliseconds)),
         ]
         if let statusCode { members.append(("status", .integer(Int64(statusCode)))) }
-        if let failure { members.append(("code", .text(failure))) }
-        if let message { members.append(("message", .text(message))) }
-        return .members(members)
+        if let failure { members.append(("code", .string(failure))) }
+        if let message { members.append(("message", .string(message))) }
+        return .object(members)
     }
 }
 

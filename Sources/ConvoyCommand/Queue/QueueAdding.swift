@@ -91,7 +91,8 @@ struct QueueAdding: QueueWork {
         for addition in additions {
             if options.fetch.isJSON {
                 console.printLine(
-                    JSONText.members([("id", .text(addition.id)), ("outcome", .text(addition.outcome.rawValue))]).string
+                    JSONValue.object([("id", .string(addition.id)), ("outcome", .string(addition.outcome.rawValue))])
+                        .json
                 )
                 continue
             }

@@ -17,12 +17,12 @@ struct QueueLooking: QueueWork {
         case .status: tell(try await store.status())
         case .list:
             return try await forEach(on: store) { record throws(QueueError) in
-                options.fetch.isJSON ? JobLine.json(record, isWhole: false).string : JobLine.text(record)
+                options.fetch.isJSON ? JobLine.json(record, isWhole: false).json : JobLine.text(record)
             }
         case .export:
             // One by one, with the bytes of their bodies and the whole of their URLs.
             return try await forEach(on: store) { record throws(QueueError) in
-                try await store.job(record.job.id).map { JobLine.json($0, isWhole: true).string }
+                try await store.job(record.job.id).map { JobLine.json($0, isWhole: true).json }
             }
         case .retry: return tell(try await store.retry(options.selection), "sent again", "dead letter")
         case .cancel: return tell(try await store.cancel(options.selection), "cancelled", "job to be cancelled")
@@ -62,7 +62,7 @@ struct QueueLooking: QueueWork {
     }
 
     private func tell(_ status: QueueStatus) {
-        guard !options.fetch.isJSON else { return console.printLine(JobLine.json(status).string) }
+        guard !options.fetch.isJSON else { return console.printLine(JobLine.json(status).json) }
         let kinds = status.counts.keys.sorted()
         let states = JobState.allCases.filter { status[$0] > 0 }
         guard !states.isEmpty else { return console.printLine("there are no jobs") }

@@ -108,10 +108,9 @@ package struct Exchange: Sendable {
     private func json(of reference: Reference, _ whose: String) throws(BuildFailure) -> JSONValue {
         let bytes = try bytes(of: reference)
         do throws(JSONReader.Defect) { return try JSONReader.read(bytes) } catch {
-            let place = Position(of: error.offset, in: bytes)
             throw BuildFailure(
                 what:
-                    "{{\(reference.source)}}: \(whose) is no JSON: \(error.what), at \(place.line):\(place.column) of it",
+                    "{{\(reference.source)}}: \(whose) is no JSON: \(error.what), at \(error.line):\(error.column) of it",
                 advice: "")
         }
     }

@@ -1,4 +1,5 @@
 // Whether an answer is what a check says.
+import Convoy
 
 /// What checks look at.
 package struct CheckedAnswer: Sendable {

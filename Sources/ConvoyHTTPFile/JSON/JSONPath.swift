@@ -1,4 +1,5 @@
 // JSONPath (RFC 9535): names, indices, slices, wildcards and descendants; no filters.
+import Convoy
 
 /// A query into a JSON value.
 package struct JSONPath: Hashable, Sendable {

@@ -1,4 +1,5 @@
 // What a file of requests does not say itself: variables of the command line, of environments and of the process.
+import Convoy
 import Foundation
 
 /// Where values come from that are not in the file.
@@ -54,7 +55,7 @@ package struct Environments: Sendable {
         let text = String(decoding: bytes, as: UTF8.self)
         let root: JSONValue
         do throws(JSONReader.Defect) { root = try JSONReader.read(bytes) } catch {
-            let position = Position(of: error.offset, in: bytes)
+            let position = Position(line: error.line, column: error.column)
             problems.append(Problem(position, "the file is no JSON: \(error.what)", "mend it there", file: file))
             return
         }
@@ -106,13 +107,6 @@ package struct Environments: Sendable {
 }
 
 extension Position {
-    /// The place of a byte.
-    init(of offset: Int, in bytes: [UInt8]) {
-        let text = String(decoding: bytes.prefix(offset), as: UTF8.self)
-        let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-        self.init(line: lines.count, column: (lines.last?.count ?? 0) + 1)
-    }
-
     /// Where a name stands first in JSON.
     fileprivate init(ofName name: String, in text: String) {
         let quoted = name.jsonQuoted

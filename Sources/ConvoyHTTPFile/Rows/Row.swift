@@ -1,4 +1,5 @@
 // Rows of data, for each of which the requests of a file are sent.
+import Convoy
 
 /// One row: a value for each of its columns.
 package struct Row: Sendable, Equatable {

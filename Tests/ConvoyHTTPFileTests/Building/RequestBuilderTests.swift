@@ -55,7 +55,7 @@ import Testing
                 == "{{a.response.body.$.x}}: the answer of a has nothing there")
         #expect(
             try failure("GET http://h/{{a.response.body.$.x}}", "{\n oops").contains(
-                "is no JSON: there is no name in quotes, at 2:2"))
+                "is no JSON: o stands where a name in quotation marks or } should, at 2:2"))
         #expect(
             try failure("GET http://h/{{a.response.headers.X}}", "")
                 == "{{a.response.headers.X}}: the answer of a has no header field X")

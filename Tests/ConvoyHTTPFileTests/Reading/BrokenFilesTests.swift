@@ -159,7 +159,8 @@ import Testing
         Broken("GRAPHQL http://h/", 1, 1, "there is no query in the body", "behind a blank line"),
         Broken(
             "GRAPHQL http://h/\n\nquery { a }\n\n{ b: 1 }", 1, 1,
-            "the variables of the query are no JSON: there is no name in quotes", "write {\"name\""),
+            "the variables of the query are no JSON: b stands where a name in quotation marks or } should",
+            "write {\"name\""),
         Broken("GET http://h/\n\n>> ", 3, 1, ">> has no file behind it", ">>! answer.json"),
         Broken("GET http://h/\n\n>> a\n>> b", 4, 1, "the answer goes to a file already", "leave one"),
         Broken("GET http://h/\n\n>> ../a", 3, 4, "‘../a’ leads out of the output directory", "write a name inside"),

@@ -60,7 +60,7 @@ import Testing
         #expect(
             outcomes.dropFirst(3) == [
                 .broken(line: 5, reason: "it is no object"),
-                .broken(line: 6, reason: "it is no JSON: there is no name in quotes"),
+                .broken(line: 6, reason: "it is no JSON: o stands where a name in quotation marks or } should"),
             ])
     }
 

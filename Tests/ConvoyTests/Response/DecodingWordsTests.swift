@@ -71,26 +71,6 @@ import Testing
 
     // MARK: Syntax
 
-    @Test(arguments: [
-        "", " ", "[", "]", "{", "{]", "[}", "[,]", "[1,]", "[1 2]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}",
-        "{\"a\":1 \"b\":2}", "{,}", "nul", "tru e", "-", "+1", "1.", ".5", "1e", "1e+", "01", "-01", "0x1", "\"",
-        "\"\\\"",
-        "\"\\x\"", "\"\\u12\"", "\"\\u12G4\"", "\"\t\"", "1 1", "[] []", "'a'", "[1]\u{0}", "\u{FEFF}\u{FEFF}1", "NaN",
-        "[1,,2]", "{\"a\"::1}", "//\n1", "\u{A0}1",
-    ])
-    func whatIsNoJSONHasAProblem(text: String) {
-        #expect(JSONSyntax.firstProblem(in: Data(text.utf8)) != nil)
-    }
-
-    @Test(arguments: [
-        "0", "-0", "1.5", "-1.5e-10", "1E+5", "0.0", "10", "\"\"", "\"\\\\\"", "\"\\\"\\/\\b\\f\\n\\r\\t\\u00e9\"",
-        "true",
-        "false", "null", "[]", "{}", "[[],{}]", " [ 1 , 2 ] ", "{\"a\":{\"b\":[1]},\"c\":null}", "\r\n\t1",
-    ])
-    func jsonHasNoProblem(text: String) {
-        #expect(JSONSyntax.firstProblem(in: Data(text.utf8)) == nil)
-    }
-
     /// Any JSON value, every part of it looked at: the decoder leaves numbers and strings alone until then.
     private struct Value: Decodable {
         init(from decoder: any Decoder) throws {
@@ -117,7 +97,7 @@ import Testing
             return (0..<5_000).compactMap { _ -> String? in
                 let text = Self.nearlyJSON(using: &generator)
                 let isRefused = (try? JSONDecoder().decode(Value.self, from: Data(text.utf8))) == nil
-                return (JSONSyntax.firstProblem(in: Data(text.utf8)) != nil) == isRefused ? nil : text
+                return (JSONReader.firstDefect(in: Data(text.utf8)) != nil) == isRefused ? nil : text
             }
         }
         #expect(wrong == [])

@@ -95,7 +95,7 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     /// Records a request that has finished.
     public func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
         guard event.isFinished else { return }
-        let entries = operation.harEntries(style).map { Entry(started: $0.started, json: $0.json.string) }
+        let entries = operation.harEntries(style).map { Entry(started: $0.started, json: $0.entry.json) }
         guard !entries.isEmpty else { return }
         state.withLock { state in
             guard state.requests.count == requestLimit else { return state.requests.append(entries) }
@@ -110,7 +110,7 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     public func har() -> Data {
         let (requests, droppedCount) = state.withLock { ($0.requests, $0.droppedCount) }
         let entries = requests.joined().sorted { $0.started < $1.started }
-        let comment = JSONText.text("\(droppedCount) older requests were dropped").string
+        let comment = "\(droppedCount) older requests were dropped".jsonQuoted
         let creator = #"{"name":"Convoy","version":"\#(Version.current)"}"#
         let start = #"{"log":{"version":"1.2","creator":\#(creator),"comment":\#(comment),"entries":["#
         return Data((start + entries.map(\.json).joined(separator: ",\n") + "]}}\n").utf8)
@@ -134,7 +134,7 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
 
 extension AnyRequestOperation {
     /// An entry for each attempt of this finished operation; none where it has shared another's transfer.
-    fileprivate func harEntries(_ style: HARStyle) -> [(started: Date, json: JSONText)] {
+    fileprivate func harEntries(_ style: HARStyle) -> [(started: Date, entry: JSONValue)] {
         let (outcome, isShared) = state.withLock { ($0.outcome, $0.followUp?.isShared == true) }
         guard let outcome, !isShared else { return [] }
         let (attempts, timings) = (outcome.attempts, timings)
@@ -152,19 +152,19 @@ extension AnyRequestOperation {
             (free, delay) = (attempt.ended, attempt.next.delay)
             let age = attempt.started.duration(to: now).seconds + Double(harTimings.blocked) / 1e6
             let started = date.addingTimeInterval(-age)
-            var json: JSONText = [
-                "startedDateTime": .text(started.internetTime), "time": .milliseconds(harTimings.time),
+            var entry: JSONValue = [
+                "startedDateTime": .string(started.internetTime), "time": .inMilliseconds(harTimings.time),
                 "request": attempt.harRequest(style),
                 "response": attempt.harResponse(style, body: isLast ? body : nil, now: date),
                 "cache": [:], "timings": harTimings.json,
                 // Not its label, which may have the URL in it.
-                "comment": .text(
+                "comment": .string(
                     "\(name.map { "\($0): " } ?? "")attempt \(attempt.number) of \(attempts.count)"),
             ]
             if let address = attempt.metrics?.remoteAddress, !address.isEmpty {
-                json = json.adding([("serverIPAddress", .text(address))])
+                entry.append("serverIPAddress", .string(address))
             }
-            return (started, json)
+            return (started, entry)
         }
     }
 }

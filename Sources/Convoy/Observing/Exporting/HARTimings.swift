@@ -55,12 +55,13 @@ package struct HARTimings: Equatable {
     }
 
     /// The `timings` of an entry; -1 stands for what does not apply.
-    var json: JSONText {
-        let optional = { (value: Int64?) in value.map(JSONText.milliseconds) ?? -1 }
+    var json: JSONValue {
+        let optional = { (value: Int64?) in value.map(JSONValue.inMilliseconds) ?? -1 }
         return [
-            "blocked": .milliseconds(blocked), "dns": optional(dns), "connect": optional(connect), "ssl": optional(ssl),
-            "send": .milliseconds(send), "wait": .milliseconds(wait), "receive": .milliseconds(receive),
-            "_queued": .milliseconds(queued),
+            "blocked": .inMilliseconds(blocked), "dns": optional(dns), "connect": optional(connect),
+            "ssl": optional(ssl),
+            "send": .inMilliseconds(send), "wait": .inMilliseconds(wait), "receive": .inMilliseconds(receive),
+            "_queued": .inMilliseconds(queued),
         ]
     }
 }
@@ -68,4 +69,20 @@ package struct HARTimings: Equatable {
 extension Duration {
     /// Whole microseconds, rounded; none for a negative duration, and at most thirty years.
     fileprivate var microseconds: Int64 { Int64(min(max(0, self / .microseconds(1)), 1e15).rounded()) }
+}
+
+extension JSONValue {
+    /// Microseconds as milliseconds with no more than three decimals: sums of them are exact.
+    static func inMilliseconds(_ microseconds: Int64) -> JSONValue { .number(microseconds.thousandths) }
+}
+
+extension Int64 {
+    /// A thousandth of the number, in decimal: 12345 is `12.345`, 12000 is `12`.
+    fileprivate var thousandths: String {
+        guard self % 1_000 != 0 else { return String(self / 1_000) }
+        let digits = String((self % 1_000).magnitude)
+        var decimals = String(repeating: "0", count: 3 - digits.count) + digits
+        while decimals.last == "0" { decimals.removeLast() }
+        return "\(self < 0 ? "-" : "")\((self / 1_000).magnitude).\(decimals)"
+    }
 }

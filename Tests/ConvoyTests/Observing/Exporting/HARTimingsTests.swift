@@ -74,12 +74,12 @@ import Testing
         let numbers: [(Int64, String)] = [
             (0, "0"), (1, "0.001"), (10, "0.01"), (1_500, "1.5"), (12_345, "12.345"), (12_000, "12"), (-1, "-0.001"),
         ]
-        for (microseconds, text) in numbers { #expect(JSONText.milliseconds(microseconds).string == text) }
+        for (microseconds, text) in numbers { #expect(JSONValue.inMilliseconds(microseconds).json == text) }
     }
 
     @Test func jsonKeepsEveryCharacter() throws {
         let text = String(String.UnicodeScalarView((0...0x3FF).compactMap(Unicode.Scalar.init))) + "😀\"\\"
-        let json = JSONText.members([(text, .list([.text(text), .flag(true), 5]))]).string
+        let json = ([text: [.string(text), .bool(true), 5]] as JSONValue).json
         let read = try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: [Any]]
         #expect(read?.keys.first == text)
         #expect(read?[text]?.first as? String == text)

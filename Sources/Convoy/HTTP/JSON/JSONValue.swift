@@ -1,10 +1,10 @@
-// JSON as it was written: members in their order, numbers digit by digit.
+// JSON as it is written: members in their order, numbers digit by digit (RFC 8259).
 
 /// A JSON value.
 package enum JSONValue: Hashable, Sendable {
     package struct Member: Hashable, Sendable {
-        package var name: String
-        package var value: JSONValue
+        package let name: String
+        package let value: JSONValue
     }
 
     case null
@@ -15,7 +15,21 @@ package enum JSONValue: Hashable, Sendable {
     case array([JSONValue])
     case object([Member])
 
-    /// What is filled in for it: a text without its quotes, everything else as JSON.
+    package static func integer(_ value: Int64) -> JSONValue { .number(String(value)) }
+
+    package static func object(_ members: some Sequence<(String, JSONValue)>) -> JSONValue {
+        .object(members.map { Member(name: $0, value: $1) })
+    }
+
+    /// Adds a member behind the others of an object; without effect on another value.
+    package mutating func append(_ name: String, _ value: JSONValue) {
+        guard case .object(var members) = self else { return }
+        self = .null
+        members.append(Member(name: name, value: value))
+        self = .object(members)
+    }
+
+    /// A string without its quotes, every other value as JSON.
     package var text: String { if case .string(let text) = self { text } else { json } }
 
     /// As JSON on one line.
@@ -50,9 +64,22 @@ package enum JSONValue: Hashable, Sendable {
     }
 }
 
+extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByArrayLiteral,
+    ExpressibleByDictionaryLiteral
+{
+    package init(stringLiteral value: String) { self = .string(value) }
+    package init(integerLiteral value: Int64) { self = .integer(value) }
+    package init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+    package init(dictionaryLiteral elements: (String, JSONValue)...) { self = .object(elements) }
+}
+
 extension String {
-    /// As a JSON string.
-    var jsonQuoted: String {
+    /// As a JSON string, without control characters.
+    package var jsonQuoted: String {
+        let isPlain = utf8.allSatisfy {
+            (0x20..<0x7F).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
+        }
+        if isPlain { return "\"" + self + "\"" }
         var result = "\""
         for scalar in unicodeScalars {
             switch scalar {
@@ -61,7 +88,7 @@ extension String {
             case "\n": result += "\\n"
             case "\r": result += "\\r"
             case "\t": result += "\\t"
-            case _ where scalar.value < 0x20:
+            case _ where scalar.isControl:
                 let digits = String(scalar.value, radix: 16)
                 result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
             default: result.unicodeScalars.append(scalar)
