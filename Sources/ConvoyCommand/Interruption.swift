@@ -1,4 +1,5 @@
 // Ctrl-C, a polite kill, a terminal that hangs up, a standard output that nobody reads any more.
+import Convoy
 import Foundation
 
 /// Turns the first reason to stop into a cancellation and the second into an immediate exit.

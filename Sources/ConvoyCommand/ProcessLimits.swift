@@ -1,4 +1,5 @@
 // What the system lets this process have: address space and descriptors.
+import Convoy
 import Foundation
 
 /// How much the process may still take, and how many requests in flight that is enough for.

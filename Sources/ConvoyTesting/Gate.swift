@@ -1,3 +1,4 @@
+import Convoy
 import Foundation
 
 /// A door in a scripted reply: the connection stands before it until a test opens it.

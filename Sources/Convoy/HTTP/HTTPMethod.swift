@@ -51,7 +51,7 @@ extension String {
 
 extension UInt8 {
     /// Whether a byte may be in a token, a field name for example (RFC 9110, section 5.6.2).
-    var isTokenByte: Bool {
+    package var isTokenByte: Bool {
         switch self {
         case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
         case 0x21, 0x23...0x27, 0x2a, 0x2b, 0x2d, 0x2e, 0x5e...0x60, 0x7c, 0x7e: true

@@ -168,7 +168,7 @@ extension HeaderFields: CustomStringConvertible, CustomReflectable {
 
 extension String {
     /// Whether two strings are equal when ASCII letters are compared without case, as HTTP compares names.
-    func equalsIgnoringCase(_ other: String) -> Bool {
+    package func equalsIgnoringCase(_ other: String) -> Bool {
         guard utf8.count == other.utf8.count else { return false }
         // In memory, where they are: names are compared for each field of each message.
         let result: Bool?? = utf8.withContiguousStorageIfAvailable { left in

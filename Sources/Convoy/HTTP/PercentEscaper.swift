@@ -59,7 +59,7 @@ extension URLQueryItem {
 
 extension String {
     /// The string with everything but unreserved characters (RFC 3986, section 2.3) percent-encoded in UTF-8.
-    var percentEncoded: String { PercentEscaper.unreserved.escaped(self) }
+    package var percentEncoded: String { PercentEscaper.unreserved.escaped(self) }
 }
 
 extension UInt8 {

@@ -14,11 +14,11 @@ import Foundation
 /// run time, which the mutex gives anyway.
 ///
 /// - Complexity: O(1), plus what the closure does.
-struct Locked<State>: @unchecked Sendable {
+package struct Locked<State>: @unchecked Sendable {
     // @unchecked: the state is touched nowhere but in `withLock`, between lock and unlock.
     private let box: ManagedBuffer<SystemMutex, State>
 
-    init(_ state: State) {
+    package init(_ state: State) {
         box = LockedBox<State>.create(minimumCapacity: 1) { _ in SystemMutex() }
         box.withUnsafeMutablePointers { mutex, value in
             systemMutexInit(mutex)
@@ -27,7 +27,7 @@ struct Locked<State>: @unchecked Sendable {
     }
 
     @inline(__always)
-    func withLock<Result: Sendable & ~Copyable, Failure: Error>(
+    package func withLock<Result: Sendable & ~Copyable, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try box.withUnsafeMutablePointers { mutex, state throws(Failure) in

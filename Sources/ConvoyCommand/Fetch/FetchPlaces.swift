@@ -1,4 +1,5 @@
 // How far a run reads ahead.
+import Convoy
 
 /// So many places, of which each open request has one.
 ///

@@ -1,4 +1,5 @@
 // A body on standard output.
+import Convoy
 import Foundation
 
 /// Writes a body to standard output as it comes.

@@ -1,4 +1,5 @@
 // Everything the command says goes through here.
+import Convoy
 import Foundation
 
 /// Standard output and standard error, with a live region on the latter where that is a terminal.

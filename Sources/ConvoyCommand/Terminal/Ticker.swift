@@ -1,5 +1,6 @@
 // The one timer that draws.
-import Foundation
+import Convoy
+@preconcurrency import Dispatch
 
 /// Calls something again and again until it is stopped; a call that takes long is not caught up with.
 final class Ticker: Sendable {

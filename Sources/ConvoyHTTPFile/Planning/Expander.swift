@@ -1,4 +1,5 @@
 // From templates to pieces: variables get their values.
+import Convoy
 import Foundation
 
 /// Puts the values of variables into templates; what has none is a problem at its place.

@@ -51,7 +51,4 @@ extension String {
             name.contains($0)
         }
     }
-
-    /// With everything but letters, digits, -, ., _ and ~ percent-encoded.
-    var percentEncoded: String { PercentEscaper.unreserved.escaped(self) }
 }

@@ -1,4 +1,5 @@
 // How processes that share a database tell each other of changes.
+import Convoy
 // libdispatch's objects may be used from any thread; on Linux their protocols do not say so.
 @preconcurrency import Dispatch
 import Foundation

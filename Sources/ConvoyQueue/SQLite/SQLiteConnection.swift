@@ -1,4 +1,5 @@
 // A connection to a database: statements, transactions, errors.
+import Convoy
 import Foundation
 
 #if os(Linux)

@@ -1,4 +1,5 @@
 // Additions of several callers that are committed together.
+import Convoy
 
 /// A group commit: callers that arrive while a commit is under way go together in the next one.
 ///

@@ -1,3 +1,4 @@
+import Convoy
 import Foundation
 
 /// A file descriptor that one thread owns and others may borrow.

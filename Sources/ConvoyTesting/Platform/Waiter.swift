@@ -1,3 +1,5 @@
+import Convoy
+
 /// One bounded wait of a test for something the server does: resolved once, the first wins.
 final class Waiter<Value: Sendable>: Sendable {
     private enum Phase: Sendable {

@@ -1,3 +1,4 @@
+import Convoy
 import Foundation
 
 /// A request as it came over the wire to a ``TestServer``.
@@ -64,7 +65,7 @@ public struct RecordedRequest: Sendable {
     /// - Parameter name: a field name.
     /// - Complexity: O(*n*) for *n* fields.
     public func value(of name: String) -> String? {
-        headerFields.first { $0.name.isSameFieldName(as: name) }?.value
+        headerFields.first { $0.name.equalsIgnoringCase(name) }?.value
     }
 
     /// The values of all fields of that name, in any case, in order.
@@ -72,7 +73,7 @@ public struct RecordedRequest: Sendable {
     /// - Parameter name: a field name.
     /// - Complexity: O(*n*) for *n* fields.
     public func values(of name: String) -> [String] {
-        headerFields.filter { $0.name.isSameFieldName(as: name) }.map(\.value)
+        headerFields.filter { $0.name.equalsIgnoringCase(name) }.map(\.value)
     }
 
     /// The digest that ``bodyDigest`` has for a body with these bytes.
@@ -98,15 +99,4 @@ public enum RequestRecording: Sendable, Hashable {
     case last(Int)
     /// None; counts still go on. For benchmarks.
     case none
-}
-
-extension String {
-    /// Whether two field names are the same but for the case of ASCII letters.
-    func isSameFieldName(as other: String) -> Bool {
-        utf8.count == other.utf8.count && zip(utf8, other.utf8).allSatisfy { $0.asciiLowercased == $1.asciiLowercased }
-    }
-}
-
-extension UInt8 {
-    fileprivate var asciiLowercased: UInt8 { (0x41...0x5A).contains(self) ? self | 0x20 : self }
 }

@@ -1,3 +1,4 @@
+import Convoy
 import Foundation
 
 extension Reply {
@@ -99,7 +100,7 @@ extension Reply.Message {
         var steps: [Reply.Step] = []
         let isBodiless = (100..<200).contains(statusCode) || statusCode == 204 || statusCode == 304
         let isFramed = fields.contains { name, _ in
-            name.isSameFieldName(as: "content-length") || name.isSameFieldName(as: "transfer-encoding")
+            name.equalsIgnoringCase("content-length") || name.equalsIgnoringCase("transfer-encoding")
         }
         switch body {
         case .data(let data):
@@ -118,7 +119,7 @@ extension Reply.Message {
             }
         }
         if !keepsConnection {
-            let isTold = fields.contains { name, _ in name.isSameFieldName(as: "connection") }
+            let isTold = fields.contains { name, _ in name.equalsIgnoringCase("connection") }
             if !isTold { fields.append(("Connection", "close")) }
         } else if request.isHTTP10 {
             fields.append(("Connection", "keep-alive"))

@@ -1,3 +1,4 @@
+import Convoy
 import Foundation
 
 /// Why a request was turned down; becomes the body of the 400.
@@ -70,22 +71,22 @@ struct RequestHead {
         var length: Int64?
         for (name, value) in fields {
             switch name.utf8.count {
-            case 4 where name.isSameFieldName(as: "host"):
+            case 4 where name.equalsIgnoringCase("host"):
                 hosts += 1
-            case 6 where name.isSameFieldName(as: "expect"):
-                expectsContinue = value.isSameFieldName(as: "100-continue") && !isHTTP10
-            case 10 where name.isSameFieldName(as: "connection"):
+            case 6 where name.equalsIgnoringCase("expect"):
+                expectsContinue = value.equalsIgnoringCase("100-continue") && !isHTTP10
+            case 10 where name.equalsIgnoringCase("connection"):
                 let options = value.lowercased().split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
                 if options.contains("close") { keepsAlive = false }
                 if isHTTP10, options.contains("keep-alive") { keepsAlive = true }
-            case 14 where name.isSameFieldName(as: "content-length"):
+            case 14 where name.equalsIgnoringCase("content-length"):
                 let isNumber = !value.isEmpty && value.utf8.allSatisfy { (0x30...0x39).contains($0) }
                 guard isNumber, let count = Int64(value), length == nil || length == count else {
                     throw MalformedRequest(reason: "Content-Length")
                 }
                 length = count
-            case 17 where name.isSameFieldName(as: "transfer-encoding"):
-                guard value.isSameFieldName(as: "chunked"), framing == .none else {
+            case 17 where name.equalsIgnoringCase("transfer-encoding"):
+                guard value.equalsIgnoringCase("chunked"), framing == .none else {
                     throw MalformedRequest(reason: "Transfer-Encoding")
                 }
                 framing = .chunked
@@ -118,14 +119,5 @@ private struct LineReader {
 
 extension ArraySlice<UInt8> {
     /// Whether these are one or more token characters, RFC 9110 section 5.6.2.
-    fileprivate var isToken: Bool {
-        !isEmpty
-            && allSatisfy { byte in
-                switch byte {
-                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-                case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E...0x60, 0x7C, 0x7E: true
-                default: false
-                }
-            }
-    }
+    fileprivate var isToken: Bool { !isEmpty && allSatisfy { $0.isTokenByte } }
 }

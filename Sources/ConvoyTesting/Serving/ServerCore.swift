@@ -1,3 +1,4 @@
+import Convoy
 import Foundation
 
 /// What a server, its accept thread and its connection threads share.
@@ -24,7 +25,7 @@ final class ServerCore: Sendable {
     }
 
     /// Changes the state, then wakes those that waited for it.
-    func change<Value>(_ body: (inout ServerState) -> Value) -> Value {
+    func change<Value: Sendable>(_ body: (inout ServerState) -> Value) -> Value {
         let (value, ready) = state.withLock { state in
             let value = body(&state)
             return (value, state.waits.isEmpty ? [] : state.takeReadyWaits())
@@ -33,7 +34,7 @@ final class ServerCore: Sendable {
         return value
     }
 
-    func read<Value>(_ body: (ServerState) -> Value) -> Value {
+    func read<Value: Sendable>(_ body: (ServerState) -> Value) -> Value {
         state.withLock { body($0) }
     }
 

@@ -8,9 +8,9 @@ import Testing
 private final class WordReport: FetchReport {
     let wantsSteps: Bool
     let wantsCancelled: Bool
-    let words = ConvoyCommand.Locked<[String]>([])
-    let ticks = ConvoyCommand.Locked<[(progress: RunProgress, running: [RunningTransfer])]>([])
-    private let callCount = ConvoyCommand.Locked(0)
+    let words = Locked<[String]>([])
+    let ticks = Locked<[(progress: RunProgress, running: [RunningTransfer])]>([])
+    private let callCount = Locked(0)
 
     init(wantsSteps: Bool = true, wantsCancelled: Bool = true) {
         (self.wantsSteps, self.wantsCancelled) = (wantsSteps, wantsCancelled)

@@ -1,3 +1,4 @@
+import Convoy
 import ConvoyTesting
 import Foundation
 import Testing

@@ -1,3 +1,4 @@
+import Convoy
 import Foundation
 import Testing
 

@@ -1,4 +1,5 @@
 // A way to a PostgreSQL server on which messages are counted, delayed or lost.
+import Convoy
 import Foundation
 
 @testable import ConvoyQueue

@@ -1,4 +1,5 @@
 // Lines of a descriptor, read as they are asked for.
+import Convoy
 import Foundation
 
 /// Reads a file, a pipe or a terminal line by line.
