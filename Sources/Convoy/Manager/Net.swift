@@ -4,8 +4,7 @@ import Foundation
 /// Requests in one call with one callback, for code that wants no more than that.
 ///
 /// ```swift
-/// let query: ParameterValue = ["page": 2, "tags": ["a", "b"]]
-/// Net.get("https://example.com/users", query) { data, response, error in
+/// Net.get("https://example.com/users", ["page": 2, "tags": ["a", "b"]]) { data, response, error in
 ///     if let error { return show(error.message) }
 ///     show(data)
 /// }
@@ -61,36 +60,34 @@ public enum Net {
     /// - Parameters:
     ///   - method: the request method.
     ///   - url: a URL, or a string that is one; relative to the manager's base URL if it has one.
-    ///   - parameters: a dictionary, nested as one likes; nil for none.
+    ///   - parameters: a dictionary, nested as one likes, or nil for none; see ``ParameterEncoding/encode(_:)-([String:Any?])``.
     ///   - callback: called once, where the manager's callbacks run: by default on a queue of the library's.
     /// - Returns: the operation, with which the request can be cancelled; it need not be kept.
     @discardableResult
     public static func request(
-        _ method: HTTPMethod, _ url: some RequestURL, _ parameters: ParameterValue? = nil,
+        _ method: HTTPMethod, _ url: some RequestURL, _ parameters: [String: Any?]? = nil,
         callback: @escaping Callback
     ) -> RequestOperation<Data> {
-        send(method, url, callback) { request, encoding, isInQuery in
-            guard let parameters else { return request }
-            return isInQuery
+        let encoding = ParameterEncoding(arrayEncoding: .noBrackets)
+        var request = Request<Data>(method: method, url: url)
+        if let parameters {
+            let isInQuery = [.get, .head, .delete].contains(method)
+            request =
+                isInQuery
                 ? request.query(parameters, encoding: encoding) : request.form(parameters, encoding: encoding)
         }
-    }
-
-    /// Sends a request, its parameters variables, nested as one likes; see ``Request/query(_:encoding:)-([String:Any],_)``.
-    @_disfavoredOverload
-    @discardableResult
-    public static func request(
-        _ method: HTTPMethod, _ url: some RequestURL, _ parameters: [String: Any], callback: @escaping Callback
-    ) -> RequestOperation<Data> {
-        send(method, url, callback) { request, encoding, isInQuery in
-            isInQuery ? request.query(parameters, encoding: encoding) : request.form(parameters, encoding: encoding)
+        return manager.enqueue(request).onFinish { result in
+            switch result {
+            case .success(let response): callback(response.value, response.head, nil)
+            case .failure(let error): callback(error.body, error.response, error)
+            }
         }
     }
 
     /// Sends a GET request.
     @discardableResult
     public static func get(
-        _ url: some RequestURL, _ parameters: ParameterValue? = nil, callback: @escaping Callback
+        _ url: some RequestURL, _ parameters: [String: Any?]? = nil, callback: @escaping Callback
     ) -> RequestOperation<Data> {
         request(.get, url, parameters, callback: callback)
     }
@@ -98,41 +95,8 @@ public enum Net {
     /// Sends a POST request, its parameters as a form.
     @discardableResult
     public static func post(
-        _ url: some RequestURL, _ parameters: ParameterValue? = nil, callback: @escaping Callback
+        _ url: some RequestURL, _ parameters: [String: Any?]? = nil, callback: @escaping Callback
     ) -> RequestOperation<Data> {
         request(.post, url, parameters, callback: callback)
-    }
-
-    /// Sends a GET request, its parameters variables.
-    @_disfavoredOverload
-    @discardableResult
-    public static func get(
-        _ url: some RequestURL, _ parameters: [String: Any], callback: @escaping Callback
-    ) -> RequestOperation<Data> {
-        request(.get, url, parameters, callback: callback)
-    }
-
-    /// Sends a POST request, its parameters, as a form, variables.
-    @_disfavoredOverload
-    @discardableResult
-    public static func post(
-        _ url: some RequestURL, _ parameters: [String: Any], callback: @escaping Callback
-    ) -> RequestOperation<Data> {
-        request(.post, url, parameters, callback: callback)
-    }
-
-    private static func send(
-        _ method: HTTPMethod, _ url: some RequestURL, _ callback: @escaping Callback,
-        _ addParameters: (Request<Data>, ParameterEncoding, _ isInQuery: Bool) -> Request<Data>
-    ) -> RequestOperation<Data> {
-        let request = addParameters(
-            Request<Data>(method: method, url: url), ParameterEncoding(arrayEncoding: .noBrackets),
-            [.get, .head, .delete].contains(method))
-        return manager.enqueue(request).onFinish { result in
-            switch result {
-            case .success(let response): callback(response.value, response.head, nil)
-            case .failure(let error): callback(error.body, error.response, error)
-            }
-        }
     }
 }

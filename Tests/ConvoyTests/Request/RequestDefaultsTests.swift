@@ -136,7 +136,7 @@ import Testing
         own.outputFormatting = .sortedKeys
         try await manager.send(Request<Data>.post("http://stub/a").json(model, encoder: own))
         #expect(body(try await sent(3)) == #"{"date":-978307200,"firstName":"A"}"#)
-        try await manager.send(Request<Data>.post("http://stub/a").json(.dictionary(["d": .date(model.date)])))
+        try await manager.send(Request<Data>.post("http://stub/a").json(["d": model.date]))
         #expect(body(try await sent(4)) == #"{"d":"1970-01-01T00:00:00Z"}"#)
         try await server.manager().send(Request<Data>.post("http://stub/a", json: ["a": 1]))
         #expect(body(try await sent(5)) == #"{"a":1}"#)
@@ -165,7 +165,7 @@ import Testing
         #expect(request.defect == nil && request.body == nil)
         try await manager.send(request)
         #expect(body(try await sent()) == #"{"a":[1,"nan"]}"#)
-        try await manager.send(Request<Data>.post("http://stub/a").json(["a": [.double(.nan)]]))
+        try await manager.send(Request<Data>.post("http://stub/a").json(["a": [Double.nan]]))
         #expect(body(try await sent(2)) == #"{"a":["nan"]}"#)
         let error = await #expect(throws: RequestError.self) { try await server.manager().send(request) }
         #expect(error?.code == .invalidRequest)

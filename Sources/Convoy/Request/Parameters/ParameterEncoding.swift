@@ -7,7 +7,7 @@ import Foundation
 /// Alamofire loses something: here elements are not sorted, keys that are numbers stay keys, and a URL is one text.
 ///
 /// ```swift
-/// let search: ParameterValue = [
+/// let search: [String: Any] = [
 ///     "user": ["name": "Ann", "tags": ["b", "a"]], "page": 2,
 /// ]
 /// try ParameterEncoding.default.encode(search)
@@ -39,7 +39,7 @@ public struct ParameterEncoding: Sendable, Hashable {
 
     /// Whether the pairs of each dictionary and each type are sorted; otherwise they keep the order they were encoded in.
     ///
-    /// A Swift `Dictionary` has another order in each process; a ``ParameterValue`` is always sorted by its keys.
+    /// A Swift `Dictionary` has another order in each process; one of values of several types is always sorted by its keys.
     public var alphabetizeKeyValuePairs: Bool
     /// What the keys of an array's elements look like.
     public var arrayEncoding: ArrayEncoding
@@ -107,5 +107,15 @@ public struct ParameterEncoding: Sendable, Hashable {
         } catch {
             throw .failure(error, at: [])
         }
+    }
+    /// The text of parameters of several types: a literal, or a dictionary of variables, nested as one likes.
+    ///
+    /// The compiler cannot check the values. Those that can be encoded are: any `Encodable`, a dictionary with text for keys,
+    /// an array, an `NSNumber`; nil and `NSNull` are no value.
+    ///
+    /// - Throws: as ``encode(_:)-(Encodable)``; an error with the key path of any other value.
+    @_disfavoredOverload
+    public func encode(_ parameters: [String: Any?]) throws(EncodingError) -> String {
+        try encode(UncheckedParameter(value: parameters))
     }
 }

@@ -1,5 +1,5 @@
 // The smallest uses with parameters: Request.get(url, query:), .post(url, form:), and JSON written down in the call.
-// Those with [String: Any] stand back behind the others, which the compiler can check.
+// Those with [String: Any?] stand back behind the others, which the compiler can check.
 
 extension Request where Output: Decodable {
     /// A GET request with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
@@ -7,21 +7,11 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
-    /// A GET request with parameters in its query: a literal, nested as one likes.
-    public static func get(
-        _ url: some RequestURL, query: ParameterValue, encoding: ParameterEncoding = .default
-    ) -> Self { get(url).query(query, encoding: encoding) }
-
-    /// A GET request with parameters in its query: values of several types.
-    public static func get(
-        _ url: some RequestURL, query: [String: any Encodable], encoding: ParameterEncoding = .default
-    ) -> Self { get(url).query(query, encoding: encoding) }
-
-    /// A GET request with parameters in its query: variables, nested as one likes; see
-    /// ``query(_:encoding:)-([String:Any],_)``.
+    /// A GET request with parameters in its query: a dictionary of several types, nested as one likes; see
+    /// ``query(_:encoding:)-([String:Any?],_)``.
     @_disfavoredOverload
     public static func get(
-        _ url: some RequestURL, query: [String: Any], encoding: ParameterEncoding = .default
+        _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
     /// A POST request with a form; see ``form(_:encoding:)-(Encodable,_)``.
@@ -29,55 +19,23 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, form: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).form(form, encoding: encoding) }
 
-    /// A POST request with a form: a literal, nested as one likes.
-    public static func post(
-        _ url: some RequestURL, form: ParameterValue, encoding: ParameterEncoding = .default
-    ) -> Self { post(url).form(form, encoding: encoding) }
-
-    /// A POST request with a form: values of several types.
-    public static func post(
-        _ url: some RequestURL, form: [String: any Encodable], encoding: ParameterEncoding = .default
-    ) -> Self { post(url).form(form, encoding: encoding) }
-
-    /// A POST request with a form: variables, nested as one likes; see ``form(_:encoding:)-([String:Any],_)``.
+    /// A POST request with a form: a dictionary of several types, nested as one likes.
     @_disfavoredOverload
     public static func post(
-        _ url: some RequestURL, form: [String: Any], encoding: ParameterEncoding = .default
+        _ url: some RequestURL, form: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { post(url).form(form, encoding: encoding) }
 
-    /// A POST request with a JSON body: a literal, nested as one likes.
-    public static func post(_ url: some RequestURL, json: ParameterValue) -> Self { post(url).json(json) }
-
-    /// A POST request with a JSON body: values of several types.
-    public static func post(_ url: some RequestURL, json: [String: any Encodable]) -> Self { post(url).json(json) }
-
-    /// A POST request with a JSON body: variables, nested as one likes; see ``json(_:encoder:)-([String:Any],_)``.
+    /// A POST request with a JSON body: a dictionary of several types, nested as one likes.
     @_disfavoredOverload
-    public static func post(_ url: some RequestURL, json: [String: Any]) -> Self { post(url).json(json) }
+    public static func post(_ url: some RequestURL, json: [String: Any?]) -> Self { post(url).json(json) }
 
-    /// A PUT request with a JSON body: a literal, nested as one likes.
-    public static func put(_ url: some RequestURL, json: ParameterValue) -> Self { put(url).json(json) }
-
-    /// A PUT request with a JSON body: values of several types.
-    public static func put(_ url: some RequestURL, json: [String: any Encodable]) -> Self { put(url).json(json) }
-
-    /// A PUT request with a JSON body: variables, nested as one likes; see ``json(_:encoder:)-([String:Any],_)``.
+    /// A PUT request with a JSON body: a dictionary of several types, nested as one likes.
     @_disfavoredOverload
-    public static func put(_ url: some RequestURL, json: [String: Any]) -> Self { put(url).json(json) }
+    public static func put(_ url: some RequestURL, json: [String: Any?]) -> Self { put(url).json(json) }
 
-    /// A PATCH request with a JSON body: a literal, nested as one likes.
-    public static func patch(_ url: some RequestURL, json: ParameterValue) -> Self {
-        Self(method: .patch, url: url).json(json)
-    }
-
-    /// A PATCH request with a JSON body: values of several types.
-    public static func patch(_ url: some RequestURL, json: [String: any Encodable]) -> Self {
-        Self(method: .patch, url: url).json(json)
-    }
-
-    /// A PATCH request with a JSON body: variables, nested as one likes; see ``json(_:encoder:)-([String:Any],_)``.
+    /// A PATCH request with a JSON body: a dictionary of several types, nested as one likes.
     @_disfavoredOverload
-    public static func patch(_ url: some RequestURL, json: [String: Any]) -> Self {
+    public static func patch(_ url: some RequestURL, json: [String: Any?]) -> Self {
         Self(method: .patch, url: url).json(json)
     }
 }

@@ -5,12 +5,11 @@ extension Request {
     /// Adds parameters to the query, behind what is there already; they are encoded now, on the calling thread.
     ///
     /// ```swift
-    /// // [String: any Encodable]; a literal, nested; [String: Any]; a type
-    /// Request<[User]>.get(url).query(["name": name, "page": page])
-    /// Request<[User]>.get(url).query(["user": ["tags": ["a", "b"]]])
-    /// Request<[User]>.get(url).query(["user": ["name": name, "tags": tags]])
+    /// // A type that encodes itself; a dictionary.
     /// Request<[User]>.get(url)
     ///     .query(filter, encoding: .init(nilEncoding: .null))
+    /// Request<[User]>.get(url).query(["name": name, "page": page])
+    /// Request<[User]>.get(url).query(["user": ["name": name, "tags": tags]])
     /// ```
     ///
     /// Parameters that cannot be encoded make the request invalid, with the key path and the reason. What has no pairs,
@@ -23,27 +22,12 @@ extension Request {
         addingQuery { try encoding.encode(parameters) }
     }
 
-    /// Adds parameters to the query, behind what is there already: a literal, nested as one likes.
+    /// Adds parameters to the query, behind what is there already: a dictionary of several types, nested as one likes.
     ///
-    /// - Parameters:
-    ///   - parameters: a dictionary; anything else makes the request invalid.
-    ///   - encoding: how; that of Alamofire by default.
-    public func query(_ parameters: ParameterValue, encoding: ParameterEncoding = .default) -> Self {
-        addingQuery { try encoding.encode(parameters) }
-    }
-
-    /// Adds parameters to the query, behind what is there already: values of several types.
-    public func query(_ parameters: [String: any Encodable], encoding: ParameterEncoding = .default) -> Self {
-        addingQuery { try encoding.encode(MixedParameters(values: parameters)) }
-    }
-
-    /// Adds parameters to the query, behind what is there already: variables, nested as one likes.
-    ///
-    /// The compiler cannot check them. A value that is not `Encodable`, no dictionary with text for keys, no array, no
-    /// `NSNumber` and no `NSNull` makes the request invalid, with its key path.
+    /// The compiler cannot check the values; see ``ParameterEncoding/encode(_:)-([String:Any?])``.
     @_disfavoredOverload
-    public func query(_ parameters: [String: Any], encoding: ParameterEncoding = .default) -> Self {
-        addingQuery { try encoding.encode(UncheckedParameter(value: parameters)) }
+    public func query(_ parameters: [String: Any?], encoding: ParameterEncoding = .default) -> Self {
+        addingQuery { try encoding.encode(parameters) }
     }
 
     /// Sets parameters as a form's body (`application/x-www-form-urlencoded`), in place of any other body.
@@ -63,54 +47,21 @@ extension Request {
         settingForm { try encoding.encode(parameters) }
     }
 
-    /// Sets parameters as a form's body, in place of any other body: a literal, nested as one likes.
+    /// Sets parameters as a form's body, in place of any other body: a dictionary of several types, nested as one likes.
     ///
-    /// - Parameters:
-    ///   - parameters: a dictionary; anything else makes the request invalid.
-    ///   - encoding: how; that of Alamofire by default.
-    public func form(_ parameters: ParameterValue, encoding: ParameterEncoding = .default) -> Self {
+    /// The compiler cannot check the values; see ``ParameterEncoding/encode(_:)-([String:Any?])``.
+    @_disfavoredOverload
+    public func form(_ parameters: [String: Any?], encoding: ParameterEncoding = .default) -> Self {
         settingForm { try encoding.encode(parameters) }
     }
 
-    /// Sets parameters as a form's body, in place of any other body: values of several types.
-    public func form(_ parameters: [String: any Encodable], encoding: ParameterEncoding = .default) -> Self {
-        settingForm { try encoding.encode(MixedParameters(values: parameters)) }
-    }
-
-    /// Sets parameters as a form's body, in place of any other body: variables, nested as one likes.
+    /// Sets a JSON body and its content type: a dictionary of several types, nested as one likes.
     ///
-    /// The compiler cannot check them; what cannot be encoded makes the request invalid, with its key path.
+    /// The compiler cannot check the values: those of ``ParameterEncoding/encode(_:)-([String:Any?])`` can be encoded, and
+    /// another makes the request invalid, with its key path. They are encoded now, on the calling thread, by a plain encoder
+    /// where none is given, whatever the manager's is.
     @_disfavoredOverload
-    public func form(_ parameters: [String: Any], encoding: ParameterEncoding = .default) -> Self {
-        settingForm { try encoding.encode(UncheckedParameter(value: parameters)) }
-    }
-
-    /// Sets a JSON body and its content type: a literal, nested as one likes.
-    ///
-    /// - Parameters:
-    ///   - value: what to encode.
-    ///   - encoder: encodes it now, on the calling thread; without one it is encoded as any `Sendable` value,
-    ///     ``json(_:)``.
-    public func json(_ value: ParameterValue, encoder: JSONEncoder? = nil) -> Self {
-        guard let encoder else { return changed { $0.setJSON(.json { try ($0 ?? JSONEncoder()).encode(value) }) } }
-        return settingJSON { try encoder.encode(value) }
-    }
-
-    /// Sets a JSON body and its content type: values of several types.
-    ///
-    /// - Parameters:
-    ///   - values: encoded now, on the calling thread.
-    ///   - encoder: the encoder; a plain `JSONEncoder` by default, whatever the manager's is.
-    public func json(_ values: [String: any Encodable], encoder: JSONEncoder = JSONEncoder()) -> Self {
-        settingJSON { try encoder.encode(MixedParameters(values: values)) }
-    }
-
-    /// Sets a JSON body and its content type: variables, nested as one likes.
-    ///
-    /// The compiler cannot check them; what cannot be encoded makes the request invalid, with its key path. The encoder is a
-    /// plain one by default, whatever the manager's is.
-    @_disfavoredOverload
-    public func json(_ values: [String: Any], encoder: JSONEncoder = JSONEncoder()) -> Self {
+    public func json(_ values: [String: Any?], encoder: JSONEncoder = JSONEncoder()) -> Self {
         settingJSON { try encoder.encode(UncheckedParameter(value: values)) }
     }
 
@@ -145,18 +96,6 @@ extension Request {
             } catch {
                 core.defect = core.defect ?? RequestCore.defect(name, error)
             }
-        }
-    }
-}
-
-/// Values of several types by key, in the order of their keys.
-private struct MixedParameters: Encodable {
-    let values: [String: any Encodable]
-
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: ParameterKey.self)
-        for (key, value) in values.sorted(by: { $0.key < $1.key }) {
-            try container.encode(value, forKey: ParameterKey(key))
         }
     }
 }

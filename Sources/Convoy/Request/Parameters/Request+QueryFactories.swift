@@ -7,9 +7,10 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
-    /// A DELETE request with parameters in its query: a literal, nested as one likes.
+    /// A DELETE request with parameters in its query: a dictionary of several types, nested as one likes.
+    @_disfavoredOverload
     public static func delete(
-        _ url: some RequestURL, query: ParameterValue, encoding: ParameterEncoding = .default
+        _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
     /// A POST request with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
@@ -17,9 +18,10 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
-    /// A POST request with parameters in its query: a literal, nested as one likes.
+    /// A POST request with parameters in its query: a dictionary of several types, nested as one likes.
+    @_disfavoredOverload
     public static func post(
-        _ url: some RequestURL, query: ParameterValue, encoding: ParameterEncoding = .default
+        _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
     /// A PUT request with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
@@ -27,9 +29,10 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 
-    /// A PUT request with parameters in its query: a literal, nested as one likes.
+    /// A PUT request with parameters in its query: a dictionary of several types, nested as one likes.
+    @_disfavoredOverload
     public static func put(
-        _ url: some RequestURL, query: ParameterValue, encoding: ParameterEncoding = .default
+        _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 }
 
@@ -40,10 +43,10 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
-    /// A GET request with parameters in its query: a literal, nested as one likes.
+    /// A GET request with parameters in its query: a dictionary of several types, nested as one likes.
     @_disfavoredOverload
     public static func get(
-        _ url: some RequestURL, query: ParameterValue, encoding: ParameterEncoding = .default
+        _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
     /// A DELETE request with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
@@ -52,10 +55,10 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
-    /// A DELETE request with parameters in its query: a literal, nested as one likes.
+    /// A DELETE request with parameters in its query: a dictionary of several types, nested as one likes.
     @_disfavoredOverload
     public static func delete(
-        _ url: some RequestURL, query: ParameterValue, encoding: ParameterEncoding = .default
+        _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
     /// A POST request with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
@@ -64,10 +67,10 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
-    /// A POST request with parameters in its query: a literal, nested as one likes.
+    /// A POST request with parameters in its query: a dictionary of several types, nested as one likes.
     @_disfavoredOverload
     public static func post(
-        _ url: some RequestURL, query: ParameterValue, encoding: ParameterEncoding = .default
+        _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
     /// A PUT request with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
@@ -76,10 +79,10 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 
-    /// A PUT request with parameters in its query: a literal, nested as one likes.
+    /// A PUT request with parameters in its query: a dictionary of several types, nested as one likes.
     @_disfavoredOverload
     public static func put(
-        _ url: some RequestURL, query: ParameterValue, encoding: ParameterEncoding = .default
+        _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 
     /// A HEAD request with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
@@ -87,9 +90,10 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { head(url).query(query, encoding: encoding) }
 
-    /// A HEAD request with parameters in its query: a literal, nested as one likes.
+    /// A HEAD request with parameters in its query: a dictionary of several types, nested as one likes.
+    @_disfavoredOverload
     public static func head(
-        _ url: some RequestURL, query: ParameterValue, encoding: ParameterEncoding = .default
+        _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { head(url).query(query, encoding: encoding) }
 }
 
@@ -100,9 +104,9 @@ extension Request where Output == Data {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
-    /// A GET request for the raw body, with parameters in its query: a literal, nested as one likes.
+    /// A GET request for the raw body, with parameters in its query: a dictionary of several types, nested as one likes.
     public static func get(
-        _ url: some RequestURL, query: ParameterValue, encoding: ParameterEncoding = .default
+        _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
     /// A DELETE request for the raw body of its answer, with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
@@ -110,9 +114,9 @@ extension Request where Output == Data {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
-    /// A DELETE request for the raw body of its answer, with parameters in its query: a literal, nested as one likes.
+    /// A DELETE request for the raw body of its answer, with parameters in its query: a dictionary of several types, nested as one likes.
     public static func delete(
-        _ url: some RequestURL, query: ParameterValue, encoding: ParameterEncoding = .default
+        _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
     /// A POST request for the raw body of its answer, with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
@@ -120,9 +124,9 @@ extension Request where Output == Data {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
-    /// A POST request for the raw body of its answer, with parameters in its query: a literal, nested as one likes.
+    /// A POST request for the raw body of its answer, with parameters in its query: a dictionary of several types, nested as one likes.
     public static func post(
-        _ url: some RequestURL, query: ParameterValue, encoding: ParameterEncoding = .default
+        _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
     /// A PUT request for the raw body of its answer, with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
@@ -130,8 +134,8 @@ extension Request where Output == Data {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 
-    /// A PUT request for the raw body of its answer, with parameters in its query: a literal, nested as one likes.
+    /// A PUT request for the raw body of its answer, with parameters in its query: a dictionary of several types, nested as one likes.
     public static func put(
-        _ url: some RequestURL, query: ParameterValue, encoding: ParameterEncoding = .default
+        _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 }

@@ -27,14 +27,19 @@ struct UncheckedParameter: Encodable {
         if let value { try container.encode(value) } else { try container.encodeNil() }
     }
 
+    /// Other encoders have no bound of their own: theirs is the stack.
+    private static func checkDepth(of encoder: any Encoder) throws {
+        guard encoder.codingPath.count < 128 else { throw EncodingError.tooDeep(at: encoder.codingPath) }
+    }
+
     private func encode(_ values: [Any], to encoder: any Encoder) throws {
-        try ParameterValue.checkDepth(of: encoder)
+        try Self.checkDepth(of: encoder)
         var container = encoder.unkeyedContainer()
         for value in values { try container.encode(UncheckedParameter(value: value)) }
     }
 
     private func encode(_ values: [String: Any], to encoder: any Encoder) throws {
-        try ParameterValue.checkDepth(of: encoder)
+        try Self.checkDepth(of: encoder)
         var container = encoder.container(keyedBy: ParameterKey.self)
         for (key, value) in values.sorted(by: { $0.key < $1.key }) {
             try container.encode(UncheckedParameter(value: value), forKey: ParameterKey(key))

@@ -1,26 +1,10 @@
-// Parameters written down in the call: nested literals.
+// Trees of parameters for tests.
 import Foundation
 
-/// A tree of parameters that can be written as a literal, for a query, a form or JSON.
-///
-/// ```swift
-/// let request = Request<Data>.post(url, form: [
-///     "user": ["name": "Ann", "tags": ["a", "b"], "age": nil],
-///     "page": 2, "ratio": 0.5, "all": true,
-/// ])
-/// ```
-///
-/// For what is not a literal there are the cases. A call whose literal has variables in it takes it as a `[String: Any]`,
-/// and any `Encodable` can take the place of the whole tree. A literal with a key twice is a programmer's mistake and
-/// traps.
-///
-/// ## Concurrency
-/// A value, `Sendable`.
-///
-/// ## Topics
-/// - ``dictionary(_:)``
-/// - ``array(_:)``
-public enum ParameterValue: Sendable, Hashable {
+@testable import Convoy
+
+/// A tree of parameters that encodes itself, with literals.
+enum ParameterValue: Sendable, Hashable {
     /// No value: see ``ParameterEncoding/nilEncoding``.
     case null
     /// True or false.
@@ -45,7 +29,7 @@ extension ParameterValue: Encodable {
     /// Encodes the tree; an error names the key path.
     ///
     /// - Throws: what the encoder throws, and an `EncodingError` for more than 128 levels.
-    public func encode(to encoder: any Encoder) throws {
+    func encode(to encoder: any Encoder) throws {
         // Each in a function of its own: this one is on the stack once for each level.
         switch self {
         case .null: try Self.encode(nil as Bool?, in: encoder.singleValueContainer())
@@ -90,21 +74,21 @@ extension ParameterValue: ExpressibleByDictionaryLiteral, ExpressibleByArrayLite
     ExpressibleByStringInterpolation
 {
     /// Values by key; a key that is there twice traps.
-    public init(dictionaryLiteral elements: (String, ParameterValue)...) {
+    init(dictionaryLiteral elements: (String, ParameterValue)...) {
         self = .dictionary(
             Dictionary(elements) { _, _ in preconditionFailure("a literal of parameters has a key twice: remove one") })
     }
 
     /// Values in order.
-    public init(arrayLiteral elements: ParameterValue...) { self = .array(elements) }
+    init(arrayLiteral elements: ParameterValue...) { self = .array(elements) }
     /// No value.
-    public init(nilLiteral: ()) { self = .null }
+    init(nilLiteral: ()) { self = .null }
     /// True or false.
-    public init(booleanLiteral value: Bool) { self = .bool(value) }
+    init(booleanLiteral value: Bool) { self = .bool(value) }
     /// A whole number.
-    public init(integerLiteral value: Int) { self = .integer(value) }
+    init(integerLiteral value: Int) { self = .integer(value) }
     /// A number with a fraction.
-    public init(floatLiteral value: Double) { self = .double(value) }
+    init(floatLiteral value: Double) { self = .double(value) }
     /// Text.
-    public init(stringLiteral value: String) { self = .string(value) }
+    init(stringLiteral value: String) { self = .string(value) }
 }
