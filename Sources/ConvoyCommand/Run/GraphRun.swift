@@ -41,8 +41,10 @@ struct GraphRun: Sendable {
     func run() async -> ExitStatus {
         let start = ContinuousClock.now
         let (notices, tell) = AsyncStream.makeStream(of: Notice.self)
-        let managers = makeManagers(
-            options.fetch.isJSON ? [StepMonitor { tell.yield(.happening(index: $0, $1)) }] : [])
+        let screen = console.isLive ? makeScreen() : nil
+        let steps = options.fetch.isJSON ? StepMonitor { tell.yield(.happening(index: $0, $1)) } : nil
+        let monitors: [(any EventMonitor)?] = [screen, steps]
+        let managers = makeManagers(monitors.compactMap(\.self))
         interruption.onStop {
             rows.stop()
             managers.withCookies.cancelAll()
@@ -56,7 +58,8 @@ struct GraphRun: Sendable {
             ? AnswerPrinter(options) { [interruption] in interruption.interrupt(.outputClosed) } : nil
         var report = RunReport(
             options: options, plan: plan, rowsName: rows.name, journal: journal, console: console, kept: setup.report,
-            printer: printer)
+            printer: printer, screen: screen)
+        screen?.start()
         reading: for await notice in notices {
             let isStopping = interruption.reason != nil
             switch notice {
@@ -121,6 +124,11 @@ struct GraphRun: Sendable {
         }
         managers.withCookies.enqueue(contentsOf: operations.enumerated().filter { uses($0.offset) }.map(\.element))
         managers.without.enqueue(contentsOf: operations.enumerated().filter { !uses($0.offset) }.map(\.element))
+    }
+
+    private func makeScreen() -> RunScreen {
+        let count = options.each == nil ? (options.repeats ?? 1) * plan.requests.count : nil
+        return RunScreen(plan, options.fetch, totalCount: count, console: console)
     }
 
     /// Rows share no cookies: one would be logged in as another.

@@ -34,16 +34,20 @@ extension HelpText {
           @name = value           a variable; {{name}} is its value, {{%name}} encoded.
                                   What comes from an answer or a row is encoded in a
                                   path, query or form; {{&name}} leaves it as it is
-          {{login.response.body.$.a[0].b}}, {{login.response.headers.Name}}
+          {{login.response.body.$.a[0].b}}, {{login.response.headers.Name}},
+          {{login.response.cookies.name}}
           {{$uuid}} {{$timestamp -1 d}} {{$datetime iso8601}} {{$randomInt 1 10}}
           {{$processEnv NAME}} {{$dotenv NAME}}
           # @depends login        wait for a request without referring to it
           # @no-redirect, # @no-cookie-jar, # @disabled
           # @expect status 2xx    also header Name contains text, body.$.id == 3,
                                   body.$.id exists, time < 500ms
+          # @timeout 30           seconds, or 500 ms, 2 m
+          > {% client.global.set("x", response.body.id) %}
+                                  also client.test, assert and log
           < file, <@ file         the body from a file; with @ its variables are read
           >> file, >>! file       where the answer goes; with ! it replaces a file
-        Scripts, prompts and XPath are not done: --skip-scripts leaves out what needs
-        them. Requests that change something keep their order on each server.
+        Other scripts, prompts and XPath are not done: --skip-scripts leaves out what
+        needs them. Requests that change something keep their order on each server.
         """
 }

@@ -28,12 +28,12 @@ struct RequestMaker: Sendable {
         for (index, needed) in planned.needs.enumerated() {
             let request = plan.requests[needed].request
             if let name = (request.name ?? request.title)?.text { names[name] = index }
+            names[request.key] = index
         }
+        let exchange = { (name: String) in names[name].map { answers[$0].value.exchange(answers[$0].head) } }
         let built: BuiltRequest
         do throws(BuildFailure) {
-            built = try planned.build(surroundings, row: row.values) { name in
-                names[name].map { answers[$0].value.exchange(answers[$0].head) }
-            }
+            built = try planned.build(surroundings, row: row.values, answers: exchange)
         } catch { throw Self.refusal(error.message) }
         var request = Request<Data>(method: HTTPMethod(built.method), url: built.url).tagged(String(index))
             .limited(by: options)
@@ -41,6 +41,7 @@ struct RequestMaker: Sendable {
             let isSecret = field.isSecret || SendingOptions.mayBeKey(field.name)
             request = request.addingHeader(field.name, field.value, isSecret: isSecret)
         }
+        if let timeout = planned.request.timeout { request = request.attemptTimeout(timeout) }
         request = try adding(built.body, to: request)
         if let digest = built.digest {
             request = request.intercepted(
@@ -49,8 +50,11 @@ struct RequestMaker: Sendable {
         if !planned.request.followsRedirects {
             request = request.redirects(.never).acceptableStatusCodes(.range(200...399))
         }
-        if planned.checks.contains(where: { $0.subject == .status }) { request = request.acceptableStatusCodes(.any) }
-        return try finishing(request, planned, built)
+        let handlers = planned.request.handlers
+        if planned.checks.contains(where: { $0.subject == .status }) || handlers.contains(where: \.readsStatus) {
+            request = request.acceptableStatusCodes(.any)
+        }
+        return try finishing(request, planned, built, handlers.isEmpty ? [:] : planned.globals(exchange))
     }
 
     private static func refusal(_ reason: String) -> RequestError {
@@ -91,11 +95,11 @@ struct RequestMaker: Sendable {
 
     /// Sends the answer where it is needed: into a file, into memory, or nowhere.
     private func finishing(
-        _ request: Request<Data>, _ planned: PlannedRequest, _ built: BuiltRequest
+        _ request: Request<Data>, _ planned: PlannedRequest, _ built: BuiltRequest, _ globals: [String: JSONValue]
     ) throws(RequestError) -> Request<RunAnswer> {
-        let checks = planned.checks
+        let (checks, handlers) = (planned.checks, planned.request.handlers)
         let file = try built.output.map { (output) throws(RequestError) in try place(output.path) }
-        if checks.isEmpty {
+        if checks.isEmpty, handlers.isEmpty {
             if let file, let output = built.output {
                 return request.saved(to: file, existing: output.replaces ? .overwrite : .rename)
                     .map { RunAnswer(request: built, body: .file($0)) }
@@ -106,10 +110,19 @@ struct RequestMaker: Sendable {
         }
         return request.decoding { body, head in
             if let defect = checks.defect(head, body) { throw CheckFailure(description: defect) }
-            guard let file, let output = built.output else { return RunAnswer(request: built, body: .memory(body)) }
+            var answer = RunAnswer(request: built, body: .memory(body))
+            if !handlers.isEmpty {
+                let outcome = Script.outcome(of: handlers, for: CheckedAnswer(head, body), globals: globals)
+                guard outcome.defects.isEmpty else {
+                    throw CheckFailure(description: outcome.defects.joined(separator: "; "), logs: outcome.logs)
+                }
+                (answer.globals, answer.logs) = (outcome.globals, outcome.logs)
+            }
+            guard let file, let output = built.output else { return answer }
             let written = output.replaces ? file : file.withFreeName
             try written.write(body, replaces: output.replaces)
-            return RunAnswer(request: built, body: .file(written))
+            answer.body = .file(written)
+            return answer
         }
     }
 

@@ -17,10 +17,14 @@ struct RunAnswer: Sendable {
 
     var request: BuiltRequest
     var body: Body
+    /// What handlers have set.
+    var globals: [String: JSONValue] = [:]
+    /// What handlers have said.
+    var logs: [String] = []
 
     /// For references into it.
     func exchange(_ head: ResponseHead) -> Exchange {
-        Exchange(request: request, responseFields: head.headerFields.map { ($0.name, $0.value) }) {
+        var exchange = Exchange(request: request, responseFields: head.headerFields.map { ($0.name, $0.value) }) {
             () throws(Unreadable) in
             switch body {
             case .memory(let data): return Array(data)
@@ -33,21 +37,31 @@ struct RunAnswer: Sendable {
                 throw Unreadable(reason: "\(url.lastPathComponent) is larger than 64 MiB")
             }
         }
+        exchange.globals = globals
+        return exchange
+    }
+}
+
+extension CheckedAnswer {
+    init(_ head: ResponseHead, _ body: Data, milliseconds: Double? = nil) {
+        self.init(
+            statusCode: head.statusCode, fields: head.headerFields.map { ($0.name, $0.value) }, body: [UInt8](body),
+            milliseconds: milliseconds)
     }
 }
 
 /// An answer that is not what a check of its request says.
 struct CheckFailure: Error, CustomStringConvertible {
     let description: String
+    /// What handlers have said before.
+    var logs: [String] = []
 }
 
 extension [Check] {
     /// What is wrong with an answer; nil where nothing is.
     func defect(_ head: ResponseHead, _ body: Data, milliseconds: Double? = nil) -> String? {
         guard !isEmpty else { return nil }
-        let answer = CheckedAnswer(
-            statusCode: head.statusCode, fields: head.headerFields.map { ($0.name, $0.value) }, body: [UInt8](body),
-            milliseconds: milliseconds)
+        let answer = CheckedAnswer(head, body, milliseconds: milliseconds)
         let defects = compactMap { $0.defect(in: answer) }
         return defects.isEmpty ? nil : defects.joined(separator: "; ")
     }

@@ -10,7 +10,8 @@ struct RunCommand {
     /// - Throws: what makes the run impossible; nothing has been sent then.
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         let input = try RunInput(options)
-        let console = Console(allowsLive: false)
+        let console = Console(allowsLive: options.allowsLive)
+        interruption.watchStops(of: console)
         console.onOutputClosed { interruption.interrupt(.outputClosed) }
         let journal =
             options.isDryRun ? nil : try options.done.map { (path) throws(UsageError) in try RowJournal(path) }
@@ -39,7 +40,7 @@ struct RunCommand {
         }
         if options.isDryRun {
             for line in PlanText.lines(plan) { console.printLine(line) }
-            return console.status(after: .success)
+            return console.status(after: plan.leftOut.isEmpty ? .success : .failure)
         }
         let directory = options.directory.map { URL(filePath: $0, directoryHint: .isDirectory).absoluteURL }
         if plan.requests.contains(where: { $0.output != nil }) {

@@ -57,7 +57,9 @@ extension RunOptions {
         OwnOption(
             option: Option(
                 "skip-scripts", .requests, summary: "leave scripts out",
-                detail: "leave scripts out, and the requests that need what only scripts, prompts or XPath give")
+                detail:
+                    "leave scripts out that are not read, and the requests that need what only scripts, prompts or XPath "
+                    + "give; the exit status is 1 where a request was left out")
         ) { options, _ in options.skipsScripts = true },
         OwnOption(
             option: Option(

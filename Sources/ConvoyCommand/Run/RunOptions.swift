@@ -40,6 +40,11 @@ struct RunOptions: Sendable {
     /// Whether standard output is for answers; lines and figures go to standard error then.
     var showsAnswers: Bool { show != nil || !printed.isEmpty }
 
+    /// Whether lines may be drawn while requests are under way: not among answers.
+    var allowsLive: Bool {
+        !fetch.isQuiet && !fetch.isJSON && !isDryRun && !(showsAnswers && Terminal.output.isTerminal)
+    }
+
     /// Whether the body of an answer is printed.
     func showsBody(of request: PlannedRequest) -> Bool { [.body, .both].contains(show) || prints(request) }
 

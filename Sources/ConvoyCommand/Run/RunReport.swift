@@ -6,7 +6,7 @@ import Foundation
 /// Tells the outcomes of requests, one after the other; that of one that others need before theirs.
 struct RunReport {
     /// An end that cannot be told yet.
-    private struct Ending {
+    struct Ending {
         let outcome: GraphRun.Outcome
         let span: EventSpan
         let attempts: [AttemptRecord]
@@ -27,16 +27,18 @@ struct RunReport {
         var hasFailed = false
     }
 
-    private let options: RunOptions
-    private let plan: RunPlan
+    let options: RunOptions
+    let plan: RunPlan
     /// The file of the rows.
-    private let rowsName: String?
+    let rowsName: String?
     private let journal: RowJournal?
-    private let console: Console
+    let console: Console
     /// What is kept for `--report`; nil without it.
     private let kept: Locked<Report>?
     /// Nil where no answer is to be seen.
     private let printer: AnswerPrinter?
+    /// Nil where nothing is live.
+    private let screen: RunScreen?
     private var succeeded = 0
     private var failed = 0
     /// Requests that were not sent because of another.
@@ -46,7 +48,7 @@ struct RunReport {
     private var failures: [String: Int] = [:]
     private let dependents: [[Int]]
     /// What no event may repeat.
-    private let secrets: Set<String>
+    let secrets: Set<String>
     /// The rows that are under way, by their places.
     private var rows: [Int: RowState] = [:]
     private var rowCount = 0
@@ -59,9 +61,9 @@ struct RunReport {
 
     init(
         options: RunOptions, plan: RunPlan, rowsName: String?, journal: RowJournal?, console: Console,
-        kept: Locked<Report>?, printer: AnswerPrinter? = nil
+        kept: Locked<Report>?, printer: AnswerPrinter? = nil, screen: RunScreen? = nil
     ) {
-        self.printer = printer
+        (self.printer, self.screen) = (printer, screen)
         secrets = plan.requests.reduce(into: []) { $0.formUnion($1.secrets) }
         (self.options, self.plan, self.console, self.kept) = (options, plan, console, kept)
         (self.rowsName, self.journal) = (rowsName, journal)
@@ -78,7 +80,7 @@ struct RunReport {
 
     /// Whether every request of every row has an outcome.
     var isComplete: Bool { hasAllRows && rows.isEmpty }
-    private var isJSON: Bool { options.fetch.isJSON }
+    var isJSON: Bool { options.fetch.isJSON }
 
     mutating func begin(_ row: Row) {
         rows[rowCount] = RowState(
@@ -167,6 +169,7 @@ struct RunReport {
         case .success(let response):
             let seconds = (response.timings.executed ?? .zero).inSeconds
             defect = request.checks.timeDefect(response)
+            tellLogs(request, response.value.logs)
             if let defect {
                 failed += 1
                 junit?.add(label, .failure(defect), seconds: seconds)
@@ -184,12 +187,14 @@ struct RunReport {
             junit?.add(label, .skipped("cancelled"))
         case .failure(let error):
             let message = message(of: error)
+            if let failure = error.underlying as? CheckFailure { tellLogs(request, failure.logs) }
             if error.code == .dependencyFailed { unsent += 1 } else { failed += 1 }
             junit?.add(label, error.code == .dependencyFailed ? .skipped(message) : .failure(message))
             tellFailure(request, label, message)
             // What a server wrote may repeat what it was sent: that stays on the terminal.
             defect = error.underlying is CheckFailure ? message : error.message
         }
+        screen?.finished(firstIndex + place, ending.outcome, hasFailed: hasFailed)
         if let printer { console.noteOutputProblem(printer.show(request, ending.outcome)) }
         guard isJSON || kept != nil else { return hasFailed }
         var event = event(place, ending, defect, isStopping)
@@ -208,7 +213,10 @@ struct RunReport {
     ///
     /// - Parameter reason: why everything was cancelled; nil when nothing was.
     func ended(after time: Duration, reason: ExitStatus?) -> ExitStatus {
-        var status = reason ?? (failed + unsent + brokenCount == 0 ? .success : .failure)
+        screen?.end()
+        // What scripts would have been needed for is no success either.
+        let isComplete = failed + unsent + brokenCount + plan.leftOut.count == 0
+        var status = reason ?? (isComplete ? .success : .failure)
         if let file = options.junit, let junit {
             let problems = FetchSetup.write(junit.text(after: time), to: file)
             for problem in problems { console.printError("convoy: \(problem)") }
@@ -227,73 +235,20 @@ struct RunReport {
         if unsent > 0 { text += ", \(unsent) not sent" }
         if brokenCount > 0 { text += ", \(Figures.count(brokenCount, "line")) no rows" }
         if cancelled > 0 { text += ", \(cancelled) cancelled" }
+        if !plan.leftOut.isEmpty { text += ", \(plan.leftOut.count) left out" }
         say(status == .success ? text : "\(text); exit status \(status.code)")
         return status
     }
 
     /// Standard output is for answers where they are to be seen.
     private func say(_ line: String) {
+        if let screen, screen.takes(line) { return }
         if printer == nil { console.printLine(line, wraps: true) } else { console.printError(line) }
     }
 
-    /// The end of a request as an event.
-    ///
-    /// - Parameter defect: why it failed, in the words of this report; nil where it did not, or was cancelled.
-    private func event(_ place: Int, _ ending: Ending, _ defect: String?, _ isStopping: Bool) -> EventLine {
-        let request = plan.requests[place]
-        var event = EventLine(
-            event: "finished", index: place, name: request.givenName, method: request.method, url: request.shownTarget)
-        event.attempts = ending.attempts.triedCount
-        switch ending.outcome {
-        case .success(let response):
-            event.status = response.statusCode
-            event.bytes = response.transfer.download.completedBytes
-            event.seconds = (response.timings.executed ?? .zero).roundedSeconds
-            if case .file(let file) = response.value.body { event.file = file.path }
-            if defect != nil { event.code = "checkFailed" }
-        case .failure(let error):
-            event.status = error.response?.statusCode
-            let isCancelled = isStopping && error.code == .dependencyFailed
-            event.code =
-                error.underlying is CheckFailure
-                ? "checkFailed" : isCancelled ? RequestError.Code.cancelled.rawValue : error.code.rawValue
-            event.seconds = ending.attempts.first.map { (ending.span.ended - $0.started).roundedSeconds }
-            event.message = error.message.visible()
-            event.body = EventLine.body(of: error, without: secrets.union(ending.attempts.last?.secrets ?? []))
-        }
-        if event.code != nil { event.event = "failed" }
-        if let defect { event.message = defect.visible() }
-        let after = request.needs + request.follows
-        if !after.isEmpty { event.after = after }
-        event.setTimes(ending.span, ending.attempts)
-        return event
-    }
-
-    private func line(_ request: PlannedRequest, _ response: Response<RunAnswer>, _ row: Row) -> String {
-        let what = "\(request.method) \(request.shownTarget)"
-        var name = request.givenName.map { "  (\($0))" } ?? ""
-        if let rowsName { name += "  \(rowsName):\(row.line)" }
-        let figures =
-            "\(Figures.bytes(response.transfer.download.completedBytes)) in "
-            + Figures.time(response.timings.executed ?? .zero)
-        var line = "\(response.statusCode)  \(what)\(name)  \(figures)"
-        if case .file(let file) = response.value.body { line += "  saved \(file.lastPathComponent)" }
-        return line
-    }
-
-    private func tellFailure(_ request: PlannedRequest, _ label: String, _ message: String) {
-        if isJSON { return }
-        let place = "\(options.file):\(request.request.position.line)"
-        console.printError("convoy: \(place): \(label): \(message)")
-    }
-
-    /// The library's words, with the beginning of what the server said; of a check its own.
-    private func message(of error: RequestError) -> String {
-        if let failure = error.underlying as? CheckFailure { return failure.description }
-        guard error.code == .unacceptableStatus, let body = error.body?.prefix(400) else { return error.message }
-        let words = String(decoding: body, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        // A page for browsers says little here.
-        return words.isEmpty || words.hasPrefix("<")
-            ? error.message : "\(error.message): \(words.clipped(toColumns: 160))"
+    /// What handlers have said; it may be a secret, and goes nowhere else.
+    private func tellLogs(_ request: PlannedRequest, _ lines: [String]) {
+        guard !isJSON, !options.fetch.isQuiet else { return }
+        for line in lines { say("\(request.label): \(line)") }
     }
 }

@@ -67,6 +67,8 @@ final class ParsedBodies {
 package struct Exchange: Sendable {
     package var request: BuiltRequest
     package var responseFields: [(name: String, value: String)]
+    /// What the handlers of the request have set.
+    package var globals: [String: JSONValue] = [:]
     /// The body of the answer; nil where it is not to be had, and why.
     package var responseBody: @Sendable () throws(Unreadable) -> [UInt8]
 
@@ -93,6 +95,17 @@ package struct Exchange: Sendable {
                 throw BuildFailure(what: "{{\(reference.source)}}: \(whose) has no header field \(name)", advice: "")
             }
             return values.joined(separator: ", ")
+        case .cookie(let name):
+            guard let value = cookie(name) else {
+                throw BuildFailure(what: "{{\(reference.source)}}: \(whose) sets no cookie \(name)", advice: "")
+            }
+            return value
+        case .global(let name):
+            guard let value = globals[name] else {
+                throw BuildFailure(
+                    what: "{{\(reference.source)}}: the handler of its request has not set it", advice: "")
+            }
+            return value.text
         case .body: return String(decoding: try bytes(of: reference), as: UTF8.self)
         case .json(let path):
             let json: JSONValue
@@ -103,6 +116,16 @@ package struct Exchange: Sendable {
             }
             return node.text
         }
+    }
+
+    /// Of several of a name the last counts, as in a jar.
+    private func cookie(_ name: String) -> String? {
+        for field in responseFields.reversed() where field.name.lowercased() == "set-cookie" {
+            let pair = field.value.prefix { $0 != ";" }.split(
+                separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if pair.count == 2, pair[0].trimmed == name { return pair[1].trimmed }
+        }
+        return nil
     }
 
     private func json(of reference: Reference, _ whose: String) throws(BuildFailure) -> JSONValue {

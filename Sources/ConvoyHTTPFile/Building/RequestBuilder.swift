@@ -219,7 +219,8 @@ extension PlannedRequest {
     package func build(
         _ surroundings: Surroundings, row: [String: String] = [:], answers: (String) -> Exchange? = { _ in nil }
     ) throws(BuildFailure) -> BuiltRequest {
-        try withoutActuallyEscaping(answers) { answers in
+        if let built { return built }
+        return try withoutActuallyEscaping(answers) { answers in
             Result { () throws(BuildFailure) in
                 try RequestBuilder(planned: self, surroundings: surroundings, row: row, exchange: answers)
                     .build()
@@ -227,11 +228,26 @@ extension PlannedRequest {
         }.get()
     }
 
-    /// What is wrong with one that needs no answers.
-    func defects(_ surroundings: Surroundings) -> [Problem] {
+    /// Finds what is wrong with one that needs no answers, and keeps what is sent where that is always the same.
+    mutating func check(_ surroundings: Surroundings) -> [Problem] {
         do throws(BuildFailure) {
-            guard let defect = try build(surroundings).defect else { return [] }
+            let built = try build(surroundings)
+            guard let defect = built.defect else {
+                if isFixed { self.built = built }
+                return []
+            }
             return [Problem(request.position, defect, "mend it here")]
         } catch { return [Problem(request.position, error.what, error.advice.isEmpty ? "mend it here" : error.advice)] }
+    }
+
+    /// What handlers of others have set, of what its own ask for; what they have not set is left out.
+    package func globals(_ answers: (String) -> Exchange?) -> [String: JSONValue] {
+        globals.compactMapValues { piece in
+            switch piece.source {
+            case .text(let text): .string(text)
+            case .answer(let reference): answers(reference.name)?.globals[reference.source]
+            case .system, .column: nil
+            }
+        }
     }
 }

@@ -7,12 +7,16 @@ import Foundation
 /// A variable of the file has one value for the whole run, also where it is made of a system variable: a request that
 /// creates something and one that asks for it mean the same identifier.
 struct Expander {
-    private let file: HTTPFile
-    private let surroundings: Surroundings
+    let file: HTTPFile
+    let surroundings: Surroundings
     /// The requests that can be referred to.
-    private let requests: [String: Int]
+    let requests: [String: Int]
+    /// What handlers set.
+    let globals: Globals
+    /// The request whose text is expanded; nil for what stands outside.
+    var current: Int?
     /// Definitions by name, in the order of the file.
-    private let definitions: [String: [Int]]
+    let definitions: [String: [Int]]
     private var known: [Int: [Piece]] = [:]
     /// Of definitions that cannot be had, the first problem.
     private var failed: [Int: Problem] = [:]
@@ -24,6 +28,7 @@ struct Expander {
 
     init(_ file: HTTPFile, _ surroundings: Surroundings, requests: [String: Int]) {
         (self.file, self.surroundings, self.requests) = (file, surroundings, requests)
+        globals = Globals(file)
         definitions = Dictionary(grouping: file.variables.indices) { file.variables[$0].name }
         date = surroundings.now()
     }
@@ -74,7 +79,9 @@ struct Expander {
             return [Piece(source: .text(value), shown: name.namesSecret ? "{{\(name)}}" : value)]
         }
         if surroundings.columns.contains(name) { return [Piece(source: .column(name), shown: "{{\(name)}}")] }
-        if let definition = definition(name, before: placeholder) {
+        if let piece = piece(ofGlobal: name) { return [piece] }
+        // `@host = {{host}}` without one before it means what stands outside of the file.
+        if let definition = definition(name, before: placeholder), definition != open.last {
             return pieces(ofDefinition: definition)
         }
         if let value = environmentValue(name, in: surroundings.environmentName)
@@ -133,7 +140,13 @@ struct Expander {
         }
         open.removeLast()
         // Of one with a problem each use is told, since each request may be left out for it.
-        if problems.count == count { known[definition] = pieces } else { failed[definition] = problems[count] }
+        // Which handler has set a variable depends on where it is used.
+        let isFixed = pieces.allSatisfy { if case .global? = $0.reference?.part { false } else { true } }
+        if problems.count > count {
+            failed[definition] = problems[count]
+        } else if isFixed {
+            known[definition] = pieces
+        }
         return pieces
     }
 
@@ -147,7 +160,7 @@ struct Expander {
                 "write the value itself in one of them"))
     }
 
-    private func environmentValue(_ name: String, in environment: String?) -> Environments.Value? {
+    func environmentValue(_ name: String, in environment: String?) -> Environments.Value? {
         environment.flatMap { surroundings.environments.values[$0]?[name] }
     }
 
@@ -166,6 +179,7 @@ struct Expander {
         if depth == 0 { isEndless = false }
         depth += 1
         defer { depth -= 1 }
+        problems += value.problems
         let pieces = pieces(of: value.template)
         guard value.isSecret || name.namesSecret else { return pieces }
         return pieces.map { piece in
@@ -178,7 +192,7 @@ struct Expander {
     private var depth = 0
     /// Whether the value of an environment that is being expanded has been found to have no end.
     private var isEndless = false
-    private var suggestionCount = 0
+    var suggestionCount = 0
 
     /// `name.part`: a part of the answer of a request, or of a variable that holds one.
     private mutating func pieces(ofPart name: String, _ placeholder: Placeholder) -> [Piece]? {
@@ -195,10 +209,18 @@ struct Expander {
         switch reference.part {
         case .body: reference.part = .json(path)
         case .json(let outer): reference.part = .json(outer.appending(names: Array(names.dropFirst())))
-        case .header: return nil
+        case .header, .cookie, .global: return nil
         }
         reference.source += "." + names.dropFirst().joined(separator: ".")
         return [Piece(source: .answer(reference), shown: "{{\(name)}}")]
+    }
+
+    /// What a handler has set; nil where none does.
+    func piece(ofGlobal name: String) -> Piece? {
+        guard let setter = globals.setter(of: name, for: current) else { return nil }
+        let reference = Reference(
+            name: file.requests[setter].key, side: .response, part: .global(name), source: name)
+        return Piece(source: .answer(reference), shown: "{{\(name)}}")
     }
 
     // MARK: System variables
@@ -226,52 +248,6 @@ struct Expander {
             return []
         }
         return [Piece(source: .text(value), shown: "{{\(placeholder.source)}}")]
-    }
-
-    // MARK: Problems
-
-    /// Reports a name that no request has.
-    private mutating func check(_ name: String, _ placeholder: Placeholder) {
-        guard requests[name] == nil else { return }
-        let near = suggestion(for: name, among: requests.keys)
-        let advice = near.map { "did you mean \($0)?" } ?? "write # @name \(name) above its request line"
-        report(placeholder, "there is no request called \(name.shown)", advice)
-    }
-
-    private mutating func missing(_ name: String, _ placeholder: Placeholder) -> [Piece] {
-        if requests[name] != nil {
-            let advice = "write {{\(name).response.body.*}} or {{\(name).response.body.$.x}}"
-            report(placeholder, "\(name.shown) is a request, not a value", advice)
-            return []
-        }
-        let environment = surroundings.environmentName.flatMap { surroundings.environments.values[$0] } ?? [:]
-        var advice = "write @\(name) = …, or give --variable \(name)=…"
-        if let near = suggestion(for: name, among: definitions.keys) ?? suggestion(
-            for: name, among: surroundings.given.keys)
-            ?? suggestion(for: name, among: surroundings.columns)
-            ?? suggestion(for: name, among: environment.keys)
-        {
-            advice = "did you mean \(near)?"
-        } else if surroundings.environmentName == nil,
-            let environment = surroundings.environments.names.first(where: { environmentValue(name, in: $0) != nil })
-        {
-            advice = "give --env \(environment)"
-        }
-        let kind: Problem.Kind = surroundings.skipsScripts ? .impossible : .mistake
-        report(placeholder, "the variable \(name.shown) has no value", advice, kind)
-        return []
-    }
-
-    /// A name that was meant, perhaps; looked for no more than a hundred times, since there may be very many names.
-    private mutating func suggestion(for name: String, among names: some Collection<String>) -> String? {
-        suggestionCount += 1
-        return suggestionCount > 100 ? nil : names.filter { $0.isOneSlip(from: name) }.min()
-    }
-
-    private mutating func report(
-        _ placeholder: Placeholder, _ what: String, _ advice: String, _ kind: Problem.Kind = .mistake
-    ) {
-        problems.append(Problem(placeholder.position, what, advice, kind: kind, file: placeholder.file))
     }
 }
 

@@ -30,6 +30,10 @@ package struct PlannedRequest: Sendable {
     package var body: [Part] = []
     package var graphQLVariables: [Part] = []
     package var output: Output?
+    /// What other handlers have set, of what its own ask for.
+    var globals: [String: Piece] = [:]
+    /// What is sent, where that is always the same.
+    var built: BuiltRequest?
     /// The requests whose answers or success it needs, by their places in the plan.
     package var needs: [Int] = []
     /// Those that it only comes after.
@@ -62,7 +66,7 @@ package struct PlannedRequest: Sendable {
     package var checks: [Check] { request.checks }
 
     /// The references in it.
-    var references: [Reference] { pieces.compactMap(\.reference) }
+    var references: [Reference] { (pieces + globals.values).compactMap(\.reference) }
 
     /// Whether neither an answer nor a row makes a difference.
     var isKnown: Bool {
@@ -72,6 +76,12 @@ package struct PlannedRequest: Sendable {
             case .answer, .column: false
             }
         }
+    }
+
+    /// Whether each time the same is sent: all of it is known, and it takes nothing from a file.
+    var isFixed: Bool {
+        pieces.allSatisfy { $0.text != nil }
+            && (body + graphQLVariables).allSatisfy { if case .text = $0 { true } else { false } }
     }
 
     /// The values in it that are shown nowhere.

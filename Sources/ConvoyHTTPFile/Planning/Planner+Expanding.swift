@@ -3,6 +3,8 @@
 extension Planner {
     mutating func expand(_ request: FileRequest, _ index: Int, _ expander: inout Expander) -> PlannedRequest {
         var planned = PlannedRequest(request: request)
+        expander.current = index
+        defer { expander.current = nil }
         for field in request.fields where !Self.ownFields.contains(field.name.lowercased()) {
             planned.fields.append(.init(name: field.name, value: expander.pieces(of: field.value)))
         }
@@ -20,6 +22,14 @@ extension Planner {
                 Problem(
                     prompt.position, "nobody is asked for \(prompt.text.shown) here",
                     "give the value: --variable \(prompt.text)=…", kind: .impossible))
+        }
+        for name in Set(request.handlers.flatMap(\.globals)).sorted() {
+            // What nothing has set is `undefined` there.
+            if let text = surroundings.given[name] {
+                planned.globals[name] = Piece(source: .text(text), shown: "{{\(name)}}")
+            } else if let piece = expander.piece(ofGlobal: name) {
+                planned.globals[name] = piece
+            }
         }
         planned.needs = needs(of: planned, request, &expander)
         return planned

@@ -96,7 +96,10 @@ extension Planner {
             ordered.append(request)
         }
         for reference in ordered.flatMap(\.references) where reference.side == .response {
-            if case .header = reference.part { continue }
+            switch reference.part {
+            case .header, .cookie, .global: continue
+            case .body, .json: break
+            }
             if let needed = names[reference.name].flatMap({ places[$0] }) { ordered[needed].keepsBody = true }
         }
     }

@@ -58,7 +58,10 @@ struct Planner {
     init(_ file: HTTPFile, _ surroundings: Surroundings, _ wishes: RunPlan.Wishes) {
         (self.file, self.surroundings, self.wishes) = (file, surroundings, wishes)
         var names: [String: Int] = [:]
-        for (index, request) in file.requests.enumerated() { if let name = request.name { names[name.text] = index } }
+        for (index, request) in file.requests.enumerated() {
+            if let name = request.name { names[name.text] = index }
+            if !request.handlers.isEmpty { names[request.key] = index }
+        }
         var titles: [String: Int] = [:]
         for (index, request) in file.requests.enumerated() {
             guard request.name == nil, let title = request.title?.text, title.isRequestName, names[title] == nil else {
@@ -72,7 +75,7 @@ struct Planner {
     }
 
     mutating func plan() {
-        sort(file.problems + surroundings.environments.problems)
+        sort(file.problems + file.repeatedNames + surroundings.environments.problems)
         checkEnvironment()
         var expander = Expander(file, surroundings, requests: names)
         for (index, request) in file.requests.enumerated() {
@@ -90,7 +93,7 @@ struct Planner {
             problems += expander.problems.filter { !surroundings.skipsScripts || $0.kind == .mistake }
         }
         for index in order where (found[index] ?? []).isEmpty && planned[index].isKnown {
-            problems += planned[index].defects(surroundings)
+            problems += planned[index].check(surroundings)
         }
         if problems.isEmpty { arrange(order) }
     }

@@ -38,6 +38,8 @@ package struct Environments: Sendable {
         var template: Template
         /// Whether it is of a file that is kept out of repositories.
         var isSecret: Bool
+        /// What is wrong with it: of one that nothing uses it does not matter.
+        var problems: [Problem] = []
     }
 
     static let shared = "$shared"
@@ -53,8 +55,9 @@ package struct Environments: Sendable {
     /// Adds what a file says, over what earlier ones say.
     package mutating func add(_ bytes: [UInt8], file: String, isSecret: Bool) {
         let text = String(decoding: bytes, as: UTF8.self)
+        if text.trimmed.isEmpty { return }
         let root: JSONValue
-        do throws(JSONReader.Defect) { root = try JSONReader.read(bytes) } catch {
+        do throws(JSONReader.Defect) { root = try JSONReader.read(bytes.withoutComments) } catch {
             let position = Position(line: error.line, column: error.column)
             problems.append(Problem(position, "the file is no JSON: \(error.what)", "mend it there", file: file))
             return
@@ -85,7 +88,7 @@ package struct Environments: Sendable {
             if case .object(let inner) = variable.value {
                 add(inner, prefix: name + ".", to: environment, text, file, isSecret)
             }
-            var template = Template()
+            var (template, problems) = (Template(), [Problem]())
             let hasPlaceholders = variable.value.text.contains("{{")
             let place = hasPlaceholders ? Position(ofName: variable.name, in: text) : Position(line: 1, column: 1)
             for (number, line) in variable.value.text.split(
@@ -101,8 +104,38 @@ package struct Environments: Sendable {
                 placeholder.position = place
                 return .placeholder(placeholder)
             }
-            values[environment, default: [:]][name] = Value(template: template, isSecret: isSecret)
+            values[environment, default: [:]][name] = Value(
+                template: template, isSecret: isSecret, problems: problems)
         }
+    }
+}
+
+extension [UInt8] {
+    /// JSON whose comments, as JetBrains has them in these files, are blanks.
+    fileprivate var withoutComments: [UInt8] {
+        var (bytes, index, isText) = (self, 0, false)
+        func starts(_ mark: String, _ place: Int) -> Bool { self[place...].starts(with: mark.utf8) }
+        while index < count {
+            let end: Int?
+            if isText {
+                if self[index] == UInt8(ascii: "\\") {
+                    index += 1
+                } else if self[index] == UInt8(ascii: "\"") {
+                    isText = false
+                }
+                end = nil
+            } else if starts("//", index) {
+                end = self[index...].firstIndex(of: UInt8(ascii: "\n")) ?? count
+            } else if starts("/*", index) {
+                end = (index + 2..<Swift.max(index + 2, count - 1)).first { starts("*/", $0) }.map { $0 + 2 } ?? count
+            } else {
+                isText = self[index] == UInt8(ascii: "\"")
+                end = nil
+            }
+            for place in index..<(end ?? index) where bytes[place] != UInt8(ascii: "\n") { bytes[place] = 0x20 }
+            index = end ?? index + 1
+        }
+        return bytes
     }
 }
 

@@ -67,9 +67,16 @@ package struct FileRequest: Sendable {
     package var prompts: [Word] = []
     package var checks: [Check] = []
     package var output: Output?
+    /// What looks at the answer.
+    package var handlers: [Script] = []
+    /// `# @timeout`.
+    package var timeout: Duration?
     package var followsRedirects = true
     package var usesCookieJar = true
     package var isDisabled = false
+
+    /// What references to its handlers call it, name or not.
+    package var key: String { "#\(position.line):\(position.column)" }
 
     /// The template of a field, by a name in small letters.
     func field(_ name: String) -> Field? { fields.first { $0.name.lowercased() == name } }

@@ -19,6 +19,8 @@ extension HTTPFileReader {
             if text.isComment {
                 readTag(line)
                 index += 1
+            } else if !hasContent, skipComment(text) {
+                continue
             } else if readScript(text, startsBody: true) {
                 continue
             } else if text.hasPrefix("@"), text.contains("="), !hasContent, readVariable(line) {
@@ -99,7 +101,7 @@ extension HTTPFileReader {
         if request.field("x-request-type")?.value.plainText?.lowercased() == "graphql" { request.bodyKind = .graphQL }
         if case .graphQL = request.bodyKind {
             let split = lines.indices.first { place in
-                lines[place].isBlank && place + 1 < lines.endIndex && lines[place + 1].startsVariables
+                lines[place].isBlank && Self.startsVariables(lines[(place + 1)...], behind: lines[..<place])
             }
             request.body = parts(lines[..<(split ?? lines.endIndex)], separator: "\n")
             if let split { request.graphQLVariables = parts(lines[(split + 1)...], separator: "\n") }
@@ -116,6 +118,15 @@ extension HTTPFileReader {
             if plainType.hasPrefix("application/x-ndjson") || plainType.hasPrefix("application/jsonl") {
                 request.body.append(.text(Template("\n")))
             }
+        }
+    }
+
+    /// Whether the rest is for the variables of the query before it; behind fragments alone it is the query itself.
+    private static func startsVariables(_ rest: ArraySlice<BodyLine>, behind query: ArraySlice<BodyLine>) -> Bool {
+        switch rest.first {
+        case nil: return false
+        case .file(let reference)?: return reference.path.prefixText.hasSuffix(".json")
+        case .text(let first, _)?: return first.hasPrefix("{") && query.contains { $0.startsOperation }
         }
     }
 
@@ -203,11 +214,10 @@ extension HTTPFileReader {
 }
 
 extension HTTPFileReader.BodyLine {
-    fileprivate var startsVariables: Bool {
-        switch self {
-        case .text(let text, _): text.hasPrefix("{")
-        case .file(let reference): reference.path.prefixText.hasSuffix(".json")
-        }
+    /// Whether more than a fragment may begin with it.
+    fileprivate var startsOperation: Bool {
+        guard case .text(let text, _) = self else { return true }
+        return ["query", "mutation", "subscription", "{"].contains { text.hasPrefix($0) }
     }
 }
 

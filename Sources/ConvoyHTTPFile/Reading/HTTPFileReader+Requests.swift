@@ -136,6 +136,8 @@ extension HTTPFileReader {
             if text.isComment {
                 readTag(line)
                 index += 1
+            } else if skipComment(text) {
+                continue
             } else if startsRequest(text) {
                 return true
             } else if text.startsTail || (text.first.map { "{[<".contains($0) } == true && !text.contains("}}:")) {

@@ -4,13 +4,14 @@ extension HTTPFileReader {
     /// Tags that mean something here.
     private static let tags = [
         "name", "depends", "ref", "forceRef", "prompt", "no-redirect", "no-cookie-jar", "disabled", "expect", "assert",
+        "timeout",
     ]
     /// Tags of other programs without which a request would be another one.
     private static let impossible = [
         "import": "copy the requests into this file", "loop": "give --each FILE or --repeat N",
         "no-reject-unauthorized": "give --insecure, which counts for all requests", "jwt": "",
         "injectVariables": "write {{name}} into the text", "connection-timeout": "give --connect-timeout",
-        "timeout": "give --max-time", "use-os-credentials": "write Authorization: Basic user password",
+        "use-os-credentials": "write Authorization: Basic user password",
     ]
 
     /// Reads a comment line.
@@ -32,11 +33,19 @@ extension HTTPFileReader {
     private mutating func read(_ tag: String, _ value: Word, at place: Position) {
         switch tag {
         case "name":
+            // JetBrains' `# @name = login`.
+            var value = value
+            if value.text.hasPrefix("=") {
+                let rest = value.text.dropFirst()
+                value = Word(text: rest.trimmed, position: value.position.advanced(by: 1 + rest.indentation))
+            }
+            if value.text.isEmpty {
+                return report(place, "@name has no name behind it", "write # @name login")
+            }
             guard value.text.isRequestName else {
-                return report(
-                    value.text.isEmpty ? place : value.position,
-                    value.text.isEmpty ? "@name has no name behind it" : "\(value.text.shown) is no name of a request",
-                    "write letters, digits, - and _ only: # @name login")
+                // Nothing can refer to it: it is a title.
+                request.title = value
+                return
             }
             if let name = request.name {
                 return report(place, "the request is called \(name.text.shown) already", "leave one of the names out")
@@ -52,6 +61,13 @@ extension HTTPFileReader {
                     place, "@prompt has no name behind it", "write # @prompt name, and give --variable name=…")
             }
             request.prompts.append(word)
+        case "timeout":
+            guard let timeout = Self.duration(value.text) else {
+                return report(
+                    value.text.isEmpty ? place : value.position, "\(value.text.shown) is no time",
+                    "write seconds, or 500 ms, 30 s or 2 m: # @timeout 30")
+            }
+            request.timeout = timeout
         case "no-redirect": request.followsRedirects = false
         case "no-cookie-jar": request.usesCookieJar = false
         case "disabled":
@@ -68,6 +84,18 @@ extension HTTPFileReader {
             // A slip of the hand; everything else is a comment.
             guard let near = Self.tags.first(where: { $0.isOneSlip(from: tag) }) else { return }
             report(place, "there is no @\(tag)", "did you mean # @\(near)?")
+        }
+    }
+
+    /// A number of seconds, or of the unit behind it.
+    private static func duration(_ text: String) -> Duration? {
+        let digits = text.prefix { $0.isASCIIDigit }
+        guard let number = Int(digits), (1...1_000_000_000).contains(number) else { return nil }
+        return switch text.dropFirst(digits.count).trimmed {
+        case "ms": .milliseconds(number)
+        case "", "s": .seconds(number)
+        case "m": .seconds(number * 60)
+        default: nil
         }
     }
 

@@ -24,7 +24,7 @@ package struct HTTPFileReader {
         var reader = HTTPFileReader(text)
         reader.readBlocks()
         var file = reader.file
-        file.problems = Problem.inOrder(file.problems + file.repeatedNames)
+        file.problems = Problem.inOrder(file.problems)
         return file
     }
 
@@ -79,6 +79,8 @@ package struct HTTPFileReader {
             } else if text.isComment {
                 readTag(line)
                 index += 1
+            } else if skipComment(text) {
+                continue
             } else if text.hasPrefix("@"), readVariable(line) {
                 index += 1
             } else if text.hasPrefix("??") {
@@ -99,10 +101,15 @@ package struct HTTPFileReader {
                 return readRequest()
             }
         }
-        if let word = request.name ?? request.dependencies.first {
-            report(
-                word.position, "there is no request below this line", "write its request line below, or leave this out")
-        }
+    }
+
+    /// Skips lines between `/*` and `*/`; false where none begins, or it has no end.
+    mutating func skipComment(_ text: String) -> Bool {
+        guard text.hasPrefix("/*"),
+            let last = lines[index..<blockEnd].firstIndex(where: { $0.trimmed.hasSuffix("*/") })
+        else { return false }
+        index = last + 1
+        return true
     }
 
     /// Reads `@name = value`; false where the line is none.
@@ -131,59 +138,10 @@ package struct HTTPFileReader {
         return true
     }
 
-    /// Reads a script, over as many lines as it has; false where there is none.
-    mutating func readScript(_ text: String, startsBody: Bool) -> Bool {
-        let start = position(lines[index].indentation)
-        let advice =
-            "use {{name.response.body.$.x}} for a value of an answer and # @expect for a check, or give --skip-scripts"
-        func isFile(_ mark: Character) -> Bool {
-            guard text.first == mark, text.dropFirst().first?.isWhitespace == true else { return false }
-            return [".js", ".mjs", ".ts"].contains { text.lowercased().hasSuffix($0) }
-        }
-        let inner = text.drop { "<>".contains($0) }.trimmed
-        if text.hasPrefix("<") || text.hasPrefix(">"), text.dropFirst().first != ">", inner.hasPrefix("{%") {
-            report(start, "scripts are not run here", advice, .script)
-            while index < blockEnd, !lines[index].contains("%}") { index += 1 }
-            if index >= blockEnd { report(start, "a script is not closed", "write %} behind it") }
-            index = min(index + 1, blockEnd)
-            return true
-        }
-        if isFile(">") || (!startsBody && isFile("<")) {
-            report(start, "scripts are not run here", advice, .script)
-            index += 1
-            return true
-        }
-        guard text == "{{" || ["{{+", "{{@"].contains(where: { text.hasPrefix($0) && !text.contains("}}") }) else {
-            return false
-        }
-        report(start, "scripts are not run here", advice, .script)
-        while index < blockEnd, lines[index].trimmed != "}}" { index += 1 }
-        if index >= blockEnd { report(start, "a script is not closed", "write }} on a line of its own behind it") }
-        index = min(index + 1, blockEnd)
-        return true
-    }
-
     /// Puts the request that has been read among the others.
     mutating func finish() {
         request.lastLine = max(request.position.line, index)
         file.requests.append(request)
-    }
-}
-
-extension HTTPFile {
-    /// A name that two requests have leads to neither.
-    fileprivate var repeatedNames: [Problem] {
-        var first: [String: Int] = [:]
-        return requests.compactMap { request in
-            guard let name = request.name else { return nil }
-            guard let line = first[name.text] else {
-                first[name.text] = name.position.line
-                return nil
-            }
-            return Problem(
-                name.position, "the request of line \(line) is called \(name.text.shown) too",
-                "give one of them another name")
-        }
     }
 }
 

@@ -36,6 +36,8 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
     package var position: Position
     package var what: String
     package var advice: String
+    /// The variable that has no value.
+    var variable: String?
 
     package init(_ position: Position, _ what: String, _ advice: String, kind: Kind = .mistake, file: String? = nil) {
         (self.position, self.what, self.advice) = (position, what, advice)
@@ -49,7 +51,23 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
     /// In the order of the file; those of other files behind.
     package static func inOrder(_ problems: [Problem]) -> [Problem] {
         var seen: Set<Problem> = []
-        return problems.filter { seen.insert($0).inserted }
+        let sorted = problems.filter { seen.insert($0).inserted }
             .sorted { ($0.file ?? "", $0.position) < ($1.file ?? "", $1.position) }
+        return counted(sorted)
+    }
+
+    /// A variable without a value is one problem, at the first of its places.
+    private static func counted(_ problems: [Problem]) -> [Problem] {
+        let counts = problems.reduce(into: [String: Int]()) { counts, problem in
+            if let variable = problem.variable { counts[variable, default: 0] += 1 }
+        }
+        var told: Set<String> = []
+        return problems.compactMap { problem in
+            guard let variable = problem.variable, let count = counts[variable], count > 1 else { return problem }
+            guard told.insert(variable).inserted else { return nil }
+            var problem = problem
+            problem.what += ", in \(count) places"
+            return problem
+        }
     }
 }

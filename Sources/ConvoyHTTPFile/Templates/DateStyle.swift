@@ -128,6 +128,8 @@ extension SystemVariable {
             let zone = isLocal ? TimeZone.current : TimeZone(secondsFromGMT: 0) ?? .current
             return style.text(of: offset?.date(from: date) ?? date, in: zone)
         case .randomInt(let lower, let upper): return String(Int.random(in: lower..<upper, using: &generator))
+        case .randomFloat(let lower, let upper): return String(Double.random(in: lower..<upper, using: &generator))
+        case .randomWords(let words): return words.text(using: &generator)
         case .randomText(let alphabet, let count):
             return String((0..<count).compactMap { _ in alphabet.randomElement(using: &generator) })
         case .processEnvironment, .dotEnvironment: return nil

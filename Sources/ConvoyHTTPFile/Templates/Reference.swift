@@ -12,6 +12,10 @@ package struct Reference: Hashable, Sendable {
         case body
         case json(JSONPath)
         case header(String)
+        /// The value of a cookie that the answer sets.
+        case cookie(String)
+        /// What a handler of the request has set.
+        case global(String)
     }
 
     /// The name of the request.
@@ -33,17 +37,25 @@ package struct Reference: Hashable, Sendable {
             Problem(position, what, advice, kind: kind, file: file)
         }
         let stem = "\(parts[0]).\(parts[1])"
-        guard parts.count > 2, ["body", "headers"].contains(parts[2]) else {
+        guard parts.count > 2, ["body", "headers"].contains(parts[2]) || parts[2] == "cookies" && side == .response
+        else {
             throw problem(
                 "\(text.shown) does not say which part is meant",
                 "write {{\(stem).body.*}}, {{\(stem).body.$.name}} or {{\(stem).headers.Name}}")
         }
         let rest = parts.count > 3 ? parts[3].trimmed : ""
         guard !rest.isEmpty else {
-            let example = parts[2] == "body" ? "{{\(stem).body.*}} for all of it" : "{{\(stem).headers.Name}}"
+            let example = parts[2] == "body" ? "{{\(stem).body.*}} for all of it" : "{{\(stem).\(parts[2]).Name}}"
             throw problem("\(text.shown) does not say what of the \(parts[2]) is meant", "write \(example)")
         }
         (name, self.side, source) = (parts[0], side, text)
+        if parts[2] == "cookies" {
+            guard rest.isFieldName else {
+                throw problem("\(rest.shown) is no name of a cookie", "write {{\(stem).cookies.name}}")
+            }
+            part = .cookie(rest)
+            return
+        }
         guard parts[2] == "body" else {
             guard rest.isFieldName else {
                 throw problem("\(rest.shown) is no name of a header field", "write {{\(stem).headers.Content-Type}}")

@@ -28,6 +28,10 @@ package enum SystemVariable: Hashable, Sendable {
     case randomInt(Int, Int)
     /// So many of some characters.
     case randomText(String, count: Int)
+    /// At least the first, below the second.
+    case randomFloat(Double, Double)
+    /// What looks like a name, a place or an address.
+    case randomWords(RandomWords)
     /// Of the environment of the process; by the value of a variable of that name where it is indirect.
     case processEnvironment(String, isIndirect: Bool)
     /// Of the file `.env`.
@@ -37,7 +41,7 @@ package enum SystemVariable: Hashable, Sendable {
     private static let names = [
         "$guid", "$uuid", "$timestamp", "$isoTimestamp", "$datetime", "$localDatetime", "$randomInt", "$processEnv",
         "$dotenv", "$shared", "$random.uuid", "$random.integer", "$random.alphabetic", "$random.alphanumeric",
-        "$random.hexadecimal",
+        "$random.hexadecimal", "$random.float", "$random.email", "$random.boolean",
     ]
 
     init(_ source: String) throws(Defect) {
@@ -51,6 +55,7 @@ package enum SystemVariable: Hashable, Sendable {
         case "$datetime", "$localDatetime": self = try Self.datetime(source.dropFirst(name.count).trimmed, name)
         case "$randomInt": self = try Self.randomInt(words.dropFirst().map { $0 })
         case "$random.integer": self = try Self.randomInt(Self.arguments(source))
+        case "$random.float": self = try Self.randomFloat(Self.arguments(source))
         case "$random.alphabetic": self = try Self.randomText(Self.letters, source)
         case "$random.alphanumeric": self = try Self.randomText(Self.letters + "0123456789", source)
         case "$random.hexadecimal": self = try Self.randomText("0123456789abcdef", source)
@@ -66,6 +71,10 @@ package enum SystemVariable: Hashable, Sendable {
             throw Defect(
                 "\(name) asks at a terminal", "write {{x}}, and give the value with --variable x=…", isImpossible: true)
         default:
+            if let words = RandomWords(variable: name) {
+                self = .randomWords(words)
+                return
+            }
             let near =
                 name.count > 40
                 ? nil : Self.names.min { $0.difference(from: name).count < $1.difference(from: name).count }
@@ -121,6 +130,17 @@ package enum SystemVariable: Hashable, Sendable {
                 "a random number needs two bounds, the lower one first", "write {{$randomInt 0 1000}}: below 1000")
         }
         return .randomInt(lower, upper)
+    }
+
+    private static func randomFloat(_ bounds: [String]) throws(Defect) -> SystemVariable {
+        if bounds.isEmpty { return .randomFloat(0, 1_000) }
+        guard bounds.count == 2, let lower = Double(bounds[0]), let upper = Double(bounds[1]),
+            lower < upper, (upper - lower).isFinite
+        else {
+            throw Defect(
+                "a random number needs two bounds, the lower one first", "write {{$random.float(0, 1.5)}}: below 1.5")
+        }
+        return .randomFloat(lower, upper)
     }
 
     private static func randomText(_ alphabet: String, _ source: String) throws(Defect) -> SystemVariable {

@@ -203,7 +203,7 @@ import Testing
 
             {"a": 1}
 
-            > {% client.global.set("token", response.body.token); %}
+            > {% while (true) client.global.set("token", response.body.token); %}
 
             ### b
             GET http://h/{{token}}

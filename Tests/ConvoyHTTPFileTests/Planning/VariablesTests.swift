@@ -38,7 +38,40 @@ import Testing
 
     @Test func aVariableMayGoOnFromTheOneBefore() throws {
         #expect(try built("@a = 1\n@a = {{a}}2\n@a = {{a}}3\nGET http://h/{{a}}").first?.url == "http://h/123")
-        #expect(plan("@a = {{a}}2\nGET http://h/{{a}}").problems.first?.what == "@a is made of itself: @a → @a")
+        #expect(plan("@a = {{a}}2\nGET http://h/{{a}}").problems.map(\.what) == ["the variable ‘a’ has no value"])
+    }
+
+    @Test func aVariableMayGoOnFromOneOfTheEnvironment() throws {
+        let values = surroundings {
+            $0.environments = environments((#"{"dev":{"h":"example.com"}}"#, false))
+            $0.environmentName = "dev"
+        }
+        #expect(try built("@h = {{h}}:80\nGET http://{{h}}/", values).first?.url == "http://example.com:80/")
+    }
+
+    @Test func environmentsMayHaveCommentsAndBeEmpty() throws {
+        let json = """
+            // {
+            {"dev": {"h": "http://a//b", /* "h": "no", */ "q": "/*\\"//"}} // the end
+            """
+        let values = surroundings {
+            $0.environments = environments(("", false), (" \n", true), (json, false))
+            $0.environmentName = "dev"
+        }
+        #expect(values.environments.problems == [])
+        #expect(try built("POST {{h}}\n\n{{q}}", values).map { $0.url + $0.bodyText } == ["http://a//b/*\"//"])
+    }
+
+    @Test func whatIsWrongInAnEnvironmentMattersWhereItIsUsed() {
+        let json = #"{"dev":{"h":"{{two words}}","g":"x"},"other":{"h":"{{$nothing}}"}}"#
+        var values = surroundings {
+            $0.environments = environments((json, false))
+            $0.environmentName = "dev"
+        }
+        #expect(plan("GET http://{{g}}/", values).problems == [])
+        #expect(plan("GET http://{{h}}/", values).problems.count == 1)
+        values.environmentName = "other"
+        #expect(plan("GET http://{{h}}/", values).problems.map(\.file) == ["0.json"])
     }
 
     @Test func thePrivateFileCountsOverTheOther() throws {

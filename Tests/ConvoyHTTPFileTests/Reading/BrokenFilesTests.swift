@@ -61,9 +61,8 @@ import Testing
             "GET http://h/\n...defaults", 2, 1, "header fields of scripts are not read", "write them as Name: value"),
         Broken("# @name a\n# @name b\nGET http://h/", 2, 3, "the request is called ‘a’ already", "leave one"),
         Broken("# @name\nGET http://h/", 1, 3, "@name has no name behind it", "# @name login"),
-        Broken("# @name a b\nGET http://h/", 1, 9, "‘a b’ is no name of a request", "write letters, digits, - and _"),
+        Broken("# @timeout soon\nGET http://h/", 1, 12, "‘soon’ is no time", "# @timeout 30"),
         Broken("# @nmae a\nGET http://h/", 1, 3, "there is no @nmae", "did you mean # @name?"),
-        Broken("# @name a\n", 1, 9, "there is no request below this line", "write its request line below"),
         Broken("# @loop for 3\nGET http://h/", 1, 3, "@loop is not done here", "give --each FILE or --repeat N"),
         Broken("# @import ./a.http\nGET http://h/", 1, 3, "@import is not done here", "copy the requests"),
         Broken("# @disabled x > 1\nGET http://h/", 1, 3, "conditions in scripts are not read", "# @disabled alone"),
@@ -168,7 +167,7 @@ import Testing
             "GET http://h/\n\n>>! /etc/a", 3, 5, "‘/etc/a’ is a path from the root, outside of the output directory",
             "write a name inside"),
         Broken("GET http://h/\n\n>> a/", 3, 4, "‘a/’ is a directory", "write a name inside"),
-        Broken("GET http://h/\n\n> {% x %}", 3, 1, "scripts are not run here", "--skip-scripts"),
+        Broken("GET http://h/\n\n> {% x %}", 3, 6, "‘x’ is not read here", "--skip-scripts"),
         Broken("GET http://h/\n\n> ./check.js", 3, 1, "scripts are not run here", "# @expect for a check"),
         Broken("< {%\n x\n%}\nGET http://h/", 1, 1, "scripts are not run here", "--skip-scripts"),
         Broken("{{\n exports.a = 1;\n}}\nGET http://h/", 1, 1, "scripts are not run here", "--skip-scripts"),
@@ -177,8 +176,8 @@ import Testing
 
     private static let orders = [
         Broken(
-            "# @name a\nGET http://h/\n###\n# @name a\nGET http://h/", 4, 9, "the request of line 1 is called ‘a’ too",
-            "give one of them another name"),
+            "# @name a\nGET http://h/\n###\n# @name a\nGET http://h/\n###\n# @ref a\nGET http://h/", 4, 9,
+            "the request of line 1 is called ‘a’ too", "give one of them another name"),
         Broken(
             "# @name a\nGET http://h/{{b.response.body.*}}\n###\n# @name b\n# @ref a\nGET http://h/", 2, 14,
             "‘a’ waits for itself: a needs b needs a", "take one of these references away"),

@@ -12,10 +12,12 @@ struct FetchScreen {
 
     /// How often each request is tried at most.
     let maxAttempts: Int
+    /// What is counted.
+    let noun: String
     private var total = ArrivalMeter()
     private var meters: [Int: ArrivalMeter] = [:]
 
-    init(maxAttempts: Int) { self.maxAttempts = maxAttempts }
+    init(maxAttempts: Int, noun: String = "files") { (self.maxAttempts, self.noun) = (maxAttempts, noun) }
 
     /// The lines for a terminal of that size; the last column and line stay free.
     mutating func lines(
@@ -102,7 +104,7 @@ struct FetchScreen {
         let details = Self.details(
             total, left: totals.secondsLeft(total, slowest: slowest, at: now), isEstimate: totals.isEstimate, now)
         return ProgressLine(
-            label: "\(files) files", fraction: totals.fraction, sizes: sizes.padded(toColumns: Self.sizesColumns),
+            label: "\(files) \(noun)", fraction: totals.fraction, sizes: sizes.padded(toColumns: Self.sizesColumns),
             details: details + notes)
     }
 

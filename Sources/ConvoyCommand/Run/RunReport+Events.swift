@@ -1,0 +1,66 @@
+// The end of a request: as an event, and in words.
+import Convoy
+import ConvoyHTTPFile
+
+extension RunReport {
+    /// The end of a request as an event.
+    ///
+    /// - Parameter defect: why it failed, in the words of this report; nil where it did not, or was cancelled.
+    func event(_ place: Int, _ ending: Ending, _ defect: String?, _ isStopping: Bool) -> EventLine {
+        let request = plan.requests[place]
+        var event = EventLine(
+            event: "finished", index: place, name: request.givenName, method: request.method, url: request.shownTarget)
+        event.attempts = ending.attempts.triedCount
+        switch ending.outcome {
+        case .success(let response):
+            event.status = response.statusCode
+            event.bytes = response.transfer.download.completedBytes
+            event.seconds = (response.timings.executed ?? .zero).roundedSeconds
+            if case .file(let file) = response.value.body { event.file = file.path }
+            if defect != nil { event.code = "checkFailed" }
+        case .failure(let error):
+            event.status = error.response?.statusCode
+            let isCancelled = isStopping && error.code == .dependencyFailed
+            event.code =
+                error.underlying is CheckFailure
+                ? "checkFailed" : isCancelled ? RequestError.Code.cancelled.rawValue : error.code.rawValue
+            event.seconds = ending.attempts.first.map { (ending.span.ended - $0.started).roundedSeconds }
+            event.message = error.message.visible()
+            event.body = EventLine.body(of: error, without: secrets.union(ending.attempts.last?.secrets ?? []))
+        }
+        if event.code != nil { event.event = "failed" }
+        if let defect { event.message = defect.visible() }
+        let after = request.needs + request.follows
+        if !after.isEmpty { event.after = after }
+        event.setTimes(ending.span, ending.attempts)
+        return event
+    }
+
+    func line(_ request: PlannedRequest, _ response: Response<RunAnswer>, _ row: Row) -> String {
+        let what = "\(request.method) \(request.shownTarget)"
+        var name = request.givenName.map { "  (\($0))" } ?? ""
+        if let rowsName { name += "  \(rowsName):\(row.line)" }
+        let figures =
+            "\(Figures.bytes(response.transfer.download.completedBytes)) in "
+            + Figures.time(response.timings.executed ?? .zero)
+        var line = "\(response.statusCode)  \(what)\(name)  \(figures)"
+        if case .file(let file) = response.value.body { line += "  saved \(file.lastPathComponent)" }
+        return line
+    }
+
+    func tellFailure(_ request: PlannedRequest, _ label: String, _ message: String) {
+        if isJSON { return }
+        let place = "\(options.file):\(request.request.position.line)"
+        console.printError("convoy: \(place): \(label): \(message)")
+    }
+
+    /// The library's words, with the beginning of what the server said; of a check its own.
+    func message(of error: RequestError) -> String {
+        if let failure = error.underlying as? CheckFailure { return failure.description }
+        guard error.code == .unacceptableStatus, let body = error.body?.prefix(400) else { return error.message }
+        let words = String(decoding: body, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        // A page for browsers says little here.
+        return words.isEmpty || words.hasPrefix("<")
+            ? error.message : "\(error.message): \(words.clipped(toColumns: 160))"
+    }
+}

@@ -1,0 +1,110 @@
+// The live lines of a run: what is under way, and how far all of it is.
+import Convoy
+import ConvoyHTTPFile
+import Foundation
+
+/// Draws the requests that are under way, as `convoy fetch` draws files.
+///
+/// ## Concurrency
+/// Use it from any thread. Its lock is a leaf: what is drawn is drawn outside of it.
+final class RunScreen: EventMonitor {
+    private struct State {
+        var screen: FetchScreen
+        /// The requests that have begun, by what their events are known by.
+        var open: [Int: (request: OpenRequest, operation: AnyRequestOperation)] = [:]
+        var progress = RunProgress()
+        /// What the next picture puts above its lines.
+        var endedLines: [String] = []
+        var ticker: Ticker?
+    }
+
+    private let plan: RunPlan
+    private let console: Console
+    private let state: Locked<State>
+
+    /// - Parameter totalCount: how many requests there will be; nil where only the end of the rows tells.
+    init(_ plan: RunPlan, _ options: FetchOptions, totalCount: Int?, console: Console) {
+        (self.plan, self.console) = (plan, console)
+        var state = State(screen: FetchScreen(maxAttempts: options.retries + 1, noun: "requests"))
+        state.progress.totalCount = totalCount
+        self.state = Locked(state)
+    }
+
+    /// Begins to draw.
+    func start() {
+        let ticker = Ticker(every: .milliseconds(100)) { [weak self] in self?.draw() }
+        state.withLock { $0.ticker = ticker }
+    }
+
+    func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
+        guard let index = operation.tags.first.flatMap({ Int($0) }) else { return }
+        state.withLock { state in
+            switch event {
+            case .started(let attempt):
+                var request = state.open[index]?.request ?? OpenRequest(item: item(index))
+                _ = request.begin(attempt)
+                request.statusCode = nil
+                state.open[index] = (request, operation)
+            case .response(let head): state.open[index]?.request.statusCode = head.statusCode
+            case .attemptEnded(let record): _ = state.open[index]?.request.end(record)
+            default: break
+            }
+        }
+    }
+
+    private func item(_ index: Int) -> FetchItem {
+        let request = plan.requests[index % max(1, plan.requests.count)]
+        let url = URL(filePath: "/", directoryHint: .isDirectory)
+        return FetchItem(index: index, url: url, fileName: request.label.visible())
+    }
+
+    /// Notes the end of a request.
+    func finished(_ index: Int, _ outcome: GraphRun.Outcome, hasFailed: Bool) {
+        state.withLock { state in
+            state.open[index] = nil
+            state.progress.finishedCount += 1
+            if hasFailed { state.progress.failedCount += 1 }
+            guard case .success(let response) = outcome else { return }
+            state.progress.savedCount += 1
+            state.progress.savedBytes += response.transfer.download.completedBytes
+        }
+    }
+
+    /// Keeps a line for the next picture; false where it goes somewhere else than the picture.
+    func takes(_ line: String) -> Bool {
+        guard console.isOutputTerminal else { return false }
+        return state.withLock { state in
+            guard state.ticker != nil else { return false }
+            state.endedLines.append(line)
+            return true
+        }
+    }
+
+    private func draw() {
+        let size = console.size
+        let (lines, ended) = state.withLock { state in
+            // An event that came late has opened one again.
+            state.open = state.open.filter { !$0.value.operation.isFinished }
+            let open = state.open.values.sorted { $0.request.opened < $1.request.opened }
+            let running = open.compactMap { $0.request.transfer($0.operation.progress) }
+            var progress = state.progress
+            progress.receivedBytes = running.reduce(progress.savedBytes) { $0 &+ $1.receivedBytes }
+            let lines = state.screen.lines(progress, running, size: size, now: .now)
+            defer { state.endedLines = [] }
+            return (lines, state.endedLines)
+        }
+        console.draw(lines, above: ended)
+    }
+
+    /// Takes the lines away; those that stay are written.
+    func end() {
+        let ticker = state.withLock { state in
+            defer { state.ticker = nil }
+            return state.ticker
+        }
+        ticker?.stop()
+        let ended = state.withLock { $0.endedLines }
+        if !ended.isEmpty { console.draw([], above: ended) }
+        console.endLive()
+    }
+}

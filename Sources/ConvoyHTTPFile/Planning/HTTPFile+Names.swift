@@ -1,0 +1,48 @@
+// Names that several requests have.
+
+extension HTTPFile {
+    /// A name that two requests have leads to neither; where nothing refers to it, it is a title.
+    var repeatedNames: [Problem] {
+        var first: [String: Int] = [:]
+        var repeated: [(name: Word, line: Int)] = []
+        for request in requests {
+            guard let name = request.name else { continue }
+            if let line = first[name.text] {
+                repeated.append((name, line))
+            } else {
+                first[name.text] = name.position.line
+            }
+        }
+        guard !repeated.isEmpty else { return [] }
+        let referred = referredNames
+        return repeated.filter { referred.contains($0.name.text) }.map { name, line in
+            Problem(
+                name.position, "the request of line \(line) is called \(name.text.shown) too",
+                "give one of them another name")
+        }
+    }
+
+    /// The names that references and dependencies have.
+    private var referredNames: Set<String> {
+        var names = Set(requests.flatMap(\.dependencies).map(\.text))
+        var templates = variables.map(\.value)
+        for request in requests {
+            templates += [request.target] + request.fields.map(\.value)
+            if let output = request.output { templates.append(output.path) }
+            for part in request.body + request.graphQLVariables {
+                switch part {
+                case .text(let text): templates.append(text)
+                case .file(let file): templates.append(file.path)
+                }
+            }
+        }
+        for placeholder in templates.lazy.flatMap(\.placeholders) {
+            switch placeholder.expression {
+            case .reference(let reference, _): names.insert(reference.name)
+            case .variable(let name, _): names.insert(String(name.prefix { $0 != "." }))
+            case .shared, .system: break
+            }
+        }
+        return names
+    }
+}

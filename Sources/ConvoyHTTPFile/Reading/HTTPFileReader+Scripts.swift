@@ -1,0 +1,52 @@
+// Scripts: handlers are read, all others refused.
+
+extension HTTPFileReader {
+    /// Reads a script, over as many lines as it has; false where there is none.
+    mutating func readScript(_ text: String, startsBody: Bool) -> Bool {
+        let start = position(lines[index].indentation)
+        let advice =
+            "use {{name.response.body.$.x}} for a value of an answer and # @expect for a check, or give --skip-scripts"
+        func isFile(_ mark: Character) -> Bool {
+            guard text.first == mark, text.dropFirst().first?.isWhitespace == true else { return false }
+            return [".js", ".mjs", ".ts"].contains { text.lowercased().hasSuffix($0) }
+        }
+        let inner = text.drop { "<>".contains($0) }.trimmed
+        if text.hasPrefix("<") || text.hasPrefix(">"), text.dropFirst().first != ">", inner.hasPrefix("{%") {
+            readScriptLines(isHandler: startsBody && text.hasPrefix(">"), at: start, advice)
+            return true
+        }
+        if isFile(">") || (!startsBody && isFile("<")) {
+            report(start, "scripts are not run here", advice, .script)
+            index += 1
+            return true
+        }
+        guard text == "{{" || ["{{+", "{{@"].contains(where: { text.hasPrefix($0) && !text.contains("}}") }) else {
+            return false
+        }
+        report(start, "scripts are not run here", advice, .script)
+        while index < blockEnd, lines[index].trimmed != "}}" { index += 1 }
+        if index >= blockEnd { report(start, "a script is not closed", "write }} on a line of its own behind it") }
+        index = min(index + 1, blockEnd)
+        return true
+    }
+
+    /// Reads what stands between `{%` and `%}`: a handler is read as what it means.
+    private mutating func readScriptLines(isHandler: Bool, at start: Position, _ advice: String) {
+        let first = lines[index]
+        guard let open = first.range(of: "{%") else { return }
+        let place = position(first.distance(from: first.startIndex, to: open.upperBound))
+        var text = String(first[open.upperBound...])
+        while !text.contains("%}"), index + 1 < blockEnd {
+            index += 1
+            text += "\n" + lines[index]
+        }
+        index = min(index + 1, blockEnd)
+        guard let close = text.range(of: "%}") else {
+            return report(start, "a script is not closed", "write %} behind it")
+        }
+        guard isHandler else { return report(start, "scripts are not run here", advice, .script) }
+        do throws(Problem) {
+            request.handlers.append(try ScriptReader.read(String(text[..<close.lowerBound]), at: place))
+        } catch { file.problems.append(error) }
+    }
+}

@@ -1,0 +1,167 @@
+// What a handler makes of an answer.
+
+/// What the handlers of a request have said of its answer.
+package struct HandlerOutcome: Sendable, Equatable {
+    /// What `client.global.set` has set.
+    package var globals: [String: JSONValue] = [:]
+    /// What `client.log` has said.
+    package var logs: [String] = []
+    /// Tests and assertions that failed.
+    package var defects: [String] = []
+}
+
+extension Script {
+    /// Runs handlers one after the other.
+    ///
+    /// - Parameter globals: what other handlers have set, of those that these ask for.
+    /// - Complexity: O(*n*) for a body of *n* bytes and each expression over it.
+    package static func outcome(
+        of scripts: [Script], for answer: CheckedAnswer, globals: [String: JSONValue] = [:]
+    ) -> HandlerOutcome {
+        var run = ScriptRun(answer: answer, globals: globals)
+        for script in scripts {
+            run.constants = [:]
+            do throws(ScriptRun.Defect) { try run.run(script.statements) } catch {
+                run.outcome.defects.append(error.what)
+            }
+        }
+        return run.outcome
+    }
+}
+
+/// Runs statements; a value that is nil is `undefined`.
+struct ScriptRun {
+    /// What ends a handler: something of nothing.
+    struct Defect: Error {
+        var what: String
+    }
+
+    let answer: CheckedAnswer
+    let globals: [String: JSONValue]
+    var constants: [String: JSONValue?] = [:]
+    var outcome = HandlerOutcome()
+    private let body: JSONValue?
+
+    init(answer: CheckedAnswer, globals: [String: JSONValue]) {
+        (self.answer, self.globals) = (answer, globals)
+        let type = Self.field("content-type", of: answer)
+        let isJSON = type.map { $0.lowercased().contains("json") } ?? true
+        if isJSON, let json = JSONValue(json: answer.body) {
+            body = json
+        } else {
+            body = .string(String(decoding: answer.body, as: UTF8.self))
+        }
+    }
+
+    private static func field(_ name: String, of answer: CheckedAnswer) -> String? {
+        let values = answer.fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
+        return values.isEmpty ? nil : values.joined(separator: ", ")
+    }
+
+    // MARK: Statements
+
+    mutating func run(_ statements: [Script.Statement]) throws(Defect) {
+        for statement in statements {
+            do throws(Defect) { try run(statement.action) } catch {
+                throw error.what.hasPrefix("line ") ? error : Defect(what: "line \(statement.line): \(error.what)")
+            }
+        }
+    }
+
+    private mutating func run(_ action: Script.Action) throws(Defect) {
+        switch action {
+        case .set(let name, let expression):
+            guard let value = try value(expression) else {
+                throw Defect(what: "the answer has no value for \(name)")
+            }
+            outcome.globals[name] = value
+        case .clear(let name?): outcome.globals[name] = nil
+        case .clear(nil): outcome.globals = [:]
+        case .constant(let name, let expression): constants[name] = .some(try value(expression))
+        case .log(let values):
+            var texts: [String] = []
+            for value in values { texts.append(text(try self.value(value))) }
+            outcome.logs.append(texts.joined(separator: " "))
+        case .test(let name, let statements):
+            let name = text(try value(name))
+            do throws(Defect) { try run(statements) } catch {
+                // The other tests are run.
+                outcome.defects.append("test \(name.shown): \(error.what)")
+            }
+        case .assert(let condition, let message, let source):
+            guard !isTrue(try value(condition)) else { return }
+            guard let message else { throw Defect(what: "\(source.shown) is not so") }
+            throw Defect(what: text(try value(message)))
+        case .choice(let condition, let first, let second):
+            try run(isTrue(try value(condition)) ? first : second)
+        }
+    }
+
+    // MARK: Expressions
+
+    private func value(_ expression: Script.Expression) throws(Defect) -> JSONValue? {
+        switch expression {
+        case .literal(let value): return value
+        case .undefined: return nil
+        case .list(let parts):
+            var values: [JSONValue] = []
+            for part in parts { values.append(try value(part) ?? .null) }
+            return .array(values)
+        case .text(let parts):
+            var text = ""
+            for part in parts { text += self.text(try value(part)) }
+            return .string(text)
+        case .constant(let name): return constants[name] ?? nil
+        case .global(let name): return outcome.globals[name] ?? globals[name]
+        case .answer(let part): return self.part(part)
+        case .header(let name): return Self.field(text(try value(name)), of: answer).map { .string($0) }
+        case .member(let base, let name): return try member(try value(base), try value(name))
+        case .path(let base, let path): return try value(base).flatMap { path.nodes(in: $0, atMost: 1).first }
+        case .call(let method, let base, let arguments):
+            var values: [JSONValue?] = []
+            for argument in arguments { values.append(try value(argument)) }
+            return try call(method, try value(base), values)
+        case .convert(let conversion, let inner): return try convert(conversion, try value(inner))
+        case .binary(let operation, let left, let right): return try binary(operation, left, right)
+        case .choice(let condition, let first, let second):
+            return try value(isTrue(try value(condition)) ? first : second)
+        }
+    }
+
+    private func part(_ part: Script.AnswerPart) -> JSONValue? {
+        let type = Self.field("content-type", of: answer)?.split(separator: ";").map(\.trimmed) ?? []
+        switch part {
+        case .status: return .number(String(answer.statusCode))
+        case .body: return body
+        case .mimeType: return type.first.map { .string($0.lowercased()) }
+        case .charset:
+            let charset = type.dropFirst().first { $0.lowercased().hasPrefix("charset=") }
+            return charset.map { .string(String($0.dropFirst(8))) }
+        }
+    }
+
+    private func member(_ base: JSONValue?, _ name: JSONValue?) throws(Defect) -> JSONValue? {
+        let key = text(name)
+        switch base {
+        case nil, .null?: throw Defect(what: "there is nothing that could have \(key.shown)")
+        case .object(let members)?: return members.last { $0.name == key }?.value
+        case .array(let elements)?:
+            if key == "length" { return .number(String(elements.count)) }
+            return Int(key).flatMap { elements.indices.contains($0) ? elements[$0] : nil }
+        case .string(let text)?: return key == "length" ? .number(String(text.utf16.count)) : nil
+        case .number?, .bool?: return nil
+        }
+    }
+
+    private func binary(
+        _ operation: Script.Operator, _ left: Script.Expression, _ right: Script.Expression
+    ) throws(Defect) -> JSONValue? {
+        let first = try value(left)
+        switch operation {
+        case .and: return isTrue(first) ? try value(right) : first
+        case .or: return isTrue(first) ? first : try value(right)
+        case .orNull: return first == nil || first == .null ? try value(right) : first
+        default: return compute(operation, first, try value(right))
+        }
+    }
+}

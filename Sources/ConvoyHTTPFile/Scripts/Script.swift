@@ -1,0 +1,171 @@
+// A response handler as JetBrains' HTTP Client has them, read as what it means.
+
+/// What a handler says: `client.global.set("token", response.body.token)`.
+///
+/// There is no script engine: a handler is a list of statements over the answer, literals and what other handlers have
+/// set. It has no loops and no functions of its own, so that it always ends.
+package struct Script: Hashable, Sendable {
+    indirect enum Expression: Hashable, Sendable {
+        case literal(JSONValue)
+        case undefined
+        case list([Expression])
+        /// A text in backquotes.
+        case text([Expression])
+        /// `const name = …`, further up.
+        case constant(String)
+        /// `client.global.get("name")`.
+        case global(String)
+        case answer(AnswerPart)
+        /// `response.headers.valueOf(…)`.
+        case header(Expression)
+        case member(Expression, Expression)
+        case path(Expression, JSONPath)
+        case call(Method, Expression, [Expression])
+        case convert(Conversion, Expression)
+        case binary(Operator, Expression, Expression)
+        case choice(Expression, Expression, Expression)
+    }
+
+    enum AnswerPart: String, Hashable, Sendable {
+        case status
+        case body
+        case mimeType
+        case charset
+    }
+
+    /// What can be called on a value.
+    enum Method: String, Hashable, Sendable, CaseIterable {
+        case toString
+        case valueOf
+        case includes
+        case startsWith
+        case endsWith
+        case hasOwnProperty
+        case toLowerCase
+        case toUpperCase
+        case trim
+        case join
+        case at
+    }
+
+    enum Conversion: String, Hashable, Sendable {
+        case number = "Number"
+        case text = "String"
+        case bool = "Boolean"
+        case integer = "parseInt"
+        case decimal = "parseFloat"
+        case json = "JSON.stringify"
+        case parsed = "JSON.parse"
+        case isArray = "Array.isArray"
+        case type = "typeof"
+        case not = "!"
+        case minus = "-"
+        case escaped = "encodeURIComponent"
+    }
+
+    enum Operator: String, Hashable, Sendable {
+        case or = "||"
+        case orNull = "??"
+        case and = "&&"
+        case same = "==="
+        case notSame = "!=="
+        case equal = "=="
+        case unequal = "!="
+        case atMost = "<="
+        case atLeast = ">="
+        case less = "<"
+        case more = ">"
+        case plus = "+"
+        case minus = "-"
+        case times = "*"
+        case over = "/"
+
+        /// What binds tighter has a higher number.
+        var strength: Int {
+            switch self {
+            case .or, .orNull: 1
+            case .and: 2
+            case .same, .notSame, .equal, .unequal: 3
+            case .atMost, .atLeast, .less, .more: 4
+            case .plus, .minus: 5
+            case .times, .over: 6
+            }
+        }
+    }
+
+    indirect enum Action: Hashable, Sendable {
+        case set(String, Expression)
+        /// Nil for all.
+        case clear(String?)
+        case constant(String, Expression)
+        case test(Expression, [Statement])
+        case assert(Expression, message: Expression?, source: String)
+        case log([Expression])
+        case choice(Expression, [Statement], [Statement])
+    }
+
+    struct Statement: Hashable, Sendable {
+        var action: Action
+        var line: Int
+    }
+
+    var statements: [Statement] = []
+}
+
+extension Script {
+    /// What it does to variables, in its order: which it sets, and which it clears; nil for all of them.
+    var changes: [(name: String?, sets: Bool)] { Self.changes(statements) }
+
+    /// The variables of other handlers that it reads.
+    var globals: Set<String> {
+        Set(expressions.flatMap(\.all).compactMap { if case .global(let name) = $0 { name } else { nil } })
+    }
+
+    /// Whether it looks at the status, so that it decides which is a failure.
+    package var readsStatus: Bool { expressions.flatMap(\.all).contains(.answer(.status)) }
+
+    private static func changes(_ statements: [Statement]) -> [(name: String?, sets: Bool)] {
+        statements.flatMap { statement -> [(name: String?, sets: Bool)] in
+            switch statement.action {
+            case .set(let name, _): [(name, true)]
+            case .clear(let name): [(name, false)]
+            case .test(_, let inner): changes(inner)
+            case .choice(_, let first, let second): changes(first) + changes(second)
+            case .constant, .assert, .log: []
+            }
+        }
+    }
+
+    private var expressions: [Expression] { Self.expressions(statements) }
+
+    private static func expressions(_ statements: [Statement]) -> [Expression] {
+        statements.flatMap { statement -> [Expression] in
+            switch statement.action {
+            case .set(_, let value), .constant(_, let value): [value]
+            case .clear: []
+            case .test(let name, let inner): [name] + expressions(inner)
+            case .assert(let condition, let message, _): [condition] + (message.map { [$0] } ?? [])
+            case .log(let values): values
+            case .choice(let condition, let first, let second):
+                [condition] + expressions(first) + expressions(second)
+            }
+        }
+    }
+}
+
+extension Script.Expression {
+    /// The expression and everything in it.
+    fileprivate var all: [Self] { [self] + parts.flatMap(\.all) }
+
+    private var parts: [Self] {
+        switch self {
+        case .literal, .undefined, .constant, .global, .answer: []
+        case .list(let parts), .text(let parts): parts
+        case .header(let part), .path(let part, _), .convert(_, let part): [part]
+        case .member(let base, let name): [base, name]
+        case .call(_, let base, let arguments): [base] + arguments
+        case .binary(_, let left, let right): [left, right]
+        case .choice(let condition, let first, let second): [condition, first, second]
+        }
+    }
+}

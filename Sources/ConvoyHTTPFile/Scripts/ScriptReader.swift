@@ -1,0 +1,259 @@
+// From the words of a handler to its statements.
+
+/// Reads a script; what goes beyond is a problem at its place.
+struct ScriptReader {
+    var tokens: [ScriptLexer.Placed]
+    var index = 0
+    var depth = 0
+    /// What `const`, `let` and `var` have named, further up.
+    var constants: Set<String> = []
+    private let characters: [Character]
+
+    /// Deeper than people write; each level takes stack.
+    private static let mostLevels = 64
+
+    private init(_ text: String, at position: Position) throws(Problem) {
+        characters = Array(text)
+        tokens = try ScriptLexer.tokens(text, at: position)
+    }
+
+    /// Reads what stands between `{%` and `%}`.
+    ///
+    /// - Parameter position: of the first character.
+    static func read(_ text: String, at position: Position) throws(Problem) -> Script {
+        var reader = try ScriptReader(text, at: position)
+        return Script(statements: try reader.statements(until: .end))
+    }
+
+    /// The tokens of a text in backquotes, read in its place.
+    mutating func expression(_ source: String, at position: Position) throws(Problem) -> Script.Expression {
+        let (outer, place) = (tokens, index)
+        (tokens, index) = (try ScriptLexer.tokens(source, at: position), 0)
+        let expression = try expression()
+        guard next == .end else { throw refusal() }
+        (tokens, index) = (outer, place)
+        return expression
+    }
+
+    // MARK: Tokens
+
+    var next: ScriptLexer.Token { tokens[index].token }
+    var place: Position { tokens[index].position }
+
+    func isNext(_ mark: String) -> Bool { next == .mark(mark) }
+
+    mutating func take(_ mark: String) -> Bool {
+        guard isNext(mark) else { return false }
+        index += 1
+        return true
+    }
+
+    mutating func need(_ mark: String) throws(Problem) {
+        guard take(mark) else { throw refusal() }
+    }
+
+    /// A name behind a dot.
+    mutating func needName() throws(Problem) -> String {
+        guard case .name(let name) = next else { throw refusal() }
+        index += 1
+        return name
+    }
+
+    mutating func needText() throws(Problem) -> String {
+        guard case .text(let text) = next else {
+            throw Script.problem(place, "the name of a variable has to be a text in quotes")
+        }
+        index += 1
+        return text
+    }
+
+    /// Refuses the next token.
+    func refusal() -> Problem {
+        let word =
+            switch next {
+            case .name(let word), .number(let word), .mark(let word): word
+            case .text: "a text"
+            case .template: "a text in backquotes"
+            case .end: "the end"
+            }
+        return Script.problem(place, "\(word.shown) is not read here")
+    }
+
+    mutating func deeper<Value>(
+        _ read: (inout Self) throws(Problem) -> Value
+    ) throws(Problem) -> Value {
+        depth += 1
+        defer { depth -= 1 }
+        guard depth < Self.mostLevels else { throw Script.problem(place, "this is nested too deep") }
+        return try read(&self)
+    }
+
+    // MARK: Statements
+
+    private mutating func statements(until end: ScriptLexer.Token) throws(Problem) -> [Script.Statement] {
+        var statements: [Script.Statement] = []
+        while true {
+            while take(";") {}
+            guard next != end else { break }
+            let line = place.line
+            let read = try deeper { (reader) throws(Problem) in try reader.actions() }
+            statements += read.map { Script.Statement(action: $0, line: line) }
+        }
+        index += end == .end ? 0 : 1
+        return statements
+    }
+
+    private mutating func block() throws(Problem) -> [Script.Statement] {
+        guard take("{") else {
+            let line = place.line
+            let read = try deeper { (reader) throws(Problem) in try reader.actions() }
+            return read.map { Script.Statement(action: $0, line: line) }
+        }
+        return try statements(until: .mark("}"))
+    }
+
+    private mutating func actions() throws(Problem) -> [Script.Action] {
+        guard case .name(let word) = next else {
+            // What people leave behind as a note: a text, or nothing that has an effect.
+            if case .text = next {
+                index += 1
+                return []
+            }
+            throw refusal()
+        }
+        let start = index
+        index += 1
+        switch word {
+        case "const", "let", "var": return [try constant()]
+        case "if": return [try choice()]
+        case "client":
+            try need(".")
+            return try client()
+        case "console":
+            try need(".")
+            let name = try needName()
+            guard ["log", "info", "warn", "error", "debug"].contains(name) else {
+                index -= 1
+                throw refusal()
+            }
+            return [.log(try arguments())]
+        default:
+            index = start
+            // An expression alone has no effect; it is read, so that a mistake in it is found.
+            _ = try expression()
+            return []
+        }
+    }
+
+    private mutating func constant() throws(Problem) -> Script.Action {
+        let name = try needName()
+        try need("=")
+        let value = try expression()
+        constants.insert(name)
+        return .constant(name, value)
+    }
+
+    private mutating func choice() throws(Problem) -> Script.Action {
+        try need("(")
+        let condition = try expression()
+        try need(")")
+        let first = try block()
+        while take(";") {}
+        guard next == .name("else") else { return .choice(condition, first, []) }
+        index += 1
+        return .choice(condition, first, try block())
+    }
+
+    private mutating func client() throws(Problem) -> [Script.Action] {
+        let name = try needName()
+        switch name {
+        case "log": return [.log(try arguments())]
+        case "test": return [try test()]
+        case "assert": return [try assertion()]
+        case "global":
+            try need(".")
+            return [try global()]
+        default:
+            index -= 1
+            throw refusal()
+        }
+    }
+
+    private mutating func global() throws(Problem) -> Script.Action {
+        let name = try needName()
+        let isSet = name == "set"
+        guard isSet || ["clear", "clearAll"].contains(name) else {
+            index -= 1
+            throw refusal()
+        }
+        try need("(")
+        if name == "clearAll" {
+            try need(")")
+            return .clear(nil)
+        }
+        let variable = try needText()
+        guard variable.isVariableName else {
+            index -= 1
+            throw Script.problem(place, "\(variable.shown) is no name of a variable")
+        }
+        guard isSet else {
+            try need(")")
+            return .clear(variable)
+        }
+        try need(",")
+        let value = try expression()
+        try need(")")
+        return .set(variable, value)
+    }
+
+    /// `client.test("name", function() { … })`, or with an arrow.
+    private mutating func test() throws(Problem) -> Script.Action {
+        try need("(")
+        let name = try expression()
+        try need(",")
+        let inner: [Script.Statement]
+        if next == .name("function") {
+            index += 1
+            if case .name = next { index += 1 }
+            try need("(")
+            try need(")")
+            guard isNext("{") else { throw refusal() }
+            inner = try block()
+        } else {
+            try need("(")
+            try need(")")
+            try need("=>")
+            inner = try block()
+        }
+        _ = take(",")
+        try need(")")
+        return .test(name, inner)
+    }
+
+    private mutating func assertion() throws(Problem) -> Script.Action {
+        try need("(")
+        let start = tokens[index].start
+        let condition = try expression()
+        let source = String(
+            characters[min(start, characters.count)..<min(max(start, tokens[index].start), characters.count)])
+        var message: Script.Expression?
+        if take(","), !isNext(")") { message = try expression() }
+        _ = take(",")
+        try need(")")
+        return .assert(condition, message: message, source: source.trimmed)
+    }
+
+    mutating func arguments() throws(Problem) -> [Script.Expression] {
+        try need("(")
+        return try list(until: ")")
+    }
+
+    mutating func list(until end: String) throws(Problem) -> [Script.Expression] {
+        var values: [Script.Expression] = []
+        while !take(end) {
+            values.append(try expression())
+            guard take(",") || isNext(end) else { throw refusal() }
+        }
+        return values
+    }
+}

@@ -1,0 +1,146 @@
+// Values of a handler, as JavaScript computes with them.
+import Foundation
+
+extension ScriptRun {
+    /// What a value is where a condition stands.
+    func isTrue(_ value: JSONValue?) -> Bool {
+        switch value {
+        case nil, .null?: false
+        case .bool(let value)?: value
+        case .number?: number(value) != 0 && !number(value).isNaN
+        case .string(let text)?: !text.isEmpty
+        case .array?, .object?: true
+        }
+    }
+
+    func text(_ value: JSONValue?) -> String { value?.text ?? "undefined" }
+
+    func number(_ value: JSONValue?) -> Double {
+        switch value {
+        case nil, .array?, .object?: .nan
+        case .null?: 0
+        case .bool(let value)?: value ? 1 : 0
+        case .number(let digits)?: Double(digits) ?? .nan
+        case .string(let text)?: text.trimmed.isEmpty ? 0 : Double(text.trimmed) ?? .nan
+        }
+    }
+
+    /// A whole number without a fraction, as JavaScript writes it.
+    private func json(_ number: Double) -> JSONValue? {
+        guard number.isFinite else { return .string(number.isNaN ? "NaN" : number > 0 ? "Infinity" : "-Infinity") }
+        return .number(Int64(exactly: number).map { String($0) } ?? String(number))
+    }
+
+    func compute(_ operation: Script.Operator, _ left: JSONValue?, _ right: JSONValue?) -> JSONValue? {
+        switch operation {
+        case .same: return .bool(isSame(left, right))
+        case .notSame: return .bool(!isSame(left, right))
+        case .equal: return .bool(isEqual(left, right))
+        case .unequal: return .bool(!isEqual(left, right))
+        case .less, .more, .atMost, .atLeast:
+            if case .string(let first)? = left, case .string(let second)? = right {
+                return .bool(compares(operation, first, second))
+            }
+            return .bool(compares(operation, number(left), number(right)))
+        case .plus:
+            let isSum = [left, right].allSatisfy { value in
+                switch value {
+                case .number?, .bool?, .null?: true
+                default: false
+                }
+            }
+            return isSum ? json(number(left) + number(right)) : .string(text(left) + text(right))
+        case .minus: return json(number(left) - number(right))
+        case .times: return json(number(left) * number(right))
+        case .over: return json(number(left) / number(right))
+        case .and, .or, .orNull: return nil
+        }
+    }
+
+    private func compares<Value: Comparable>(_ operation: Script.Operator, _ left: Value, _ right: Value) -> Bool {
+        switch operation {
+        case .less: left < right
+        case .more: left > right
+        case .atMost: left <= right
+        default: left >= right
+        }
+    }
+
+    /// `===`: identifiers of 20 digits are told apart by their digits.
+    private func isSame(_ left: JSONValue?, _ right: JSONValue?) -> Bool {
+        guard case .number(let first)? = left, case .number(let second)? = right else { return left == right }
+        let isWhole = [first, second].allSatisfy { $0.utf8.allSatisfy { $0 != 0x2E && $0 | 0x20 != 0x65 } }
+        return first == second || !isWhole && number(left) == number(right)
+    }
+
+    private func isEqual(_ left: JSONValue?, _ right: JSONValue?) -> Bool {
+        if left == nil || left == .null { return right == nil || right == .null }
+        if right == nil || right == .null { return false }
+        switch (left, right) {
+        case (.string?, .string?), (.array?, _), (.object?, _), (_, .array?), (_, .object?): return left == right
+        default: return isSame(left, right) || number(left) == number(right)
+        }
+    }
+
+    func convert(_ conversion: Script.Conversion, _ value: JSONValue?) throws(Defect) -> JSONValue? {
+        switch conversion {
+        case .number: return json(number(value))
+        case .text: return .string(text(value))
+        case .bool: return .bool(isTrue(value))
+        case .integer: return json(leadingNumber(value, isWhole: true))
+        case .decimal: return json(leadingNumber(value, isWhole: false))
+        case .json: return value.map { .string($0.json) }
+        case .parsed:
+            guard let parsed = JSONValue(json: text(value).utf8) else { throw Defect(what: "a text is no JSON") }
+            return parsed
+        case .isArray: if case .array? = value { return .bool(true) } else { return .bool(false) }
+        case .type:
+            switch value {
+            case nil: return .string("undefined")
+            case .bool?: return .string("boolean")
+            case .number?: return .string("number")
+            case .string?: return .string("string")
+            case .null?, .array?, .object?: return .string("object")
+            }
+        case .not: return .bool(!isTrue(value))
+        case .minus: return json(-number(value))
+        case .escaped: return .string(text(value).percentEncoded)
+        }
+    }
+
+    private func leadingNumber(_ value: JSONValue?, isWhole: Bool) -> Double {
+        let text = text(value).trimmed
+        let digits = text.enumerated().prefix { place, character in
+            character.isASCIIDigit || place == 0 && "+-".contains(character) || !isWhole && character == "."
+        }
+        return Double(String(digits.map(\.element))) ?? .nan
+    }
+
+    func call(_ method: Script.Method, _ base: JSONValue?, _ arguments: [JSONValue?]) throws(Defect) -> JSONValue? {
+        guard let base, base != .null else {
+            throw Defect(what: "there is nothing that could have \(method.rawValue.shown)")
+        }
+        let argument = arguments.first ?? nil
+        switch (method, base) {
+        case (.toString, _): return .string(base.text)
+        case (.valueOf, _): return base
+        case (.includes, .array(let elements)): return .bool(elements.contains { isSame($0, argument) })
+        case (.includes, .string(let text)): return .bool(text.contains(self.text(argument)))
+        case (.startsWith, .string(let text)): return .bool(text.hasPrefix(self.text(argument)))
+        case (.endsWith, .string(let text)): return .bool(text.hasSuffix(self.text(argument)))
+        case (.hasOwnProperty, .object(let members)):
+            return .bool(members.contains { $0.name == text(argument) })
+        case (.hasOwnProperty, _): return .bool(false)
+        case (.toLowerCase, .string(let text)): return .string(text.lowercased())
+        case (.toUpperCase, .string(let text)): return .string(text.uppercased())
+        case (.trim, .string(let text)): return .string(text.trimmed)
+        case (.join, .array(let elements)):
+            return .string(elements.map(\.text).joined(separator: argument == nil ? "," : text(argument)))
+        case (.at, .array(let elements)):
+            let index = Int(number(argument).isFinite ? max(-1e9, min(1e9, number(argument))) : 0)
+            let place = index < 0 ? elements.count + index : index
+            return elements.indices.contains(place) ? elements[place] : nil
+        default: throw Defect(what: "\(method.rawValue.shown) is not to be had of \(base.json.shown)")
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import Testing
+
+@testable import ConvoyHTTPFile
+
+/// Ways of writing that other programs read.
+@Suite struct HabitsTests {
+    @Test func aVariableWithoutAValueIsOneProblemWithItsPlacesCounted() {
+        let text = "GET http://{{h}}/{{x}}\n###\nGET http://{{h}}/\nA: {{h}}"
+        let problems = plan(text).problems
+        #expect(
+            problems.map(\.what) == ["the variable ‘h’ has no value, in 3 places", "the variable ‘x’ has no value"])
+        #expect(problems.first?.position == Position(line: 1, column: 12))
+    }
+
+    @Test func aNameWithBlanksIsATitle() throws {
+        let file = HTTPFileReader.read("# @name Get all users\nGET http://h/")
+        #expect(file.problems == [])
+        #expect(file.requests[0].title?.text == "Get all users" && file.requests[0].name == nil)
+        #expect(plan("# @name a b\nGET http://h/") { $0.names = ["a b"] }.requests.count == 1)
+    }
+
+    @Test func aNameMayStandBehindAnEqualsSign() throws {
+        let file = HTTPFileReader.read("# @name = login\nGET http://h/\n###\n# @name =  Get all\nGET http://h/")
+        #expect(file.problems == [])
+        #expect(file.requests[0].name == Word(text: "login", position: Position(line: 1, column: 11)))
+        #expect(file.requests[1].title?.text == "Get all")
+    }
+
+    @Test func aNameThatNothingRefersToMayBeRepeated() {
+        let text = "# @name a\nGET http://h/1\n###\n# @name a\nGET http://h/2"
+        #expect(plan(text).problems == [])
+        for use in [
+            "GET http://h/{{a.response.body.*}}", "GET http://h/{{a.id}}",
+            "@x = {{a.response.body.$.id}}\nGET http://h/{{x}}",
+        ] {
+            #expect(plan(text + "\n###\n" + use).problems.map(\.what) == ["the request of line 1 is called ‘a’ too"])
+        }
+        #expect(plan(text) { $0.names = ["a"] }.problems.map(\.what) == ["there are several requests called ‘a’"])
+    }
+
+    @Test(arguments: [("30", 30_000), ("500 ms", 500), ("2 s", 2_000), ("1m", 60_000)] as [(String, Int)])
+    func aTimeoutIsRead(text: String, milliseconds: Int) {
+        let file = HTTPFileReader.read("# @timeout \(text)\nGET http://h/")
+        #expect(file.requests[0].timeout == .milliseconds(milliseconds))
+    }
+
+    @Test(arguments: ["", "soon", "0", "-1", "5 h", "99999999999999999999"]) func whatIsNoTimeIsTold(text: String) {
+        #expect(HTTPFileReader.read("# @timeout \(text)\nGET http://h/").problems.count == 1)
+    }
+
+    @Test func commentsMayHaveSeveralLines() throws {
+        let text = """
+            /* GET http://h/no
+            ### still one, no: a separator ends it
+            /* of one line */
+            /*
+             * GET http://h/no
+             */
+            GET http://h/1
+            /* a
+               b */
+            A: b
+
+            /* POST http://h/no */
+            ###
+            POST http://h/2
+
+            {"a": "/* kept */"}
+            """.replacing("/* GET http://h/no\n### still one, no: a separator ends it\n", with: "")
+        let built = try built(text)
+        #expect(built.map(\.url) == ["http://h/1", "http://h/2"])
+        #expect(built[0].value(of: "A") == "b" && built[0].bodyText == "")
+        #expect(built[1].bodyText == #"{"a": "/* kept */"}"#)
+    }
+
+    @Test func aFragmentBeforeAQueryIsPartOfIt() throws {
+        let text = """
+            GRAPHQL http://h/
+
+            fragment F on User { name }
+
+            {
+              user { ...F }
+            }
+
+            {
+              "id": 1
+            }
+            """
+        let body = try #require(JSONValue(json: built(text)[0].bodyText.utf8))
+        guard case .object(let members) = body else { return #expect(Bool(false)) }
+        #expect(members.map(\.name) == ["query", "variables"])
+        #expect(members[0].value.text.hasSuffix("  user { ...F }\n}"))
+        #expect(members[1].value.json == #"{"id":1}"#)
+    }
+
+    @Test func cookiesOfAnswersCanBeReferredTo() throws {
+        let text = "# @name login\nGET http://h/\n###\nGET http://h/\nX: {{login.response.cookies.sid}}"
+        let plan = plan(text)
+        #expect(plan.problems == [] && plan.requests[1].needs == [0] && !plan.requests[0].keepsBody)
+        let answer = exchange(fields: [
+            ("Set-Cookie", "sid=1; Path=/"), ("set-cookie", "sid=a=b; HttpOnly"), ("Set-Cookie", "other=2"),
+        ])
+        #expect(try plan.requests[1].build(surroundings()) { _ in answer }.value(of: "X") == "a=b")
+        let failure = #expect(throws: BuildFailure.self) {
+            _ = try plan.requests[1].build(surroundings()) { _ in exchange() }
+        }
+        #expect(failure?.what == "{{login.response.cookies.sid}}: the answer of login sets no cookie sid")
+        #expect(ConvoyHTTPFileTests.plan("GET http://h/{{a.request.cookies.x}}").problems.count == 1)
+    }
+
+    @Test(
+        arguments: [
+            ("$random.float(1, 2)", "^1\\.[0-9]+$"), ("$random.email", "^[a-z.0-9]+@example\\.com$"),
+            ("$random.internet.emailAddress()", "@example\\.com$"), ("$random.name.firstName", "^[A-Z][a-z]+$"),
+            ("$random.address.zipCode", "^[0-9]{5}$"), ("$random.boolean", "^(true|false)$"),
+            ("$random.lorem.sentence", "^[A-Z][a-z ]+\\.$"), ("$random.number.randomDigit", "^[0-9]$"),
+        ] as [(String, String)]) func randomValuesLookLikeWhatTheyAre(variable: String, pattern: String) throws
+    {
+        let body = try #require(built("POST http://h/\n\n{{\(variable)}}").first?.bodyText)
+        #expect(try Regex(pattern).firstMatch(in: body) != nil, "\(body)")
+    }
+}

@@ -1,0 +1,111 @@
+import Testing
+
+@testable import ConvoyHTTPFile
+
+/// What handlers set, and who waits for it.
+@Suite struct HandlersInFilesTests {
+    private static let login = """
+        ### log in
+        POST http://h/login
+
+        > {%
+            client.global.set("token", response.body.token);
+        %}
+
+        """
+
+    private func needs(_ text: String) -> [[Int]] {
+        let plan = plan(text)
+        #expect(plan.problems == [])
+        return plan.requests.map(\.needs)
+    }
+
+    @Test func aRequestWaitsForTheHandlerThatSetsItsVariable() throws {
+        let text = Self.login + "###\nGET http://h/me\nAuthorization: Bearer {{token}}\n###\nGET http://h/"
+        let plan = plan(text)
+        #expect(plan.problems == [])
+        #expect(plan.requests.map(\.needs) == [[], [0], []])
+        // The handler has what it needs of the body; nothing else refers to it.
+        #expect(!plan.requests[0].keepsBody)
+        var login = exchange()
+        login.globals["token"] = .string("abc")
+        let built = try plan.requests[1].build(surroundings()) { $0 == plan.requests[0].request.key ? login : nil }
+        #expect(built.value(of: "Authorization") == "Bearer abc")
+        let failure = #expect(throws: BuildFailure.self) {
+            _ = try plan.requests[1].build(surroundings()) { _ in exchange() }
+        }
+        #expect(failure?.what == "{{token}}: the handler of its request has not set it")
+    }
+
+    @Test func theLastHandlerBeforeCounts() {
+        #expect(needs(Self.login + Self.login + "###\nGET http://h/{{token}}\n" + Self.login) == [[], [], [1], []])
+        #expect(needs("GET http://h/{{token}}\n" + Self.login) == [[], [0]])
+    }
+
+    @Test func aVariableMayHoldWhatAHandlerSets() {
+        let text =
+            "@auth = Bearer {{token}}\n" + Self.login + "###\nGET http://h/\nA: {{auth}}\n" + Self.login
+            + "###\nGET http://h/\nA: {{auth}}"
+        #expect(needs(text) == [[], [0], [], [2]])
+    }
+
+    @Test func aHandlerThatSetsWhatItsRequestUsesNeedsTheOneBefore() {
+        let refresh = "###\nPOST http://h/refresh?{{token}}\n\n> {% client.global.set('token', response.body.t) %}\n"
+        #expect(needs(Self.login + refresh + refresh) == [[], [0], [1]])
+        let alone = plan(refresh)
+        #expect(alone.problems.map(\.what) == ["the variable ‘token’ has no value"])
+    }
+
+    @Test func aHandlerWaitsForWhatItReads() throws {
+        let text =
+            Self.login + """
+                ###
+                GET http://h/
+
+                > {%
+                  client.assert(response.body.token === client.global.get("token"));
+                %}
+                """
+        let plan = plan(text)
+        #expect(plan.requests.map(\.needs) == [[], [0]])
+        var login = exchange()
+        login.globals["token"] = .number("7")
+        #expect(plan.requests[1].globals { _ in login } == ["token": .number("7")])
+        #expect(plan.requests[1].globals { _ in nil } == [:])
+    }
+
+    @Test func whatIsClearedHasNoValueAnyMore() {
+        let clear = "###\nPOST http://h/logout\n\n> {% client.global.clearAll(); %}\n"
+        #expect(needs(Self.login + "###\nGET http://h/{{token}}\n" + clear) == [[], [0], []])
+        let text = Self.login + clear + "###\nGET http://h/{{token}}"
+        #expect(plan(text).problems.map(\.what) == ["the variable ‘token’ has no value"])
+    }
+
+    @Test func theCommandLineCountsOverAHandler() throws {
+        let values = surroundings { $0.given = ["token": "mine"] }
+        let plan = plan(Self.login + "###\nGET http://h/{{token}}", values)
+        #expect(plan.requests.map(\.needs) == [[], []])
+        #expect(try plan.requests[1].build(values).url == "http://h/mine")
+    }
+
+    @Test func whatGoesBeyondIsToldWithItsLine() {
+        let text = "GET http://h/\n\n> {%\n  client.log(1);\n  response.body.items.forEach(function(i) {});\n%}"
+        let problem = plan(text).problems.first
+        #expect(problem?.position == Position(line: 5, column: 23))
+        #expect(problem?.what == "‘forEach’ is not read here")
+        let skipping = plan(text, surroundings { $0.skipsScripts = true })
+        #expect(skipping.problems == [] && skipping.requests.count == 1)
+    }
+
+    @Test func aHandlerThatLooksAtTheStatusDecides() throws {
+        for (script, reads) in [("client.assert(response.status === 404)", true), ("client.log(1)", false)] {
+            let file = HTTPFileReader.read("GET http://h/\n\n> {% \(script) %}")
+            #expect(file.requests[0].handlers.map(\.readsStatus) == [reads])
+        }
+    }
+
+    @Test func aHandlerIsNoPartOfTheBody() throws {
+        let text = "POST http://h/\n\n{\"a\": 1}\n\n> {% client.log(1) %}\n\n### next\nGET http://h/"
+        #expect(try built(text).map(\.bodyText) == ["{\"a\": 1}", ""])
+    }
+}

@@ -1,0 +1,159 @@
+import Testing
+
+@testable import ConvoyHTTPFile
+
+/// Handlers of JetBrains' HTTP Client, as they stand in files.
+@Suite struct ScriptTests {
+    private static let body = #"""
+        {"id": 12345678901234567890, "token": "t0k", "n": 3, "data": [{"id": 7, "name": "Ada"}, {"id": 8}], "ok": true,
+         "none": null, "message": "Consent is missing", "user": {"name": "Ada"}}
+        """#
+
+    private func outcome(
+        _ script: String, body: String = body, status: Int = 200, type: String = "application/json; charset=utf-8",
+        globals: [String: JSONValue] = [:]
+    ) throws -> HandlerOutcome {
+        let script = try ScriptReader.read(script, at: Position(line: 1, column: 1))
+        let answer = CheckedAnswer(
+            statusCode: status, fields: [("Content-Type", type), ("X-Token", "abc")], body: Array(body.utf8))
+        return Script.outcome(of: [script], for: answer, globals: globals)
+    }
+
+    @Test(
+        arguments: [
+            ("response.body.token", "t0k"), ("response.body.id", "12345678901234567890"),
+            ("response.body.data[0].id", "7"), ("response.body.data[1].id.toString()", "8"),
+            ("response.body['user'].name", "Ada"), ("response.body?.user?.name", "Ada"),
+            ("`Bearer ${response.body.token}`", "Bearer t0k"), ("\"Bearer \" + response.body.token", "Bearer t0k"),
+            ("response.headers.valueOf(\"x-token\")", "abc"), ("response.headers['X-Token']", "abc"),
+            ("response.status", "200"), ("response.contentType.mimeType", "application/json"),
+            ("response.contentType.charset", "utf-8"), ("response.body.n + 1", "4"), ("response.body.n + '1'", "31"),
+            ("response.body.data.length", "2"), ("response.body.nothing ?? 'x'", "x"),
+            ("response.body.none || 'y'", "y"),
+            ("response.body.ok ? 1 : 2", "1"), ("JSON.stringify(response.body.user)", #"{"name":"Ada"}"#),
+            ("JSON.parse('{\"a\": [1]}').a[0]", "1"), ("jsonPath(response.body, '$..name')", "Ada"),
+            ("parseInt('12px')", "12"), ("Number('1.50')", "1.5"), ("-response.body.n * 2 - 1", "-7"),
+            ("[1, 2].join('-')", "1-2"), ("response.body.data.at(-1).id", "8"), ("7 / 2", "3.5"),
+            ("'aBc'.toUpperCase().toLowerCase().trim()", "abc"), ("encodeURIComponent('a b')", "a%20b"),
+            ("client.global.get(\"other\")", "of another"), ("typeof response.body.user", "object"),
+        ] as [(String, String)]) func aVariableIsSet(expression: String, value: String) throws
+    {
+        let outcome = try outcome("client.global.set(\"x\", \(expression));", globals: ["other": .string("of another")])
+        #expect(outcome.defects == [])
+        #expect(outcome.globals["x"]?.text == value)
+    }
+
+    @Test(
+        arguments: [
+            "response.status === 200", "response.status == '200'", "response.status !== 201", "response.status < 300",
+            "!!response.body.id", "Array.isArray(response.body.data)", "[200, 201].includes(response.status)",
+            "response.status === 403 || response.status === 200", "response.body.ok === true",
+            "response.body.message && response.body.message.includes('Consent')",
+            "response.body.hasOwnProperty('token')", "!response.body.hasOwnProperty('tokn')",
+            "response.contentType.mimeType.startsWith('application')", "response.body.token.endsWith('0k')",
+            "response.body.id === 12345678901234567890", "!(response.body.id === 12345678901234567891)",
+            "response.body.nothing === undefined", "response.body.none === null", "response.body.none == undefined",
+            "response.body.none != 0", "Number(response.body.data[0].id) === Number('7')",
+            "'b' > 'a' && 2 >= 2 && 1 <= 2",
+            "typeof response.body.nothing === 'undefined'", "Boolean('x') && String(1) === '1'",
+            "parseFloat('1.5x') == 1.5",
+        ]) func anAssertionHolds(condition: String) throws
+    {
+        #expect(try outcome("client.assert(\(condition), 'no');").defects == [])
+        #expect(try outcome("client.assert(!(\(condition)), 'no');").defects == ["line 1: no"])
+    }
+
+    @Test func testsAreAllRunAndToldByTheirNames() throws {
+        let script = """
+
+            client.test("Status is 200", function() {
+                client.assert(response.status === 200, "Response status is not 200");
+            });
+            client.test("Type", function () {
+                const type = response.contentType.mimeType
+                client.assert(type === "text/plain", `Expected 'text/plain' but received '${type}'`);
+                client.assert(false);
+            });
+            client.test('Arrow', () => client.assert(response.body.n === 4))
+            client.test('Deep', () => { client.assert(response.body.a.b) });
+            client.log("n:", response.body.n);
+            """
+        let outcome = try outcome(script)
+        #expect(
+            outcome.defects == [
+                "test ‘Type’: line 7: Expected 'text/plain' but received 'application/json'",
+                "test ‘Arrow’: line 10: ‘response.body.n === 4’ is not so",
+                "test ‘Deep’: line 11: there is nothing that could have ‘b’",
+            ])
+        #expect(outcome.logs == ["n: 3"])
+    }
+
+    @Test func branchesAreTaken() throws {
+        let script = """
+            if (response.status === 200) { client.global.set("a", 1) } else client.global.set("a", 2)
+            if (response.status === 404) { client.global.set("b", 1); } else if (response.body.ok) { client.global.set("b", 3) }
+            """
+        #expect(try outcome(script).globals == ["a": .number("1"), "b": .number("3")])
+    }
+
+    @Test func whatIsNotThereIsNotSet() throws {
+        let outcome = try outcome("client.global.set('a', response.body.x.y)\nclient.global.set('b', 1)")
+        #expect(outcome.globals == [:])
+        #expect(outcome.defects == ["line 1: there is nothing that could have ‘y’"])
+        #expect(
+            try self.outcome("client.global.set('a', response.body.x)").defects == [
+                "line 1: the answer has no value for a"
+            ])
+    }
+
+    @Test func aBodyOfAnotherTypeIsText() throws {
+        let outcome = try outcome("client.global.set('a', response.body.length)", body: "{\"a\":1}", type: "text/plain")
+        #expect(outcome.globals["a"] == .number("7"))
+    }
+
+    @Test func aVariableThatIsClearedIsGone() throws {
+        #expect(
+            try outcome("client.global.set('a', 1); client.global.clear('a'); client.global.set('b', 2)").globals.count
+                == 1)
+        #expect(try outcome("client.global.set('a', 1); client.global.clearAll()").globals == [:])
+    }
+
+    @Test(
+        arguments: [
+            ("response.body.forEach(function(a) {})", 1, 15, "‘forEach’"), ("for (let i = 0;;) {}", 1, 1, "‘for’"),
+            ("\n  eval('1')", 2, 3, "‘eval’"), ("client.exit()", 1, 8, "‘exit’"),
+            ("client.global.set(name, 1)", 1, 19, "has to be a text in quotes"), ("x = 1", 1, 1, "‘x’"),
+            ("client.log(/a/)", 1, 12, "‘/’"), ("client.log('a", 1, 12, "a text is not closed"),
+            ("client.log(`${`a`}`)", 1, 15, "a text in a text"), ("client.log(1", 1, 13, "‘the end’"),
+            ("/* a", 1, 1, "a comment is not closed"), ("client.log('\\u0041')", 1, 14, "an escape with digits"),
+            ("client.log(1e5)", 1, 12, "no number"), ("response.cookies", 1, 10, "‘cookies’"),
+            ("client.global.set('a b', 1)", 1, 19, "no name of a variable"), ("client.log(#)", 1, 12, "‘#’"),
+        ] as [(String, Int, Int, String)]) func whatGoesBeyondIsRefusedInItsPlace(
+            script: String, line: Int, column: Int, what: String
+        ) throws
+    {
+        let problem = #expect(throws: Problem.self) { try ScriptReader.read(script, at: Position(line: 1, column: 1)) }
+        #expect(problem?.position == Position(line: line, column: column))
+        #expect(problem?.what.contains(what) == true, "\(problem?.what ?? "")")
+        #expect(problem?.kind == .script)
+    }
+
+    @Test func whatIsNestedTooDeepIsRefused() {
+        for (open, close) in [("(", ")"), ("[", "]"), ("!", ""), ("`${(", ")}`")] {
+            let script =
+                "client.log(\(String(repeating: open, count: 100_000))1\(String(repeating: close, count: 100_000)))"
+            #expect(throws: Problem.self) { try ScriptReader.read(script, at: Position(line: 1, column: 1)) }
+        }
+        let blocks = String(repeating: "if (1) { ", count: 10_000) + String(repeating: "}", count: 10_000)
+        #expect(throws: Problem.self) { try ScriptReader.read(blocks, at: Position(line: 1, column: 1)) }
+    }
+
+    @Test func everyBeginningOfAScriptIsReadOrRefused() throws {
+        let script =
+            "client.test('a', () => { const b = `x${response.body.c[0]}`; client.assert(b == 1 ? 2 : 3, 'm') })"
+        for count in 0..<script.count {
+            _ = try? ScriptReader.read(String(script.prefix(count)), at: Position(line: 1, column: 1))
+        }
+        #expect(try ScriptReader.read(script, at: Position(line: 1, column: 1)).statements.count == 1)
+    }
+}
