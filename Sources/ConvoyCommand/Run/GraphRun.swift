@@ -36,7 +36,25 @@ struct GraphRun: Sendable {
         case rowsEnded
     }
 
-    private typealias Managers = (withCookies: RequestManager, without: RequestManager)
+    /// A manager, and the batch that its requests are added to as their turns come.
+    private struct Line: Sendable {
+        let manager: RequestManager
+        let batch: Batch<RunAnswer>
+        private let source: AsyncStream<Request<RunAnswer>>.Continuation
+
+        init(_ manager: RequestManager) {
+            let (requests, source) = AsyncStream.makeStream(of: Request<RunAnswer>.self)
+            (self.manager, self.source) = (manager, source)
+            batch = manager.batch(pulling: requests, keepsResults: false)
+        }
+
+        /// Waits for the last callback, and for monitors where they are to be waited for.
+        func finished(drains: Bool) async {
+            source.finish()
+            await batch.finished()
+            if drains { await manager.drain() }
+        }
+    }
 
     func run() async -> ExitStatus {
         let start = ContinuousClock.now
@@ -44,15 +62,16 @@ struct GraphRun: Sendable {
         let screen = console.isLive ? makeScreen() : nil
         let steps = options.fetch.isJSON ? StepMonitor { tell.yield(.happening(index: $0, $1)) } : nil
         let monitors: [(any EventMonitor)?] = [screen, steps]
-        let managers = makeManagers(monitors.compactMap(\.self))
+        let lines = makeLines(monitors.compactMap(\.self))
+        let graph = makeGraph(lines) { tell.yield($0) }
         interruption.onStop {
             rows.stop()
-            managers.withCookies.cancelAll()
-            managers.without.cancelAll()
+            for line in lines { line.batch.cancel() }
+            graph.stop()
         }
         // Each row has a request that can be sent, so that these keep all jobs busy.
         let places = FetchPlaces(count: options.fetch.jobs)
-        async let launched: Void = launchRows(managers, places) { tell.yield($0) }
+        async let launched: Void = launchRows(graph, places) { tell.yield($0) }
         let printer =
             options.showsAnswers
             ? AnswerPrinter(options) { [interruption] in interruption.interrupt(.outputClosed) } : nil
@@ -72,17 +91,14 @@ struct GraphRun: Sendable {
             if report.isComplete { break reading }
         }
         await launched
-        if !setup.monitors.isEmpty {
-            await managers.withCookies.drain()
-            await managers.without.drain()
-        }
+        for line in lines { await line.finished(drains: !setup.monitors.isEmpty) }
         return report.ended(after: .now - start, reason: interruption.reason)
     }
 
     private func launchRows(
-        _ managers: Managers, _ places: FetchPlaces, _ tell: @escaping @Sendable (Notice) -> Void
+        _ graph: RunGraph, _ places: FetchPlaces, _ tell: @escaping @Sendable (Notice) -> Void
     ) async {
-        var (rows, count) = (rows, 0)
+        var rows = rows
         while true {
             await places.take()
             guard interruption.reason == nil, let outcome = await rows.next() else { break }
@@ -92,38 +108,30 @@ struct GraphRun: Sendable {
                 places.give()
             case .row(let row):
                 tell(.row(row))
-                launch(row, firstIndex: count * plan.requests.count, managers, tell)
-                count += 1
-                // One that was launched while everything was being cancelled.
-                if interruption.reason != nil {
-                    managers.withCookies.cancelAll()
-                    managers.without.cancelAll()
-                }
+                graph.begin(row)
             }
         }
         tell(.rowsEnded)
     }
 
-    private func launch(
-        _ row: Row, firstIndex: Int, _ managers: Managers, _ tell: @escaping @Sendable (Notice) -> Void
-    ) {
-        var operations: [RequestOperation<RunAnswer>] = []
+    private func makeGraph(_ lines: [Line], _ tell: @escaping @Sendable (Notice) -> Void) -> RunGraph {
         let maker = RequestMaker(
             plan: plan, surroundings: surroundings, options: options.fetch, sourceDirectory: sourceDirectory,
             outputDirectory: outputDirectory, isShown: options.showsBody)
-        for (place, request) in plan.requests.enumerated() {
-            let (manager, index) = (uses(place) ? managers.withCookies : managers.without, firstIndex + place)
-            let operation = manager.operation(after: request.needs.map { operations[$0] }) { answers in
-                setup.told(try maker.request(at: place, of: row, index: index, after: answers), index)
+        let (count, setup) = (plan.requests.count, setup)
+        let batches = plan.requests.indices.map { lines[uses($0) ? 0 : lines.count - 1].batch }
+        // A deadline counts from when a request is queued.
+        let window = options.fetch.deadline == nil ? max(1_024, 4 * options.fetch.jobs) : options.fetch.jobs
+        return RunGraph(plan, window: window) { (turn, finish) throws(RequestError) in
+            let index = turn.rowNumber * count + turn.place
+            let request = setup.told(
+                try maker.request(at: turn.place, of: turn.row, index: index, after: turn.answers), index)
+            guard batches[turn.place].add(request, onResult: finish) != nil else {
+                throw RequestError(.cancelled, "cancelled before it was sent")
             }
-            operation.name = request.label
-            for followed in request.follows { operation.addDependency(operations[followed], onFailure: .ignore) }
-            let queued = ContinuousClock.now
-            operation.onFinish { tell(.happening(index: index, .finished($0, queued: queued))) }
-            operations.append(operation)
+        } tell: { turn, outcome in
+            tell(.happening(index: turn.rowNumber * count + turn.place, .finished(outcome, queued: turn.queued)))
         }
-        managers.withCookies.enqueue(contentsOf: operations.enumerated().filter { uses($0.offset) }.map(\.element))
-        managers.without.enqueue(contentsOf: operations.enumerated().filter { !uses($0.offset) }.map(\.element))
     }
 
     private func makeScreen() -> RunScreen {
@@ -136,8 +144,8 @@ struct GraphRun: Sendable {
         options.each == nil && options.repeats == nil && plan.requests[place].request.usesCookieJar
     }
 
-    /// Those of `# @no-cookie-jar` have a manager of their own, whose limits count apart.
-    private func makeManagers(_ monitors: [any EventMonitor]) -> Managers {
+    /// Those of `# @no-cookie-jar` have a manager of their own, the last, whose limits count apart.
+    private func makeLines(_ monitors: [any EventMonitor]) -> [Line] {
         var configuration = RequestManager.Configuration(
             maxConcurrentOperationCount: options.fetch.jobs, maxConcurrentPerHost: options.fetch.perHost,
             transport: setup.transport)
@@ -146,9 +154,11 @@ struct GraphRun: Sendable {
         configuration.limit(by: options.fetch)
         configuration.interceptors = setup.interceptors
         configuration.monitors = setup.monitors + monitors
-        let without = RequestManager(configuration: configuration)
+        let places = plan.requests.indices
+        let without = places.allSatisfy(uses) ? nil : Line(RequestManager(configuration: configuration))
+        guard places.contains(where: uses) else { return [without].compactMap(\.self) }
         configuration.cookies = CookieJar()
-        return (RequestManager(configuration: configuration), without)
+        return [Line(RequestManager(configuration: configuration)), without].compactMap(\.self)
     }
 }
 

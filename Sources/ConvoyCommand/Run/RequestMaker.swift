@@ -24,13 +24,14 @@ struct RequestMaker: Sendable {
     ) throws(RequestError) -> Request<RunAnswer> {
         let planned = plan.requests[place]
         try checkTimes(of: planned.needs, answers)
-        var names: [String: Int] = [:]
-        for (index, needed) in planned.needs.enumerated() {
-            let request = plan.requests[needed].request
-            if let name = (request.name ?? request.title)?.text { names[name] = index }
-            names[request.key] = index
+        let exchange = { (name: String) -> Exchange? in
+            // The last of a name, as in the plan.
+            let index = planned.needs.lastIndex { needed in
+                let request = plan.requests[needed].request
+                return (request.name ?? request.title)?.text == name || request.key == name
+            }
+            return index.map { answers[$0].value.exchange(answers[$0].head) }
         }
-        let exchange = { (name: String) in names[name].map { answers[$0].value.exchange(answers[$0].head) } }
         let built: BuiltRequest
         do throws(BuildFailure) {
             built = try planned.build(surroundings, row: row.values, answers: exchange)

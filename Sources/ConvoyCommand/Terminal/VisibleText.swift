@@ -29,6 +29,8 @@ extension String {
     /// The text without anything that could steer a terminal: line ends and tabs become blanks, the rest question
     /// marks.
     func visible(keepsNewlines: Bool = false) -> String {
+        // Most texts are printable ASCII, which needs no tables of Unicode.
+        if utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return self }
         guard unicodeScalars.contains(where: \.isUnsafeToShow) else { return self }
         var result = UnicodeScalarView()
         for scalar in unicodeScalars {

@@ -69,6 +69,7 @@ extension RequestBuilder {
 
     /// A value leads to no other directory: `..` is no name.
     private func checkPath(_ placed: [Placed], _ url: String) throws(BuildFailure) {
+        guard placed.contains(where: { $0.filled.value != nil }) else { return }
         let bytes = Array(url.utf8)
         let path = URLParts(url).path
         var start = path.lowerBound
@@ -96,9 +97,11 @@ extension RequestBuilder {
     /// - Returns: whether an answer led to another server.
     private func checkServer(_ placed: [Placed], _ parts: URLParts, _ url: String) throws(BuildFailure) -> Bool {
         var namers = placed.filter { $0.filled.answerer != nil && parts.names($0.bytes) }.map(\.filled)
+        let hosts = planned.fields.filter { $0.name.lowercased() == "host" }
+        guard !namers.isEmpty || !hosts.isEmpty else { return false }
         var origins = [url.originText]
         // A server of many names listens to the field, and HTTP/2 has it in place of the host.
-        for field in planned.fields where field.name.lowercased() == "host" {
+        for field in hosts {
             let host = try fill(field.value)
             let answers = host.filter { $0.answerer != nil && !$0.text.isEmpty }
             guard !answers.isEmpty else { continue }

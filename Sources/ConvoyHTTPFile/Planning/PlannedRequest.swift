@@ -25,7 +25,13 @@ package struct PlannedRequest: Sendable {
     package var request: FileRequest
     /// What it is called in what is told: its name, its title, or method and URL.
     package var label = ""
-    package var target: [Piece] = []
+    package var target: [Piece] = [] {
+        didSet { shownTarget = Self.shown(target) }
+    }
+    /// The URL as it may be shown.
+    ///
+    /// A password before the host is left out, and values of a query whose names tell of a secret.
+    package private(set) var shownTarget = ""
     package var fields: [Field] = []
     package var body: [Part] = []
     package var graphQLVariables: [Part] = []
@@ -42,11 +48,10 @@ package struct PlannedRequest: Sendable {
     package var keepsBody = false
 
     package var method: String { request.method }
-    /// The URL as it may be shown.
-    ///
-    /// A password before the host is left out, and values of a query whose names tell of a secret.
-    package var shownTarget: String {
-        let parts = target.shown.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    private static func shown(_ target: [Piece]) -> String {
+        let text = target.shown
+        guard text.utf8.contains(where: { "?@".utf8.contains($0) }) else { return text }
+        let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         let place = Self.withoutUser(String(parts.first ?? ""))
         guard parts.count > 1 else { return place }
         let items = parts[1].split(separator: "&", omittingEmptySubsequences: false).map { item in
@@ -98,10 +103,11 @@ package struct PlannedRequest: Sendable {
     var origin: String? {
         let text = target.leadingText
         guard let start = text.schemeEnd else { return nil }
-        let authority = text[start...].prefix { !"/?#".contains($0) }
+        let end = text[start...].utf8.firstIndex { "/?#".utf8.contains($0) } ?? text.endIndex
+        let authority = text[start..<end]
         let isWhole = authority.endIndex < text.endIndex || target.knownText != nil
         guard isWhole else { return nil }
-        let host = authority.split(separator: "@", omittingEmptySubsequences: false).last ?? ""
+        let host = authority.utf8.lastIndex(of: UInt8(ascii: "@")).map { authority[$0...].dropFirst() } ?? authority
         let scheme = text[..<start].dropLast(3).lowercased()
         let port = scheme == "https" ? ":443" : ":80"
         return scheme + "://" + (host.hasSuffix(port) ? host.dropLast(port.count) : host).lowercased()

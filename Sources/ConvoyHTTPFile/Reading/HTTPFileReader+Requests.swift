@@ -74,6 +74,7 @@ extension HTTPFileReader {
 
     /// The target without ` HTTP/1.1`.
     private mutating func withoutVersion(_ text: Substring, at place: Position) -> String {
+        guard text.utf8.contains(where: { $0.isBlank || $0 >= 0x80 }) else { return String(text) }
         guard
             let range = text.lastIndex(of: "/").flatMap({ slash -> Range<Substring.Index>? in
                 let words = text[..<slash].split(omittingEmptySubsequences: false) { $0.isWhitespace }

@@ -12,9 +12,26 @@ package struct HTTPFileReader {
     var request = FileRequest(position: Position(line: 1, column: 1))
 
     private init(_ text: String) {
-        let text = text.hasPrefix("\u{FEFF}") ? text.dropFirst() : text[...]
-        lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" || $0 == "\r" }.map(
-            String.init)
+        lines = Self.lines(of: Array(text.utf8))
+    }
+
+    /// By bytes, since a file may have a million lines.
+    private static func lines(of bytes: [UInt8]) -> [String] {
+        var start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
+        var lines: [String] = []
+        var index = start
+        while index < bytes.count {
+            let byte = bytes[index]
+            guard byte == 0x0A || byte == 0x0D else {
+                index += 1
+                continue
+            }
+            lines.append(String(decoding: bytes[start..<index], as: UTF8.self))
+            let isPair = byte == 0x0D && index + 1 < bytes.count && bytes[index + 1] == 0x0A
+            index += isPair ? 2 : 1
+            start = index
+        }
+        return lines + [String(decoding: bytes[start...], as: UTF8.self)]
     }
 
     /// Reads everything.
@@ -147,7 +164,16 @@ package struct HTTPFileReader {
 
 extension StringProtocol {
     /// How many blanks it begins with.
-    var indentation: Int { prefix { $0.isWhitespace }.count }
+    var indentation: Int {
+        var count = 0
+        for byte in utf8 {
+            // What is not ASCII may be a blank, or join with one.
+            if byte >= 0x80 { return prefix { $0.isWhitespace }.count }
+            guard byte.isBlank else { break }
+            count += 1
+        }
+        return count
+    }
 
     /// Whether a line without its blanks is a comment.
     var isComment: Bool { hasPrefix("#") || hasPrefix("//") }

@@ -147,9 +147,25 @@ extension Template {
     }
 }
 
+extension UInt8 {
+    /// Whether it is a blank of ASCII, a line end too.
+    var isBlank: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
+}
+
+extension Unicode.Scalar {
+    fileprivate var isBlank: Bool { isASCII && UInt8(truncatingIfNeeded: value).isBlank }
+}
+
 extension StringProtocol {
     /// Without the blanks around it.
     var trimmed: String {
+        // By scalars where those at the ends are ASCII: characters take tables of Unicode.
+        let scalars = unicodeScalars
+        if let first = scalars.firstIndex(where: { !$0.isBlank }), let last = scalars.lastIndex(where: { !$0.isBlank }),
+            scalars[first].isASCII, scalars[last].isASCII
+        {
+            return String(self[first...last])
+        }
         guard let first = firstIndex(where: { !$0.isWhitespace }), let last = lastIndex(where: { !$0.isWhitespace })
         else { return "" }
         return String(self[first...last])
