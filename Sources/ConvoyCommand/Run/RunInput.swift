@@ -36,13 +36,16 @@ struct RunInput {
         surroundings.environmentName = options.environment
         surroundings.processEnvironment = ProcessInfo.processInfo.environment
         surroundings.skipsScripts = options.skipsScripts
-        let names = ["http-client.env.json", "http-client.private.env.json"]
-        for (name, file) in nearest(names, from: directory) {
+        let files = ["http-client.env.json", "http-client.private.env.json"]
+        for (name, file) in nearest(files, from: directory) {
             if let data = try? Data(contentsOf: file) {
-                surroundings.environments.add(Array(data), file: file.path, isSecret: name == names[1])
+                surroundings.environments.add(Array(data), file: file.path, isSecret: name == files[1])
             }
         }
-        let dotNames = (options.environment.map { [".env.\($0)"] } ?? []) + [".env"]
+        // One that is the only one is meant.
+        let names = surroundings.environments.names
+        if options.environment == nil, names.count == 1 { surroundings.environmentName = names[0] }
+        let dotNames = (surroundings.environmentName.map { [".env.\($0)"] } ?? []) + [".env"]
         if let (_, file) = nearest(dotNames, from: directory).first, let data = try? Data(contentsOf: file) {
             surroundings.dotEnvironment = DotEnvironment.read(String(decoding: data, as: UTF8.self))
         }

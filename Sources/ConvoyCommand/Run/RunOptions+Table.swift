@@ -25,7 +25,8 @@ extension RunOptions {
                 "env", value: .text("NAME"), .requests, summary: "the environment that variables are of",
                 detail:
                     "take variables from this environment of http-client.env.json and http-client.private.env.json, "
-                    + "beside the file, or above it in a repository; those of $shared count in any case")
+                    + "beside the file, or above it in a repository; those of $shared count in any case, and those of an "
+                    + "environment that is the only one")
         ) { options, value in options.environment = value },
         OwnOption(
             option: Option(

@@ -41,6 +41,9 @@ struct ScriptRun {
     var constants: [String: JSONValue?] = [:]
     var outcome = HandlerOutcome()
     private let body: JSONValue?
+    /// How many elements it has gone over.
+    private var steps = 0
+    private static let mostSteps = 1_000_000
 
     init(answer: CheckedAnswer, globals: [String: JSONValue]) {
         (self.answer, self.globals) = (answer, globals)
@@ -94,12 +97,59 @@ struct ScriptRun {
             throw Defect(what: text(try value(message)))
         case .choice(let condition, let first, let second):
             try run(isTrue(try value(condition)) ? first : second)
+        case .each(let items, let names, let statements):
+            let outer = constants
+            defer { constants = outer }
+            for (place, item) in try elements(of: try value(items)).enumerated() {
+                try name(item, place, names)
+                try run(statements)
+            }
+        }
+    }
+
+    // MARK: Elements
+
+    private func elements(of value: JSONValue?) throws(Defect) -> [JSONValue] {
+        guard case .array(let elements)? = value else { throw Defect(what: "what it goes over is no array") }
+        return elements
+    }
+
+    /// Gives an element and its place their names; no more often than a handler can take.
+    private mutating func name(_ item: JSONValue, _ place: Int, _ names: [String]) throws(Defect) {
+        steps += 1
+        guard steps <= Self.mostSteps else { throw Defect(what: "it goes over more than \(Self.mostSteps) elements") }
+        if let name = names.first { constants[name] = .some(item) }
+        if names.count > 1 { constants[names[1]] = .some(.number(String(place))) }
+    }
+
+    private mutating func each(
+        _ each: Script.Each, _ items: JSONValue?, _ names: [String], _ body: Script.Expression
+    ) throws(Defect) -> JSONValue? {
+        let outer = constants
+        defer { constants = outer }
+        var found: [JSONValue] = []
+        for (place, item) in try elements(of: items).enumerated() {
+            try name(item, place, names)
+            let value = try value(body)
+            switch each {
+            case .map: found.append(value ?? .null)
+            case .filter: if isTrue(value) { found.append(item) }
+            case .find: if isTrue(value) { return item }
+            case .some: if isTrue(value) { return .bool(true) }
+            case .every: if !isTrue(value) { return .bool(false) }
+            }
+        }
+        switch each {
+        case .map, .filter: return .array(found)
+        case .find: return nil
+        case .some: return .bool(false)
+        case .every: return .bool(true)
         }
     }
 
     // MARK: Expressions
 
-    private func value(_ expression: Script.Expression) throws(Defect) -> JSONValue? {
+    private mutating func value(_ expression: Script.Expression) throws(Defect) -> JSONValue? {
         switch expression {
         case .literal(let value): return value
         case .undefined: return nil
@@ -121,6 +171,8 @@ struct ScriptRun {
             var values: [JSONValue?] = []
             for argument in arguments { values.append(try value(argument)) }
             return try call(method, try value(base), values)
+        case .each(let each, let base, let names, let body):
+            return try self.each(each, try value(base), names, body)
         case .convert(let conversion, let inner): return try convert(conversion, try value(inner))
         case .binary(let operation, let left, let right): return try binary(operation, left, right)
         case .choice(let condition, let first, let second):
@@ -153,7 +205,7 @@ struct ScriptRun {
         }
     }
 
-    private func binary(
+    private mutating func binary(
         _ operation: Script.Operator, _ left: Script.Expression, _ right: Script.Expression
     ) throws(Defect) -> JSONValue? {
         let first = try value(left)

@@ -3,7 +3,7 @@
 /// What a handler says: `client.global.set("token", response.body.token)`.
 ///
 /// There is no script engine: a handler is a list of statements over the answer, literals and what other handlers have
-/// set. It has no loops and no functions of its own, so that it always ends.
+/// set. It goes over the elements of arrays and has no other loops, and no functions but for that, so that it always ends.
 package struct Script: Hashable, Sendable {
     indirect enum Expression: Hashable, Sendable {
         case literal(JSONValue)
@@ -21,6 +21,8 @@ package struct Script: Hashable, Sendable {
         case member(Expression, Expression)
         case path(Expression, JSONPath)
         case call(Method, Expression, [Expression])
+        /// `items.filter(item => …)`: what it is for each element, whose name and that of its index these are.
+        case each(Each, Expression, [String], Expression)
         case convert(Conversion, Expression)
         case binary(Operator, Expression, Expression)
         case choice(Expression, Expression, Expression)
@@ -46,6 +48,15 @@ package struct Script: Hashable, Sendable {
         case trim
         case join
         case at
+    }
+
+    /// What can be asked of the elements of an array.
+    enum Each: String, Hashable, Sendable {
+        case filter
+        case find
+        case some
+        case every
+        case map
     }
 
     enum Conversion: String, Hashable, Sendable {
@@ -102,6 +113,8 @@ package struct Script: Hashable, Sendable {
         case assert(Expression, message: Expression?, source: String)
         case log([Expression])
         case choice(Expression, [Statement], [Statement])
+        /// `forEach`, and `for (const item of items)`.
+        case each(Expression, [String], [Statement])
     }
 
     struct Statement: Hashable, Sendable {
@@ -131,6 +144,7 @@ extension Script {
             case .clear(let name): [(name, false)]
             case .test(_, let inner): changes(inner)
             case .choice(_, let first, let second): changes(first) + changes(second)
+            case .each(_, _, let inner): changes(inner)
             case .constant, .assert, .log: []
             }
         }
@@ -148,6 +162,7 @@ extension Script {
             case .log(let values): values
             case .choice(let condition, let first, let second):
                 [condition] + expressions(first) + expressions(second)
+            case .each(let items, _, let inner): [items] + expressions(inner)
             }
         }
     }
@@ -164,6 +179,7 @@ extension Script.Expression {
         case .header(let part), .path(let part, _), .convert(_, let part): [part]
         case .member(let base, let name): [base, name]
         case .call(_, let base, let arguments): [base] + arguments
+        case .each(_, let base, _, let body): [base, body]
         case .binary(_, let left, let right): [left, right]
         case .choice(let condition, let first, let second): [condition, first, second]
         }

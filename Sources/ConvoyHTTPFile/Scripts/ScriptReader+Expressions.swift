@@ -1,6 +1,12 @@
 // Expressions of a handler.
 
 extension ScriptReader {
+    /// What expressions begin with, besides constants.
+    private static let known: Set = [
+        "true", "false", "null", "undefined", "response", "client", "JSON", "Array", "jsonPath", "Number", "String",
+        "Boolean", "parseInt", "parseFloat", "encodeURIComponent", "typeof",
+    ]
+
     mutating func expression() throws(Problem) -> Script.Expression {
         try deeper { (reader) throws(Problem) in
             let condition = try reader.binary(above: 0)
@@ -31,6 +37,11 @@ extension ScriptReader {
                     ? .type : nil
         {
             index += 1
+            if conversion == .type, case .name(let name) = next, !Self.known.contains(name), !constants.contains(name) {
+                // What only another program has.
+                index += 1
+                return .literal(.string("undefined"))
+            }
             return .convert(conversion, try deeper { (reader) throws(Problem) in try reader.unary() })
         }
         return try behind(try primary())
@@ -154,11 +165,19 @@ extension ScriptReader {
                 try need("]")
                 continue
             }
-            guard isNext(".") || isNext("?.") else { return value }
+            guard isNext(".") || isNext("?."), tokens[index + 1].token != .name("forEach") else { return value }
             index += 1
             let name = try needName()
             guard isNext("(") else {
                 value = .member(value, .literal(.string(name)))
+                continue
+            }
+            if let each = Script.Each(rawValue: name) {
+                try need("(")
+                let (parameters, body) = try function { (reader) throws(Problem) in try reader.result() }
+                _ = take(",")
+                try need(")")
+                value = .each(each, value, parameters, body)
                 continue
             }
             guard let method = Script.Method(rawValue: name) else {

@@ -103,7 +103,7 @@ struct ScriptReader {
         return statements
     }
 
-    private mutating func block() throws(Problem) -> [Script.Statement] {
+    mutating func block() throws(Problem) -> [Script.Statement] {
         guard take("{") else {
             let line = place.line
             let read = try deeper { (reader) throws(Problem) in try reader.actions() }
@@ -126,6 +126,7 @@ struct ScriptReader {
         switch word {
         case "const", "let", "var": return [try constant()]
         case "if": return [try choice()]
+        case "for": return [try loop()]
         case "client":
             try need(".")
             return try client()
@@ -140,8 +141,13 @@ struct ScriptReader {
         default:
             index = start
             // An expression alone has no effect; it is read, so that a mistake in it is found.
-            _ = try expression()
-            return []
+            let items = try expression()
+            guard isNext("."), tokens[index + 1].token == .name("forEach") else { return [] }
+            index += 2
+            try need("(")
+            let (parameters, inner) = try function { (reader) throws(Problem) in try reader.block() }
+            try need(")")
+            return [.each(items, parameters, inner)]
         }
     }
 
@@ -162,6 +168,19 @@ struct ScriptReader {
         guard next == .name("else") else { return .choice(condition, first, []) }
         index += 1
         return .choice(condition, first, try block())
+    }
+
+    /// `for (const item of items) …`.
+    private mutating func loop() throws(Problem) -> Script.Action {
+        try need("(")
+        guard [.name("const"), .name("let"), .name("var")].contains(next) else { throw refusal() }
+        index += 1
+        let name = try needName()
+        guard next == .name("of") else { throw refusal() }
+        index += 1
+        let items = try expression()
+        try need(")")
+        return .each(items, [name], try naming([name]) { (reader) throws(Problem) in try reader.block() })
     }
 
     private mutating func client() throws(Problem) -> [Script.Action] {
@@ -211,20 +230,8 @@ struct ScriptReader {
         try need("(")
         let name = try expression()
         try need(",")
-        let inner: [Script.Statement]
-        if next == .name("function") {
-            index += 1
-            if case .name = next { index += 1 }
-            try need("(")
-            try need(")")
-            guard isNext("{") else { throw refusal() }
-            inner = try block()
-        } else {
-            try need("(")
-            try need(")")
-            try need("=>")
-            inner = try block()
-        }
+        let (parameters, inner) = try function { (reader) throws(Problem) in try reader.block() }
+        guard parameters.isEmpty else { throw Script.problem(place, "the function of a test has no parameters") }
         _ = take(",")
         try need(")")
         return .test(name, inner)

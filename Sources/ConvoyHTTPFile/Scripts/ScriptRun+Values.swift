@@ -140,7 +140,7 @@ extension ScriptRun {
             let index = Int(number(argument).isFinite ? max(-1e9, min(1e9, number(argument))) : 0)
             let place = index < 0 ? elements.count + index : index
             return elements.indices.contains(place) ? elements[place] : nil
-        default: throw Defect(what: "\(method.rawValue.shown) is not to be had of \(base.json.shown)")
+        default: throw Defect(what: "the value has no \(method.rawValue.shown)")
         }
     }
 }

@@ -89,10 +89,10 @@ import Testing
     }
 
     @Test func whatGoesBeyondIsToldWithItsLine() {
-        let text = "GET http://h/\n\n> {%\n  client.log(1);\n  response.body.items.forEach(function(i) {});\n%}"
+        let text = "GET http://h/\n\n> {%\n  client.log(1);\n  response.body.items.reduce(function(i) {});\n%}"
         let problem = plan(text).problems.first
         #expect(problem?.position == Position(line: 5, column: 23))
-        #expect(problem?.what == "‘forEach’ is not read here")
+        #expect(problem?.what == "‘reduce’ is not read here")
         let skipping = plan(text, surroundings { $0.skipsScripts = true })
         #expect(skipping.problems == [] && skipping.requests.count == 1)
     }

@@ -96,6 +96,42 @@ import Testing
         #expect(try outcome(script).globals == ["a": .number("1"), "b": .number("3")])
     }
 
+    @Test(
+        arguments: [
+            ("response.body.data.filter(function(item) { return Number(item.id) === 7; }).length", "1"),
+            ("response.body.data.find(i => i.id > 7).id", "8"),
+            ("response.body.data.map((d, n) => n + d.id).join()", "7,9"),
+            ("response.body.data.some(d => d.name === 'Ada')", "true"),
+            ("[1, 2].every(n => { return n > 1 })", "false"),
+            ("[[1, 2], [3]].map(a => a.map(n => n * 2)).length", "2"),
+        ] as [(String, String)]) func elementsAreLookedAt(expression: String, value: String) throws
+    {
+        let outcome = try outcome("client.global.set(\"x\", \(expression));")
+        #expect(outcome.defects == [])
+        #expect(outcome.globals["x"]?.text == value)
+    }
+
+    @Test func somethingIsDoneForEachElement() throws {
+        let script = """
+            response.body.data.forEach(function(item, index) { client.log(index, item.name || "none"); });
+            for (const item of response.body.data) { client.global.set("last", item.id) }
+            response.body.data.filter(d => d.id > 7).forEach(n => client.log(n.id))
+            client.log(typeof item, typeof REST_CLI !== 'undefined')
+            """
+        let outcome = try outcome(script)
+        #expect(outcome.logs == ["0 Ada", "1 none", "8", "undefined false"])
+        #expect(outcome.globals == ["last": .number("8")] && outcome.defects == [])
+        #expect(try self.outcome("response.body.user.forEach(u => client.log(u))").defects.count == 1)
+    }
+
+    @Test func loopsInLoopsComeToAnEnd() throws {
+        let body = "[" + String(repeating: "0,", count: 2_000) + "0]"
+        let script =
+            "client.log(response.body.some(a => response.body.some(b => response.body.some(c => c)))); client.log(1)"
+        let outcome = try outcome(script, body: body)
+        #expect(outcome.defects == ["line 1: it goes over more than 1000000 elements"] && outcome.logs == [])
+    }
+
     @Test func whatIsNotThereIsNotSet() throws {
         let outcome = try outcome("client.global.set('a', response.body.x.y)\nclient.global.set('b', 1)")
         #expect(outcome.globals == [:])
@@ -120,7 +156,10 @@ import Testing
 
     @Test(
         arguments: [
-            ("response.body.forEach(function(a) {})", 1, 15, "‘forEach’"), ("for (let i = 0;;) {}", 1, 1, "‘for’"),
+            ("response.body.reduce(function(a) {})", 1, 15, "‘reduce’"), ("for (let i = 0;;) {}", 1, 12, "‘=’"),
+            ("while (true) {}", 1, 1, "‘while’"), ("client.test('a', x => {})", 1, 25, "no parameters"),
+            ("client.log([1].map(a => { const b = a; return b }))", 1, 27, "‘const’"),
+            ("client.log([1].forEach(a => {}))", 1, 15, "‘.’"),
             ("\n  eval('1')", 2, 3, "‘eval’"), ("client.exit()", 1, 8, "‘exit’"),
             ("client.global.set(name, 1)", 1, 19, "has to be a text in quotes"), ("x = 1", 1, 1, "‘x’"),
             ("client.log(/a/)", 1, 12, "‘/’"), ("client.log('a", 1, 12, "a text is not closed"),
