@@ -22,7 +22,7 @@ extension RequestBuilder {
         }
         try checkPath(placed, url)
         let parts = URLParts(url)
-        if !url.contains("://") { url = "http://" + url }
+        if url.schemeEnd == nil { url = "http://" + url }
         url = try spelled(url.trimmed)
         return (url, try checkServer(placed, parts, url))
     }

@@ -73,7 +73,7 @@ extension Planner {
             return pieces
         }
         guard text.hasPrefix("/") else {
-            if text.contains("://") || pieces.isEmpty || pieces[0].text == nil { return pieces }
+            if text.schemeEnd != nil || pieces.isEmpty || pieces[0].text == nil { return pieces }
             if text.prefix(while: { !"/?#".contains($0) }).contains(where: \.isWhitespace) {
                 expander.problems.append(
                     Problem(

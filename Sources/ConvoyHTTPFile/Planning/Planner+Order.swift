@@ -78,6 +78,7 @@ extension Planner {
         for (place, index) in order.enumerated() { places[index] = place }
         var history = History()
         var outputs: [String: Int] = [:]
+        ordered.reserveCapacity(order.count)
         for (place, index) in order.enumerated() {
             var request = planned[index]
             request.needs = request.needs.compactMap { places[$0] }.sorted()

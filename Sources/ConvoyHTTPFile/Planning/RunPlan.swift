@@ -78,6 +78,7 @@ struct Planner {
         sort(file.problems + file.repeatedNames + surroundings.environments.problems)
         checkEnvironment()
         var expander = Expander(file, surroundings, requests: names)
+        planned.reserveCapacity(file.requests.count)
         for (index, request) in file.requests.enumerated() {
             planned.append(expand(request, index, &expander))
             for problem in expander.problems { note(problem, of: index) }

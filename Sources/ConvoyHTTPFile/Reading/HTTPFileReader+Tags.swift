@@ -16,13 +16,14 @@ extension HTTPFileReader {
 
     /// Reads a comment line.
     mutating func readTag(_ line: String) {
+        guard line.utf8.contains(UInt8(ascii: "@")) else { return }
         let offset = line.indentation
         let marks = line.dropFirst(offset).prefix { $0 == "#" || $0 == "/" }
         let behind = line.dropFirst(offset + marks.count)
         let blanks = behind.indentation
         guard behind.dropFirst(blanks).first == "@" else { return }
         let tagOffset = offset + marks.count + blanks
-        let tag = String(line.dropFirst(tagOffset + 1).prefix { $0.isLetter || $0.isNumber || "-_".contains($0) })
+        let tag = String(line.dropFirst(tagOffset + 1).prefix { $0.utf8.allSatisfy(\.isWordByte) })
         let rest = line.dropFirst(tagOffset + 1 + tag.count)
         guard rest.isEmpty || rest.first?.isWhitespace == true else { return }
         let value = Word(

@@ -52,13 +52,24 @@ extension String {
 
     /// Whether it may name a request.
     var isRequestName: Bool {
-        !isEmpty && allSatisfy { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" }
+        if utf8.allSatisfy({ $0.isWordByte }) { return !isEmpty }
+        return allSatisfy { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" }
     }
 
     /// In quotes and on one line, no longer than a line can take.
     var shown: String {
         let text = count > 60 ? prefix(57) + "..." : self[...]
         return "‘" + String(text.map { $0.isNewline || $0 == "\t" ? " " : $0 }) + "’"
+    }
+}
+
+extension UInt8 {
+    /// Whether it is a letter or a digit of ASCII, - or _.
+    var isWordByte: Bool {
+        switch self {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
+        default: false
+        }
     }
 }
 

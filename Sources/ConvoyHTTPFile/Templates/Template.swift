@@ -97,7 +97,10 @@ extension Template {
     static func read(
         _ line: some StringProtocol, at position: Position, file: String? = nil, _ problems: inout [Problem]
     ) -> Template {
-        guard line.contains("{{") || line.contains("\\{") || line.contains("\\}") else { return Template(line) }
+        // By bytes first: most lines have neither.
+        guard line.utf8.contains(where: { $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "\\") }),
+            line.contains("{{") || line.contains("\\{") || line.contains("\\}")
+        else { return Template(line) }
         var (template, text) = (Template(), "")
         let characters = Array(line)
         var index = 0

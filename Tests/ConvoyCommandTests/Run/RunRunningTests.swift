@@ -282,7 +282,8 @@ import Testing
 
     @Test func environmentsAreFoundBesideAndAbove() async throws {
         server.respond { _ in .status(200) }
-        try write(#"{"$shared": {"v": "v1"}, "dev": {"base": "BASE"}, "live": {"v": "v2"}}"#, to: "http-client.env.json")
+        let environments = #"{"$shared": {"v": "v1"}, "dev": {"base": "BASE"}, "live": {"v": "v2"}}"#
+        try write(environments, to: "http-client.env.json")
         try write(#"{"dev": {"token": "s3cret"}}"#, to: "http-client.private.env.json")
         try write("WHO=ada\n", to: ".env")
         _ = try directory.makeDirectory("sub")
