@@ -25,7 +25,7 @@ extension ScriptRun {
         }
     }
 
-    /// A whole number without a fraction, as JavaScript writes it.
+    /// A number that has no fraction without a point, as JavaScript writes it.
     private func json(_ number: Double) -> JSONValue? {
         guard number.isFinite else { return .string(number.isNaN ? "NaN" : number > 0 ? "Infinity" : "-Infinity") }
         return .number(Int64(exactly: number).map { String($0) } ?? String(number))
