@@ -25,14 +25,15 @@ import Testing
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
 
-    /// The blocks of Swift: the first is the program, the others are parts of one.
+    /// The blocks of Swift: those with an import are programs, the others are parts of one.
     private static func blocks() throws -> [Substring] {
         try text("README.md").split(separator: "```swift\n").dropFirst().map { $0.split(separator: "```")[0] }
     }
 
     /// The target of that name is built with the tests: it compiles as it is pasted.
     @Test func theProgramIsATarget() throws {
-        #expect(try Self.blocks().first.map(String.init) == Self.text("Tests/ReadmeProgram/main.swift"))
+        let programs = try Self.blocks().filter { $0.hasPrefix("import ") }
+        #expect(try programs.map(String.init) == [Self.text("Tests/ReadmeProgram/main.swift")])
     }
 
     /// Every other statement of the README is in one of the tests below, apart from how it is laid out.
@@ -41,7 +42,8 @@ import Testing
             .filter { !$0.isWhitespace }
         let blocks = try Self.blocks()
         #expect(blocks.count == 4)
-        for line in blocks.dropFirst().joined(separator: "\n").split(separator: "\n") {
+        let parts = blocks.filter { !$0.hasPrefix("import ") }
+        for line in parts.joined(separator: "\n").split(separator: "\n") {
             let code = (line.split(separator: "  //").first ?? "").filter { !$0.isWhitespace }
             #expect(tests.contains(code), "\(line)")
         }
@@ -60,7 +62,7 @@ import Testing
     }
 
     @Test func theREADMEIsShort() throws {
-        #expect(try Self.text("README.md").split(separator: "\n", omittingEmptySubsequences: false).count <= 121)
+        #expect(try Self.text("README.md").split(separator: "\n", omittingEmptySubsequences: false).count <= 151)
     }
 
     @Test func theChain() async throws {

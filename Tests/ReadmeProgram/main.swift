@@ -1,13 +1,11 @@
 import Convoy
 import Foundation
 
-let manager = RequestManager()
-let addresses = ["https://www.swift.org", "https://curl.se", "https://example.invalid"]
-let batch = manager.batch(addresses.map { Request<Data>.get($0) })
-for await progress in batch.progress { print(progress.finishedCount, "of", addresses.count) }
-for (address, result) in zip(addresses, await batch.results) {
+let urls = ["https://www.swift.org", "https://curl.se", "https://example.invalid"]
+let batch = RequestManager().batch(urls.map { Request<Data>.get($0) })
+for (url, result) in zip(urls, await batch.results) {
     switch result {
-    case .success(let response): print(address, response.statusCode, response.value.count, "bytes")
-    case .failure(let error): print(address, error.message)
+    case .success(let response): print(url, response.statusCode, response.value.count, "bytes")
+    case .failure(let error): print(url, error.message)
     }
 }
