@@ -39,6 +39,19 @@ import Testing
         #expect(stub.calls.map(\.url.path) == ["/login", "/me", "/orders"])
     }
 
+    @Test func aFailure() async throws {
+        let avatar = manager.operation(Request<Data>.get("avatar"))
+        let me = manager.operation(after: avatar) { _ in Request<User>.get("me") }
+        manager.enqueue(avatar, me)
+        do {
+            _ = try await me.response()
+        } catch {
+            print(error.message)  // names what failed
+            print(error.underlying ?? error)
+        }
+        #expect(stub.calls.count == 1)
+    }
+
     @Test func severalBefore() async throws {
         let me = manager.operation(Request<User>.get("me"))
         let avatar = manager.operation(Request<Data>.get("avatar"))
@@ -93,32 +106,18 @@ import Testing
         #expect(all == ["a", "b"])
     }
 
-    /// A type of the program's own that a link can follow.
-    struct Session: TypedDependency {
-        let login: RequestOperation<Token>
-        var input: DependencyInput<Response<Token>> { login.input }
-    }
-
     @Test func somethingThatHasAnOperation() async throws {
         let login = manager.operation(Request<Token>.get("login"))
+        struct Session: TypedDependency {
+            let login: RequestOperation<Token>
+            var input: DependencyInput<Response<Token>> { login.input }
+        }
+
         let session = Session(login: login)
         let me = manager.operation(after: session) { token in
             Request<User>.get("me").bearer(token.value.token)
         }
         manager.enqueue(login, me)
         #expect(try await me.response().value.id == "ada")
-    }
-
-    @Test func aFailure() async throws {
-        let avatar = manager.operation(Request<Data>.get("avatar"))
-        let me = manager.operation(after: avatar) { _ in Request<User>.get("me") }
-        manager.enqueue(avatar, me)
-        do {
-            _ = try await me.response()
-        } catch {
-            print(error.message)  // names what failed
-            print(error.underlying ?? error)
-        }
-        #expect(stub.calls.count == 1)
     }
 }

@@ -9,6 +9,39 @@ import Testing
 #endif
 
 @Suite struct InsidePageTests {
+    @Test func callbacksAndEvents() async throws {
+        let stub = StubTransport()
+        stub.route("/**", replies: .json("[]"))
+        let manager = RequestManager(configuration: .init(transport: .custom(stub)))
+        let url = "http://example.com/a"
+        try await callBack(manager.enqueue(Request<[Int]>.get(url)))
+        try await observe(manager, url)
+        await manager.drain()
+        #expect(stub.calls.count == 2)
+    }
+
+    private func callBack(_ operation: RequestOperation<[Int]>) async throws {
+        operation.onFinish(on: .main) { _ in print("on the main actor") }
+        operation.onFinish(on: .queue(.global())) { _ in print("on that queue") }
+        operation.onFinish(on: .inPlace) { _ in print("at once; may not wait") }
+        #expect(try await operation.response().value.isEmpty)
+    }
+
+    private func observe(_ manager: RequestManager, _ url: String) async throws {
+        let operation = manager.operation(Request<[Int]>.get(url))
+        let observation: StateObservation = operation.observeState(
+            \.isFinished, options: StateObservingOptions.new
+        ) { _, change in
+            let now: StateChange = change
+            print("finished:", now.newValue ?? false)
+        }
+        let events: Broadcast<RequestEvent> = operation.events
+        manager.enqueue(operation)
+        for await event in events { print(event) }
+        observation.invalidate()
+        #expect(try await operation.response().value.isEmpty)
+    }
+
     struct Counter: EventMonitor {
         func operation(
             _ operation: AnyRequestOperation, did event: RequestEvent
@@ -56,22 +89,8 @@ import Testing
         configuration.clock = EarlyClock()
         configuration.transport = .custom(Logging(stub))
         let manager = RequestManager(configuration: configuration)
-        let url = "http://example.com/a"
-        let operation = manager.operation(Request<[Int]>.get(url))
-        let observation: StateObservation = operation.observeState(
-            \.isFinished, options: StateObservingOptions.new
-        ) { _, change in
-            let now: StateChange = change
-            print("finished:", now.newValue ?? false)
-        }
-        let events: Broadcast<RequestEvent> = operation.events
-        manager.enqueue(operation)
-        for await event in events { print(event) }
-        observation.invalidate()
+        let operation = manager.enqueue(Request<[Int]>.get("http://example.com/a"))
         #expect(try await operation.response().value.isEmpty)
-        operation.onFinish(on: .main) { _ in print("on the main actor") }
-        operation.onFinish(on: .queue(.global())) { _ in print("on that queue") }
-        operation.onFinish(on: .inPlace) { _ in print("at once; may not wait") }
         await manager.drain()
     }
 }

@@ -31,17 +31,47 @@ import Testing
         return String(code.filter { $0 != " " })
     }
 
-    @Test func everyLineOfCodeIsCompiled() throws {
+    /// The statements of a text; those that a test adds to a page's are marked.
+    private static func statements(_ text: some StringProtocol) -> [String] {
+        text.split(separator: "\n").filter { !$0.hasSuffix("  // not on the page") }.map(statement).filter {
+            !$0.isEmpty
+        }
+    }
+
+    /// Whether a file has the blocks one after the other, each without a gap; imports may be anywhere in it.
+    private static func missing(_ blocks: [[String]], in file: [String]) -> [Int] {
+        var start = 0
+        return blocks.enumerated().compactMap { number, block in
+            let imports = block.filter { $0.hasPrefix("import") || $0.hasPrefix("#if") || $0 == "#endif" }
+            guard imports.allSatisfy(file.contains) else { return number + 1 }
+            let code = block.filter { !imports.contains($0) }
+            guard !code.isEmpty else { return nil }
+            let last = file.count - code.count
+            guard start <= last, let place = (start...last).first(where: { file[$0...].starts(with: code) }) else {
+                return number + 1
+            }
+            start = place + code.count
+            return nil
+        }
+    }
+
+    /// Every page has a file of tests with its code, in the order of the page.
+    @Test func theCodeOfAPageIsCompiledInItsOrder() throws {
         let files =
             Self.files(".swift", below: "Tests/ConvoyExampleTests")
             + Self.files("QueueExampleTests.swift", below: "Tests/ConvoyQueueTests")
-        let tests = Set(try files.flatMap { try Self.text($0).split(separator: "\n").map(Self.statement) })
-        let code = try Self.code()
-        #expect(code.count > 200)
-        for (page, line) in code {
-            let isCompiled = tests.contains(Self.statement(line))
-            #expect(isCompiled, "\(page): \(line)")
+        let tests = try files.map { Self.statements(try Self.text($0)) }
+        var count = 0
+        for page in Self.files(".md", below: "Sources") {
+            let blocks = try Self.text(page).split(separator: "```swift\n").dropFirst().map {
+                Self.statements($0.split(separator: "\n```", maxSplits: 1).first ?? "")
+            }
+            guard !blocks.isEmpty else { continue }
+            count += blocks.count
+            let missing = tests.map { Self.missing(blocks, in: $0) }.min { $0.count < $1.count } ?? []
+            #expect(missing == [], "\(page.lastPathComponent): blocks, counted from 1")
         }
+        #expect(count > 50)
     }
 
     @Test func everyLineOfCodeFitsAPage() throws {

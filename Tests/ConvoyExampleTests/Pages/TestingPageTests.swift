@@ -7,6 +7,25 @@ import Testing
 @Suite struct TestingPageTests {
     nonisolated struct User: Decodable, Sendable { let name: String }
 
+    @Test func aStub() async throws {
+        let stub = StubTransport()
+        stub.route(.get, "/users/*", replies: .json(#"{"name": "Ada"}"#))
+        let manager = RequestManager(
+            configuration: .init(transport: .custom(stub)))
+        let url = "http://example.com/users/1"
+        let user = try await manager.send(Request<User>.get(url)).value
+        #expect(user.name == "Ada")
+        #expect(stub.calls.map(\.url.path) == ["/users/1"])
+        let slow = StubTransport { (exchange: StubExchange) in
+            exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 2))
+            exchange.send(Data("o".utf8))
+            exchange.finish(RequestError(.connectionLost, "cut"))
+        }
+        let lost = RequestManager(configuration: .init(transport: .custom(slow)))
+        let error = await #expect(throws: RequestError.self) { try await lost.send(Request<Data>.get(url)) }
+        #expect(error?.code == .connectionLost)
+    }
+
     @Test func aServer() async throws {
         let server = try TestServer()
         defer { server.shutDown() }
@@ -14,7 +33,7 @@ import Testing
 
         var configuration = RequestManager.Configuration(baseURL: server.url())
         configuration.retries = .standard
-        configuration.jitter = { 0 }
+        configuration.jitter = { 0 }  // not on the page
         let manager = RequestManager(configuration: configuration)
         let user = try await manager.send(Request<User>.get("users/1")).value
 
@@ -48,25 +67,6 @@ import Testing
         } catch TestServerError.timedOut(let what, _) {
             print("there was no \(what)")
         }
-    }
-
-    @Test func aStub() async throws {
-        let stub = StubTransport()
-        stub.route(.get, "/users/*", replies: .json(#"{"name": "Ada"}"#))
-        let manager = RequestManager(
-            configuration: .init(transport: .custom(stub)))
-        let url = "http://example.com/users/1"
-        let user = try await manager.send(Request<User>.get(url)).value
-        #expect(user.name == "Ada")
-        #expect(stub.calls.map(\.url.path) == ["/users/1"])
-        let slow = StubTransport { (exchange: StubExchange) in
-            exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 2))
-            exchange.send(Data("o".utf8))
-            exchange.finish(RequestError(.connectionLost, "cut"))
-        }
-        let lost = RequestManager(configuration: .init(transport: .custom(slow)))
-        let error = await #expect(throws: RequestError.self) { try await lost.send(Request<Data>.get(url)) }
-        #expect(error?.code == .connectionLost)
     }
 
     @Test func time() async throws {
