@@ -53,7 +53,7 @@ import Testing
             #expect(error.code == .connectionLost)
         }
         let gate = Gate()
-        server.enqueue(.body(Data("whole".utf8)).stalling(until: gate))
+        server.enqueue(.body(Data("complete".utf8)).stalling(until: gate))
         let operation = manager.enqueue(Request<Data>.get(server.url("/b")))
         try await gate.reached()
         operation.cancel()
