@@ -27,7 +27,9 @@ import Testing
 
     /// Without its comment and its blanks.
     private static func statement(_ line: some StringProtocol) -> String {
-        let code = line.range(of: "  //").map { line[..<$0.lowerBound] } ?? line[...]
+        let line = line.drop { $0 == " " }
+        guard !line.hasPrefix("//") else { return "" }
+        let code = line.range(of: "  //").map { line[..<$0.lowerBound] } ?? line
         return String(code.filter { $0 != " " })
     }
 
