@@ -84,13 +84,6 @@ import Testing
         #expect(running.isEmpty)
     }
 
-    @Test func main() {
-        let queue = OperationQueue()
-        queue.maxConcurrentOperationCount = 4
-        let manager = RequestManager(queue: queue)
-        #expect(manager.queue === queue)
-    }
-
     @Test func answers() async throws {
         let manager = RequestManager(
             configuration: .init(baseURL: URL(string: "https://api.example.com/v1"), transport: .custom(stub)))

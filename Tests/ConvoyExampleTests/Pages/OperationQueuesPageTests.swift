@@ -1,0 +1,32 @@
+// The code of the page "Your own operation queue", against a stub.
+import Convoy
+import Foundation
+import Testing
+
+@Suite struct OperationQueuesPageTests {
+    @Test func aQueue() {
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 4
+        let manager = RequestManager(queue: queue)
+        #expect(manager.queue === queue)
+    }
+
+    @Test func otherOperations() async throws {
+        let stub = StubTransport()
+        stub.route("/page", replies: .status(200))
+        let queue = OperationQueue()
+        let manager = RequestManager(
+            queue: queue,
+            configuration: .init(baseURL: URL(string: "http://example.com"), transport: .custom(stub)))
+        let page = manager.operation(Request<Data>.get("page"))
+        let cleanUp = BlockOperation { print("the page is here") }
+        cleanUp.addDependency(page)
+        queue.addOperation(page)
+        queue.addOperation(cleanUp)
+        #expect(try await page.response().statusCode == 200)
+        await withCheckedContinuation { continuation in
+            queue.addBarrierBlock { continuation.resume() }
+        }
+        #expect(cleanUp.isFinished)
+    }
+}
