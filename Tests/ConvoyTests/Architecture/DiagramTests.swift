@@ -37,4 +37,17 @@ import Testing
             #expect(levels[layer.name] == below + 1, "\(layer.name)")
         }
     }
+
+    /// Each arrow leads from the type of a step to that of the next, and every type is declared in the sources.
+    @Test func theJourneyLeadsOverTypesOfTheSources() {
+        let diagram = Diagram(LibrarySources.text("Sources/Convoy/Convoy.docc/Resources/journey.svg"))
+        #expect(diagram.states.count == 6)
+        #expect(diagram.arrows.count == diagram.states.count - 1)
+        #expect(Set(diagram.arrows.flatMap { [$0.from, $0.to] }) == diagram.states)
+        let declared = Set(
+            LibrarySources.texts.flatMap { _, text in
+                text.matches(of: #/(?:struct|class|protocol) (\w+)[<:]/#).map { String($0.1) }
+            })
+        #expect(diagram.states.subtracting(declared).sorted() == [])
+    }
 }
