@@ -8,7 +8,9 @@ let package = Package(
         .library(name: "Convoy", targets: ["Convoy"]),
         .library(name: "ConvoyTesting", targets: ["ConvoyTesting"]),
         .library(name: "ConvoyQueue", targets: ["ConvoyQueue"]),
+        .library(name: "ConvoyCache", targets: ["ConvoyCache"]),
         .executable(name: "convoy", targets: ["ConvoyCommand"]),
+        .executable(name: "CacheProgram", targets: ["CacheProgram"]),
     ],
     targets: [
         .target(
@@ -23,6 +25,10 @@ let package = Package(
         .target(
             name: "ConvoyQueue",
             dependencies: ["Convoy", "CPostgres", .target(name: "CSQLite", condition: .when(platforms: [.linux]))]),
+        // A cache of responses: RFC 9111. Convoy declares the seam and knows no more.
+        .target(
+            name: "ConvoyCache",
+            dependencies: ["Convoy", .target(name: "CSQLite", condition: .when(platforms: [.linux]))]),
         // PostgreSQL's client library is opened at run time: it need not be installed.
         .target(name: "CPostgres"),
         // By its file name too: the system's SQLite, without its headers.
@@ -48,6 +54,9 @@ let package = Package(
         // What tests of a queue start as processes of their own.
         .executableTarget(name: "QueueProgram", dependencies: ["Convoy", "ConvoyQueue"], path: "Tests/QueueProgram"),
         .executableTarget(name: "QueueWorker", dependencies: ["ConvoyQueue"], path: "Tests/QueueWorker"),
+        // The client under test of the public suite of caches, by its protocol.
+        .executableTarget(name: "CacheProgram", dependencies: ["Convoy", "ConvoyCache"], path: "Tests/CacheProgram"),
+        .testTarget(name: "ConvoyCacheTests", dependencies: ["ConvoyCache", "ConvoyTesting", "TestTurns"]),
         .testTarget(name: "ConvoyHTTPFileTests", dependencies: ["Convoy", "ConvoyHTTPFile"]),
         .testTarget(
             name: "ConvoyCommandTests",

@@ -1,16 +1,16 @@
 // Which part an answer carries: the Content-Range field, RFC 9110, section 14.4.
 
 /// The bytes that the content of an answer is, out of how many.
-struct ContentRange: Equatable, Sendable {
+package struct ContentRange: Equatable, Sendable {
     /// The positions of the bytes; nil when the server had none of those that were asked for (`bytes */100`).
-    let range: Range<Int64>?
+    package let range: Range<Int64>?
     /// The length of the whole; nil when the server does not know it (`bytes 5-9/*`).
-    let totalBytes: Int64?
+    package let totalBytes: Int64?
 
     /// Reads the value of a field; nil for anything but one range of bytes that can be.
     ///
     /// - Complexity: O(*n*).
-    init?(_ text: String) {
+    package init?(_ text: String) {
         let text = text.trimmingBlanks
         guard let blank = text.utf8.firstIndex(of: UInt8(ascii: " ")),
             String(text[..<blank]).equalsIgnoringCase("bytes")

@@ -6,15 +6,15 @@ import Foundation
 /// As the standard asks of recipients it is robust: letters may be of either case, a day may have one digit, and GMT may
 /// be called `UTC`, `UT` or `+0000`. What could mean another moment is no date: other zones, other orders, missing parts.
 /// The name of the day has to be one, and is not compared with the date: neither says which of the two is wrong.
-struct HTTPDate: Hashable {
-    let secondsSince1970: Int64
+package struct HTTPDate: Hashable {
+    package let secondsSince1970: Int64
 
-    var date: Date { Date(timeIntervalSince1970: Double(secondsSince1970)) }
+    package var date: Date { Date(timeIntervalSince1970: Double(secondsSince1970)) }
 
     /// Reads a date; nil for anything else.
     ///
     /// - Parameter now: says which century the two-digit years of the oldest form are in.
-    init?(_ text: String, now: Date) {
+    package init?(_ text: String, now: Date) {
         // The longest one has 33 bytes.
         guard text.utf8.count <= 40 else { return nil }
         var scanner = HTTPDateScanner(text)

@@ -5,7 +5,7 @@ extension HeaderFields {
     ///
     /// Commas in quoted strings separate nothing. By bytes, as libcurl and servers read them: a letter or a blank that is
     /// one in Unicode only is part of a member.
-    func listMembers(of name: String) -> [String] { values(of: name).flatMap(\.listMembers) }
+    package func listMembers(of name: String) -> [String] { values(of: name).flatMap(\.listMembers) }
 }
 
 extension String {

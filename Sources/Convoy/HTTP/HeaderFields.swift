@@ -102,7 +102,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     mutating func reserve() { fields.reserveCapacity(10) }
 
     /// Removes the fields a predicate picks.
-    mutating func removeAll(where isMeant: (Field) -> Bool) { fields.removeAll(where: isMeant) }
+    package mutating func removeAll(where isMeant: (Field) -> Bool) { fields.removeAll(where: isMeant) }
 
     /// Whether there is a field of that name.
     public func contains(_ name: String) -> Bool {
@@ -194,7 +194,7 @@ extension StringProtocol where SubSequence == Substring {
     }
 
     /// ``trimmedBlanks`` in memory of its own.
-    var trimmingBlanks: String { String(trimmedBlanks) }
+    package var trimmingBlanks: String { String(trimmedBlanks) }
 }
 
 extension UInt8 {

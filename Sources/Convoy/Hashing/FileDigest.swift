@@ -75,6 +75,9 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
     /// A SHA-512 digest out of its own 64 bytes, which are not hashed again; another number is a ``defect``.
     public static func sha512(_ bytes: Data) -> FileDigest { FileDigest(.sha512, bytes: bytes) }
 
+    /// The SHA-256 digest of some bytes.
+    package static func ofBytes(_ bytes: Data) -> FileDigest { FileDigest(.sha256, bytes: SHA256.digest(of: bytes)) }
+
     /// Reads a digest as lists have them; nil for anything that is none.
     ///
     /// That is `sha256:` or `sha-256=` and 64 hexadecimal digits, `sha512:` or `sha-512=` and 128, or the digits alone:

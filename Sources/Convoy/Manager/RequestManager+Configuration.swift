@@ -109,6 +109,11 @@ extension RequestManager {
         public var interceptors: [any RequestInterceptor]
         /// Where cookies are kept; nil, the default: cookies are header fields as any other.
         public var cookies: CookieJar?
+        /// Where responses are stored and answer later requests, `HTTPCache` of `ConvoyCache` for example; nil, the default:
+        /// every request is sent.
+        ///
+        /// A request that a stored response answers takes no slot, no host's place and no token of a rate.
+        public var cache: (any ResponseCache)?
 
         /// What moves the bytes.
         public var transport: TransportChoice
@@ -150,6 +155,7 @@ extension RequestManager {
             retryBudget: RetryBudget = RetryBudget(), hostLimits: AdaptiveLimits? = nil,
             breaker: BreakerPolicy? = nil, maxBytesPerSecond: Int64? = nil,
             interceptors: [any RequestInterceptor] = [], cookies: CookieJar? = nil,
+            cache: (any ResponseCache)? = nil,
             transport: TransportChoice = .automatic, callbacks: Delivery? = nil, monitors: [any EventMonitor] = [],
             clock: any RequestClock = SystemClock.shared,
             jitter: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
@@ -177,6 +183,7 @@ extension RequestManager {
             self.maxBytesPerSecond = maxBytesPerSecond
             self.interceptors = interceptors
             self.cookies = cookies
+            self.cache = cache
             self.transport = transport
             self.callbacks = callbacks
             self.monitors = monitors
@@ -197,7 +204,7 @@ extension RequestManager.Configuration {
         RequestDefaults(
             baseURL: baseURL, headerFields: headerFields, encoder: encoder, decoder: decoder, idleTimeout: idleTimeout,
             attemptTimeout: attemptTimeout, deadline: deadline, maxBodyBytes: maxBodyBytes,
-            acceptableStatusCodes: acceptableStatusCodes)
+            acceptableStatusCodes: acceptableStatusCodes, hasCache: cache != nil)
     }
 }
 
@@ -207,7 +214,8 @@ extension ExecutionContext {
         self.init(
             transport: configuration.transport, defaults: configuration.defaults, callbacks: configuration.callbacks,
             monitors: configuration.monitors, redirects: configuration.redirects, retries: configuration.retries,
-            interceptors: configuration.interceptors, cookies: configuration.cookies, clock: configuration.clock,
+            interceptors: configuration.interceptors, cookies: configuration.cookies, cache: configuration.cache,
+            clock: configuration.clock,
             maxBytesPerSecond: configuration.maxBytesPerSecond, samplesHosts: configuration.limits.isSampled,
             unit: configuration.jitter)
     }

@@ -6,7 +6,7 @@ extension PreparedRequest {
     ///
     /// So it is where the field `Accept-Encoding` names nothing but `identity`, and for a `Range` without that field: a
     /// part of a coded body cannot be decoded.
-    var asksForIdentity: Bool {
+    package var asksForIdentity: Bool {
         guard let value = headerFields["Accept-Encoding"] else { return headerFields.contains("Range") }
         return value == "identity" || acceptedCodings.isEmpty
     }

@@ -36,6 +36,9 @@ public struct ResponseHead: Sendable, Hashable {
         set { parts.value.expectedBytes = newValue }
     }
 
+    /// Whether its cookies have been taken before: a cache has stored the response.
+    package var hasStoredCookies = false
+
     /// Makes a response head; for transports and tests.
     public init(statusCode: Int, headerFields: HeaderFields = [:], url: URL? = nil, expectedBytes: Int64? = nil) {
         parts = CopyOnWrite(

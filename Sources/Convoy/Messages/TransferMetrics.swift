@@ -38,6 +38,11 @@ public struct TransferMetrics: Sendable, Hashable {
     /// Bytes of request header sent.
     public var sentHeaderBytes: Int64 = 0
 
+    /// How the cache has dealt with the request; nil without a cache.
+    ///
+    /// Of a response that came from the cache the times are zero.
+    public var cache: CacheStatus?
+
     /// Makes metrics of nothing.
     public init() {}
 }

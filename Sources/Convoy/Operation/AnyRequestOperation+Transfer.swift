@@ -158,14 +158,18 @@ extension AnyRequestOperation {
         _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: ContinuousClock.Instant,
         into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil
     ) {
+        let exchange = context.cache == nil ? nil : state.withLock { $0.followUp?.cacheExchange }
         let attempt = Attempt(
             number: number, operation: self, plan: plan, request: request, started: now, download: download,
-            continuing: point)
+            continuing: point, isAnswered: exchange?.answers == true)
         let task: any TransferTask
         do throws(RequestError) {
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }
             if !traits.pausesInPlace, let defect = attempt.rateControl.defect { throw defect }
-            if let direct = context.directTransport {
+            if let exchange {
+                let network = CacheNetwork(context.transport, context.directTransport)
+                task = try exchange.makeTransfer(for: request, client: attempt, over: network)
+            } else if let direct = context.directTransport {
                 task = try direct.makeTransfer(for: request, client: attempt)
             } else {
                 task = try context.transport.makeTask(for: request, client: attempt)

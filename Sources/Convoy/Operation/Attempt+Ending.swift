@@ -86,7 +86,7 @@ extension Attempt {
 
     private func sample(statusCode: Int?, _ failure: RequestError?) {
         // A shortage of our own says nothing about the host.
-        guard operation.context.samplesHosts, failure?.lacksDescriptors != true,
+        guard operation.context.samplesHosts, !isAnswered, failure?.lacksDescriptors != true,
             let scheduler = operation.state.withLock({ $0.scheduler })
         else { return }
         scheduler.sample(from: operation, started: started, statusCode: statusCode, failure: failure)

@@ -63,7 +63,7 @@ extension Attempt {
     func acquire(_ count: Int) -> Bool {
         rateControl.stallDetector?.add(count)
         // Set at run time, a manager's limit finds attempts under way that nothing can hold.
-        guard operation.traits.pausesInPlace else { return true }
+        guard operation.traits.pausesInPlace, !isAnswered else { return true }
         let payer = ObjectIdentifier(self)
         let isWithinShared = rateControl.shared.charge(
             count, to: payer, wake: { [weak self] in self?.operation.adjustTask() })

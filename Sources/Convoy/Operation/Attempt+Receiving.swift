@@ -17,7 +17,7 @@ extension Attempt {
             }
             guard begins else { return }
             old?.discard {}
-            operation.context.cookies?.store(head.headerFields, from: request.url)
+            if !head.hasStoredCookies { operation.context.cookies?.store(head.headerFields, from: request.url) }
         }
         let (answer, refusal) = judge(head)
         let isPreview = refusal != nil || head.statusCode >= 300 && operation.mayRepeat(after: head, of: request)

@@ -72,6 +72,8 @@ final class Attempt: TransportClient {
     let download: (any DownloadTarget)?
     /// What of it is to be continued.
     let resumePoint: ResumePoint?
+    /// Whether a cache answers it, and not a host.
+    let isAnswered: Bool
     let receiving = Locked(Receiving())
     /// How fast it may receive, and has to.
     let rateControl: RateControl
@@ -79,8 +81,9 @@ final class Attempt: TransportClient {
     init(
         number: Int, operation: AnyRequestOperation, plan: RequestPlan, request: PreparedRequest,
         started: ContinuousClock.Instant, download: (any DownloadTarget)? = nil,
-        continuing resumePoint: ResumePoint? = nil
+        continuing resumePoint: ResumePoint? = nil, isAnswered: Bool = false
     ) {
+        self.isAnswered = isAnswered
         (self.download, self.resumePoint) = (download, resumePoint)
         rateControl = RateControl(operation, plan.request.policyBox)
         self.number = number

@@ -16,6 +16,7 @@ final class ExecutionContext: Sendable {
     let retries: RetryPolicy
     let interceptors: [any RequestInterceptor]
     let cookies: CookieJar?
+    let cache: (any CacheEngine)?
     let clock: any RequestClock
     /// Whether the ends of attempts say something about their hosts.
     let samplesHosts: Bool
@@ -79,7 +80,7 @@ final class ExecutionContext: Sendable {
         transport choice: TransportChoice = .automatic, defaults: RequestDefaults = .standard,
         callbacks: Delivery? = nil,
         monitors: [any EventMonitor] = [], redirects: RedirectPolicy = .follow, retries: RetryPolicy = .never,
-        interceptors: [any RequestInterceptor] = [], cookies: CookieJar? = nil,
+        interceptors: [any RequestInterceptor] = [], cookies: CookieJar? = nil, cache: (any ResponseCache)? = nil,
         clock: any RequestClock = SystemClock.shared, maxBytesPerSecond: Int64? = nil, samplesHosts: Bool = false,
         unit: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
     ) {
@@ -96,6 +97,7 @@ final class ExecutionContext: Sendable {
         self.retries = retries
         self.interceptors = interceptors
         self.cookies = cookies
+        self.cache = cache?.connection.engine
         self.clock = clock
         rateLimit = RateLimit(maxBytesPerSecond, clock: clock)
         self.unit = unit

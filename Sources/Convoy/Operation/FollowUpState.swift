@@ -17,6 +17,8 @@ final class FollowUpState {
     var sharedAnswer: SharedAnswer? { didSet { if sharedAnswer != nil { isShared = true } } }
     /// Whether a shared transfer has brought the answer; known for good.
     private(set) var isShared = false
+    /// What the cache has for the next attempt; nil without a cache.
+    var cacheExchange: (any CacheExchange)?
     /// Whether a redirect has led to another origin, now or earlier.
     var hasLeftOrigin = false
     /// How many retries the policy and the interceptors have had.
@@ -53,6 +55,9 @@ final class FollowUpState {
         return true
     }
 
+    /// Whether the attempt to come needs no network.
+    var hasAnswer: Bool { sharedAnswer != nil || cacheExchange?.answers == true }
+
     /// For the response: those of the operation that brought the answer.
     var earlierAttempts: [AttemptRecord] { sharedAnswer?.response.attempts ?? records }
 
@@ -74,11 +79,13 @@ final class FollowUpState {
 
     /// What an operation that has finished needs no more; to be let go of outside the lock.
     func takeRequests() -> Requests {
-        defer { (request, adapted, sharedAnswer) = (nil, nil, nil) }
-        return (request, adapted, sharedAnswer)
+        defer { (request, adapted, sharedAnswer, cacheExchange) = (nil, nil, nil, nil) }
+        return (request, adapted, sharedAnswer, cacheExchange)
     }
 
-    typealias Requests = (PreparedRequest?, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?)
+    typealias Requests = (
+        PreparedRequest?, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?, (any CacheExchange)?
+    )
 }
 
 extension AnyRequestOperation {

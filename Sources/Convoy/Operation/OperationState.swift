@@ -96,7 +96,7 @@ struct OperationState {
     var beginning: Beginning {
         Beginning(
             scheduler: scheduler, ticket: ticket, suspension: machine.suspension,
-            hasAnswer: followUp?.sharedAnswer != nil,
+            hasAnswer: followUp?.hasAnswer == true,
             isToBeBuilt: prepared == nil && requestPlan?.build != nil, isToBePrepared: prepared == nil)
     }
 

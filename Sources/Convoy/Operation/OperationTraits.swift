@@ -44,6 +44,6 @@ struct OperationTraits: Sendable {
             }
         isPlain =
             !mayIntercept && !mayHaveDeadline && box?.policies.isCoalesced != true && !mayWait
-            && box?.policies.exclusion == nil
+            && box?.policies.exclusion == nil && context.cache == nil
     }
 }

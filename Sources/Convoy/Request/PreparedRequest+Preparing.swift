@@ -7,6 +7,9 @@ extension RequestCore {
     /// - Throws: `.invalidRequest` with the reason.
     func prepared(_ defaults: RequestDefaults) throws(RequestError) -> PreparedRequest {
         if let defect = defaults.defect ?? findDefectBesideURL() { throw PreparedRequest.refusal(defect, summary) }
+        if policyBox?.policies.cache?.policy == .onlyCache, !defaults.hasCache {
+            throw PreparedRequest.refusal("it is to be answered by a cache, and its manager has none", summary)
+        }
         guard let given = url else { throw PreparedRequest.refusal("there is no URL", summary) }
         var url = given
         if given.scheme == nil {

@@ -35,6 +35,7 @@ struct RequestCore: Sendable {
         if let defect { return defect }
         if let limit = policyBox?.policies.bodyLimit, limit < 0 { return "the body size limit is negative" }
         if let defect = policyBox?.policies.paceDefect { return defect }
+        if let defect = policyBox?.policies.cache?.defect { return defect }
         if let deadline = policyBox?.policies.deadline ?? nil, deadline <= .zero {
             return "the deadline is not positive"
         }

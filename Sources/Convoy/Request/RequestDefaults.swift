@@ -13,6 +13,8 @@ final class RequestDefaults: Sendable {
     let deadline: Duration?
     let maxBodyBytes: Int64?
     let acceptableStatusCodes: StatusCheck
+    /// Whether the manager has a cache.
+    let hasCache: Bool
     /// Why no request can be sent with these, or nil.
     let defect: String?
 
@@ -23,8 +25,10 @@ final class RequestDefaults: Sendable {
     init(
         baseURL: URL? = nil, headerFields: HeaderFields = [:], encoder: JSONEncoder? = nil,
         decoder: JSONDecoder? = nil, idleTimeout: Duration = .seconds(60), attemptTimeout: Duration? = nil,
-        deadline: Duration? = nil, maxBodyBytes: Int64? = nil, acceptableStatusCodes: StatusCheck = .successful
+        deadline: Duration? = nil, maxBodyBytes: Int64? = nil, acceptableStatusCodes: StatusCheck = .successful,
+        hasCache: Bool = false
     ) {
+        self.hasCache = hasCache
         self.baseURL = baseURL?.endingWithSlash
         self.headerFields = headerFields
         self.encoder = encoder

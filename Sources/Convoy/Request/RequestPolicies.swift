@@ -44,6 +44,8 @@ struct RequestPolicies: Sendable {
     /// Attempts of earlier operations, of earlier processes perhaps, for the same request.
     var earlierAttemptCount = 0
     var qualityOfService: QualityOfService?
+    /// What it asks of the cache; nil for nothing of its own.
+    var cache: CacheOptions?
     /// What the caller keeps with it.
     var userInfo: [String: any Sendable] = [:]
 }

@@ -43,6 +43,19 @@ extension Scheduler {
             }
             return
         }
+        if let engine = context.cache {
+            return consult(engine, operation, wish) {
+                self.awaitSlot(operation, readiness, $0, reference, hasBegun: hasBegun)
+            }
+        }
+        awaitSlot(operation, readiness, wish, reference, hasBegun: hasBegun)
+    }
+
+    /// Has an operation wait for a slot that no other way has led to an answer.
+    private func awaitSlot(
+        _ operation: AnyRequestOperation, _ readiness: OperationState.Readiness, _ wish: SchedulerState.Wish,
+        _ reference: TicketReference, hasBegun: Bool
+    ) {
         let now = context.clock.now
         let (effects, slots, hold) = handingOver { state in
             let ticket = reference.ticket(in: &state)

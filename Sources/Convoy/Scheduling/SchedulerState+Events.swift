@@ -48,12 +48,15 @@ extension SchedulerState {
         var asksInterceptors = false
         /// The name that no other that runs may have.
         var exclusion: String?
+        /// Whether a cache has answered the attempt before.
+        var followsAnswer = false
         var suspension: Versioned<OperationStateMachine.Suspension>
     }
 
     /// The request of an operation has been built and checked, or it has begun and is ready for an attempt.
     mutating func prepared(_ ticket: Ticket, _ wish: Wish) -> Effects {
         guard wish.hasBegun == ticket.hasBegun else { return Effects() }
+        leaveAnswer(ticket, wish)
         // It was started by hand just when the answer of another came.
         if ticket.hasBegun, ticket.status == .inQueue { return Effects(resumes: true) }
         if ticket.hasBegun { yieldSlot(ticket) }

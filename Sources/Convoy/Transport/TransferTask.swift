@@ -9,7 +9,7 @@ import Foundation
 ///
 /// A `URLSessionTask` is one. A transport of the library's own may have a smaller one, whose `URLSessionTask` is made when
 /// the operation is asked for it: on Linux making one costs a dispatch queue and a dozen allocations.
-protocol TransferTask: AnyObject, Sendable {
+package protocol TransferTask: AnyObject, Sendable {
     func resume()
     func suspend()
     func cancel()
@@ -18,7 +18,7 @@ protocol TransferTask: AnyObject, Sendable {
 }
 
 extension URLSessionTask: TransferTask {
-    func makeSessionTask() -> URLSessionTask { self }
+    package func makeSessionTask() -> URLSessionTask { self }
 }
 
 /// A transport that can do without a `URLSessionTask`.

@@ -1,0 +1,75 @@
+// The seam of a cache: what a manager asks, and what answers instead of a transport.
+import Foundation
+
+/// A cache that a manager may have: ``RequestManager/Configuration/cache``.
+///
+/// The library's own is `HTTPCache` of `ConvoyCache`. Others cannot be made: a ``CacheConnection`` has no public initialiser.
+public protocol ResponseCache: AnyObject, Sendable {
+    /// What a manager asks of it.
+    var connection: CacheConnection { get }
+}
+
+/// The connection between a manager and its cache.
+public struct CacheConnection: Sendable {
+    package let engine: any CacheEngine
+
+    package init(_ engine: any CacheEngine) { self.engine = engine }
+}
+
+/// Decides for each attempt whether a stored response answers it.
+package protocol CacheEngine: AnyObject, Sendable {
+    /// Looks for an answer; nil where the cache has nothing to do with the request.
+    ///
+    /// - Thread: one that may wait for a disk.
+    func begin(_ query: CacheQuery) -> (any CacheExchange)?
+}
+
+/// A request as a cache sees it.
+package struct CacheQuery: Sendable {
+    package var request: PreparedRequest
+    package var options: CacheOptions
+    /// Whether the bytes are wanted as they are sent, content coding included.
+    package var keepsCoding: Bool
+    package let clock: any RequestClock
+
+    package init(
+        _ request: PreparedRequest, _ options: CacheOptions?, keepsCoding: Bool, clock: any RequestClock
+    ) {
+        (self.request, self.options) = (request, options ?? CacheOptions())
+        (self.keepsCoding, self.clock) = (keepsCoding, clock)
+    }
+}
+
+/// One request's use of the cache: makes what moves the bytes of its attempts.
+package protocol CacheExchange: AnyObject, Sendable {
+    /// Whether it answers without the network, so that its request takes no slot.
+    var answers: Bool { get }
+    /// Whether the answer is to be refreshed in the background; of all exchanges with one key one says so at a time.
+    var wantsRefresh: Bool { get }
+    /// The refresh has ended.
+    func refreshEnded()
+    /// Makes what moves the bytes of an attempt, suspended.
+    func makeTransfer(
+        for request: PreparedRequest, client: any TransportClient, over network: CacheNetwork
+    ) throws(RequestError) -> any TransferTask
+}
+
+/// The transport, for a cache that needs it.
+package struct CacheNetwork: Sendable {
+    /// As ``Transport/pausesInPlace``.
+    package let pausesInPlace: Bool
+    private let transport: any Transport
+    private let direct: (any DirectTransport)?
+
+    init(_ transport: any Transport, _ direct: (any DirectTransport)?) {
+        (pausesInPlace, self.transport, self.direct) = (transport.pausesInPlace, transport, direct)
+    }
+
+    /// As ``Transport/makeTask(for:client:)``.
+    package func makeTransfer(
+        for request: PreparedRequest, client: any TransportClient
+    ) throws(RequestError) -> any TransferTask {
+        if let direct { return try direct.makeTransfer(for: request, client: client) }
+        return try transport.makeTask(for: request, client: client)
+    }
+}

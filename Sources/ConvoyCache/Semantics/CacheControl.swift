@@ -1,0 +1,130 @@
+// The Cache-Control field: RFC 9111, section 5.2.
+import Convoy
+import Foundation
+
+/// The directives of all `Cache-Control` fields of a message.
+///
+/// Names compare without case. Arguments may be tokens or quoted strings; a recipient should accept both forms of all
+/// (section 5.2). Members that are no directive are left out.
+struct CacheControl: Sendable, Equatable {
+    /// What a directive with a number of seconds says.
+    enum Seconds: Equatable, Sendable {
+        case absent
+        case value(Int64)
+        /// No number, or several that differ: the information is invalid, and must not make anything fresh (section 4.2.1).
+        case invalid
+
+        /// The number; nil where there is none that counts.
+        var value: Int64? { if case .value(let seconds) = self { seconds } else { nil } }
+    }
+
+    private(set) var directives: [(name: String, argument: String?)] = []
+
+    /// Reads all lines of one field.
+    init(_ headerFields: HeaderFields, field: String = "Cache-Control") {
+        for member in headerFields.listMembers(of: field) {
+            if let directive = Self.directive(member) { directives.append(directive) }
+        }
+    }
+
+    init() {}
+
+    static func == (left: CacheControl, right: CacheControl) -> Bool {
+        left.directives.elementsEqual(right.directives) { $0.name == $1.name && $0.argument == $1.argument }
+    }
+
+    var isEmpty: Bool { directives.isEmpty }
+
+    /// Whether a directive is there, with an argument or without.
+    func contains(_ name: String) -> Bool { directives.contains { $0.name == name } }
+
+    /// Whether a directive is there without an argument, so that it means the whole response.
+    func isUnqualified(_ name: String) -> Bool {
+        directives.contains { $0.name == name && ($0.argument ?? "").isEmpty }
+    }
+
+    /// The field names that a directive such as `no-cache="a, b"` lists, in lower case.
+    func fieldNames(_ name: String) -> Set<String> {
+        var names: Set<String> = []
+        for directive in directives where directive.name == name {
+            for part in (directive.argument ?? "").split(separator: ",") {
+                let field = String(part).trimmingBlanks.lowercased()
+                if !field.isEmpty { names.insert(field) }
+            }
+        }
+        return names
+    }
+
+    /// The seconds of a directive.
+    func seconds(_ name: String) -> Seconds {
+        var found: Int64?
+        for directive in directives where directive.name == name {
+            guard let argument = directive.argument, let number = DeltaSeconds.number(argument),
+                found == nil || found == number
+            else { return .invalid }
+            found = number
+        }
+        return found.map { .value($0) } ?? .absent
+    }
+
+    /// Reads one member of the list; nil for what is no directive.
+    private static func directive(_ member: String) -> (name: String, argument: String?)? {
+        let bytes = member.utf8
+        guard let sign = bytes.firstIndex(of: UInt8(ascii: "=")) else {
+            return isToken(bytes[...]) ? (member.lowercased(), nil) : nil
+        }
+        let name = bytes[..<sign]
+        let argument = bytes[bytes.index(after: sign)...]
+        // With blanks around the sign the name is meant, and the argument is none: it must not count as absent.
+        let meant = String(Substring(name)).trimmingBlanks.lowercased()
+        guard isToken(meant.utf8[...]) else { return nil }
+        guard meant.utf8.count == name.count else { return (meant, " ") }
+        return (meant, unquoted(argument))
+    }
+
+    private static func unquoted(_ argument: Substring.UTF8View) -> String {
+        let quote = UInt8(ascii: "\"")
+        guard argument.first == quote, argument.count > 1, argument.last == quote else {
+            return String(Substring(argument))
+        }
+        var text: [UInt8] = []
+        var isEscaped = false
+        for byte in argument.dropFirst().dropLast() {
+            if !isEscaped, byte == UInt8(ascii: "\\") {
+                isEscaped = true
+            } else {
+                text.append(byte)
+                isEscaped = false
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    private static func isToken(_ bytes: Substring.UTF8View) -> Bool {
+        !bytes.isEmpty
+            && bytes.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+                case 0x21, 0x23...0x27, 0x2a, 0x2b, 0x2d, 0x2e, 0x5e...0x60, 0x7c, 0x7e: true
+                default: false
+                }
+            }
+    }
+}
+
+/// Numbers of seconds: RFC 9111, section 1.2.2.
+enum DeltaSeconds {
+    /// What a larger number counts as.
+    static let most: Int64 = 1 << 31
+
+    /// Digits alone; a number that is too large counts as ``most``.
+    static func number(_ text: String) -> Int64? {
+        guard !text.isEmpty else { return nil }
+        var number: Int64 = 0
+        for byte in text.utf8 {
+            guard (0x30...0x39).contains(byte) else { return nil }
+            number = min(most, number * 10 + Int64(byte - 0x30))
+        }
+        return number
+    }
+}

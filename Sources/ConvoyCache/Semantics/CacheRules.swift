@@ -1,0 +1,109 @@
+// What may be stored: RFC 9111, section 3.
+import Convoy
+import Foundation
+
+/// The rules about methods, statuses and fields that need no stored response.
+enum CacheRules {
+    /// The final statuses whose meaning this cache knows (RFC 9110, section 15), for `must-understand`.
+    ///
+    /// 206 is understood: parts are stored as parts. 304 is never stored.
+    private static let understood: Set<Int> = [
+        200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406, 407, 408,
+        409, 410, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 500, 501, 502, 503, 504, 505,
+    ]
+    /// RFC 9110, section 15.1.
+    private static let heuristic: Set<Int> = [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501]
+
+    static func isHeuristicallyCacheable(_ statusCode: Int) -> Bool { heuristic.contains(statusCode) }
+    static func isUnderstood(_ statusCode: Int) -> Bool { understood.contains(statusCode) }
+
+    /// Whether a method only reads (RFC 9110, section 9.2.1): others invalidate.
+    static func isSafe(_ method: HTTPMethod) -> Bool {
+        [.get, .head, .options, "TRACE", "PROPFIND", "REPORT", "SEARCH", "QUERY"].contains(method)
+    }
+
+    /// Why a response may not be stored.
+    enum Refusal: String, Sendable, Equatable {
+        case method, status, noStore, privateResponse, authorization, noFreshness, varyStar, requestNoStore, range
+    }
+
+    /// Why a response to a GET may not be stored; nil where it may (section 3).
+    static func refusal(
+        statusCode: Int, headerFields: HeaderFields, requestFields: HeaderFields, sharing: CacheSharing
+    ) -> Refusal? {
+        guard (200...599).contains(statusCode), statusCode != 304 else { return .status }
+        if CacheControl(requestFields).contains("no-store") { return .requestNoStore }
+        let control = Freshness.control(headerFields, sharing)
+        if control.contains("must-understand") {
+            guard isUnderstood(statusCode) else { return .status }
+        } else if control.contains("no-store") {
+            return .noStore
+        }
+        if sharing.isShared {
+            if control.isUnqualified("private") { return .privateResponse }
+            // Section 3.5.
+            if requestFields.contains("Authorization"),
+                !control.contains("public"), !control.contains("must-revalidate"), !control.contains("s-maxage")
+            {
+                return .authorization
+            }
+        }
+        if statusCode == 206, ContentRange(headerFields["Content-Range"] ?? "")?.range == nil { return .range }
+        // A response to `Vary: *` matches no request, but it may be validated: storing it would only keep a body that a
+        // 304 is never asked for.
+        if VaryKey.isUnmatchable(headerFields) { return .varyStar }
+        let isMarked =
+            control.contains("public") || !sharing.isShared && control.contains("private")
+            || headerFields.contains("Expires") || control.contains("max-age")
+            || sharing.isShared && control.contains("s-maxage") || isHeuristicallyCacheable(statusCode)
+        return isMarked ? nil : .noFreshness
+    }
+
+    /// Fields that are of one connection or hop, and are not stored (section 3.1).
+    private static let hopFields: Set<String> = [
+        "connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade", "proxy-authenticate",
+        "proxy-authentication-info", "proxy-authorization",
+    ]
+
+    /// The fields of a response that are stored.
+    static func storedFields(_ headerFields: HeaderFields, sharing: CacheSharing) -> HeaderFields {
+        var left = hopFields
+        for name in headerFields.listMembers(of: "Connection") { left.insert(name.lowercased()) }
+        let control = Freshness.control(headerFields, sharing)
+        left.formUnion(control.fieldNames("no-cache"))
+        if sharing.isShared { left.formUnion(control.fieldNames("private")) }
+        var kept = headerFields
+        kept.removeAll { left.contains($0.name.lowercased()) }
+        return kept
+    }
+
+    /// The fields of a stored response after a 304 or the answer to a HEAD has brought newer ones (section 3.2).
+    static func updated(_ stored: HeaderFields, with received: HeaderFields, sharing: CacheSharing) -> HeaderFields {
+        var fresh = storedFields(received, sharing: sharing)
+        // The body is the stored one: what describes how it is framed and coded stays.
+        let kept: Set<String> = ["content-length", "content-encoding", "content-range", "vary-cookie"]
+        fresh.removeAll { kept.contains($0.name.lowercased()) }
+        let names = Set(fresh.map { $0.name.lowercased() })
+        var result = stored
+        // Its age is counted anew.
+        result.removeAll { names.contains($0.name.lowercased()) || $0.name.equalsIgnoringCase("Age") }
+        for field in fresh { result.add(field.name, field.value) }
+        return result
+    }
+
+    /// The URLs that a response to an unsafe method invalidates (section 4.4): its own, and those of the same origin that
+    /// `Location` and `Content-Location` name.
+    static func invalidated(_ request: PreparedRequest, _ head: ResponseHead) -> [URL] {
+        guard !isSafe(request.method), (200..<400).contains(head.statusCode) else { return [] }
+        var urls = [request.url]
+        guard case .success(let origin) = request.url.origin else { return urls }
+        for name in ["Location", "Content-Location"] {
+            guard let text = head.headerFields.values(of: name).first,
+                let url = URL(string: text.trimmingBlanks, relativeTo: request.url)?.absoluteURL,
+                case .success(origin) = url.origin
+            else { continue }
+            urls.append(url)
+        }
+        return urls
+    }
+}

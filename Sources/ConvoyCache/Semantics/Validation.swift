@@ -1,0 +1,117 @@
+// Conditional requests and what their answers mean: RFC 9111, sections 4.3.1, 4.3.3 and 4.3.4.
+import Convoy
+import Foundation
+
+/// What the answer to a conditional request means.
+enum ValidationOutcome: Sendable, Equatable {
+    /// The stored response is still the one: its fields are updated.
+    case updated
+    /// A 304 that means another response than the stored one: the request goes again, without a condition.
+    case mismatch
+    /// A response in the stored one's place.
+    case replaced
+    /// The server failed, and the stored response may be used in place of that.
+    case staleOnError
+    /// The server failed.
+    case failed
+}
+
+extension StoredHead {
+    /// The fields that make a request a conditional one.
+    func addConditions(to headerFields: inout HeaderFields) {
+        if let entityTag { headerFields["If-None-Match"] = entityTag.text }
+        if let lastModified { headerFields["If-Modified-Since"] = lastModified }
+    }
+
+    /// What an answer to a request with these conditions means.
+    func outcome(of head: ResponseHead, at now: Int64, _ question: CacheQuestion) -> ValidationOutcome {
+        if head.statusCode == 304 { return isUpdated(by: head.headerFields) ? .updated : .mismatch }
+        guard [500, 502, 503, 504].contains(head.statusCode) else { return .replaced }
+        return mayBeUsed(onError: true, at: now, question, unconfigured: nil) ? .staleOnError : .failed
+    }
+
+    /// Whether a 304 is about this response (section 4.3.4).
+    func isUpdated(by received: HeaderFields) -> Bool {
+        if let tag = EntityTag(received) {
+            guard let entityTag else { return false }
+            return tag.isWeak || entityTag.isWeak ? tag.matchesWeakly(entityTag) : tag.matchesStrongly(entityTag)
+        }
+        guard let changed = received.values(of: "Last-Modified").first?.trimmingBlanks, entityTag == nil else {
+            return true
+        }
+        return changed == lastModified
+    }
+
+    /// Whether it may be used although it is stale, because the server failed (RFC 5861, section 4) or cannot be reached
+    /// (section 4.2.4).
+    ///
+    /// - Parameter unconfigured: for how many seconds it may, where neither side says so; nil for not at all.
+    func mayBeUsed(
+        onError: Bool, at now: Int64, _ question: CacheQuestion, unconfigured: Int64?
+    ) -> Bool {
+        let freshness = freshness(question.sharing)
+        let control = question.control
+        guard !isInvalid, freshness.allowsStale(question.sharing), let timeToLive = freshness.timeToLive(at: now),
+            question.options.policy == .standard, !control.contains("no-cache"), !control.contains("max-age"),
+            !control.contains("min-fresh"), question.options.maxAge == nil
+        else { return false }
+        let window = [freshness.staleIfError, control.seconds("stale-if-error").value].compactMap { $0 }.max()
+        guard let window = window ?? unconfigured else { return false }
+        return -timeToLive <= window
+    }
+
+    /// Updates it by a 304 (section 3.2).
+    mutating func update(by head: ResponseHead, requestTime: Int64, responseTime: Int64, sharing: CacheSharing) {
+        headerFields = CacheRules.updated(headerFields, with: head.headerFields, sharing: sharing)
+        if !headerFields.contains("Date") { headerFields["Date"] = HTTPDateText.text(responseTime) }
+        (self.requestTime, self.responseTime, isInvalid) = (requestTime, responseTime, false)
+    }
+
+    /// Updates it by the answer to a HEAD, or marks it: it is not the latest (section 4.3.5).
+    mutating func update(byHead head: ResponseHead, requestTime: Int64, responseTime: Int64, sharing: CacheSharing) {
+        let length = head.headerFields["Content-Length"].flatMap { Int64($0.trimmingBlanks) }
+        let isSame =
+            isUpdated(by: head.headerFields) && (length == nil || coding == .decoded || length == totalBytes)
+            && statusCode == head.statusCode
+        guard isSame else {
+            isInvalid = true
+            return
+        }
+        update(by: head, requestTime: requestTime, responseTime: responseTime, sharing: sharing)
+    }
+}
+
+/// Dates as HTTP writes them: RFC 9110, section 5.6.7.
+enum HTTPDateText {
+    private static let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
+    private static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+
+    /// A moment in seconds since 1970.
+    static func text(_ seconds: Int64) -> String {
+        let (dayNumber, rest) = (seconds.floorDivided(by: 86_400), seconds - seconds.floorDivided(by: 86_400) * 86_400)
+        // Days to years by eras of 400, as the proleptic calendar repeats.
+        let shifted = dayNumber + 719_468
+        let era = shifted.floorDivided(by: 146_097)
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shiftedMonth = (5 * dayOfYear + 2) / 153
+        let day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+        let name = days[Int(dayNumber - dayNumber.floorDivided(by: 7) * 7)]
+        func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        let padded = String(repeating: "0", count: max(0, 4 - "\(year)".count)) + "\(year)"
+        return "\(name), \(two(day)) \(months[Int(month - 1)]) \(padded) "
+            + "\(two(rest / 3600)):\(two(rest / 60 % 60)):\(two(rest % 60)) GMT"
+    }
+}
+
+extension Int64 {
+    fileprivate func floorDivided(by divisor: Int64) -> Int64 {
+        let quotient = self / divisor
+        return self < 0 && self % divisor != 0 ? quotient - 1 : quotient
+    }
+}

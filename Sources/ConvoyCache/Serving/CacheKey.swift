@@ -1,0 +1,28 @@
+// What stands for a request in the store.
+import Convoy
+import Foundation
+
+/// The primary key of a stored response: RFC 9111, section 2.
+enum CacheKey {
+    static func key(_ query: CacheQuery) -> String {
+        query.options.key.map { "key:" + $0 } ?? key(query.request.url)
+    }
+
+    /// Scheme, host and port in one spelling, path and query as they are; without a fragment.
+    ///
+    /// User name and password are part of it as a digest: they select the response, and are not to be stored.
+    static func key(_ url: URL) -> String {
+        let text = url.absoluteString
+        let whole = text.prefix { $0 != "#" }
+        guard case .success(let origin) = url.origin, let start = whole.range(of: "://")?.upperBound else {
+            return String(whole)
+        }
+        let rest = whole[start...].drop { $0 != "/" && $0 != "?" }
+        var key = origin + (rest.first == "/" ? "" : "/") + rest
+        if url.user != nil || url.password != nil {
+            let credentials = "\(url.user ?? ""):\(url.password ?? "")"
+            key += "#" + FileDigest.ofBytes(Data(credentials.utf8)).hexadecimal
+        }
+        return key
+    }
+}

@@ -1,0 +1,209 @@
+// What the transport tells: passed on, stored, or taken as a word about what is stored.
+import Convoy
+import Foundation
+
+extension CacheTransfer {
+    func didReceive(_ head: ResponseHead) {
+        guard !(100..<200).contains(head.statusCode) else { return client.didReceive(head) }
+        let now = now
+        let (role, requestTime) = state.withLock { ($0.role, $0.requestTime) }
+        switch role {
+        case .bypass:
+            cache.invalidate(request, head)
+            client.didReceive(head)
+        case .forward: forward(head, now)
+        case .validate(let entry, let form): judge(head, entry, form, requestTime, now)
+        case .complete(let entry): complete(entry, with: head, requestTime, now)
+        // The head has come again; the first one counts.
+        case .serve, .sendAgain: break
+        }
+    }
+
+    /// The network's answer is the answer.
+    private func forward(_ head: ResponseHead, _ now: Int64) {
+        cache.invalidate(request, head)
+        if question.method == .head { updateByHead(head, now) }
+        if head.statusCode == 304 { updateConfirmed(head, now) }
+        let recording = makeRecording(head, now)
+        let old = state.withLock { state in
+            let old = state.recording
+            (state.recording, state.role) = (recording, .forward)
+            return old
+        }
+        old?.writer.discard()
+        client.didReceive(head)
+    }
+
+    /// The answer to a conditional request.
+    private func judge(
+        _ head: ResponseHead, _ entry: StoredEntry, _ form: CacheDecision.Form, _ requestTime: Int64, _ now: Int64
+    ) {
+        // To a condition of the request's own the answer is for the caller.
+        guard !question.hasCondition, form == .whole else { return forward(head, now) }
+        let role: Role
+        switch entry.head.outcome(of: head, at: now, question) {
+        case .updated:
+            var updated = entry
+            updated.head.update(
+                by: head, requestTime: requestTime, responseTime: now, sharing: cache.configuration.sharing)
+            store.update(entry.id, to: updated.head)
+            cache.count { $0.validations += 1 }
+            role = .serve(updated, form)
+        case .mismatch:
+            store.remove([entry.id])
+            role = .sendAgain
+        case .replaced, .failed: return forward(head, now)
+        case .staleOnError: role = .serve(entry, form)
+        }
+        state.withLock { state in
+            state.role = role
+            state.status.forwardStatus = head.statusCode
+            if head.statusCode >= 500 { state.status.detail = "stale-if-error" }
+        }
+    }
+
+    /// The rest of a stored response, if it is that.
+    private func complete(_ entry: StoredEntry, with head: ResponseHead, _ requestTime: Int64, _ now: Int64) {
+        let range = head.headerFields["Content-Range"].flatMap(ContentRange.init)
+        guard head.statusCode == 206 else { return forward(head, now) }
+        guard let positions = range?.range, positions.lowerBound == entry.head.bodyBytes,
+            range?.totalBytes == positions.upperBound,
+            let validator = entry.head.strongValidator, entry.head.isSame(head.headerFields, validator),
+            let body = store.openBody(of: entry.id),
+            let first = body.read(at: 0, count: Int(body.byteCount)), first.count == Int(entry.head.bodyBytes)
+        else {
+            // Another part than the one that is missing: the whole is asked for.
+            store.remove([entry.id])
+            return state.withLock { $0.role = .sendAgain }
+        }
+        var whole = entry.head
+        whole.update(by: head, requestTime: requestTime, responseTime: now, sharing: cache.configuration.sharing)
+        (whole.statusCode, whole.totalBytes, whole.requestedRange) = (200, positions.upperBound, nil)
+        whole.headerFields["Content-Range"] = nil
+        whole.headerFields["Content-Length"] = String(positions.upperBound)
+        let writer = store.makeWriter(expectedBytes: positions.upperBound)
+        let isKept = writer?.write(first) == true
+        state.withLock { state in
+            state.role = .forward
+            guard isKept, let writer else { return }
+            state.recording = Recording(writer: writer, head: whole, bytes: Int64(first.count))
+        }
+        client.didReceive(
+            ResponseHead(
+                statusCode: 200, headerFields: whole.headerFields, url: request.url, expectedBytes: positions.upperBound
+            ))
+        _ = client.didReceive(first)
+    }
+
+    func didReceive(_ data: Data) -> Bool {
+        let (passes, recording) = state.withLock { state -> (Bool, Recording?) in
+            switch state.role {
+            case .forward, .bypass:
+                state.recording?.bytes += Int64(data.count)
+                return (true, state.recording)
+            case .validate, .complete, .serve, .sendAgain: return (false, nil)
+            }
+        }
+        if let recording, !recording.writer.write(data) {
+            state.withLock { $0.recording = nil }
+            recording.writer.discard()
+        }
+        return passes ? client.didReceive(data) : true
+    }
+
+    var maxPieceBytes: Int { client.maxPieceBytes }
+    var maxBodyBytes: Int64? { client.maxBodyBytes }
+    func didHold() { client.didHold() }
+    func didSend(totalBytes: Int64) { client.didSend(totalBytes: totalBytes) }
+    func didCollect(_ metrics: TransferMetrics) { state.withLock { $0.metrics = metrics } }
+
+    func didFinish(_ error: RequestError?) {
+        let (role, recording, isCancelled) = state.withLock { state in
+            defer { (state.recording, state.network) = (nil, nil) }
+            return (state.role, state.recording, state.isCancelled)
+        }
+        if isCancelled {
+            if let recording { keepPart(recording) }
+            return finish(error ?? Self.cancelled)
+        }
+        switch role {
+        case .serve where error == nil: return serveInstead()
+        case .sendAgain where error == nil: return sendAgain()
+        case .validate(let entry, let form), .serve(let entry, let form):
+            if let error, isUnreachable(error), mayServe(entry) {
+                state.withLock { state in
+                    (state.role, state.status.detail) = (.serve(entry, form), "stale-if-error")
+                }
+                return serveInstead()
+            }
+            if let error, isUnreachable(error), cache.configuration.answersGatewayTimeout {
+                state.withLock { ($0.role, $0.phase, $0.isPumping) = (.bypass, .serving, true) }
+                return answerUnavailable()
+            }
+        case .forward, .complete, .bypass, .sendAgain: break
+        }
+        if let recording {
+            if error == nil { keep(recording) } else { keepPart(recording) }
+        }
+        finish(error)
+    }
+
+    private func finish(_ error: RequestError?) {
+        let metrics = state.withLock { state in
+            state.phase = .ended
+            var metrics = state.metrics ?? TransferMetrics()
+            metrics.cache = state.status
+            return metrics
+        }
+        client.didCollect(metrics)
+        client.didFinish(error)
+    }
+
+    /// The network has had its say, and a stored response is the answer.
+    private func serveInstead() {
+        let isRefresh = question.options.isRefresh
+        state.withLock { ($0.phase, $0.isPumping) = (.serving, true) }
+        if isRefresh {
+            // Nobody reads it.
+            client.didReceive(ResponseHead(statusCode: 304, url: request.url))
+            return finish(nil)
+        }
+        readOn { self.beginServing() }
+    }
+
+    /// Sends the request once more, as it was given: what it was conditional on is gone.
+    private func sendAgain() {
+        var sent = request
+        question.options.policy.addFields(to: &sent.headerFields)
+        do throws(RequestError) {
+            let task = try network.makeTransfer(for: sent, client: self)
+            let requestTime = now
+            let isCancelled = state.withLock { state in
+                (state.role, state.network, state.requestTime) = (.forward, task, requestTime)
+                return state.isCancelled
+            }
+            if isCancelled { task.cancel() } else { task.resume() }
+        } catch {
+            finish(error)
+        }
+    }
+
+    /// Whether the server could not be reached, so that the cache is disconnected (section 4.2.4).
+    private func isUnreachable(_ error: RequestError) -> Bool {
+        [.connectionFailed, .connectionLost, .timedOut, .proxyFailed].contains(error.code)
+    }
+
+    private func mayServe(_ entry: StoredEntry) -> Bool {
+        entry.head.mayBeUsed(
+            onError: true, at: now, question,
+            unconfigured: cache.configuration.staleWhenUnreachable?.components.seconds)
+    }
+}
+
+extension StoredHead {
+    /// Whether a message has the same strong validator.
+    func isSame(_ headerFields: HeaderFields, _ validator: String) -> Bool {
+        if entityTag != nil { return EntityTag(headerFields)?.text == validator }
+        return headerFields.values(of: "Last-Modified").first?.trimmingBlanks == validator
+    }
+}

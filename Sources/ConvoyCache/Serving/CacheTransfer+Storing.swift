@@ -1,0 +1,139 @@
+// What of the network's answers is stored: RFC 9111, section 3.
+import Convoy
+import Foundation
+
+/// A response that is being stored while it is delivered.
+struct Recording {
+    let writer: any StoreWriter
+    var head: StoredHead
+    /// How many bytes of its body have come.
+    var bytes: Int64 = 0
+    /// The key, where it is not that of the request.
+    var key: String?
+}
+
+extension CacheTransfer {
+    /// Begins to store a response; nil where it may not be stored.
+    func makeRecording(_ head: ResponseHead, _ now: Int64) -> Recording? {
+        guard mayBeStored(head) else { return nil }
+        let sharing = cache.configuration.sharing
+        let refusal = CacheRules.refusal(
+            statusCode: head.statusCode, headerFields: head.headerFields, requestFields: request.headerFields,
+            sharing: sharing)
+        guard refusal == nil else {
+            supersede(head, refusal)
+            return nil
+        }
+        let range = head.statusCode == 206 ? head.headerFields["Content-Range"].flatMap(ContentRange.init) : nil
+        let requestTime = state.withLock { $0.requestTime }
+        guard let writer = store.makeWriter(expectedBytes: head.expectedBytes) else {
+            supersede(head, nil)
+            return nil
+        }
+        var fields = CacheRules.storedFields(head.headerFields, sharing: sharing)
+        if !fields.contains("Date") { fields["Date"] = HTTPDateText.text(now) }
+        var stored = StoredHead(
+            url: exchange.key, statusCode: head.statusCode, headerFields: fields, requestTime: requestTime,
+            responseTime: now, vary: VaryKey(VaryKey.names(head.headerFields) ?? [], request.headerFields),
+            authorization: VaryKey.normalized("authorization", request.headerFields))
+        stored.coding = coding(of: head)
+        stored.offset = range?.range?.lowerBound ?? 0
+        stored.totalBytes = range == nil ? head.expectedBytes : range?.totalBytes
+        stored.requestedRange = head.statusCode == 206 ? request.headerFields["Range"] : nil
+        return Recording(writer: writer, head: stored)
+    }
+
+    /// Whether the request is one whose answer is stored: a GET; a POST whose answer says that it is what a GET would bring
+    /// (RFC 9110, section 9.3.3).
+    private func mayBeStored(_ head: ResponseHead) -> Bool {
+        if question.method == .get { return !question.hasBody }
+        guard question.method == .post, head.statusCode == 200,
+            let location = head.headerFields["Content-Location"]?.trimmingBlanks,
+            let url = URL(string: location, relativeTo: request.url)?.absoluteURL,
+            CacheKey.key(url) == CacheKey.key(request.url)
+        else { return false }
+        let control = Freshness.control(head.headerFields, cache.configuration.sharing)
+        return control.contains("max-age") || head.headerFields.contains("Expires")
+            || cache.configuration.sharing.isShared && control.contains("s-maxage")
+    }
+
+    private func coding(of head: ResponseHead) -> StoredHead.Coding {
+        let isCoded = head.headerFields.listMembers(of: "Content-Encoding").contains {
+            !$0.equalsIgnoringCase("identity")
+        }
+        guard isCoded else { return .none }
+        return question.keepsCoding || request.asksForIdentity ? .raw : .decoded
+    }
+
+    /// A newer response that is not stored makes the stored one the older one: it is not used any more.
+    private func supersede(_ head: ResponseHead, _ refusal: CacheRules.Refusal?) {
+        guard head.statusCode < 500, head.statusCode != 304, head.statusCode != 206 else { return }
+        store.remove(exchange.entries.filter { $0.head.matches(question) }.map(\.id))
+    }
+
+    /// The body is complete: the response is stored, if it is as long as it was to be.
+    func keep(_ recording: Recording) {
+        var head = recording.head
+        head.bodyBytes = recording.bytes
+        if head.statusCode != 206 {
+            // Cut short where no length was needed to see the end: it must not pass for the whole (section 3.3).
+            if let expected = head.totalBytes, head.coding != .decoded, expected != recording.bytes {
+                return recording.writer.discard()
+            }
+            head.totalBytes = recording.bytes
+        }
+        commit(recording, head)
+        state.withLock { $0.status.isStored = true }
+    }
+
+    /// The body was cut short: what has come may be completed later (section 3.3).
+    func keepPart(_ recording: Recording) {
+        var head = recording.head
+        head.bodyBytes = recording.bytes
+        let hasOther = exchange.entries.contains { $0.head.isComplete && $0.head.matches(question) }
+        guard head.statusCode == 200, head.coding == .none, recording.bytes > 0, let total = head.totalBytes,
+            total > recording.bytes, head.strongValidator != nil, !hasOther
+        else { return recording.writer.discard() }
+        commit(recording, head)
+    }
+
+    private func commit(_ recording: Recording, _ head: StoredHead) {
+        cache.count { $0.stores += 1 }
+        let question = question
+        recording.writer.commit(key: exchange.key, head: head) { other in
+            guard other.matches(question) || other.vary == head.vary && other.authorization == head.authorization else {
+                return false
+            }
+            // A part does not take the place of the whole that it is of.
+            guard head.statusCode == 206, other.isComplete, let validator = head.strongValidator else { return true }
+            return other.strongValidator != validator
+        }
+    }
+
+    /// Updates what is stored by a 304 that answers the caller's own condition.
+    func updateConfirmed(_ head: ResponseHead, _ now: Int64) {
+        let requestTime = state.withLock { $0.requestTime }
+        for entry in exchange.entries where entry.head.matches(question) {
+            // Without a validator that says which, nothing is known to be confirmed.
+            guard EntityTag(head.headerFields) != nil || head.headerFields.contains("Last-Modified"),
+                entry.head.isUpdated(by: head.headerFields)
+            else { continue }
+            var updated = entry.head
+            updated.update(
+                by: head, requestTime: requestTime, responseTime: now, sharing: cache.configuration.sharing)
+            store.update(entry.id, to: updated)
+        }
+    }
+
+    /// Updates what is stored by the answer to a HEAD, or marks it (section 4.3.5).
+    func updateByHead(_ head: ResponseHead, _ now: Int64) {
+        guard head.statusCode == 200 else { return }
+        let requestTime = state.withLock { $0.requestTime }
+        for entry in exchange.entries where entry.head.matches(question) {
+            var updated = entry.head
+            updated.update(
+                byHead: head, requestTime: requestTime, responseTime: now, sharing: cache.configuration.sharing)
+            store.update(entry.id, to: updated)
+        }
+    }
+}

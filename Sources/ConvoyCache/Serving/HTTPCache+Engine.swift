@@ -1,0 +1,71 @@
+// What a manager asks of the cache.
+import Convoy
+import Foundation
+
+extension HTTPCache: CacheEngine {
+    /// - Thread: one that may wait for a disk.
+    package func begin(_ query: CacheQuery) -> (any CacheExchange)? {
+        let key = CacheKey.key(query)
+        let question = CacheQuestion(query, sharing: configuration.sharing)
+        let entries = question.looksUp ? store.entries(for: key) : []
+        let decision = CacheDecision.decide(question, entries.map(\.head))
+        var isRefreshing = false
+        if case .serve(_, _, isRefreshing: true) = decision {
+            isRefreshing = state.withLock { $0.refreshing.insert(key).inserted }
+        }
+        return StoredExchange(self, query, key, entries, decision, wantsRefresh: isRefreshing)
+    }
+
+    func refreshEnded(_ key: String) { state.withLock { _ = $0.refreshing.remove(key) } }
+
+    func count(_ change: (inout CacheStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
+
+    /// Removes what a request with an unsafe method has made invalid.
+    func invalidate(_ request: PreparedRequest, _ head: ResponseHead) {
+        for url in CacheRules.invalidated(request, head) { store.removeAll(key: CacheKey.key(url)) }
+    }
+}
+
+extension CacheQuestion {
+    /// Whether a stored response could be of use.
+    var looksUp: Bool { method == .get || method == .head }
+}
+
+/// One request's use of the cache.
+final class StoredExchange: CacheExchange {
+    let cache: HTTPCache
+    let query: CacheQuery
+    let key: String
+    let entries: [StoredEntry]
+    private let decision: CacheDecision
+    package let wantsRefresh: Bool
+
+    init(
+        _ cache: HTTPCache, _ query: CacheQuery, _ key: String, _ entries: [StoredEntry], _ decision: CacheDecision,
+        wantsRefresh: Bool
+    ) {
+        (self.cache, self.query, self.key, self.entries) = (cache, query, key, entries)
+        (self.decision, self.wantsRefresh) = (decision, wantsRefresh)
+    }
+
+    package var answers: Bool {
+        switch decision {
+        case .serve, .unavailable: true
+        case .validate, .complete, .forward, .bypass: false
+        }
+    }
+
+    package func refreshEnded() { cache.refreshEnded(key) }
+
+    package func makeTransfer(
+        for request: PreparedRequest, client: any TransportClient, over network: CacheNetwork
+    ) throws(RequestError) -> any TransferTask {
+        var query = query
+        query.request = request
+        let question = CacheQuestion(query, sharing: cache.configuration.sharing)
+        // Its fields may have changed: a download continues with a range, for example.
+        let isSame = request.headerFields == self.query.request.headerFields
+        let decision = isSame ? decision : CacheDecision.decide(question, entries.map(\.head))
+        return try CacheTransfer(self, question, decision, request, client, network)
+    }
+}

@@ -1,0 +1,40 @@
+// The response that a stored one becomes.
+import Convoy
+import Foundation
+
+extension StoredHead {
+    /// The response to a request, and the part of the stored body that goes with it.
+    func response(
+        _ form: CacheDecision.Form, to request: PreparedRequest, at now: Int64, _ sharing: CacheSharing
+    ) -> (head: ResponseHead, bodyRange: Range<Int64>) {
+        var fields = headerFields
+        // Section 5.1; an age that cannot be known is told as the one at arrival.
+        let freshness = freshness(sharing)
+        fields["Age"] = String(freshness.age(at: now) ?? freshness.initialAge)
+        var (status, range) = (statusCode, 0..<bodyBytes)
+        switch form {
+        case .whole:
+            if request.method == .head { range = 0..<0 }
+            if statusCode == 206 { status = 200 }
+        case .storedPart: break
+        case .part(let positions):
+            (status, range) = (206, positions.lowerBound - offset..<positions.upperBound - offset)
+            let total = totalBytes.map(String.init) ?? "*"
+            fields["Content-Range"] = "bytes \(positions.lowerBound)-\(positions.upperBound - 1)/\(total)"
+            fields["Content-Length"] = String(positions.upperBound - positions.lowerBound)
+        case .notModified:
+            (status, range) = (304, 0..<0)
+            fields["Content-Length"] = nil
+        case .unsatisfiable:
+            (status, range) = (416, 0..<0)
+            fields["Content-Range"] = "bytes */\(totalBytes ?? 0)"
+            fields["Content-Length"] = "0"
+        }
+        let isCoded = coding == .decoded
+        var head = ResponseHead(
+            statusCode: status, headerFields: fields, url: request.url,
+            expectedBytes: isCoded || request.method == .head ? nil : range.upperBound - range.lowerBound)
+        head.hasStoredCookies = true
+        return (head, range)
+    }
+}

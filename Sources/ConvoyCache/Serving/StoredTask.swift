@@ -1,0 +1,30 @@
+// The task of a request that a stored response answers, as its owner sees it.
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Stands for a transfer that has no `URLSessionTask` of its own.
+final class StoredTask: URLSessionDataTask, @unchecked Sendable {
+    // @unchecked: `URLSessionTask` forces it. Nothing here changes.
+    private let url: URL
+    private let transfer: CacheTransfer
+
+    init(_ url: URL, _ transfer: CacheTransfer) {
+        (self.url, self.transfer) = (url, transfer)
+        super.init()
+    }
+
+    override var state: URLSessionTask.State { transfer.isOver ? .completed : .running }
+    override var originalRequest: URLRequest? { URLRequest(url: url) }
+    override var currentRequest: URLRequest? { originalRequest }
+    override func resume() { transfer.resume() }
+    override func suspend() { transfer.suspend() }
+    override func cancel() { transfer.cancel() }
+}
+
+extension CacheTransfer {
+    /// Whether the client has been told the end.
+    var isOver: Bool { state.withLock { if case .ended = $0.phase { true } else { false } } }
+}

@@ -1,0 +1,179 @@
+// Responses in memory, the least recently used of which go first.
+import Convoy
+import Foundation
+
+/// A store in memory.
+///
+/// Every change costs O(1), and O(*v*) for *v* variants of one URL.
+final class MemoryStore: CacheStore {
+    /// An entry, in a list by its last use.
+    ///
+    /// Not `Sendable`: it stays under the lock.
+    private final class Node {
+        let id: Int64
+        let key: String
+        var head: StoredHead
+        let body: Data
+        var bytes: Int64
+        unowned(unsafe) var older: Node?
+        unowned(unsafe) var newer: Node?
+
+        init(id: Int64, key: String, head: StoredHead, body: Data) {
+            (self.id, self.key, self.head, self.body) = (id, key, head, body)
+            bytes = head.headBytes + Int64(body.count)
+        }
+    }
+
+    private struct State {
+        var nodes: [Int64: Node] = [:]
+        var keys: [String: [Int64]] = [:]
+        var oldest: Node?
+        var newest: Node?
+        var lastID: Int64 = 0
+        var counts = StoreCounts()
+
+        mutating func append(_ node: Node) {
+            (node.older, node.newer) = (newest, nil)
+            newest?.newer = node
+            newest = node
+            if oldest == nil { oldest = node }
+        }
+
+        mutating func unlink(_ node: Node) {
+            if let older = node.older { older.newer = node.newer } else { oldest = node.newer }
+            if let newer = node.newer { newer.older = node.older } else { newest = node.older }
+            (node.older, node.newer) = (nil, nil)
+        }
+
+        /// Takes an entry out; its body goes outside the lock.
+        mutating func remove(_ id: Int64) -> Data? {
+            guard let node = nodes.removeValue(forKey: id) else { return nil }
+            unlink(node)
+            keys[node.key]?.removeAll { $0 == id }
+            if keys[node.key]?.isEmpty == true { keys[node.key] = nil }
+            counts.entries -= 1
+            counts.bytes -= node.bytes
+            return node.body
+        }
+
+        mutating func evict(to capacity: Int64) -> [Data] {
+            var bodies: [Data] = []
+            while counts.bytes > capacity, let oldest {
+                if let body = remove(oldest.id) { bodies.append(body) }
+                counts.evictions += 1
+            }
+            return bodies
+        }
+    }
+
+    /// How many variants of one URL are kept.
+    static let mostVariants = 32
+
+    private let state = Locked(State())
+    let capacity: Int64
+    let mostEntryBytes: Int64
+    var mayBlock: Bool { false }
+
+    init(capacity: Int64, mostEntryBytes: Int64) {
+        (self.capacity, self.mostEntryBytes) = (capacity, min(mostEntryBytes, capacity))
+    }
+
+    func entries(for key: String) -> [StoredEntry] {
+        state.withLock { state in
+            guard let ids = state.keys[key] else { return [] }
+            return ids.compactMap { id in state.nodes[id].map { StoredEntry(id: id, head: $0.head) } }
+        }
+    }
+
+    func openBody(of id: Int64) -> StoredBody? { state.withLock { $0.nodes[id]?.body }.map { .data($0) } }
+
+    func makeWriter(expectedBytes: Int64?) -> (any StoreWriter)? {
+        if let expectedBytes, expectedBytes > mostEntryBytes { return nil }
+        return MemoryWriter(self)
+    }
+
+    func update(_ id: Int64, to head: StoredHead) {
+        let bodies = state.withLock { state -> [Data] in
+            guard let node = state.nodes[id] else { return [] }
+            let bytes = head.headBytes + Int64(node.body.count)
+            state.counts.bytes += bytes - node.bytes
+            (node.head, node.bytes) = (head, bytes)
+            return state.evict(to: capacity)
+        }
+        _ = bodies
+    }
+
+    func use(_ id: Int64) {
+        state.withLock { state in
+            guard let node = state.nodes[id], state.newest !== node else { return }
+            state.unlink(node)
+            state.append(node)
+        }
+    }
+
+    func remove(_ ids: [Int64]) { _ = state.withLock { state in ids.compactMap { state.remove($0) } } }
+
+    func removeAll(key: String) {
+        _ = state.withLock { state in (state.keys[key] ?? []).compactMap { state.remove($0) } }
+    }
+
+    func removeAll() {
+        _ = state.withLock { state in state.nodes.keys.compactMap { state.remove($0) } }
+    }
+
+    func summaries() -> [StoredSummary] {
+        state.withLock { state in state.nodes.values.map { StoredSummary(key: $0.key, head: $0.head) } }
+    }
+
+    var counts: StoreCounts { state.withLock { $0.counts } }
+
+    fileprivate func insert(
+        _ body: Data, key: String, head: StoredHead, replacing isReplaced: @Sendable (StoredHead) -> Bool
+    ) {
+        let ids = entries(for: key).filter { isReplaced($0.head) }.map(\.id)
+        let bodies = state.withLock { state -> [Data] in
+            var bodies = ids.compactMap { state.remove($0) }
+            if let variants = state.keys[key], variants.count >= Self.mostVariants, let first = variants.first {
+                bodies += state.remove(first).map { [$0] } ?? []
+            }
+            state.lastID += 1
+            let node = Node(id: state.lastID, key: key, head: head, body: body)
+            guard node.bytes <= capacity else { return bodies }
+            // Room first, so that the bound holds at every moment.
+            bodies += state.evict(to: capacity - node.bytes)
+            state.nodes[node.id] = node
+            state.keys[key, default: []].append(node.id)
+            state.append(node)
+            state.counts.entries += 1
+            state.counts.bytes += node.bytes
+            return bodies
+        }
+        _ = bodies
+    }
+}
+
+/// Collects a body in memory.
+private final class MemoryWriter: StoreWriter {
+    private let store: MemoryStore
+    private let body = Locked<Data?>(Data())
+
+    init(_ store: MemoryStore) { self.store = store }
+
+    func write(_ data: Data) -> Bool {
+        body.withLock { body in
+            guard let count = body?.count, Int64(count + data.count) <= store.mostEntryBytes else {
+                body = nil
+                return false
+            }
+            body?.append(data)
+            return true
+        }
+    }
+
+    func commit(key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool) {
+        guard let body = body.withLock({ $0 }) else { return }
+        store.insert(body, key: key, head: head, replacing: isReplaced)
+    }
+
+    func discard() { body.withLock { $0 = nil } }
+}

@@ -1,0 +1,37 @@
+import Convoy
+import Testing
+
+@testable import ConvoyCache
+
+struct CacheControlTests {
+    private func control(_ lines: String...) -> CacheControl {
+        CacheControl(HeaderFields(lines.map { ("Cache-Control", $0) }))
+    }
+
+    @Test(arguments: [
+        ("max-age=60", CacheControl.Seconds.value(60)), ("MaX-aGe=60", .value(60)), ("max-age=\"60\"", .value(60)),
+        ("max-age=0060", .value(60)), ("max-age=99999999999999999999999", .value(1 << 31)), ("max-age", .invalid),
+        ("max-age=", .invalid), ("max-age=-1", .invalid), ("max-age=60.0", .invalid), ("max-age=a60", .invalid),
+        ("max-age='60'", .invalid), ("max-age =60", .invalid), ("max-age= 60", .invalid),
+        ("max-age=60, max-age=60", .value(60)), ("max-age=60, max-age=1", .invalid), ("foo=\"max-age=60\"", .absent),
+        ("foo=\"a, max-age=60\"", .absent), ("foo=\"a\\\", max-age=60\"", .absent), (", ,max-age=60,,", .value(60)),
+        ("", .absent), ("no-store", .absent),
+    ])
+    func secondsAreReadOrInvalid(_ text: String, _ seconds: CacheControl.Seconds) {
+        #expect(control(text).seconds("max-age") == seconds)
+    }
+
+    @Test func linesAreOneList() {
+        let control = control("max-age=5, no-cache=\"A, b\"", "Public")
+        #expect(control.seconds("max-age") == .value(5))
+        #expect(control.contains("public"))
+        #expect(control.fieldNames("no-cache") == ["a", "b"])
+        #expect(!control.isUnqualified("no-cache"))
+    }
+
+    @Test(arguments: ["no store", "=5", "(no-store)", "no-store; max-age=5"])
+    func whatIsNoDirectiveIsLeftOut(_ text: String) {
+        #expect(!control(text).contains("no-store"))
+        #expect(control(text).seconds("max-age") == .absent)
+    }
+}
