@@ -59,6 +59,19 @@ public final class HTTPCache: ResponseCache {
         return HTTPCache(store, configuration)
     }
 
+    /// Makes a cache in a directory, which keeps what it stores beyond the process.
+    ///
+    /// Several processes may use one directory at once. It is made when it is not there, for its owner alone. Nothing that
+    /// goes wrong with the disk fails a request: what cannot be written is not stored, and what is damaged is removed.
+    ///
+    /// - Parameter capacity: how much it may store, in bytes, header fields included; the least recently used goes first.
+    public convenience init(directory: URL, capacity: Int64, configuration: Configuration = Configuration()) {
+        let capacity = max(0, capacity)
+        let store = DiskStore(
+            directory: directory, capacity: capacity, mostEntryBytes: configuration.maxEntryBytes ?? capacity / 8)
+        self.init(store, configuration)
+    }
+
     /// What a manager asks of it.
     public var connection: CacheConnection { CacheConnection(self) }
 

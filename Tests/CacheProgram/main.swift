@@ -80,7 +80,16 @@ var configuration = RequestManager.Configuration(
     maxConcurrentOperationCount: 256, maxConcurrentPerHost: 256, idleTimeout: .seconds(30), retries: .never)
 var caching = HTTPCache.Configuration()
 caching.answersGatewayTimeout = true
-configuration.cache = HTTPCache.memory(capacity: 64 << 20, configuration: caching)
+let arguments = CommandLine.arguments
+let directory: URL
+var isTemporary = false
+if let index = arguments.firstIndex(of: "--directory"), index + 1 < arguments.count {
+    directory = URL(fileURLWithPath: arguments[index + 1])
+} else {
+    directory = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-cache-\(UUID().uuidString)")
+    isTemporary = true
+}
+configuration.cache = HTTPCache(directory: directory, capacity: 256 << 20, configuration: caching)
 let manager = RequestManager(configuration: configuration)
 let printer = Printer()
 await withTaskGroup(of: Void.self) { group in
@@ -89,3 +98,4 @@ await withTaskGroup(of: Void.self) { group in
         group.addTask { await printer.print(await line.answer(manager)) }
     }
 }
+if isTemporary { try? FileManager.default.removeItem(at: directory) }

@@ -22,6 +22,9 @@ extension Request {
     /// A response that forbids it (`must-revalidate`, `no-cache`) is validated all the same.
     public func maxCacheStaleness(_ staleness: Duration?) -> Self { changedCache { $0.maxStaleness = staleness } }
 
+    /// What it asks of the cache; nil for nothing of its own.
+    package var cacheOptions: CacheOptions? { core.policyBox?.policies.cache }
+
     private func changedCache(_ change: (inout CacheOptions) -> Void) -> Self {
         changed { core in
             var options = core.policies.cache ?? CacheOptions()

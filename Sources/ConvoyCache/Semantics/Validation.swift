@@ -63,7 +63,7 @@ extension StoredHead {
     /// Updates it by a 304 (section 3.2).
     mutating func update(by head: ResponseHead, requestTime: Int64, responseTime: Int64, sharing: CacheSharing) {
         headerFields = CacheRules.updated(headerFields, with: head.headerFields, sharing: sharing)
-        if !headerFields.contains("Date") { headerFields["Date"] = HTTPDateText.text(responseTime) }
+        if !head.headerFields.contains("Date") { headerFields["Date"] = HTTPDateText.text(responseTime) }
         (self.requestTime, self.responseTime, isInvalid) = (requestTime, responseTime, false)
     }
 

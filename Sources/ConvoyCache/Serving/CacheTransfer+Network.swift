@@ -46,11 +46,11 @@ extension CacheTransfer {
             var updated = entry
             updated.head.update(
                 by: head, requestTime: requestTime, responseTime: now, sharing: cache.configuration.sharing)
-            store.update(entry.id, to: updated.head)
+            store.update(entry.id, of: exchange.key, to: updated.head)
             cache.count { $0.validations += 1 }
             role = .serve(updated, form)
         case .mismatch:
-            store.remove([entry.id])
+            store.remove([entry.id], of: exchange.key)
             role = .sendAgain
         case .replaced, .failed: return forward(head, now)
         case .staleOnError: role = .serve(entry, form)
@@ -73,7 +73,7 @@ extension CacheTransfer {
             let first = body.read(at: 0, count: Int(body.byteCount)), first.count == Int(entry.head.bodyBytes)
         else {
             // Another part than the one that is missing: the whole is asked for.
-            store.remove([entry.id])
+            store.remove([entry.id], of: exchange.key)
             return state.withLock { $0.role = .sendAgain }
         }
         var whole = entry.head

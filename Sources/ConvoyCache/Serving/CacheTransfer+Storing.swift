@@ -68,7 +68,7 @@ extension CacheTransfer {
     /// A newer response that is not stored makes the stored one the older one: it is not used any more.
     private func supersede(_ head: ResponseHead, _ refusal: CacheRules.Refusal?) {
         guard head.statusCode < 500, head.statusCode != 304, head.statusCode != 206 else { return }
-        store.remove(exchange.entries.filter { $0.head.matches(question) }.map(\.id))
+        store.remove(exchange.entries.filter { $0.head.matches(question) }.map(\.id), of: exchange.key)
     }
 
     /// The body is complete: the response is stored, if it is as long as it was to be.
@@ -121,7 +121,7 @@ extension CacheTransfer {
             var updated = entry.head
             updated.update(
                 by: head, requestTime: requestTime, responseTime: now, sharing: cache.configuration.sharing)
-            store.update(entry.id, to: updated)
+            store.update(entry.id, of: exchange.key, to: updated)
         }
     }
 
@@ -133,7 +133,7 @@ extension CacheTransfer {
             var updated = entry.head
             updated.update(
                 byHead: head, requestTime: requestTime, responseTime: now, sharing: cache.configuration.sharing)
-            store.update(entry.id, to: updated)
+            store.update(entry.id, of: exchange.key, to: updated)
         }
     }
 }

@@ -30,10 +30,10 @@ protocol CacheStore: AnyObject, Sendable {
     /// - Parameter expectedBytes: its length, where the server declared it.
     func makeWriter(expectedBytes: Int64?) -> (any StoreWriter)?
     /// Replaces what is known of an entry.
-    func update(_ id: Int64, to head: StoredHead)
+    func update(_ id: Int64, of key: String, to head: StoredHead)
     /// Notes that an entry has been used.
     func use(_ id: Int64)
-    func remove(_ ids: [Int64])
+    func remove(_ ids: [Int64], of key: String)
     func removeAll(key: String)
     func removeAll()
     /// All that is stored, in no order.

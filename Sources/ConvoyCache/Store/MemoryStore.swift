@@ -92,7 +92,7 @@ final class MemoryStore: CacheStore {
         return MemoryWriter(self)
     }
 
-    func update(_ id: Int64, to head: StoredHead) {
+    func update(_ id: Int64, of key: String, to head: StoredHead) {
         let bodies = state.withLock { state -> [Data] in
             guard let node = state.nodes[id] else { return [] }
             let bytes = head.headBytes + Int64(node.body.count)
@@ -111,7 +111,7 @@ final class MemoryStore: CacheStore {
         }
     }
 
-    func remove(_ ids: [Int64]) { _ = state.withLock { state in ids.compactMap { state.remove($0) } } }
+    func remove(_ ids: [Int64], of key: String) { _ = state.withLock { state in ids.compactMap { state.remove($0) } } }
 
     func removeAll(key: String) {
         _ = state.withLock { state in (state.keys[key] ?? []).compactMap { state.remove($0) } }

@@ -1,0 +1,155 @@
+// Why a request is answered by the cache, or is not.
+import Convoy
+import Foundation
+
+/// What the cache would do with a request, and by which rules.
+public struct CacheExplanation: Sendable, CustomStringConvertible {
+    /// A rule that applied.
+    public struct Rule: Sendable, Hashable {
+        /// The document and section: `RFC 9111, 4.2`.
+        public let section: String
+        /// What it says here.
+        public let text: String
+    }
+
+    /// The stored response that is meant; nil where there is none.
+    public let entry: CacheEntry?
+    /// What the cache would tell of it.
+    public let status: CacheStatus
+    /// Whether the answer would come from the cache, without a request.
+    public let isAnswered: Bool
+    /// The fields that a request would have beside its own: conditions, and the range of what is missing.
+    public let addedFields: HeaderFields
+    /// The rules, in the order in which they applied.
+    public let rules: [Rule]
+
+    /// The rules, one a line, behind what would happen.
+    public var description: String {
+        ([String(describing: status)] + rules.map { "\($0.text) (\($0.section))" }).joined(separator: "\n")
+    }
+}
+
+extension HTTPCache {
+    /// What the cache would do with a request now, and why; nothing is sent or changed.
+    ///
+    /// Without what a manager adds to requests: its fields, interceptors and cookies.
+    ///
+    /// - Parameter date: the moment; now by default.
+    /// - Throws: `.invalidRequest` for one that could not be sent.
+    /// - Thread: any; it may wait for the disk.
+    public func explanation<Output>(
+        of request: Request<Output>, at date: Date = Date()
+    ) throws(RequestError) -> CacheExplanation {
+        let prepared = try PreparedRequest(checking: request)
+        let query = CacheQuery(
+            prepared, request.cacheOptions, keepsCoding: prepared.asksForIdentity, clock: SystemClock.shared)
+        var question = CacheQuestion(query, sharing: configuration.sharing)
+        question.now = date.cacheSeconds
+        let key = CacheKey.key(query)
+        let entries = store.entries(for: key)
+        let decision = CacheDecision.decide(question, entries.map(\.head))
+        return CacheExplanation(key, entries.map(\.head), question, decision)
+    }
+}
+
+extension CacheExplanation {
+    fileprivate init(
+        _ key: String, _ heads: [StoredHead], _ question: CacheQuestion, _ decision: CacheDecision
+    ) {
+        var rules: [Rule] = []
+        var status = CacheStatus()
+        var added = HeaderFields()
+        let candidates = heads.filter { $0.matches(question) }.sorted { $0.isLater(than: $1) }
+        let head = decision.index.map { heads[$0] } ?? candidates.first
+        entry = head.map { CacheEntry(StoredSummary(key: key, head: $0), question.sharing) }
+        rules.append(Self.found(heads.count, candidates.count))
+        if let head { rules += Self.rules(of: head, question) }
+        switch decision {
+        case .serve(_, let form, let isRefreshing):
+            isAnswered = true
+            rules.append(Rule(section: "RFC 9111, 4", text: "the stored response is the answer, \(form.words)"))
+            if isRefreshing {
+                rules.append(Rule(section: "RFC 5861, 3", text: "it is stale, and is validated in the background"))
+            }
+        case .unavailable:
+            (isAnswered, status.forward) = (true, .miss)
+            rules.append(
+                Rule(section: "RFC 9111, 5.2.1.7", text: "the request may not be sent: the answer is status 504"))
+        case .validate(let index, _, let reason):
+            (isAnswered, status.forward) = (false, reason)
+            if !question.hasCondition { heads[index].addConditions(to: &added) }
+            rules.append(
+                added.isEmpty
+                    ? Rule(section: "RFC 9111, 4.3.1", text: "it has no validator: the request is sent as it is")
+                    : Rule(section: "RFC 9111, 4.3.1", text: "it is validated by a conditional request"))
+        case .complete(let index):
+            (isAnswered, status.forward) = (false, .partial)
+            added["Range"] = "bytes=\(heads[index].bodyBytes)-"
+            added["If-Range"] = heads[index].strongValidator
+            rules.append(Rule(section: "RFC 9111, 3.4", text: "its beginning is stored, and the rest is asked for"))
+        case .forward(let reason):
+            (isAnswered, status.forward) = (false, reason)
+            rules.append(Rule(section: "RFC 9211, 2.2", text: "the request is sent: \(reason.rawValue)"))
+        case .bypass:
+            (isAnswered, status.forward) = (false, .bypass)
+            rules.append(Rule(section: "RFC 9111, 5.2.1.5", text: "nothing is looked up, and nothing is stored"))
+        }
+        status.timeToLive = head?.freshness(question.sharing).timeToLive(at: question.now).map { Int(clamping: $0) }
+        (self.status, self.rules, addedFields) = (status, rules, added)
+    }
+
+    private static func found(_ count: Int, _ matching: Int) -> Rule {
+        if count == 0 { return Rule(section: "RFC 9111, 2", text: "nothing is stored for the URL") }
+        let text = "\(count) stored for the URL, \(matching) of them for these header fields"
+        return Rule(section: "RFC 9111, 4.1", text: text)
+    }
+
+    /// What the stored response says of itself.
+    private static func rules(of head: StoredHead, _ question: CacheQuestion) -> [Rule] {
+        let freshness = head.freshness(question.sharing)
+        var rules: [Rule] = []
+        if freshness.isHeuristic {
+            let text = "it says nothing of its freshness: a tenth of the time since its change, \(freshness.lifetime) s"
+            rules.append(Rule(section: "RFC 9111, 4.2.2", text: text))
+        } else {
+            rules.append(Rule(section: "RFC 9111, 4.2.1", text: "it is fresh for \(freshness.lifetime) s"))
+        }
+        if let age = freshness.age(at: question.now) {
+            rules.append(Rule(section: "RFC 9111, 4.2.3", text: "its age is \(age) s"))
+        } else {
+            let text = "it arrived in the future: the clock was set back, and it counts as stale"
+            rules.append(Rule(section: "RFC 9111, 4.2.3", text: text))
+        }
+        if head.isInvalid {
+            rules.append(Rule(section: "RFC 9111, 4.3.5", text: "a HEAD has told that it is not the latest"))
+        }
+        if freshness.control.isUnqualified("no-cache") {
+            rules.append(Rule(section: "RFC 9111, 5.2.2.4", text: "no-cache: it is validated each time"))
+        }
+        if !freshness.allowsStale(question.sharing) {
+            rules.append(Rule(section: "RFC 9111, 4.2.4", text: "it may not be used when it is stale"))
+        }
+        return rules
+    }
+}
+
+extension CacheDecision {
+    fileprivate var index: Int? {
+        switch self {
+        case .serve(let index, _, _), .validate(let index, _, _), .complete(let index): index
+        case .forward, .bypass, .unavailable: nil
+        }
+    }
+}
+
+extension CacheDecision.Form {
+    fileprivate var words: String {
+        switch self {
+        case .whole: "whole"
+        case .part(let positions): "its bytes \(positions.lowerBound) to \(positions.upperBound - 1)"
+        case .storedPart: "the part that is stored"
+        case .notModified: "as status 304: the request has it"
+        case .unsatisfiable: "as status 416: it has no such bytes"
+        }
+    }
+}

@@ -1,0 +1,113 @@
+// How a stored response is told to the client.
+import Convoy
+import Foundation
+
+extension CacheTransfer {
+    /// Reads where that may take its time: not on a transport's thread, nor on that of the caller who resumes.
+    func readOn(_ work: @escaping @Sendable () -> Void) {
+        if store.mayBlock { DispatchQueue.global().async(execute: work) } else { work() }
+    }
+
+    /// Tells head and body of a stored response, or sends the request when the body is gone.
+    func beginServing() {
+        let role = state.withLock { $0.role }
+        guard case .serve(let entry, let form) = role else { return answerUnavailable() }
+        let isWithoutBody = form == .notModified || form == .unsatisfiable || question.method == .head
+        if isWithoutBody { return serve(entry, form, .data(Data())) }
+        guard let body = store.openBody(of: entry.id) else { return sendInstead() }
+        serve(entry, form, body)
+    }
+
+    private func serve(_ entry: StoredEntry, _ form: CacheDecision.Form, _ body: StoredBody) {
+        store.use(entry.id)
+        let served = entry.head.response(form, to: request, at: now, cache.configuration.sharing)
+        let rest = served.bodyRange
+        let length = rest.upperBound - rest.lowerBound
+        let freshness = entry.head.freshness(cache.configuration.sharing)
+        let timeToLive = freshness.timeToLive(at: now)
+        let isHit = state.withLock { state in
+            (state.body, state.rest) = (body, rest)
+            state.status.timeToLive = timeToLive.map { Int(clamping: $0) }
+            return state.status.isHit
+        }
+        cache.count { statistics in
+            statistics.savedBytes += length
+            guard isHit else { return }
+            if timeToLive ?? 0 > 0 { statistics.hits += 1 } else { statistics.staleHits += 1 }
+        }
+        client.didReceive(served.head)
+        pump()
+    }
+
+    /// The body is gone or damaged: a miss.
+    private func sendInstead() {
+        do throws(RequestError) {
+            let task = try network.makeTransfer(for: request, client: self)
+            let requestTime = now
+            let isCancelled = state.withLock { state in
+                (state.role, state.status.forward, state.isPumping) = (.forward, .miss, false)
+                (state.phase, state.network, state.requestTime) = (.network, task, requestTime)
+                return state.isCancelled
+            }
+            cache.count { $0.misses[.miss, default: 0] += 1 }
+            if isCancelled { task.cancel() } else { task.resume() }
+        } catch {
+            state.withLock { $0.phase = .ended }
+            client.didFinish(error)
+        }
+    }
+
+    /// Status 504: the request may not go to the network (section 5.2.1.7).
+    func answerUnavailable() {
+        client.didReceive(
+            ResponseHead(statusCode: 504, headerFields: ["Content-Length": "0"], url: request.url, expectedBytes: 0))
+        pump()
+    }
+
+    /// Tells the client what is left of the body, as far as it wants it now, then the end.
+    func pump() {
+        enum Step {
+            case wait
+            case read(StoredBody, Range<Int64>)
+            case finish(RequestError?, TransferMetrics)
+        }
+        let most = max(1, min(Self.chunkBytes, client.maxPieceBytes))
+        while true {
+            let step = state.withLock { state -> Step in
+                var metrics = state.metrics ?? TransferMetrics()
+                metrics.cache = state.status
+                if state.isCancelled {
+                    state.phase = .ended
+                    return .finish(Self.cancelled, metrics)
+                }
+                if state.isSuspended || state.isHeld {
+                    state.isPumping = false
+                    return .wait
+                }
+                guard let body = state.body, !state.rest.isEmpty else {
+                    state.phase = .ended
+                    return .finish(nil, metrics)
+                }
+                return .read(body, state.rest)
+            }
+            switch step {
+            case .wait: return
+            case .finish(let error, let metrics):
+                if error == nil { client.didCollect(metrics) }
+                return client.didFinish(error)
+            case .read(let body, let rest):
+                let count = Int(min(Int64(most), rest.upperBound - rest.lowerBound))
+                guard let data = body.read(at: rest.lowerBound, count: count), !data.isEmpty else {
+                    state.withLock { $0.phase = .ended }
+                    return client.didFinish(
+                        RequestError(.connectionLost, "the stored body could not be read to its end"))
+                }
+                state.withLock { $0.rest = rest.lowerBound + Int64(data.count)..<rest.upperBound }
+                if !client.didReceive(data), network.pausesInPlace {
+                    state.withLock { ($0.isHeld, $0.isPumping) = (true, false) }
+                    return client.didHold()
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+// The files of a cache in a directory, and how they are opened.
+import Foundation
+
+/// The files of a cache in a directory.
+struct CacheDirectory: Sendable {
+    let path: String
+
+    var index: String { path + "/index.sqlite" }
+    var bodies: String { path + "/bodies" }
+
+    func body(_ name: String) -> String { bodies + "/" + name }
+
+    /// Makes what is missing, for its owner alone.
+    func make() {
+        try? FileManager.default.createDirectory(
+            atPath: bodies, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        chmod(path, 0o700)
+        chmod(bodies, 0o700)
+    }
+
+    /// Removes index and bodies.
+    func empty() {
+        for suffix in ["", "-wal", "-shm", "-journal"] { unlink(index + suffix) }
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: bodies)) ?? [] { unlink(body(name)) }
+    }
+
+    /// Removes bodies that no index names: a process was killed between writing and naming one.
+    ///
+    /// - Parameter age: how old they are at least, in seconds; younger ones may be those of a process at work.
+    func sweep(keeping names: (String) -> Bool, olderThan age: Double = 3600) {
+        let now = Date().timeIntervalSince1970
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: bodies)) ?? [] {
+            var status = stat()
+            guard stat(body(name), &status) == 0 else { continue }
+            #if canImport(Darwin)
+                let changed = Double(status.st_mtimespec.tv_sec)
+            #else
+                let changed = Double(status.st_mtim.tv_sec)
+            #endif
+            if now - changed >= age, !names(name) { unlink(body(name)) }
+        }
+    }
+
+    /// The number of the index's file: another one has taken its place when it changes.
+    var indexNumber: UInt64 {
+        var status = stat()
+        return stat(index, &status) == 0 ? UInt64(status.st_ino) : 0
+    }
+}
+
+extension Database {
+    /// The version of the schema; an index of another one is emptied.
+    static let schemaVersion: Int64 = 1
+
+    /// Opens the index of a directory, whose schema is this one's.
+    ///
+    /// - Returns: whether another schema, or damage, had to go first.
+    static func index(in directory: CacheDirectory, busyMilliseconds: Int32) throws(DatabaseError) -> (Database, Bool) {
+        directory.make()
+        do throws(DatabaseError) {
+            return (try opened(directory, busyMilliseconds), false)
+        } catch {
+            guard error.isDamage || error.code == Self.otherSchema else { throw error }
+            directory.empty()
+            return (try opened(directory, busyMilliseconds), true)
+        }
+    }
+
+    private static let otherSchema: Int32 = -1
+
+    private static func opened(_ directory: CacheDirectory, _ busyMilliseconds: Int32) throws(DatabaseError) -> Database
+    {
+        let database = try Database(directory.index, busyMilliseconds: busyMilliseconds)
+        // Never synced: what a crash of the system damages is found by the digests.
+        try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA journal_size_limit = 4194304")
+        let version = try database.rows("PRAGMA user_version") { $0.integer(0) }.first ?? 0
+        if version == schemaVersion { return database }
+        let tables = try database.rows("SELECT count(*) FROM sqlite_master") { $0.integer(0) }.first ?? 0
+        guard version == 0, tables == 0 else { throw DatabaseError(code: otherSchema) }
+        try database.transaction { () throws(DatabaseError) in
+            // Another process may have been first.
+            guard try database.rows("PRAGMA user_version", make: { $0.integer(0) }).first == 0 else { return }
+            try database.execute(
+                """
+                CREATE TABLE entries (
+                    id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, head BLOB NOT NULL, body BLOB, file TEXT,
+                    bytes INTEGER NOT NULL, used INTEGER NOT NULL);
+                CREATE INDEX entries_key ON entries (key);
+                CREATE INDEX entries_used ON entries (used);
+                CREATE TABLE totals (bytes INTEGER NOT NULL, entries INTEGER NOT NULL, used INTEGER NOT NULL);
+                INSERT INTO totals VALUES (0, 0, 0);
+                CREATE TRIGGER added AFTER INSERT ON entries BEGIN
+                    UPDATE totals SET bytes = bytes + new.bytes, entries = entries + 1;
+                END;
+                CREATE TRIGGER removed AFTER DELETE ON entries BEGIN
+                    UPDATE totals SET bytes = bytes - old.bytes, entries = entries - 1;
+                END;
+                CREATE TRIGGER changed AFTER UPDATE OF bytes ON entries BEGIN
+                    UPDATE totals SET bytes = bytes + new.bytes - old.bytes;
+                END;
+                PRAGMA user_version = 1;
+                """)
+        }
+        return database
+    }
+}

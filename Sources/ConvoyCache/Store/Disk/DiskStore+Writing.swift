@@ -1,0 +1,216 @@
+// How responses get into the directory, and out of it.
+import Convoy
+import Foundation
+
+extension DiskStore {
+    func makeWriter(expectedBytes: Int64?) -> (any StoreWriter)? {
+        if let expectedBytes, expectedBytes > mostEntryBytes { return nil }
+        guard state.withLock({ $0.backlogBytes < Self.mostBacklogBytes }) else { return nil }
+        return DiskWriter(self)
+    }
+
+    func update(_ id: Int64, of key: String, to head: StoredHead) {
+        change(key) { database, _ throws(DatabaseError) in
+            let rows = try database.rows("SELECT head FROM entries WHERE id = ?", .integer(id)) { $0.blob(0) }
+            guard let old = rows.first.flatMap({ HeadCoding.decode($0, key: key) }) else { return }
+            let bytes = HeadCoding.encode(head, key: key, bodyDigest: old.bodyDigest)
+            try database.run(
+                "UPDATE entries SET head = ?, bytes = ? WHERE id = ?", .blob(bytes),
+                .integer(head.headBytes + head.bodyBytes), .integer(id))
+        }
+    }
+
+    func remove(_ ids: [Int64], of key: String) {
+        guard !ids.isEmpty else { return }
+        change(key) { database, left throws(DatabaseError) in
+            for id in ids { try Self.delete(id, in: database, &left) }
+        }
+    }
+
+    func removeAll(key: String) {
+        change(key) { database, left throws(DatabaseError) in
+            let ids = try database.rows("SELECT id FROM entries WHERE key = ?", .text(key)) { $0.integer(0) }
+            for id in ids { try Self.delete(id, in: database, &left) }
+        }
+    }
+
+    func removeAll() {
+        change(nil) { database, left throws(DatabaseError) in
+            left += try database.rows("SELECT file FROM entries WHERE file IS NOT NULL") { $0.text(0) }
+            try database.run("DELETE FROM entries")
+        }
+    }
+
+    fileprivate static func delete(_ id: Int64, in database: Database, _ left: inout [String]) throws(DatabaseError) {
+        left += try database.rows("SELECT file FROM entries WHERE id = ?", .integer(id)) { $0.text(0) }
+        try database.run("DELETE FROM entries WHERE id = ?", .integer(id))
+    }
+
+    /// Stores a response: room is made first.
+    fileprivate func insert(
+        _ key: String, _ head: StoredHead, _ body: Data?, _ file: String?, digest: Int64,
+        replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
+    ) {
+        change(key) { [self] database, left throws(DatabaseError) in
+            let stored = try database.rows("SELECT id, head FROM entries WHERE key = ? ORDER BY used", .text(key)) {
+                ($0.integer(0), HeadCoding.decode($0.blob(1) ?? Data(), key: key)?.head)
+            }
+            var variants = 0
+            for (id, other) in stored.reversed() {
+                variants += 1
+                guard other.map(isReplaced) ?? true || variants >= MemoryStore.mostVariants else { continue }
+                try Self.delete(id, in: database, &left)
+            }
+            try Self.note(takeUses(), in: database)
+            let bytes = head.headBytes + head.bodyBytes
+            guard bytes <= capacity else {
+                if let file { left.append(file) }
+                return
+            }
+            try evict(to: capacity - bytes, in: database, &left)
+            try database.run("UPDATE totals SET used = used + 1")
+            try database.run(
+                "INSERT INTO entries (key, head, body, file, bytes, used) "
+                    + "VALUES (?, ?, ?, ?, ?, (SELECT used FROM totals))",
+                .text(key), .blob(HeadCoding.encode(head, key: key, bodyDigest: digest)),
+                body.map { .blob($0) } ?? .null, file.map { .text($0) } ?? .null, .integer(bytes))
+        }
+    }
+
+    /// Removes what was used least recently until no more than some bytes are stored.
+    private func evict(to bytes: Int64, in database: Database, _ left: inout [String]) throws(DatabaseError) {
+        while true {
+            let stored = try database.rows("SELECT bytes FROM totals") { $0.integer(0) }.first ?? 0
+            guard stored > bytes else { return }
+            let oldest = try database.rows("SELECT id FROM entries ORDER BY used LIMIT 1") { $0.integer(0) }
+            guard let id = oldest.first else { return }
+            try Self.delete(id, in: database, &left)
+            state.withLock { $0.evictions += 1 }
+        }
+    }
+}
+
+/// Takes one body: in memory while it is small, then into a file.
+private final class DiskWriter: StoreWriter {
+    private struct State {
+        var pieces: [Data] = []
+        var bytes: Int64 = 0
+        var digest = BodyDigest()
+        var isOver = false
+        var file: String?
+        var descriptor: Int32 = -1
+        var hasFailed = false
+    }
+
+    private let store: DiskStore
+    private let state = Locked(State())
+    private let queue = DispatchQueue(label: "convoy.cache.body")
+
+    init(_ store: DiskStore) { self.store = store }
+
+    deinit {
+        let (descriptor, file, isOver) = state.withLock { ($0.descriptor, $0.file, $0.isOver) }
+        if descriptor >= 0 { close(descriptor) }
+        if let file, !isOver { unlink(store.directory.body(file)) }
+    }
+
+    func write(_ data: Data) -> Bool {
+        let (isTaken, writes) = state.withLock { state -> (Bool, Bool) in
+            guard !state.isOver, !state.hasFailed, state.bytes + Int64(data.count) <= store.mostEntryBytes else {
+                return (false, false)
+            }
+            state.bytes += Int64(data.count)
+            state.pieces.append(data)
+            return (true, state.bytes > DiskStore.smallBytes)
+        }
+        guard isTaken else { return false }
+        guard writes else { return true }
+        let isWithin = store.state.withLock { store in
+            store.backlogBytes += data.count
+            return store.backlogBytes <= DiskStore.mostBacklogBytes
+        }
+        queue.async {
+            self.flush()
+            self.store.state.withLock { $0.backlogBytes -= data.count }
+        }
+        return isWithin
+    }
+
+    /// Writes what has come into the file, which it makes first; on the queue.
+    private func flush() {
+        let (pieces, made) = state.withLock { state -> ([Data], Int32) in
+            defer { state.pieces = [] }
+            return (state.hasFailed || state.isOver ? [] : state.pieces, state.descriptor)
+        }
+        guard !pieces.isEmpty else { return }
+        var descriptor = made
+        if descriptor < 0 {
+            let name = UUID().uuidString
+            store.directory.make()
+            descriptor = open(store.directory.body(name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else { return state.withLock { $0.hasFailed = true } }
+            state.withLock { [descriptor] state in (state.descriptor, state.file) = (descriptor, name) }
+        }
+        for piece in pieces {
+            guard Self.write(piece, to: descriptor) else { return state.withLock { $0.hasFailed = true } }
+            state.withLock { $0.digest.update(piece) }
+        }
+    }
+
+    private static func write(_ data: Data, to descriptor: Int32) -> Bool {
+        data.withUnsafeBytes { bytes in
+            var index = 0
+            while index < bytes.count {
+                let count = Foundation.write(descriptor, bytes.baseAddress?.advanced(by: index), bytes.count - index)
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { return false }
+                index += count
+            }
+            return true
+        }
+    }
+
+    func commit(key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool) {
+        let small = state.withLock { state -> Data?? in
+            guard !state.isOver, !state.hasFailed else { return .some(nil) }
+            guard state.bytes <= DiskStore.smallBytes else { return nil }
+            state.isOver = true
+            var body = Data(capacity: Int(state.bytes))
+            for piece in state.pieces { body.append(piece) }
+            return .some(body)
+        }
+        if let small {
+            guard let small else { return }
+            return store.insert(key, head, small, nil, digest: BodyDigest.of(small), replacing: isReplaced)
+        }
+        // Who asks for the key from now on waits for it.
+        store.state.withLock { $0.pendingKeys[key, default: 0] += 1 }
+        store.beginsLater {
+            self.queue.sync { self.flush() }
+            let (file, digest) = self.state.withLock { state -> (String?, Int64) in
+                guard !state.hasFailed else { return (nil, 0) }
+                state.isOver = true
+                return (state.file, state.digest.value)
+            }
+            if let file { self.store.insert(key, head, nil, file, digest: digest, replacing: isReplaced) }
+            self.store.endPending(key)
+        }
+    }
+
+    func discard() {
+        // Behind what is being written; then nothing holds it, and its file goes.
+        queue.async { self.state.withLock { $0.hasFailed = true } }
+    }
+}
+
+extension DiskStore {
+    /// Has something done behind the changes that have come.
+    fileprivate func beginsLater(_ work: @escaping @Sendable () -> Void) { queue.async(execute: work) }
+
+    fileprivate func endPending(_ key: String) {
+        state.withLock { state in
+            let left = (state.pendingKeys[key] ?? 1) - 1
+            state.pendingKeys[key] = left > 0 ? left : nil
+        }
+    }
+}

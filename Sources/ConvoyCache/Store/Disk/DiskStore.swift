@@ -1,0 +1,196 @@
+// Responses in a directory: an index in SQLite, small bodies in it, larger ones in files.
+import Convoy
+import Foundation
+
+/// A store in a directory, which several processes may use at once.
+///
+/// Changes are made in order on one queue, many in one transaction. Who looks for a key with changes under way waits for
+/// them; others do not. Nothing is synced: heads and bodies have digests, and what does not fit is a miss.
+final class DiskStore: CacheStore {
+    /// A change, with what it leaves to be removed afterwards.
+    typealias Change = @Sendable (Database, inout [String]) throws(DatabaseError) -> Void
+
+    struct State {
+        /// Connections that nobody uses now.
+        var readers: [Database] = []
+        /// Which index they are of.
+        var indexNumber: UInt64 = 0
+        var changes: [(key: String?, change: Change)] = []
+        /// How many changes of a key are under way.
+        var pendingKeys: [String: Int] = [:]
+        var pendingForAll = 0
+        var isDraining = false
+        /// Entries that were used and are not noted so.
+        var used: [Int64] = []
+        /// How many bytes wait to be written.
+        var backlogBytes = 0
+        var evictions = 0
+        var repairs = 0
+        var isDamaged = false
+    }
+
+    /// Bodies up to this size are in the index.
+    static let smallBytes = 32 << 10
+    /// How many bytes may wait to be written: what comes while the disk is slower is not stored.
+    static let mostBacklogBytes = 64 << 20
+    /// How many uses are noted at a time.
+    private static let usesAtOnce = 256
+
+    let directory: CacheDirectory
+    let capacity: Int64
+    let mostEntryBytes: Int64
+    let state = Locked(State())
+    let queue = DispatchQueue(label: "convoy.cache.disk")
+    /// Only used on the queue.
+    let writer = Locked<Database?>(nil)
+
+    var mayBlock: Bool { true }
+
+    init(directory: URL, capacity: Int64, mostEntryBytes: Int64) {
+        self.directory = CacheDirectory(path: directory.path)
+        (self.capacity, self.mostEntryBytes) = (capacity, min(mostEntryBytes, capacity))
+        queue.async { self.sweep() }
+    }
+
+    // MARK: Reading
+
+    /// Uses a connection for reading; nil when that fails.
+    func read<Value>(_ body: (Database) throws(DatabaseError) -> Value) -> Value? {
+        let number = directory.indexNumber
+        let kept = state.withLock { state -> Database? in
+            if state.indexNumber != number { (state.readers, state.indexNumber) = ([], number) }
+            return state.readers.popLast()
+        }
+        do throws(DatabaseError) {
+            let database: Database
+            if let kept {
+                database = kept
+            } else {
+                // An index that is not there yet has nothing to be read.
+                guard number != 0 else { return nil }
+                let (opened, wasEmptied) = try Database.index(in: directory, busyMilliseconds: 200)
+                if wasEmptied { state.withLock { $0.repairs += 1 } }
+                database = opened
+            }
+            let value = try body(database)
+            state.withLock { state in
+                if state.indexNumber == number, state.readers.count < 8 { state.readers.append(database) }
+            }
+            return value
+        } catch {
+            if error.isDamage { reportDamage() }
+            return nil
+        }
+    }
+
+    func entries(for key: String) -> [StoredEntry] {
+        awaitChanges(key)
+        let found = read { database throws(DatabaseError) in
+            try database.rows("SELECT id, head FROM entries WHERE key = ?", .text(key)) { columns in
+                (columns.integer(0), HeadCoding.decode(columns.blob(1) ?? Data(), key: key)?.head)
+            }
+        }
+        var damaged: [Int64] = []
+        let entries = (found ?? []).compactMap { id, head -> StoredEntry? in
+            guard let head else {
+                damaged.append(id)
+                return nil
+            }
+            return StoredEntry(id: id, head: head)
+        }
+        if !damaged.isEmpty { repair(damaged, of: key) }
+        return entries
+    }
+
+    func openBody(of id: Int64) -> StoredBody? {
+        struct Row {
+            var key: String
+            var head: Data
+            var body: Data?
+            var file: String?
+        }
+        let rows = read { database throws(DatabaseError) in
+            try database.rows("SELECT key, head, body, file FROM entries WHERE id = ?", .integer(id)) { columns in
+                Row(
+                    key: columns.text(0) ?? "", head: columns.blob(1) ?? Data(), body: columns.blob(2),
+                    file: columns.text(3))
+            }
+        }
+        guard let row = rows?.first else { return nil }
+        guard let (_, head, digest) = HeadCoding.decode(row.head, key: row.key) else {
+            repair([id], of: row.key)
+            return nil
+        }
+        if let file = row.file {
+            if let stored = StoredFile(path: directory.body(file), byteCount: head.bodyBytes),
+                stored.digest == digest
+            {
+                return .file(stored)
+            }
+        } else if let body = row.body, body.count == head.bodyBytes, BodyDigest.of(body) == digest {
+            return .data(body)
+        }
+        repair([id], of: row.key)
+        return nil
+    }
+
+    func summaries() -> [StoredSummary] {
+        awaitChanges(nil)
+        return read { database throws(DatabaseError) in
+            try database.rows("SELECT head FROM entries") { columns in
+                HeadCoding.decode(columns.blob(0) ?? Data(), key: nil).map { StoredSummary(key: $0.key, head: $0.head) }
+            }
+        } ?? []
+    }
+
+    var counts: StoreCounts {
+        awaitChanges(nil)
+        var counts = StoreCounts()
+        let totals = read { database throws(DatabaseError) in
+            try database.rows("SELECT bytes, entries FROM totals") { ($0.integer(0), $0.integer(1)) }
+        }
+        if let (bytes, entries) = totals?.first { (counts.bytes, counts.entries) = (bytes, Int(clamping: entries)) }
+        state.withLock { (counts.evictions, counts.repairs) = ($0.evictions, $0.repairs) }
+        return counts
+    }
+
+    // MARK: Uses
+
+    func use(_ id: Int64) {
+        let used = state.withLock { state -> [Int64] in
+            state.used.append(id)
+            guard state.used.count >= Self.usesAtOnce else { return [] }
+            defer { state.used = [] }
+            return state.used
+        }
+        if !used.isEmpty { change("") { database, _ throws(DatabaseError) in try Self.note(used, in: database) } }
+    }
+
+    /// Takes the uses that are not noted.
+    func takeUses() -> [Int64] {
+        state.withLock { state in
+            defer { state.used = [] }
+            return state.used
+        }
+    }
+
+    static func note(_ used: [Int64], in database: Database) throws(DatabaseError) {
+        for id in used {
+            try database.run("UPDATE totals SET used = used + 1")
+            try database.run("UPDATE entries SET used = (SELECT used FROM totals) WHERE id = ?", .integer(id))
+        }
+    }
+}
+
+extension StoredFile {
+    /// The digest of all its bytes; nil when they cannot be read.
+    var digest: Int64? {
+        var (digest, offset) = (BodyDigest(), Int64(0))
+        while offset < byteCount {
+            guard let data = read(at: offset, count: 1 << 20), !data.isEmpty else { return nil }
+            digest.update(data)
+            offset += Int64(data.count)
+        }
+        return digest.value
+    }
+}

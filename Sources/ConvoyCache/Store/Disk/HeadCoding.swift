@@ -1,0 +1,111 @@
+// How a stored head is written: lengths and bytes, with a digest behind them.
+import Convoy
+import Foundation
+
+/// The bytes of a stored head.
+///
+/// The digest covers the key too, and the head has the digest of the body: what a damaged index puts together wrongly does
+/// not fit.
+enum HeadCoding {
+    static func encode(_ head: StoredHead, key: String, bodyDigest: Int64) -> Data {
+        var writer = Writer()
+        writer.add(key)
+        writer.add(Int64(head.statusCode))
+        writer.add(head.requestTime)
+        writer.add(head.responseTime)
+        writer.add(Int64(head.coding.rawValue))
+        writer.add(head.bodyBytes)
+        writer.add(head.offset)
+        writer.add(head.totalBytes ?? -1)
+        writer.add(head.isInvalid ? 1 : 0)
+        writer.add(bodyDigest)
+        writer.add(head.authorization)
+        writer.add(head.requestedRange)
+        writer.add(Int64(head.headerFields.count))
+        for field in head.headerFields {
+            writer.add(field.name)
+            writer.add(field.value)
+        }
+        writer.add(Int64(head.vary.fields.count))
+        for (name, value) in head.vary.fields.sorted(by: { $0.key < $1.key }) {
+            writer.add(name)
+            writer.add(value)
+        }
+        writer.add(BodyDigest.of(writer.data))
+        return writer.data
+    }
+
+    /// Reads a head and the digest of its body; nil for what is damaged, or of another key.
+    static func decode(_ data: Data, key: String?) -> (key: String, head: StoredHead, bodyDigest: Int64)? {
+        guard data.count > 8 else { return nil }
+        var end = Reader(data.suffix(8))
+        guard end.number() == BodyDigest.of(data.dropLast(8)) else { return nil }
+        var reader = Reader(data.dropLast(8))
+        guard let storedKey = reader.text(), key == nil || key == storedKey, let status = reader.number(),
+            let requestTime = reader.number(), let responseTime = reader.number(), let codingNumber = reader.number(),
+            let coding = StoredHead.Coding(rawValue: Int(clamping: codingNumber)), let bodyBytes = reader.number(),
+            let offset = reader.number(), let totalBytes = reader.number(), let isInvalid = reader.number(),
+            let bodyDigest = reader.number(), let authorization = reader.optionalText(),
+            let range = reader.optionalText(), let fieldCount = reader.number()
+        else { return nil }
+        var fields = HeaderFields()
+        for _ in 0..<max(0, fieldCount) {
+            guard let name = reader.text(), let value = reader.text() else { return nil }
+            fields.add(name, value)
+        }
+        guard let varyCount = reader.number() else { return nil }
+        var vary: [String: String?] = [:]
+        for _ in 0..<max(0, varyCount) {
+            guard let name = reader.text(), let value = reader.optionalText() else { return nil }
+            vary[name] = .some(value)
+        }
+        var key = VaryKey([], fields)
+        key.fields = vary
+        var head = StoredHead(
+            url: storedKey, statusCode: Int(clamping: status), headerFields: fields, requestTime: requestTime,
+            responseTime: responseTime, vary: key, authorization: authorization)
+        (head.coding, head.bodyBytes, head.offset) = (coding, bodyBytes, offset)
+        (head.totalBytes, head.requestedRange) = (totalBytes < 0 ? nil : totalBytes, range)
+        head.isInvalid = isInvalid != 0
+        return (storedKey, head, bodyDigest)
+    }
+
+    private struct Writer {
+        var data = Data()
+
+        mutating func add(_ number: Int64) {
+            withUnsafeBytes(of: number.littleEndian) { data.append(contentsOf: $0) }
+        }
+
+        mutating func add(_ text: String?) {
+            guard let text else { return add(-1) }
+            add(Int64(text.utf8.count))
+            data.append(contentsOf: text.utf8)
+        }
+    }
+
+    private struct Reader {
+        private let data: Data
+        private var index: Int
+
+        init(_ data: Data) { (self.data, index) = (data, data.startIndex) }
+
+        mutating func number() -> Int64? {
+            guard data.endIndex - index >= 8 else { return nil }
+            defer { index += 8 }
+            let (data, start) = (data, index - data.startIndex)
+            return data.withUnsafeBytes { Int64(littleEndian: $0.loadUnaligned(fromByteOffset: start, as: Int64.self)) }
+        }
+
+        /// Nil for damage; nil inside for an absent text.
+        mutating func optionalText() -> String?? {
+            guard let count = number() else { return nil }
+            if count == -1 { return .some(nil) }
+            guard count >= 0, count <= data.endIndex - index else { return nil }
+            defer { index += Int(count) }
+            return String(decoding: data[index..<index + Int(count)], as: UTF8.self)
+        }
+
+        mutating func text() -> String? { optionalText() ?? nil }
+    }
+}

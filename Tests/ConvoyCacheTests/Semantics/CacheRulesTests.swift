@@ -1,0 +1,162 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyCache
+
+struct CacheRulesTests {
+    private func refusal(
+        _ control: String?, status: Int = 200, fields: HeaderFields = [:], request: HeaderFields = [:],
+        sharing: CacheSharing = .private
+    ) -> CacheRules.Refusal? {
+        var fields = fields
+        if let control { fields["Cache-Control"] = control }
+        return CacheRules.refusal(
+            statusCode: status, headerFields: fields, requestFields: request, sharing: sharing)
+    }
+
+    @Test func storableIsWhatSaysSoOrIsByItsStatus() {
+        #expect(refusal(nil) == nil)
+        #expect(refusal(nil, status: 201) == .noFreshness)
+        #expect(refusal("max-age=0", status: 201) == nil)
+        #expect(refusal("max-age=5", status: 599) == nil)
+        #expect(refusal("private", status: 201) == nil)
+        #expect(refusal("public", status: 302) == nil)
+        #expect(refusal(nil, status: 302) == .noFreshness)
+        #expect(refusal(nil, status: 302, fields: ["Expires": "0"]) == nil)
+        #expect(refusal("max-age=5", status: 304) == .status)
+        #expect(refusal("s-maxage=5", status: 201) == .noFreshness)
+        #expect(refusal("s-maxage=5", status: 201, sharing: .shared()) == nil)
+    }
+
+    @Test func noStoreIsKeptTo() {
+        #expect(refusal("No-Store, max-age=5") == .noStore)
+        #expect(refusal("foo=\"no-store\", max-age=5") == nil)
+        #expect(refusal("max-age=5", request: ["Cache-Control": "no-store"]) == .requestNoStore)
+    }
+
+    @Test func mustUnderstandReplacesNoStoreWhereTheStatusIsKnown() {
+        #expect(refusal("no-store, must-understand, max-age=5") == nil)
+        #expect(refusal("no-store, must-understand, max-age=5", status: 599) == .status)
+        #expect(refusal("must-understand, max-age=5", status: 599) == .status)
+    }
+
+    @Test func sharedCacheStoresNothingOfOneUser() {
+        let request: HeaderFields = ["Authorization": "Bearer a"]
+        #expect(refusal("private, max-age=5", sharing: .shared()) == .privateResponse)
+        #expect(refusal("private=\"Set-Cookie\", max-age=5", sharing: .shared()) == nil)
+        #expect(refusal("max-age=5", request: request, sharing: .shared()) == .authorization)
+        for word in ["public", "must-revalidate", "s-maxage=5"] {
+            #expect(refusal("max-age=5, \(word)", request: request, sharing: .shared()) == nil)
+        }
+        #expect(refusal("max-age=5", request: request) == nil)
+    }
+
+    @Test func partNeedsItsPlace() {
+        #expect(refusal("max-age=5", status: 206) == .range)
+        #expect(refusal("max-age=5", status: 206, fields: ["Content-Range": "bytes 0-4/10"]) == nil)
+        #expect(refusal("max-age=5", status: 206, fields: ["Content-Range": "bytes */10"]) == .range)
+    }
+
+    @Test func fieldsOfOneHopAreNotStored() {
+        let fields: HeaderFields = [
+            "Connection": "a, Close", "A": "1", "Keep-Alive": "x", "Transfer-Encoding": "chunked", "B": "2",
+            "Cache-Control": "no-cache=\"c, Set-Cookie\", private=\"d\"", "C": "3", "D": "4", "Set-Cookie": "s=1",
+        ]
+        #expect(CacheRules.storedFields(fields, sharing: .private).map(\.name) == ["B", "Cache-Control", "D"])
+        #expect(CacheRules.storedFields(fields, sharing: .shared()).map(\.name) == ["B", "Cache-Control"])
+    }
+
+    @Test func confirmationUpdatesAllButWhatTheBodyIs() {
+        let stored: HeaderFields = [
+            "ETag": "\"a\"", "Content-Length": "5", "Content-Encoding": "gzip", "X": "1", "X": "2", "Y": "1",
+            "Age": "5", "Date": "d1",
+        ]
+        let received: HeaderFields = [
+            "Content-Length": "0", "Content-Encoding": "br", "Content-Range": "bytes 0-1/2", "X": "3", "Date": "d2",
+            "Connection": "Z", "Z": "1",
+        ]
+        let updated = CacheRules.updated(stored, with: received, sharing: .private)
+        #expect(updated["Content-Length"] == "5")
+        #expect(updated["Content-Encoding"] == "gzip")
+        #expect(updated.values(of: "X") == ["3"])
+        #expect(updated["Y"] == "1")
+        #expect(updated["Date"] == "d2")
+        for name in ["Age", "Content-Range", "Z"] { #expect(!updated.contains(name)) }
+    }
+
+    @Test func invalidatesItsURLAndThoseItNamesOfItsOrigin() throws {
+        let url = try #require(URL(string: "http://a.test/x/y"))
+        func invalidated(_ method: String, _ status: Int, _ fields: HeaderFields) throws -> [String] {
+            let request = try PreparedRequest(checking: Request<Data>(method: HTTPMethod(method), url: url))
+            let head = ResponseHead(statusCode: status, headerFields: fields, url: url)
+            return CacheRules.invalidated(request, head).map(\.absoluteString)
+        }
+        let fields: HeaderFields = ["Location": "/z", "Content-Location": "http://b.test/x"]
+        #expect(try invalidated("POST", 200, fields) == ["http://a.test/x/y", "http://a.test/z"])
+        #expect(try invalidated("UNKNOWN", 302, [:]) == ["http://a.test/x/y"])
+        #expect(try invalidated("DELETE", 404, fields).isEmpty)
+        #expect(try invalidated("PUT", 500, fields).isEmpty)
+        #expect(try invalidated("GET", 200, fields).isEmpty)
+        #expect(try invalidated("OPTIONS", 200, fields).isEmpty)
+    }
+}
+
+struct VaryKeyTests {
+    private func matches(_ vary: String, _ stored: HeaderFields, _ presented: HeaderFields, language: String? = nil)
+        -> Bool
+    {
+        guard let names = VaryKey.names(["Vary": vary]) else { return false }
+        return VaryKey(names, stored).matches(presented, contentLanguage: language)
+    }
+
+    @Test func fieldsAreComparedByMeaning() {
+        #expect(matches("Foo", ["Foo": "1, 2"], ["foo": "1,2"]))
+        #expect(matches("Foo", ["Foo": "1, 2"], ["foo": "1", "foo": "2"]))
+        #expect(!matches("Foo", ["Foo": "1, 2"], ["foo": "2, 1"]))
+        #expect(!matches("Foo", ["Foo": "a"], ["foo": "A"]))
+        #expect(!matches("Foo", ["Foo": "1"], [:]))
+        #expect(!matches("Foo", [:], ["Foo": "1"]))
+        #expect(!matches("Foo", [:], ["Foo": ""]))
+        #expect(matches("Foo", [:], [:]))
+        #expect(matches("Foo, Bar", ["Foo": "1", "Bar": "2"], ["Bar": "2", "Foo": "1", "Other": "3"]))
+        #expect(matches("Accept-Language", ["Accept-Language": "en, DE"], ["Accept-Language": "de;q=1.0,EN"]))
+        #expect(!matches("Accept-Language", ["Accept-Language": "en, de"], ["Accept-Language": "en, de;q=0.5"]))
+        #expect(matches("", ["Foo": "1"], ["Foo": "2"]))
+    }
+
+    @Test func preferredLanguageSelects() {
+        let stored: HeaderFields = ["Accept-Language": "en;q=0.5, de"]
+        #expect(matches("accept-language", stored, ["Accept-Language": "fr;q=0.5, de"], language: "de"))
+        #expect(!matches("accept-language", stored, ["Accept-Language": "fr, de"], language: "de"))
+        #expect(!matches("accept-language", stored, ["Accept-Language": "fr, de;q=0.5"], language: "de"))
+        #expect(!matches("accept-language", stored, [:], language: "de"))
+    }
+
+    @Test(arguments: ["*", "Foo, *", "*, Foo", ", *", "*, *"])
+    func asteriskMatchesNothing(_ vary: String) { #expect(VaryKey.isUnmatchable(["Vary": vary])) }
+
+    @Test func secretsAreNotKept() {
+        let key = VaryKey(["cookie", "authorization"], ["Cookie": "session", "Authorization": "Bearer token"])
+        #expect(!"\(key)".contains("session"))
+        #expect(!"\(key)".contains("token"))
+    }
+}
+
+struct ByteRangeTests {
+    @Test(arguments: [
+        ("bytes=0-4", 0..<5), ("bytes=5-", 5..<10), ("bytes=-3", 7..<10), ("bytes=-30", 0..<10), ("bytes=8-30", 8..<10),
+        ("Bytes=9-9", 9..<10), ("bytes=0-9223372036854775807", 0..<10),
+    ])
+    func rangeIsOfTheWhole(_ text: String, _ positions: Range<Int64>) {
+        #expect(ByteRange(text)?.positions(in: 10) == positions)
+    }
+
+    @Test(arguments: ["bytes=0-4, 6-7", "items=0-4", "bytes=", "bytes=-", "bytes=4-3", "bytes=a-b", "bytes 0-4"])
+    func anythingElseIsNone(_ text: String) { #expect(ByteRange(text) == nil) }
+
+    @Test(arguments: ["bytes=10-", "bytes=-0", "bytes=10-20"])
+    func rangeBehindTheEndIsNotSatisfied(_ text: String) throws {
+        #expect(try #require(ByteRange(text)).positions(in: 10) == nil)
+    }
+}

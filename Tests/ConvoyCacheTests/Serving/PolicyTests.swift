@@ -1,0 +1,115 @@
+import Convoy
+import ConvoyCache
+import ConvoyTesting
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(2)))
+struct PolicyTests {
+    private func makeWorld() throws -> CacheWorld {
+        try CacheWorld { _, number in
+            .status(200, headerFields: [("Cache-Control", "max-age=10")], body: "body \(number)")
+        }
+    }
+
+    @Test func reloadReplacesWhatIsStored() async throws {
+        let world = try makeWorld()
+        _ = try await world.get()
+        #expect(try await world.text { $0.cachePolicy(.reload) } == "body 2")
+        #expect(try await world.text() == "body 2")
+        #expect(world.sent.all.last?.value(of: "Cache-Control") == "no-cache")
+    }
+
+    @Test func revalidateAsksForAFreshResponseToo() async throws {
+        let world = try makeWorld()
+        _ = try await world.get()
+        #expect(try await world.text { $0.cachePolicy(.revalidate) } == "body 2")
+        #expect(world.sent.all.last?.value(of: "Cache-Control") == "max-age=0")
+    }
+
+    @Test func preferCacheAndOnlyCacheTakeStaleResponses() async throws {
+        let world = try makeWorld()
+        _ = try await world.get()
+        world.clock.advance(by: .seconds(100))
+        #expect(try await world.text { $0.cachePolicy(.preferCache) } == "body 1")
+        #expect(try await world.text { $0.cachePolicy(.onlyCache) } == "body 1")
+        let error = await #expect(throws: RequestError.self) {
+            _ = try await world.get("/other") { $0.cachePolicy(.onlyCache) }
+        }
+        #expect(error?.code == .unacceptableStatus)
+        #expect(error?.response?.statusCode == 504)
+        #expect(try await world.text("/other") { $0.cachePolicy(.preferCache) } == "body 2")
+    }
+
+    @Test func noStoreNeitherReadsNorWrites() async throws {
+        let world = try makeWorld()
+        _ = try await world.get()
+        #expect(try await world.text { $0.cachePolicy(.noStore) } == "body 2")
+        #expect(try await world.text() == "body 1")
+    }
+
+    @Test func ageAndStalenessAreTheRequests() async throws {
+        let world = try makeWorld()
+        _ = try await world.get()
+        world.clock.advance(by: .seconds(5))
+        #expect(try await world.text { $0.maxCacheAge(.seconds(5)) } == "body 1")
+        #expect(try await world.text { $0.maxCacheAge(.seconds(4)) } == "body 2")
+        world.clock.advance(by: .seconds(15))
+        #expect(try await world.text { $0.maxCacheStaleness(.seconds(5)) } == "body 2")
+        #expect(try await world.text { $0.maxCacheStaleness(.seconds(4)) } == "body 3")
+    }
+
+    @Test func keyStandsForTheURL() async throws {
+        let world = try makeWorld()
+        #expect(try await world.text("/a?signature=1") { $0.cacheKey("a") } == "body 1")
+        #expect(try await world.text("/a?signature=2") { $0.cacheKey("a") } == "body 1")
+        #expect(try await world.text("/a?signature=2") == "body 2")
+    }
+
+    @Test(arguments: [
+        Request<Data>.get("http://a.test").cachePolicy(.reload).maxCacheAge(.seconds(1)),
+        Request<Data>.get("http://a.test").cachePolicy(.noStore).cacheKey("a"),
+        Request<Data>.get("http://a.test").cachePolicy(.onlyCache).maxCacheStaleness(.seconds(1)),
+        Request<Data>.get("http://a.test").maxCacheAge(.seconds(-1)),
+        Request<Data>.get("http://a.test").cacheKey(""),
+    ])
+    func contradictionsMakeARequestInvalid(_ request: Request<Data>) async throws {
+        #expect(request.defect != nil)
+        let error = await #expect(throws: RequestError.self) {
+            _ = try await RequestManager().send(request)
+        }
+        #expect(error?.code == .invalidRequest)
+    }
+
+    @Test func onlyCacheNeedsACache() async throws {
+        let error = await #expect(throws: RequestError.self) {
+            _ = try await RequestManager().send(Request<Data>.get("http://a.test").cachePolicy(.onlyCache))
+        }
+        #expect(error?.code == .invalidRequest)
+    }
+
+    @Test func explanationNamesTheRules() async throws {
+        let world = try makeWorld()
+        let request = Request<Data>.get(world.server.url("/a"))
+        #expect(try world.cache.explanation(of: request, at: world.clock.date).entry == nil)
+        _ = try await world.get()
+        let fresh = try world.cache.explanation(of: request, at: world.clock.date)
+        #expect(fresh.isAnswered)
+        #expect(fresh.entry?.freshUntil == world.clock.date.addingTimeInterval(10))
+        world.clock.advance(by: .seconds(20))
+        let stale = try world.cache.explanation(of: request, at: world.clock.date)
+        #expect(!stale.isAnswered)
+        #expect(stale.status.forward == .stale)
+        #expect(stale.rules.contains { $0.section == "RFC 9111, 4.3.1" })
+    }
+
+    @Test func entriesAreListedAndRemoved() async throws {
+        let world = try makeWorld()
+        for target in ["/a", "/b", "/c"] { _ = try await world.get(target) }
+        #expect(world.cache.entries().count == 3)
+        #expect(world.cache.remove { $0.key.hasSuffix("/b") } == 1)
+        #expect(world.cache.entries { $0.bodyBytes == 6 }.map(\.key).count == 2)
+        world.cache.removeAll()
+        #expect(world.cache.entries().isEmpty)
+    }
+}

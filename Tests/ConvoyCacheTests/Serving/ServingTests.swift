@@ -1,0 +1,249 @@
+import Convoy
+import ConvoyCache
+import ConvoyTesting
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(2)))
+struct ServingTests {
+    private static func reply(_ number: Int, _ fields: (String, String)...) -> Reply {
+        .status(200, headerFields: fields, body: "body \(number)")
+    }
+
+    @Test(arguments: Place.allCases)
+    func freshHitSendsNothing(_ place: Place) async throws {
+        let world = try CacheWorld(place) { _, number in Self.reply(number, ("Cache-Control", "max-age=60")) }
+        let first = try await world.get()
+        #expect(first.metrics?.cache?.forward == .uriMiss)
+        #expect(first.metrics?.cache?.isStored == true)
+        world.clock.advance(by: .seconds(10))
+        let second = try await world.get()
+        #expect(second.value == first.value)
+        #expect(second.metrics?.cache?.isHit == true)
+        #expect(second.metrics?.cache?.timeToLive == 50)
+        #expect(second.headerFields["Age"] == "10")
+        #expect(world.sent.count == 1)
+        #expect(world.cache.statistics.hits == 1)
+        #expect(world.cache.statistics.entryCount == 1)
+    }
+
+    @Test(arguments: Place.allCases)
+    func staleResponseIsValidatedAndA304IsTheStoredResponse(_ place: Place) async throws {
+        let world = try CacheWorld(place) { request, number in
+            let fields = [("Cache-Control", "max-age=5"), ("ETag", "\"v\""), ("X-Number", "\(number)")]
+            return request.value(of: "If-None-Match") == "\"v\""
+                ? .status(304, headerFields: fields) : .status(200, headerFields: fields, body: "body")
+        }
+        _ = try await world.get()
+        world.clock.advance(by: .seconds(6))
+        let second = try await world.get()
+        #expect(second.statusCode == 200)
+        #expect(String(decoding: second.value, as: UTF8.self) == "body")
+        #expect(second.headerFields["X-Number"] == "2")
+        #expect(second.metrics?.cache?.forward == .stale)
+        #expect(second.metrics?.cache?.forwardStatus == 304)
+        // Fresh again.
+        let third = try await world.get()
+        #expect(third.metrics?.cache?.isHit == true)
+        #expect(world.sent.count == 2)
+        #expect(world.cache.statistics.validations == 1)
+    }
+
+    @Test func freshHitTakesNoSlotAndNoToken() async throws {
+        let gate = Gate()
+        let world = try CacheWorld(
+            .memory,
+            {
+                $0.maxConcurrentOperationCount = 1
+                $0.requestRate = RequestRate(1, per: .seconds(1000))
+            },
+            reply: { request, number in
+                request.target == "/slow"
+                    ? Self.reply(number).stalling(until: gate)
+                    : Self.reply(number, ("Cache-Control", "max-age=60"))
+            })
+        _ = try await world.get("/a")
+        world.clock.advance(by: .seconds(1000))
+        let slow = world.manager.enqueue(Request<Data>.get(world.server.url("/slow")))
+        try await gate.reached()
+        // The one slot and the one token are taken.
+        let hit = try await world.get("/a") { $0.cachePolicy(.preferCache) }
+        #expect(hit.metrics?.cache?.isHit == true)
+        #expect(world.sent.count == 2)
+        gate.open()
+        _ = try await slow.response()
+    }
+
+    @Test(arguments: Place.allCases)
+    func variantsAreKeptApart(_ place: Place) async throws {
+        let world = try CacheWorld(place) { request, _ in
+            .status(
+                200, headerFields: [("Cache-Control", "max-age=60"), ("Vary", "Accept-Language")],
+                body: request.value(of: "Accept-Language") ?? "none")
+        }
+        for language in ["de", "en", "de", "en"] {
+            #expect(try await world.text { $0.header("Accept-Language", language) } == language)
+        }
+        #expect(try await world.text() == "none")
+        #expect(world.sent.count == 3)
+    }
+
+    @Test(arguments: Place.allCases)
+    func answerToOneCredentialIsNotServedForAnother(_ place: Place) async throws {
+        let world = try CacheWorld(place) { request, _ in
+            .status(
+                200, headerFields: [("Cache-Control", request.target == "/all" ? "public, max-age=60" : "max-age=60")],
+                body: request.value(of: "Authorization") ?? "none")
+        }
+        for token in ["Bearer a", "Bearer b", "Bearer a", "Bearer b"] {
+            #expect(try await world.text { $0.header("Authorization", token) } == token)
+        }
+        #expect(try await world.text() == "none")
+        #expect(world.sent.count == 3)
+        _ = try await world.get("/all") { $0.header("Authorization", "Bearer a") }
+        #expect(try await world.text("/all") { $0.header("Authorization", "Bearer b") } == "Bearer a")
+        if place == .disk {
+            #expect(try world.storedBytes().range(of: Data("Authorization".utf8)) == nil)
+        }
+    }
+
+    @Test func noStoreLeavesNoByteOnTheDisk() async throws {
+        let big = String(repeating: "secret", count: 50_000)
+        let world = try CacheWorld(.disk) { request, _ in
+            .status(
+                200,
+                headerFields: [("Cache-Control", request.target == "/response" ? "no-store" : "max-age=60")],
+                body: big)
+        }
+        _ = try await world.get("/response")
+        _ = try await world.get("/request") { $0.header("Cache-Control", "no-store") }
+        _ = try await world.get("/policy") { $0.cachePolicy(.noStore) }
+        #expect(world.cache.statistics.entryCount == 0)
+        #expect(try world.storedBytes().range(of: Data("secret".utf8)) == nil)
+        _ = try await world.get("/stored")
+        #expect(world.cache.statistics.entryCount == 1)
+        #expect(try world.storedBytes().range(of: Data("secret".utf8)) != nil)
+    }
+
+    @Test(arguments: Place.allCases)
+    func unsafeMethodInvalidates(_ place: Place) async throws {
+        let world = try CacheWorld(place) { request, number in
+            request.method == "POST"
+                ? .status(201, headerFields: [("Location", "/b")])
+                : Self.reply(number, ("Cache-Control", "max-age=60"))
+        }
+        for target in ["/a", "/b", "/c"] { _ = try await world.get(target) }
+        _ = try await world.manager.send(Request<Data>.post(world.server.url("/a")).body(Data("x".utf8)))
+        for target in ["/a", "/b", "/c"] { _ = try await world.get(target) }
+        #expect(world.sent.count == 6)
+        #expect(world.cache.statistics.hits == 1)
+    }
+
+    @Test(arguments: Place.allCases, [100, 3_000_000])
+    func downloadComesFromTheCache(_ place: Place, _ byteCount: Int64) async throws {
+        let world = try CacheWorld(place, capacity: 64 << 20) { _, _ in
+            .generated(byteCount: byteCount, headerFields: [("Cache-Control", "max-age=60")])
+        }
+        let first = world.directory.file("first")
+        let second = world.directory.file("second")
+        _ = try await world.manager.send(Request<Data>.get(world.server.url("/a")).saved(to: first))
+        let response = try await world.manager.send(Request<Data>.get(world.server.url("/a")).saved(to: second))
+        #expect(world.sent.count == 1)
+        #expect(try Data(contentsOf: first) == Data(contentsOf: second))
+        #expect(try Data(contentsOf: second).count == Int(byteCount))
+        #expect(response.metrics?.cache?.isHit == true)
+        // In memory, too.
+        #expect(try await world.get().value.count == Int(byteCount))
+        #expect(world.sent.count == 1)
+    }
+
+    @Test(arguments: Place.allCases)
+    func chunksComeFromTheCacheAsTheyAreRead(_ place: Place) async throws {
+        let world = try CacheWorld(place, capacity: 64 << 20) { _, _ in
+            .generated(byteCount: 4_000_000, headerFields: [("Cache-Control", "max-age=60")])
+        }
+        let whole = try await world.get().value
+        var read = Data()
+        for try await chunk in world.manager.chunks(of: .get(world.server.url("/a"))) { read += chunk }
+        #expect(read == whole)
+        #expect(world.sent.count == 1)
+    }
+
+    @Test func rangeIsServedFromTheStoredWhole() async throws {
+        let world = try CacheWorld { _, number in Self.reply(number, ("Cache-Control", "max-age=60")) }
+        _ = try await world.get()
+        let part = try await world.get { $0.header("Range", "bytes=0-3") }
+        #expect(part.statusCode == 206)
+        #expect(part.headerFields["Content-Range"] == "bytes 0-3/6")
+        #expect(String(decoding: part.value, as: UTF8.self) == "body")
+        #expect(world.sent.count == 1)
+    }
+
+    @Test(arguments: Place.allCases)
+    func cutResponseIsNeverServedAsTheWhole(_ place: Place) async throws {
+        let world = try CacheWorld(place) { request, number in
+            let fields = [("Cache-Control", "max-age=60"), ("ETag", "\"v\"")]
+            if request.value(of: "Range") == "bytes=3-" {
+                return .status(
+                    206, headerFields: fields + [("Content-Range", "bytes 3-9/10")], body: "3456789")
+            }
+            let reply = Reply.status(200, headerFields: fields, body: "0123456789")
+            return number == 1 ? reply.performing(.close, at: .responseBody(afterBytes: 3)) : reply
+        }
+        await #expect(throws: RequestError.self) { _ = try await world.get() }
+        let response = try await world.get()
+        #expect(String(decoding: response.value, as: UTF8.self) == "0123456789")
+        #expect(response.statusCode == 200)
+        #expect(try await world.text() == "0123456789")
+        #expect(world.sent.count == 2)
+    }
+
+    @Test func staleIsUsedWhenTheServerIsGoneUnlessForbidden() async throws {
+        let world = try CacheWorld { request, number in
+            Self.reply(
+                number,
+                ("Cache-Control", request.target == "/strict" ? "max-age=1, must-revalidate" : "max-age=1"))
+        }
+        _ = try await world.get("/a")
+        _ = try await world.get("/strict")
+        world.clock.advance(by: .seconds(5))
+        world.server.shutDown()
+        let response = try await world.get("/a")
+        #expect(response.metrics?.cache?.detail == "stale-if-error")
+        #expect(response.headerFields["Age"] == "5")
+        let error = await #expect(throws: RequestError.self) { _ = try await world.get("/strict") }
+        #expect(error?.code == .connectionFailed || error?.code == .connectionLost)
+    }
+
+    @Test func staleWhileRevalidateRefreshesOnceInTheBackground() async throws {
+        let gate = Gate()
+        let world = try CacheWorld { _, number in
+            let reply = Self.reply(number, ("Cache-Control", "max-age=1, stale-while-revalidate=60"))
+            return number == 2 ? reply.stalling(until: gate) : reply
+        }
+        _ = try await world.get()
+        world.clock.advance(by: .seconds(5))
+        for _ in 1...3 { #expect(try await world.text() == "body 1") }
+        try await gate.reached()
+        gate.open()
+        await world.manager.drain()
+        #expect(try await world.text() == "body 2")
+        #expect(world.sent.count == 2)
+    }
+
+    @Test func cancelAllEndsARefresh() async throws {
+        let gate = Gate()
+        let world = try CacheWorld { _, number in
+            let reply = Self.reply(number, ("Cache-Control", "max-age=1, stale-while-revalidate=60"))
+            return number == 2 ? reply.stalling(until: gate) : reply
+        }
+        _ = try await world.get()
+        world.clock.advance(by: .seconds(5))
+        _ = try await world.get()
+        try await gate.reached()
+        world.manager.cancelAll()
+        await world.manager.drain()
+        gate.open()
+        #expect(try await world.text() == "body 1")
+    }
+}

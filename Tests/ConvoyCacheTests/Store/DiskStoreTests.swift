@@ -1,0 +1,208 @@
+import Convoy
+import Foundation
+import Testing
+
+@testable import ConvoyCache
+
+@Suite(.timeLimit(.minutes(5)))
+struct DiskStoreTests {
+    private static func head(_ key: String, _ count: Int) -> StoredHead {
+        var head = StoredHead(
+            url: key, statusCode: 200, headerFields: ["Cache-Control": "max-age=60", "X": "ä"], requestTime: 5,
+            responseTime: 6, vary: VaryKey(["foo", "bar"], ["Foo": "1"]), authorization: nil)
+        (head.bodyBytes, head.totalBytes) = (Int64(count), Int64(count))
+        return head
+    }
+
+    private static func body(_ number: Int, _ count: Int) -> Data {
+        Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ number) })
+    }
+
+    private static func store(
+        _ store: any CacheStore, _ key: String, _ body: Data, head: StoredHead? = nil
+    ) {
+        guard let writer = store.makeWriter(expectedBytes: nil) else { return }
+        var rest = body[...]
+        while !rest.isEmpty {
+            guard writer.write(Data(rest.prefix(10_000))) else { return writer.discard() }
+            rest = rest.dropFirst(10_000)
+        }
+        writer.commit(key: key, head: head ?? Self.head(key, body.count)) { _ in true }
+    }
+
+    private static func read(_ store: any CacheStore, _ key: String) -> Data? {
+        guard let entry = store.entries(for: key).first, let body = store.openBody(of: entry.id) else { return nil }
+        return body.read(at: 0, count: Int(body.byteCount))
+    }
+
+    private static func makeStore(_ directory: TemporaryDirectory, capacity: Int64 = 10_000_000) -> DiskStore {
+        DiskStore(directory: directory.file("cache"), capacity: capacity, mostEntryBytes: capacity)
+    }
+
+    @Test(arguments: [0, 1, 31, 32, 33, 32 << 10, (32 << 10) + 1, 500_000])
+    func whatIsStoredIsReadAlsoByAnother(_ count: Int) throws {
+        let directory = try TemporaryDirectory()
+        let first = Self.makeStore(directory)
+        let second = Self.makeStore(directory)
+        Self.store(first, "a", Self.body(1, count))
+        #expect(Self.read(first, "a") == Self.body(1, count))
+        #expect(Self.read(second, "a") == Self.body(1, count))
+        #expect(second.entries(for: "a").first?.head == Self.head("a", count))
+        #expect(first.counts.repairs == 0)
+        Self.store(second, "a", Self.body(2, count + 1))
+        #expect(Self.read(second, "a") == Self.body(2, count + 1))
+        #expect(second.counts.entries == 1)
+    }
+
+    @Test func filesAreTheirOwnersAlone() throws {
+        let directory = try TemporaryDirectory()
+        let store = Self.makeStore(directory)
+        Self.store(store, "a", Self.body(1, 100_000))
+        _ = store.counts
+        let root = directory.file("cache")
+        var paths = [root.path]
+        paths += try FileManager.default.subpathsOfDirectory(atPath: root.path).map { root.appending(path: $0).path }
+        #expect(paths.count >= 4)
+        for path in paths {
+            var status = stat()
+            #expect(stat(path, &status) == 0)
+            #expect(status.st_mode & 0o077 == 0, "\(path)")
+        }
+    }
+
+    @Test(arguments: Place.allCases)
+    func leastRecentlyUsedGoesAndTheBoundHolds(_ place: Place) throws {
+        let directory = try TemporaryDirectory()
+        let capacity: Int64 = 500_000
+        let store: any CacheStore =
+            place == .disk
+            ? Self.makeStore(directory, capacity: capacity)
+            : MemoryStore(capacity: capacity, mostEntryBytes: capacity)
+        for number in 0..<60 {
+            Self.store(store, "k\(number)", Self.body(number, number.isMultiple(of: 2) ? 20_000 : 50_000))
+            if let first = store.entries(for: "k0").first { store.use(first.id) }
+            #expect(store.counts.bytes <= capacity)
+        }
+        #expect(Self.read(store, "k0") == Self.body(0, 20_000))
+        #expect(store.entries(for: "k1").isEmpty)
+        #expect(Self.read(store, "k59") == Self.body(59, 50_000))
+        #expect(store.counts.evictions > 0)
+        // One that is larger than all there is room for.
+        Self.store(store, "large", Self.body(1, 600_000))
+        #expect(store.entries(for: "large").isEmpty)
+        if place == .disk {
+            let files = try FileManager.default.contentsOfDirectory(atPath: directory.file("cache/bodies").path)
+            let bytes = files.compactMap {
+                try? directory.file("cache/bodies/\($0)").resourceValues(forKeys: [.fileSizeKey]).fileSize
+            }.reduce(0, +)
+            #expect(Int64(bytes) <= capacity)
+        }
+    }
+
+    @Test func otherSchemaIsEmptied() throws {
+        let directory = try TemporaryDirectory()
+        do {
+            let store = Self.makeStore(directory)
+            Self.store(store, "a", Self.body(1, 100))
+            _ = store.counts
+        }
+        do {
+            let database = try Database(directory.file("cache/index.sqlite").path, busyMilliseconds: 1000)
+            try database.execute("PRAGMA user_version = 99")
+        }
+        let store = Self.makeStore(directory)
+        #expect(store.entries(for: "a").isEmpty)
+        Self.store(store, "a", Self.body(2, 100))
+        #expect(Self.read(store, "a") == Self.body(2, 100))
+    }
+
+    @Test func whatIsNoDatabaseIsReplaced() throws {
+        let directory = try TemporaryDirectory()
+        let root = directory.file("cache")
+        try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
+        try Data(repeating: 7, count: 10_000).write(to: root.appending(path: "index.sqlite"))
+        let store = Self.makeStore(directory)
+        Self.store(store, "a", Self.body(1, 100))
+        #expect(Self.read(store, "a") == Self.body(1, 100))
+        #expect(store.counts.repairs > 0)
+    }
+
+    @Test func directoryThatGoesIsAMissAndComesBack() throws {
+        let directory = try TemporaryDirectory()
+        let store = Self.makeStore(directory)
+        Self.store(store, "a", Self.body(1, 100_000))
+        #expect(Self.read(store, "a") != nil)
+        try FileManager.default.removeItem(at: directory.file("cache"))
+        #expect(Self.read(store, "a") == nil)
+        Self.store(store, "b", Self.body(2, 100_000))
+        #expect(Self.read(store, "b") == Self.body(2, 100_000))
+    }
+
+    @Test func directoryThatCannotBeMadeStoresNothing() throws {
+        let directory = try TemporaryDirectory()
+        try Data().write(to: directory.file("cache"))
+        let store = Self.makeStore(directory)
+        Self.store(store, "a", Self.body(1, 100_000))
+        Self.store(store, "b", Self.body(1, 10))
+        #expect(store.entries(for: "a").isEmpty)
+        #expect(store.counts.entries == 0)
+    }
+
+    /// Flips and cuts at random: what is read afterwards is what was stored, or nothing.
+    @Test func damageIsAMissAndIsMended() throws {
+        var random = SeededGenerator(seed: 7)
+        for round in 0..<40 {
+            let directory = try TemporaryDirectory()
+            let root = directory.file("cache")
+            do {
+                let store = Self.makeStore(directory)
+                for number in 0..<12 {
+                    Self.store(store, "k\(number)", Self.body(number, number.isMultiple(of: 2) ? 3_000 : 60_000))
+                }
+                _ = store.counts
+            }
+            let names = try FileManager.default.subpathsOfDirectory(atPath: root.path)
+                .filter { !$0.hasSuffix("-shm") && $0 != "bodies" }.sorted()
+            for _ in 0..<(1 + round % 3) {
+                let file = root.appending(path: try #require(names.randomElement(using: &random)))
+                var bytes = try Data(contentsOf: file)
+                guard !bytes.isEmpty else { continue }
+                if Bool.random(using: &random) {
+                    bytes = bytes.prefix(Int.random(in: 0..<bytes.count, using: &random))
+                } else {
+                    let index = Int.random(in: 0..<bytes.count, using: &random)
+                    bytes[index] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+                }
+                // In place: the file keeps its number.
+                let handle = try FileHandle(forWritingTo: file)
+                try handle.truncate(atOffset: 0)
+                try handle.write(contentsOf: bytes)
+                try handle.close()
+            }
+            let store = Self.makeStore(directory)
+            for number in 0..<12 {
+                let expected = Self.body(number, number.isMultiple(of: 2) ? 3_000 : 60_000)
+                let found = Self.read(store, "k\(number)")
+                #expect(found == nil || found == expected, "round \(round)")
+            }
+            for number in 0..<12 {
+                Self.store(store, "k\(number)", Self.body(number + 1, 5_000))
+                #expect(Self.read(store, "k\(number)") == Self.body(number + 1, 5_000), "round \(round)")
+            }
+        }
+    }
+
+    @Test func digestIsXXH64() {
+        #expect(UInt64(bitPattern: BodyDigest.of(Data())) == 0xEF46_DB37_51D8_E999)
+        #expect(UInt64(bitPattern: BodyDigest.of(Data("a".utf8))) == 0xD24E_C4F1_A98C_6E5B)
+        #expect(UInt64(bitPattern: BodyDigest.of(Data("abc".utf8))) == 0x44BC_2CF5_AD77_0999)
+        let text = Data("Call me Ishmael. Some years ago--never mind how long precisely-".utf8)
+        #expect(UInt64(bitPattern: BodyDigest.of(text)) == 0x02A2_E854_70D6_FD96)
+        for cut in [1, 8, 31, 32, 40] {
+            var digest = BodyDigest()
+            digest.update(text.prefix(cut))
+            digest.update(text.dropFirst(cut))
+            #expect(digest.value == BodyDigest.of(text))
+        }
+    }
+}

@@ -1,0 +1,95 @@
+// A server, a clock and a manager with a cache.
+import Convoy
+import ConvoyCache
+import ConvoyTesting
+import Foundation
+
+/// A new empty directory, removed with everything in it when the test lets go of it.
+final class TemporaryDirectory: Sendable {
+    let url: URL
+
+    init() throws {
+        url = FileManager.default.temporaryDirectory.appending(
+            path: "convoy-cache-tests-\(UUID().uuidString)", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+
+    func file(_ name: String) -> URL { url.appending(path: name, directoryHint: .notDirectory) }
+}
+
+/// Where a cache of a test stores.
+enum Place: CaseIterable, Sendable {
+    case memory
+    case disk
+}
+
+/// What was sent, in order.
+final class Sent: @unchecked Sendable {
+    // @unchecked: everything is behind `lock`.
+    private let lock = NSLock()
+    private var requests: [RecordedRequest] = []
+
+    var all: [RecordedRequest] { lock.withLock { requests } }
+    var count: Int { all.count }
+
+    func add(_ request: RecordedRequest) { lock.withLock { requests.append(request) } }
+}
+
+/// A server, a clock and a manager with a cache.
+final class CacheWorld: Sendable {
+    let server: TestServer
+    let clock = VirtualClock()
+    let directory: TemporaryDirectory
+    let cache: HTTPCache
+    let manager: RequestManager
+    let sent = Sent()
+
+    init(
+        _ place: Place = .memory, capacity: Int64 = 16 << 20, sharing: CacheSharing = .private,
+        _ change: (inout RequestManager.Configuration) -> Void = { _ in },
+        reply: @escaping @Sendable (RecordedRequest, Int) -> Reply
+    ) throws {
+        server = try TestServer()
+        directory = try TemporaryDirectory()
+        var caching = HTTPCache.Configuration()
+        caching.sharing = sharing
+        switch place {
+        case .memory: cache = .memory(capacity: capacity, configuration: caching)
+        case .disk:
+            cache = HTTPCache(directory: directory.file("cache"), capacity: capacity, configuration: caching)
+        }
+        var configuration = RequestManager.Configuration(clock: clock)
+        configuration.cache = cache
+        change(&configuration)
+        manager = RequestManager(configuration: configuration)
+        server.respond { [sent] request in
+            sent.add(request)
+            return reply(request, sent.count)
+        }
+    }
+
+    deinit { server.shutDown() }
+
+    func get(
+        _ target: String = "/a", _ change: (Request<Data>) -> Request<Data> = { $0 }
+    ) async throws -> Response<Data> {
+        try await manager.send(change(Request<Data>.get(server.url(target))))
+    }
+
+    func text(_ target: String = "/a", _ change: (Request<Data>) -> Request<Data> = { $0 }) async throws -> String {
+        String(decoding: try await get(target, change).value, as: UTF8.self)
+    }
+
+    /// Every byte under the directory of the cache.
+    func storedBytes() throws -> Data {
+        let root = directory.file("cache")
+        let names = try FileManager.default.subpathsOfDirectory(atPath: root.path)
+        var all = Data()
+        for name in names.sorted() {
+            if let data = try? Data(contentsOf: root.appending(path: name)) { all += data }
+        }
+        return all
+    }
+}
