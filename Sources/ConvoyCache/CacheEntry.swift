@@ -4,7 +4,7 @@ import Foundation
 
 /// A stored response, to look at.
 public struct CacheEntry: Sendable, Hashable {
-    /// The URL of its request, or what ``Request/cacheKey(_:)`` has put in its place.
+    /// The URL of its request, or what `cacheKey` of a request has put in its place.
     public let key: String
     /// Its status code.
     public let statusCode: Int

@@ -34,7 +34,9 @@ extension HTTPCache {
     ///
     /// Without what a manager adds to requests: its fields, interceptors and cookies.
     ///
-    /// - Parameter date: the moment; now by default.
+    /// - Parameters:
+    ///   - request: the request, with what it asks of the cache.
+    ///   - date: the moment; now by default.
     /// - Throws: `.invalidRequest` for one that could not be sent.
     /// - Thread: any; it may wait for the disk.
     public func explanation<Output>(

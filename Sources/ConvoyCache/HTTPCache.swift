@@ -52,7 +52,9 @@ public final class HTTPCache: ResponseCache {
 
     /// Makes a cache in memory, which goes with the process.
     ///
-    /// - Parameter capacity: how much it may store, in bytes, header fields included; the least recently used goes first.
+    /// - Parameters:
+    ///   - capacity: how much it may store, in bytes, header fields included; the least recently used goes first.
+    ///   - configuration: how it works.
     public static func memory(capacity: Int64, configuration: Configuration = Configuration()) -> HTTPCache {
         let capacity = max(0, capacity)
         let store = MemoryStore(capacity: capacity, mostEntryBytes: configuration.maxEntryBytes ?? capacity / 8)
@@ -64,7 +66,10 @@ public final class HTTPCache: ResponseCache {
     /// Several processes may use one directory at once. It is made when it is not there, for its owner alone. Nothing that
     /// goes wrong with the disk fails a request: what cannot be written is not stored, and what is damaged is removed.
     ///
-    /// - Parameter capacity: how much it may store, in bytes, header fields included; the least recently used goes first.
+    /// - Parameters:
+    ///   - directory: a file URL; what is in it already is used.
+    ///   - capacity: how much it may store, in bytes, header fields included; the least recently used goes first.
+    ///   - configuration: how it works.
     public convenience init(directory: URL, capacity: Int64, configuration: Configuration = Configuration()) {
         let capacity = max(0, capacity)
         let store = DiskStore(

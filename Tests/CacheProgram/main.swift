@@ -48,12 +48,7 @@ extension Line {
         var request = Request<Data>(method: HTTPMethod(method), url: url)
             .cachePolicy(policy).acceptableStatusCodes(.any).redirects(redirect == "follow" ? .follow : .never)
             .keepingUnknownCodings()
-        var values: [String: [String]] = [:]
-        for header in headers where header.count == 2 { values[header[0].lowercased(), default: []].append(header[1]) }
-        for header in headers where header.count == 2 {
-            guard let all = values.removeValue(forKey: header[0].lowercased()) else { continue }
-            request = request.header(header[0], all.joined(separator: ", "))
-        }
+        for header in headers where header.count == 2 { request = request.addingHeader(header[0], header[1]) }
         if let body { request = request.body(Data(body.utf8), contentType: nil) }
         return request
     }

@@ -82,7 +82,9 @@ extension CacheDecision {
             guard let form = stored[index].form(for: question) else { continue }
             let decision = use(stored[index], index, form, question, control)
             guard isOffline else { return decision }
-            if case .serve = decision { return decision }
+            // A refresh would be a request.
+            if case .serve(_, let form, _) = decision { return .serve(index, form, isRefreshing: false) }
+            return .unavailable
         }
         if isOffline { return .unavailable }
         let first = matching.first { stored[$0].canBeCompleted(for: question) }

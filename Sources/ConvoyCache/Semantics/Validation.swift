@@ -36,9 +36,7 @@ extension StoredHead {
             guard let entityTag else { return false }
             return tag.isWeak || entityTag.isWeak ? tag.matchesWeakly(entityTag) : tag.matchesStrongly(entityTag)
         }
-        guard let changed = received.values(of: "Last-Modified").first?.trimmingBlanks, entityTag == nil else {
-            return true
-        }
+        guard let changed = received.values(of: "Last-Modified").first?.trimmingBlanks else { return true }
         return changed == lastModified
     }
 
