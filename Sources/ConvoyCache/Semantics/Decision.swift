@@ -204,10 +204,13 @@ extension StoredHead {
             ? .part(wanted) : nil
     }
 
+    /// How much of a response that was cut short is kept to be completed: it goes through memory at once.
+    static let mostBeginningBytes: Int64 = 1 << 20
+
     /// Whether it is the beginning of what is asked for, and the rest can be put behind it.
     func canBeCompleted(for question: CacheQuestion) -> Bool {
         question.method == .get && !question.headerFields.contains("Range") && offset == 0 && bodyBytes > 0
-            && !isComplete && coding != .decoded && strongValidator != nil
+            && !isComplete && bodyBytes <= Self.mostBeginningBytes && coding != .decoded && strongValidator != nil
             && (statusCode == 200 || statusCode == 206) && !question.hasCondition
     }
 

@@ -92,7 +92,8 @@ extension CacheTransfer {
         head.bodyBytes = recording.bytes
         let hasOther = exchange.entries.contains { $0.head.isComplete && $0.head.matches(question) }
         guard head.statusCode == 200, head.coding == .none, recording.bytes > 0, let total = head.totalBytes,
-            total > recording.bytes, head.strongValidator != nil, !hasOther
+            total > recording.bytes, recording.bytes <= StoredHead.mostBeginningBytes, head.strongValidator != nil,
+            !hasOther
         else { return recording.writer.discard() }
         commit(recording, head)
     }

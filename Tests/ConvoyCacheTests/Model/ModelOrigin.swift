@@ -68,7 +68,9 @@ extension CachePlayer.Origin {
 
     private func controls(_ said: ModelFields, _ spelling: Int) -> [String] {
         var directives: [String] = []
-        if let seconds = said.maxAge { directives.append(spelling < 4 ? "max-age=\(seconds)" : "Max-Age=\"\(seconds)\"") }
+        if let seconds = said.maxAge {
+            directives.append(spelling < 4 ? "max-age=\(seconds)" : "Max-Age=\"\(seconds)\"")
+        }
         if said.noStore { directives.append("no-store") }
         if said.noCache { directives.append("No-Cache") }
         if said.mustRevalidate { directives.append("must-revalidate") }

@@ -91,9 +91,9 @@ struct DiskStoreTests {
         Self.store(store, "large", Self.body(1, 600_000))
         #expect(store.entries(for: "large").isEmpty)
         if place == .disk {
-            let files = try FileManager.default.contentsOfDirectory(atPath: directory.file("cache/bodies").path)
+            let files = try FileManager.default.contentsOfDirectory(atPath: directory.file("cache/convoy-cache-bodies").path)
             let bytes = files.compactMap {
-                try? directory.file("cache/bodies/\($0)").resourceValues(forKeys: [.fileSizeKey]).fileSize
+                try? directory.file("cache/convoy-cache-bodies/\($0)").resourceValues(forKeys: [.fileSizeKey]).fileSize
             }.reduce(0, +)
             #expect(Int64(bytes) <= capacity)
         }
@@ -107,7 +107,7 @@ struct DiskStoreTests {
             _ = store.counts
         }
         do {
-            let database = try Database(directory.file("cache/index.sqlite").path, busyMilliseconds: 1000)
+            let database = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
             try database.execute("PRAGMA user_version = 99")
         }
         let store = Self.makeStore(directory)
@@ -120,7 +120,7 @@ struct DiskStoreTests {
         let directory = try TemporaryDirectory()
         let root = directory.file("cache")
         try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
-        try Data(repeating: 7, count: 10_000).write(to: root.appending(path: "index.sqlite"))
+        try Data(repeating: 7, count: 10_000).write(to: root.appending(path: "convoy-cache.sqlite"))
         let store = Self.makeStore(directory)
         Self.store(store, "a", Self.body(1, 100))
         #expect(Self.read(store, "a") == Self.body(1, 100))
@@ -162,7 +162,7 @@ struct DiskStoreTests {
                 _ = store.counts
             }
             let names = try FileManager.default.subpathsOfDirectory(atPath: root.path)
-                .filter { !$0.hasSuffix("-shm") && $0 != "bodies" }.sorted()
+                .filter { !$0.hasSuffix("-shm") && $0 != "convoy-cache-bodies" }.sorted()
             for _ in 0..<(1 + round % 3) {
                 let file = root.appending(path: try #require(names.randomElement(using: &random)))
                 var bytes = try Data(contentsOf: file)

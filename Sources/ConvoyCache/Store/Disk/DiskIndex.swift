@@ -5,17 +5,17 @@ import Foundation
 struct CacheDirectory: Sendable {
     let path: String
 
-    var index: String { path + "/index.sqlite" }
-    var bodies: String { path + "/bodies" }
+    var index: String { path + "/convoy-cache.sqlite" }
+    var bodies: String { path + "/convoy-cache-bodies" }
 
     func body(_ name: String) -> String { bodies + "/" + name }
 
-    /// Makes what is missing, for its owner alone.
+    /// Makes what is missing, for its owner alone; a directory that is there keeps its permissions.
     func make() {
-        try? FileManager.default.createDirectory(
-            atPath: bodies, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        chmod(path, 0o700)
-        chmod(bodies, 0o700)
+        let parent = (path as NSString).deletingLastPathComponent
+        try? FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+        mkdir(path, 0o700)
+        mkdir(bodies, 0o700)
     }
 
     /// Removes index and bodies.
