@@ -76,6 +76,7 @@ var configuration = RequestManager.Configuration(
 var caching = HTTPCache.Configuration()
 caching.answersGatewayTimeout = true
 let arguments = CommandLine.arguments
+if arguments.contains("--shared") { caching.sharing = .shared(targets: ["CDN-Cache-Control"]) }
 let directory: URL
 var isTemporary = false
 if let index = arguments.firstIndex(of: "--directory"), index + 1 < arguments.count {

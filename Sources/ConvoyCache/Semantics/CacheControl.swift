@@ -27,7 +27,7 @@ struct CacheControl: Sendable, Equatable {
         }
     }
 
-    init() {}
+    init(_ directives: [(name: String, argument: String?)]) { self.directives = directives }
 
     static func == (left: CacheControl, right: CacheControl) -> Bool {
         left.directives.elementsEqual(right.directives) { $0.name == $1.name && $0.argument == $1.argument }

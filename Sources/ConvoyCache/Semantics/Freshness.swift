@@ -52,12 +52,11 @@ struct Freshness: Sendable, Equatable {
             control, statusCode: statusCode, headerFields, dateValue: dateValue, now: now, sharing)
     }
 
-    /// What the first target field says that is there and not empty, else `Cache-Control`.
+    /// What the first target field says that is there and valid, else `Cache-Control`.
     static func control(_ headerFields: HeaderFields, _ sharing: CacheSharing) -> CacheControl {
         if case .shared(let targets) = sharing {
             for target in targets {
-                let control = CacheControl(headerFields, field: target)
-                if !control.isEmpty { return control }
+                if let control = CacheControl(targeted: headerFields, field: target) { return control }
             }
         }
         return CacheControl(headerFields)

@@ -34,4 +34,19 @@ struct CacheControlTests {
         #expect(!control(text).contains("no-store"))
         #expect(control(text).seconds("max-age") == .absent)
     }
+
+    @Test(arguments: [
+        ("max-age=60", "max-age=5"), ("max-age=60;a=1, no-cache", "max-age=5"), ("foo=?1, max-age=60", ""),
+        ("*a=tok/en, max-age=60", ""), ("foo=:YQ==:, max-age=60", ""), ("foo=\"x, y\", max-age=60", ""),
+    ])
+    func targetedFieldCountsInPlaceOfTheOther(_ targeted: String, _ other: String) {
+        let fields: HeaderFields = ["X-Cache-Control": targeted, "Cache-Control": other]
+        #expect(Freshness.control(fields, .shared(targets: ["x-cache-control"])).seconds("max-age") == .value(60))
+    }
+
+    @Test(arguments: ["max-age=60, &&&", "max-age=\"60\"", "Max-Age=60", "max-age =60", "max-age=", "", "max-age=?1"])
+    func targetedFieldThatIsNoDictionaryIsIgnored(_ targeted: String) {
+        let fields: HeaderFields = ["X-Cache-Control": targeted, "Cache-Control": "max-age=5"]
+        #expect(Freshness.control(fields, .shared(targets: ["x-cache-control"])).seconds("max-age") == .value(5))
+    }
 }

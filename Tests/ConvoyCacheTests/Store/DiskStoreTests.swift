@@ -91,9 +91,9 @@ struct DiskStoreTests {
         Self.store(store, "large", Self.body(1, 600_000))
         #expect(store.entries(for: "large").isEmpty)
         if place == .disk {
-            let files = try FileManager.default.contentsOfDirectory(atPath: directory.file("cache/convoy-cache-bodies").path)
-            let bytes = files.compactMap {
-                try? directory.file("cache/convoy-cache-bodies/\($0)").resourceValues(forKeys: [.fileSizeKey]).fileSize
+            let bodies = directory.file("cache/convoy-cache-bodies")
+            let bytes = try FileManager.default.contentsOfDirectory(atPath: bodies.path).compactMap {
+                try? bodies.appending(path: $0).resourceValues(forKeys: [.fileSizeKey]).fileSize
             }.reduce(0, +)
             #expect(Int64(bytes) <= capacity)
         }

@@ -1,0 +1,70 @@
+// Fields for caches of one kind, as CDN-Cache-Control: RFC 9213.
+import Convoy
+import Foundation
+
+extension CacheControl {
+    /// Reads a targeted field, a dictionary of structured values (RFC 8941); nil where there is none, or it is none: it is
+    /// ignored then (RFC 9213, section 2.1).
+    ///
+    /// Parameters of members are left out, and so are directives whose value has another type than seconds have.
+    init?(targeted headerFields: HeaderFields, field: String) {
+        let members = headerFields.listMembers(of: field)
+        guard !members.isEmpty else { return nil }
+        var read: [(name: String, argument: String?)] = []
+        for member in members {
+            guard let directive = Self.structured(member) else { return nil }
+            // Of several the last counts.
+            read.removeAll { $0.name == directive.name }
+            read.append(directive)
+        }
+        self.init(read.filter { !Self.inSeconds.contains($0.name) || $0.argument?.first?.isNumber == true })
+        if isEmpty { return nil }
+    }
+
+    private static let inSeconds: Set<String> = [
+        "max-age", "s-maxage", "stale-while-revalidate", "stale-if-error",
+    ]
+
+    private static func structured(_ member: String) -> (name: String, argument: String?)? {
+        let bytes = Array(member.utf8)
+        let name = bytes.prefix { isKeyByte($0) }
+        guard let first = name.first, first == UInt8(ascii: "*") || (0x61...0x7a).contains(first) else { return nil }
+        let key = String(decoding: name, as: UTF8.self)
+        let rest = bytes[name.endIndex...]
+        guard rest.first == UInt8(ascii: "=") else {
+            return rest.isEmpty || rest.first == UInt8(ascii: ";") ? (key, nil) : nil
+        }
+        guard let item = item(rest.dropFirst()) else { return nil }
+        if item == "?1" { return (key, nil) }
+        return (key, item)
+    }
+
+    /// The item at the beginning, quotes included; nil where there is none.
+    private static func item(_ bytes: ArraySlice<UInt8>) -> String? {
+        guard let first = bytes.first else { return nil }
+        let length: Int?
+        switch first {
+        case 0x30...0x39, UInt8(ascii: "-"):
+            let count = bytes.dropFirst().prefix { (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }.count + 1
+            length = count > 16 || first == UInt8(ascii: "-") && count == 1 ? nil : count
+        case UInt8(ascii: "\""): length = bytes.dropFirst().firstIndex(of: first).map { $0 - bytes.startIndex + 1 }
+        case UInt8(ascii: "?"):
+            length = bytes.dropFirst().first.map { $0 == 0x30 || $0 == 0x31 } == true ? 2 : nil
+        case UInt8(ascii: ":"): length = bytes.dropFirst().firstIndex(of: first).map { $0 - bytes.startIndex + 1 }
+        case 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "*"):
+            length = bytes.prefix { $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: ";") }.count
+        default: length = nil
+        }
+        guard let length else { return nil }
+        let rest = bytes.dropFirst(length)
+        guard rest.isEmpty || rest.first == UInt8(ascii: ";") else { return nil }
+        return String(decoding: bytes.prefix(length), as: UTF8.self)
+    }
+
+    private static func isKeyByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x61...0x7a, 0x30...0x39, UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "*"): true
+        default: false
+        }
+    }
+}

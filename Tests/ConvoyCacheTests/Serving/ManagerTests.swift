@@ -1,0 +1,170 @@
+import Convoy
+import ConvoyCache
+import ConvoyTesting
+import Foundation
+import Testing
+
+/// Hits on every way through a manager.
+@Suite(.timeLimit(.minutes(5)))
+struct ManagerTests {
+    private static let fresh = [("Cache-Control", "max-age=60")]
+
+    private static func reply(_ request: RecordedRequest, _ number: Int) -> Reply {
+        switch request.path {
+        case "/moved": .status(301, headerFields: fresh + [("Location", "/a")])
+        case "/found": .status(302, headerFields: fresh + [("Location", "/uncached")])
+        case "/uncached": .status(200, headerFields: [("Cache-Control", "no-store")], body: "body \(number)")
+        default: .status(200, headerFields: fresh, body: "body \(number)")
+        }
+    }
+
+    private static func makeWorld(
+        _ place: Place = .memory, _ change: (inout RequestManager.Configuration) -> Void = { _ in }
+    ) throws -> CacheWorld {
+        try CacheWorld(place, change, reply: reply)
+    }
+
+    @Test(arguments: Place.allCases)
+    func batchOfHitsEnds(_ place: Place) async throws {
+        let world = try Self.makeWorld(place)
+        let first = try await world.get().value
+        let request = Request<Data>.get(world.server.url("/a"))
+        let results = await world.manager.batch(Array(repeating: request, count: 3000)).results
+        #expect(results.count == 3000)
+        for result in results { #expect(try result.get().value == first) }
+        #expect(world.sent.count == 1)
+    }
+
+    @Test func hitsEndInAQueueOfTheCallersWithALimit() async throws {
+        let world = try Self.makeWorld()
+        _ = try await world.get()
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 1
+        let manager = RequestManager(queue: queue, configuration: world.manager.configuration)
+        let operations = (0..<50).map { _ in manager.operation(Request<Data>.get(world.server.url("/a"))) }
+        for operation in operations { queue.addOperation(operation) }
+        for operation in operations { #expect(try await operation.response().metrics?.cache?.isHit == true) }
+        manager.queue.maxConcurrentOperationCount = 2
+        #expect(try await manager.send(Request<Data>.get(world.server.url("/a"))).metrics?.cache?.isHit == true)
+        #expect(world.sent.count == 1)
+    }
+
+    @Test func hitsEndInTheManagersOwnQueueWithALimit() async throws {
+        let world = try Self.makeWorld()
+        _ = try await world.get()
+        world.manager.queue.maxConcurrentOperationCount = 1
+        for _ in 0..<20 {
+            let operation = world.manager.enqueue(Request<Data>.get(world.server.url("/a")))
+            #expect(try await operation.response().metrics?.cache?.isHit == true)
+        }
+    }
+
+    @Test func operationThatIsStartedByHandIsAnswered() async throws {
+        let world = try Self.makeWorld()
+        _ = try await world.get()
+        let operation = world.manager.operation(Request<Data>.get(world.server.url("/a")))
+        operation.start()
+        #expect(try await operation.response().metrics?.cache?.isHit == true)
+    }
+
+    @Test func storedRedirectsAreFollowedWithoutANetworkAsFarAsTheyAreStored() async throws {
+        let world = try Self.makeWorld()
+        for _ in 1...2 {
+            let response = try await world.get("/moved")
+            #expect(response.head.url?.path == "/a")
+        }
+        #expect(world.sent.count == 2)
+        for number in 3...5 {
+            _ = try await world.get("/found")
+            // The first one stores the redirect; what it leads to is asked for each time.
+            #expect(world.sent.count == number + 1)
+        }
+        await world.manager.drain()
+        #expect(try await world.text("/a") == "body 2")
+    }
+
+    @Test func suspendedManagerAnswersNothing() async throws {
+        let world = try Self.makeWorld()
+        _ = try await world.get()
+        world.manager.isSuspended = true
+        let operation = world.manager.enqueue(Request<Data>.get(world.server.url("/a")))
+        let other = RequestManager(configuration: world.manager.configuration)
+        #expect(try await other.send(Request<Data>.get(world.server.url("/a"))).metrics?.cache?.isHit == true)
+        #expect(!operation.isFinished)
+        world.manager.isSuspended = false
+        #expect(try await operation.response().metrics?.cache?.isHit == true)
+    }
+
+    @Test func interceptorsSeeTheRequestBeforeTheCacheDoes() async throws {
+        struct Tagging: RequestInterceptor {
+            func adapt(_ request: PreparedRequest, for _: AttemptContext) async throws -> PreparedRequest {
+                var request = request
+                request.headerFields["Authorization"] = "Bearer a"
+                return request
+            }
+        }
+        let world = try Self.makeWorld { $0.interceptors = [Tagging()] }
+        _ = try await world.get()
+        #expect(try await world.get().metrics?.cache?.isHit == true)
+        #expect(try await world.get { $0.withoutInterceptors() }.metrics?.cache?.isHit == false)
+        #expect(world.sent.count == 2)
+    }
+
+    @Test func coalescedRequestsShareAHit() async throws {
+        let world = try Self.makeWorld()
+        _ = try await world.get()
+        let request = Request<Data>.get(world.server.url("/a")).coalesced()
+        let results = await world.manager.batch(Array(repeating: request, count: 20)).results
+        for result in results { #expect(try result.get().metrics?.cache?.isHit == true) }
+        #expect(world.sent.count == 1)
+    }
+
+    @Test func chainsAndGroupsAreAnswered() async throws {
+        let world = try Self.makeWorld()
+        _ = try await world.get()
+        let first = world.manager.operation(Request<Data>.get(world.server.url("/a")))
+        let url = world.server.url("/a")
+        let second = world.manager.operation(after: first) { _ in Request<Data>.get(url) }
+        world.manager.enqueue(first, second)
+        #expect(try await second.response().metrics?.cache?.isHit == true)
+        #expect(world.sent.count == 1)
+    }
+
+    @Test func storedCookiesAreNotSetASecondTime() async throws {
+        let jar = CookieJar()
+        let world = try CacheWorld(.memory, { $0.cookies = jar }) { _, number in
+            .status(200, headerFields: Self.fresh + [("Set-Cookie", "n=\(number)")], body: "body")
+        }
+        let first = try await world.get("/a") { $0.header("Cookie", "fixed") }
+        #expect(first.headerFields["Set-Cookie"] == "n=1")
+        _ = try await world.get("/b") { $0.header("Cookie", "fixed") }
+        #expect(jar.cookieField(for: world.server.url()) == "n=2")
+        let hit = try await world.get("/a") { $0.header("Cookie", "fixed") }
+        #expect(hit.metrics?.cache?.isHit == true)
+        #expect(jar.cookieField(for: world.server.url()) == "n=2")
+    }
+
+    @Test func answersInParallelAreAllWhole() async throws {
+        let world = try CacheWorld(.disk, capacity: 4 << 20) { request, _ in
+            .status(
+                200, headerFields: Self.fresh,
+                body: String(repeating: request.path, count: request.path.hasSuffix("0") ? 20_000 : 50))
+        }
+        await withTaskGroup(of: Void.self) { group in
+            for task in 0..<16 {
+                group.addTask {
+                    for round in 0..<40 {
+                        let path = "/p\((task * 7 + round * 3) % 30)"
+                        let text = try? await world.text(path)
+                        let count = path.hasSuffix("0") ? 20_000 : 50
+                        #expect(text == String(repeating: path, count: count))
+                    }
+                }
+            }
+        }
+        let statistics = world.cache.statistics
+        #expect(statistics.hits > 300)
+        #expect(statistics.repairs == 0)
+        #expect(statistics.storedBytes <= 4 << 20)
+    }
+}
