@@ -41,8 +41,22 @@ public struct TransferMetrics: Sendable, Hashable {
     /// How the cache has dealt with the request; nil without a cache.
     ///
     /// Of a response that came from the cache the times are zero.
-    public var cache: CacheStatus?
+    public var cache: CacheStatus? {
+        get { cacheBox?.status }
+        set { cacheBox = newValue.map { CacheStatusBox($0) } }
+    }
+    private var cacheBox: CacheStatusBox?
 
     /// Makes metrics of nothing.
     public init() {}
+}
+
+/// Boxed: without a cache metrics are no larger than a reference for it.
+private final class CacheStatusBox: Sendable, Hashable {
+    let status: CacheStatus
+
+    init(_ status: CacheStatus) { self.status = status }
+
+    static func == (left: CacheStatusBox, right: CacheStatusBox) -> Bool { left.status == right.status }
+    func hash(into hasher: inout Hasher) { hasher.combine(status) }
 }

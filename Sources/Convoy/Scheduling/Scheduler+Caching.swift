@@ -36,7 +36,8 @@ extension Scheduler {
             else { return nil }
             return (request, core)
         }
-        guard var (request, core) = given else { return nil }
+        guard let (asked, core) = given else { return nil }
+        var request = asked
         if let cookies = context.cookies, !request.headerFields.contains("Cookie") {
             request.headerFields["Cookie"] = cookies.cookieField(for: request.url)
         }

@@ -82,8 +82,6 @@ final class Database: @unchecked Sendable {
         }
     }
 
-    var lastID: Int64 { sqlite3_last_insert_rowid(handle) }
-
     /// All or nothing.
     func transaction(_ body: () throws(DatabaseError) -> Void) throws(DatabaseError) {
         try run("BEGIN IMMEDIATE")
