@@ -66,7 +66,7 @@ extension CacheDecision {
     static func decide(_ question: CacheQuestion, _ stored: [StoredHead]) -> CacheDecision {
         let control = question.control
         let policy = question.options.policy
-        let isOffline = policy == .onlyCache || control.contains("only-if-cached")
+        let isOffline = question.isOffline
         if policy == .noStore || control.contains("no-store") { return isOffline ? .unavailable : .bypass }
         let hasPrecondition =
             question.headerFields.contains("If-Match") || question.headerFields.contains("If-Unmodified-Since")
@@ -150,6 +150,9 @@ extension CacheDecision {
 }
 
 extension CacheQuestion {
+    /// Whether it may not go to the network.
+    var isOffline: Bool { options.policy == .onlyCache || control.contains("only-if-cached") }
+
     /// For how many seconds a response may have been stale (section 5.2.1.2); nil for none.
     func mostStaleness(_ control: CacheControl) -> Int64? {
         let option = options.maxStaleness.map(\.components.seconds)

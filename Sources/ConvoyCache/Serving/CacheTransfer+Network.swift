@@ -118,10 +118,13 @@ extension CacheTransfer {
     func didCollect(_ metrics: TransferMetrics) { state.withLock { $0.metrics = metrics } }
 
     func didFinish(_ error: RequestError?) {
-        let (role, recording, isCancelled) = state.withLock { state in
+        let (role, recording, isCancelled, isOver) = state.withLock { state in
             defer { (state.recording, state.network) = (nil, nil) }
-            return (state.role, state.recording, state.isCancelled)
+            if case .ended = state.phase { return (state.role, state.recording, state.isCancelled, true) }
+            return (state.role, state.recording, state.isCancelled, false)
         }
+        // It was cancelled before it was begun, and the client has been told.
+        if isOver { return }
         if isCancelled {
             if let recording { keepPart(recording) }
             return finish(error ?? Self.cancelled)

@@ -41,6 +41,10 @@ extension CacheTransfer {
 
     /// The body is gone or damaged: a miss.
     private func sendInstead() {
+        if question.isOffline {
+            state.withLock { ($0.status.forward, $0.status.detail) = (.miss, "only-if-cached") }
+            return answerUnavailable()
+        }
         do throws(RequestError) {
             let task = try network.makeTransfer(for: request, client: self)
             let requestTime = now

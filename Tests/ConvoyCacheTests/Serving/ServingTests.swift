@@ -231,6 +231,36 @@ struct ServingTests {
         #expect(world.sent.count == 2)
     }
 
+    @Test func damagedBodyIsAMissAndNoRequestWhereNoneIsAllowed() async throws {
+        let world = try CacheWorld(.disk) { _, _ in
+            .generated(byteCount: 100_000, headerFields: [("Cache-Control", "max-age=60")])
+        }
+        let whole = try await world.get().value
+        #expect(world.cache.statistics.entryCount == 1)
+        let bodies = world.directory.file("cache/convoy-cache-bodies")
+        func damage() throws {
+            for name in try FileManager.default.contentsOfDirectory(atPath: bodies.path) {
+                let handle = try FileHandle(forWritingTo: bodies.appending(path: name))
+                try handle.seek(toOffset: 50_000)
+                try handle.write(contentsOf: Data("damage".utf8))
+                try handle.close()
+            }
+        }
+        try damage()
+        let second = try await world.get()
+        #expect(second.value == whole)
+        #expect(second.metrics?.cache?.forward == .miss)
+        #expect(world.sent.count == 2)
+        #expect(world.cache.statistics.repairs == 1)
+        #expect(try await world.get().metrics?.cache?.isHit == true)
+        try damage()
+        let error = await #expect(throws: RequestError.self) {
+            _ = try await world.get { $0.cachePolicy(.onlyCache) }
+        }
+        #expect(error?.response?.statusCode == 504)
+        #expect(world.sent.count == 2)
+    }
+
     @Test func cancelAllEndsARefresh() async throws {
         let gate = Gate()
         let world = try CacheWorld { _, number in

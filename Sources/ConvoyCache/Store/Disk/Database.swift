@@ -11,8 +11,11 @@ import Foundation
 struct DatabaseError: Error {
     let code: Int32
 
-    /// Whether the file is damaged, or is no database.
-    var isDamage: Bool { [11, 26].contains(code & 0xFF) }
+    /// The index has another schema than this one's.
+    static let otherSchema: Int32 = -1
+
+    /// Whether the file is damaged, is no database, or one that has to go.
+    var isDamage: Bool { code == Self.otherSchema || [11, 26].contains(code & 0xFF) }
 }
 
 /// A connection with its prepared statements.

@@ -24,6 +24,15 @@ struct CacheDirectory: Sendable {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: bodies)) ?? [] { unlink(body(name)) }
     }
 
+    /// Does what one process at a time may do.
+    func locked<Value>(_ work: () throws(DatabaseError) -> Value) throws(DatabaseError) -> Value {
+        let descriptor = open(path + "/convoy-cache.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        // Closing it releases the lock.
+        defer { if descriptor >= 0 { close(descriptor) } }
+        if descriptor >= 0 { while flock(descriptor, LOCK_EX) != 0, errno == EINTR {} }
+        return try work()
+    }
+
     /// Removes bodies that no index names: a process was killed between writing and naming one.
     ///
     /// - Parameter age: how old they are at least, in seconds; younger ones may be those of a process at work.
@@ -54,19 +63,24 @@ extension Database {
 
     /// Opens the index of a directory, whose schema is this one's.
     ///
-    /// - Returns: whether another schema, or damage, had to go first.
-    static func index(in directory: CacheDirectory, busyMilliseconds: Int32) throws(DatabaseError) -> (Database, Bool) {
+    /// - Parameter mayEmpty: whether another schema, or damage, is removed; else it is an error.
+    /// - Returns: whether something had to go first.
+    static func index(
+        in directory: CacheDirectory, busyMilliseconds: Int32, mayEmpty: Bool
+    ) throws(DatabaseError) -> (Database, wasEmptied: Bool) {
         directory.make()
         do throws(DatabaseError) {
             return (try opened(directory, busyMilliseconds), false)
         } catch {
-            guard error.isDamage || error.code == Self.otherSchema else { throw error }
-            directory.empty()
-            return (try opened(directory, busyMilliseconds), true)
+            guard error.isDamage, mayEmpty else { throw error }
+            return try directory.locked { () throws(DatabaseError) in
+                // Another may have removed it while this one waited.
+                if let database = try? opened(directory, busyMilliseconds) { return (database, false) }
+                directory.empty()
+                return (try opened(directory, busyMilliseconds), true)
+            }
         }
     }
-
-    private static let otherSchema: Int32 = -1
 
     private static func opened(_ directory: CacheDirectory, _ busyMilliseconds: Int32) throws(DatabaseError) -> Database
     {
@@ -76,7 +90,7 @@ extension Database {
         let version = try database.rows("PRAGMA user_version") { $0.integer(0) }.first ?? 0
         if version == schemaVersion { return database }
         let tables = try database.rows("SELECT count(*) FROM sqlite_master") { $0.integer(0) }.first ?? 0
-        guard version == 0, tables == 0 else { throw DatabaseError(code: otherSchema) }
+        guard version == 0, tables == 0 else { throw DatabaseError(code: DatabaseError.otherSchema) }
         try database.transaction { () throws(DatabaseError) in
             // Another process may have been first.
             guard try database.rows("PRAGMA user_version", make: { $0.integer(0) }).first == 0 else { return }
@@ -87,6 +101,7 @@ extension Database {
                     bytes INTEGER NOT NULL, used INTEGER NOT NULL);
                 CREATE INDEX entries_key ON entries (key);
                 CREATE INDEX entries_used ON entries (used);
+                CREATE INDEX entries_file ON entries (file) WHERE file IS NOT NULL;
                 CREATE TABLE totals (bytes INTEGER NOT NULL, entries INTEGER NOT NULL, used INTEGER NOT NULL);
                 INSERT INTO totals VALUES (0, 0, 0);
                 CREATE TRIGGER added AFTER INSERT ON entries BEGIN

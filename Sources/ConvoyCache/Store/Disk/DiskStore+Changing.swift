@@ -4,10 +4,12 @@ import Foundation
 
 extension DiskStore {
     /// Has a change made; of a key, or of all.
-    func change(_ key: String?, _ change: @escaping Change) {
+    ///
+    /// - Parameter file: a body that is removed when the change fails.
+    func change(_ key: String?, file: String? = nil, _ change: @escaping Change) {
         let drains = state.withLock { state in
             if let key { state.pendingKeys[key, default: 0] += 1 } else { state.pendingForAll += 1 }
-            state.changes.append((key, change))
+            state.changes.append((key, file, change))
             defer { state.isDraining = true }
             return !state.isDraining
         }
@@ -29,19 +31,21 @@ extension DiskStore {
     /// Makes all changes that have come, in one transaction.
     private func drain() {
         while true {
-            let (changes, isDamaged) = state.withLock { state in
-                defer { (state.changes, state.isDamaged) = ([], false) }
-                if state.changes.isEmpty, !state.isDamaged { state.isDraining = false }
-                return (state.changes, state.isDamaged)
+            let (changes, damaged) = state.withLock { state in
+                defer { (state.changes, state.damaged) = ([], nil) }
+                if state.changes.isEmpty, state.damaged == nil { state.isDraining = false }
+                return (state.changes, state.damaged)
             }
-            if isDamaged { startOver() }
+            if let damaged { startOver(without: damaged) }
             guard !changes.isEmpty else {
-                if isDamaged { continue }
+                if damaged != nil { continue }
                 return
             }
-            perform(changes.map(\.change))
+            if !perform(changes.map(\.change)) {
+                for file in changes.compactMap(\.file) { unlink(directory.body(file)) }
+            }
             state.withLock { state in
-                for (key, _) in changes {
+                for (key, _, _) in changes {
                     guard let key else {
                         state.pendingForAll -= 1
                         continue
@@ -53,7 +57,8 @@ extension DiskStore {
         }
     }
 
-    private func perform(_ changes: [Change]) {
+    /// Makes changes; false when none of them could be made.
+    private func perform(_ changes: [Change]) -> Bool {
         for _ in 0..<2 {
             do throws(DatabaseError) {
                 let database = try openWriter()
@@ -62,43 +67,48 @@ extension DiskStore {
                     for change in changes { try change(database, &left) }
                 }
                 for file in left { unlink(directory.body(file)) }
-                return
+                return true
             } catch {
                 // What cannot be stored is not stored. After damage it is tried once more.
-                guard error.isDamage else { return }
-                startOver()
+                guard error.isDamage else { return false }
+                startOver(without: state.withLock { $0.writerNumber })
             }
         }
+        return false
     }
 
     /// The connection for changes; opened again when another process has put another index in its place.
     private func openWriter() throws(DatabaseError) -> Database {
         let number = directory.indexNumber
-        let kept = state.withLock { $0.indexNumber == number && number != 0 }
+        let kept = state.withLock { $0.writerNumber == number && number != 0 }
         if kept, let database = writer.withLock({ $0 }) { return database }
-        let (database, wasEmptied) = try Database.index(in: directory, busyMilliseconds: 5_000)
+        let (database, wasEmptied) = try Database.index(
+            in: directory, busyMilliseconds: 5_000, mayEmpty: true)
         writer.withLock { $0 = database }
         let opened = directory.indexNumber
         state.withLock { state in
             if wasEmptied { state.repairs += 1 }
+            state.writerNumber = opened
             if state.indexNumber != opened { (state.readers, state.indexNumber) = ([], opened) }
         }
         return database
     }
 
-    /// The index is damaged: everything goes, and it is begun anew.
-    private func startOver() {
+    /// An index is damaged: everything goes, and it is begun anew, unless another process has done so.
+    private func startOver(without number: UInt64) {
         writer.withLock { $0 = nil }
         state.withLock { state in
-            (state.readers, state.indexNumber) = ([], 0)
+            (state.readers, state.indexNumber, state.writerNumber) = ([], 0, 0)
             state.repairs += 1
         }
-        directory.empty()
+        _ = try? directory.locked { () throws(DatabaseError) in
+            if directory.indexNumber == number { directory.empty() }
+        }
     }
 
-    func reportDamage() {
+    func reportDamage(of number: UInt64) {
         let drains = state.withLock { state in
-            state.isDamaged = true
+            state.damaged = number
             defer { state.isDraining = true }
             return !state.isDraining
         }

@@ -51,7 +51,7 @@ extension DiskStore {
         _ key: String, _ head: StoredHead, _ body: Data?, _ file: String?, digest: Int64,
         replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
     ) {
-        change(key) { [self] database, left throws(DatabaseError) in
+        change(key, file: file) { [self] database, left throws(DatabaseError) in
             let stored = try database.rows("SELECT id, head FROM entries WHERE key = ? ORDER BY used", .text(key)) {
                 ($0.integer(0), HeadCoding.decode($0.blob(1) ?? Data(), key: key)?.head)
             }

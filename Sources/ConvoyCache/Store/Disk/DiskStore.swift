@@ -15,7 +15,9 @@ final class DiskStore: CacheStore {
         var readers: [Database] = []
         /// Which index they are of.
         var indexNumber: UInt64 = 0
-        var changes: [(key: String?, change: Change)] = []
+        var changes: [(key: String?, file: String?, change: Change)] = []
+        /// Which index the connection for changes is of.
+        var writerNumber: UInt64 = 0
         /// How many changes of a key are under way.
         var pendingKeys: [String: Int] = [:]
         var pendingForAll = 0
@@ -26,7 +28,8 @@ final class DiskStore: CacheStore {
         var backlogBytes = 0
         var evictions = 0
         var repairs = 0
-        var isDamaged = false
+        /// An index that was found to be damaged.
+        var damaged: UInt64?
     }
 
     /// Bodies up to this size are in the index.
@@ -68,9 +71,7 @@ final class DiskStore: CacheStore {
             } else {
                 // An index that is not there yet has nothing to be read.
                 guard number != 0 else { return nil }
-                let (opened, wasEmptied) = try Database.index(in: directory, busyMilliseconds: 200)
-                if wasEmptied { state.withLock { $0.repairs += 1 } }
-                database = opened
+                database = try Database.index(in: directory, busyMilliseconds: 200, mayEmpty: false).0
             }
             let value = try body(database)
             state.withLock { state in
@@ -78,7 +79,7 @@ final class DiskStore: CacheStore {
             }
             return value
         } catch {
-            if error.isDamage { reportDamage() }
+            if error.isDamage { reportDamage(of: number) }
             return nil
         }
     }
@@ -122,6 +123,7 @@ final class DiskStore: CacheStore {
             return nil
         }
         if let file = row.file {
+            if access(directory.body(file), F_OK) != 0, !exists(id) { return nil }
             if let stored = StoredFile(path: directory.body(file), byteCount: head.bodyBytes),
                 stored.digest == digest
             {
@@ -132,6 +134,14 @@ final class DiskStore: CacheStore {
         }
         repair([id], of: row.key)
         return nil
+    }
+
+    /// Whether an entry is still there: its file goes behind it.
+    private func exists(_ id: Int64) -> Bool {
+        let rows = read { database throws(DatabaseError) in
+            try database.rows("SELECT 1 FROM entries WHERE id = ?", .integer(id)) { $0.integer(0) }
+        }
+        return rows?.isEmpty == false
     }
 
     func summaries() -> [StoredSummary] {
