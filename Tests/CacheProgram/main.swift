@@ -73,6 +73,10 @@ extension Line {
 
 var configuration = RequestManager.Configuration(
     maxConcurrentOperationCount: 256, maxConcurrentPerHost: 256, idleTimeout: .seconds(30), retries: .never)
+// The suite's server closes connections that were idle for five seconds, and a POST is not sent again.
+var connections = ConnectionOptions()
+connections.idleConnectionTime = .seconds(3)
+configuration.transport = (try? .connecting(with: connections)) ?? .automatic
 var caching = HTTPCache.Configuration()
 caching.answersGatewayTimeout = true
 let arguments = CommandLine.arguments
