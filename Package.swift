@@ -45,7 +45,7 @@ let package = Package(
         .testTarget(name: "ConvoyTests", dependencies: ["Convoy", "ConvoyTesting", "TestTurns"]),
         // By public API only, in a module of the main actor's, as new programs are.
         .testTarget(
-            name: "ConvoyExampleTests", dependencies: ["Convoy", "ConvoyTesting"],
+            name: "ConvoyExampleTests", dependencies: ["Convoy", "ConvoyCache", "ConvoyTesting"],
             swiftSettings: [.defaultIsolation(MainActor.self)]),
         .testTarget(name: "ConvoyTestingTests", dependencies: ["Convoy", "ConvoyTesting", "TestTurns"]),
         .testTarget(

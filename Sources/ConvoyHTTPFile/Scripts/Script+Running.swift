@@ -1,4 +1,5 @@
 // What a handler makes of an answer.
+import Convoy
 
 /// What the handlers of a request have said of its answer.
 package struct HandlerOutcome: Sendable, Equatable {

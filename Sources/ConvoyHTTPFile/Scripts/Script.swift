@@ -1,4 +1,5 @@
 // A response handler as JetBrains' HTTP Client has them, read as what it means.
+import Convoy
 
 /// What a handler says: `client.global.set("token", response.body.token)`.
 ///

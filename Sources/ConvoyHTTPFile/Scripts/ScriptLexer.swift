@@ -1,4 +1,5 @@
 // From the text of a handler to its words.
+import Convoy
 
 /// Splits a script into tokens, with the place of each.
 struct ScriptLexer {

@@ -1,4 +1,5 @@
 // Values of a handler, as JavaScript computes with them.
+import Convoy
 import Foundation
 
 extension ScriptRun {

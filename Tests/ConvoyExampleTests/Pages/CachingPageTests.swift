@@ -1,0 +1,45 @@
+// The code of the page "Caching HTTP responses", against a server.
+import Convoy
+import ConvoyCache
+import ConvoyTesting
+import Foundation
+import Testing
+
+@Suite struct CachingPageTests {
+    @Test func aCacheInMemory() async {
+        var configuration = RequestManager.Configuration()
+        configuration.cache = HTTPCache.memory(capacity: 64 << 20)
+        let manager = RequestManager(configuration: configuration)
+        await manager.drain()
+    }
+
+    @Test func aFreshResponseAnswersTheNextRequest() async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.respond { _ in .status(200, headerFields: [("Cache-Control", "max-age=60"), ("ETag", "\"1\"")]) }
+        let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let url = server.url("/report")
+        let cache = HTTPCache(directory: directory, capacity: 500 << 20)
+        var configuration = RequestManager.Configuration()
+        configuration.cache = cache
+        let manager = RequestManager(configuration: configuration)
+
+        let request = Request<Data>.get(url)
+        let first = try await manager.send(request)
+        let second = try await manager.send(request)
+        print(second.metrics?.cache?.isHit == true)  // if the server allows it
+        #expect(first.metrics?.cache?.isHit == false)
+        #expect(second.metrics?.cache?.isHit == true)
+        #expect(server.requestCount == 1)
+
+        let checked = try await manager.send(request.cachePolicy(.revalidate))
+        let offline = try await manager.send(request.cachePolicy(.onlyCache))
+        let recent = try await manager.send(request.maxCacheAge(.seconds(60)))
+        let signed = try await manager.send(request.cacheKey("report-7"))
+        #expect([checked, offline, recent, signed].map(\.statusCode) == [200, 200, 200, 200])
+        #expect(server.requestCount == 3)
+        print(try cache.explanation(of: request))
+        await manager.drain()
+    }
+}
