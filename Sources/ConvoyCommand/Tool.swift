@@ -134,12 +134,17 @@ enum Tool {
             guard var options = try FetchOptions(parsing: arguments, environment: environment) else {
                 return .text(command.help)
             }
+            options.commandLine = ShownCommandLine.text("fetch", arguments, FetchOptions.table)
             try options.credentials.askForPassword()
             options.applyNoProxy()
             return .fetch(options)
         case .run:
-            let options = try RunOptions(parsing: arguments, environment: ProcessInfo.processInfo.environment)
-            return options.map(Request.run) ?? .text(command.help)
+            let environment = ProcessInfo.processInfo.environment
+            guard var options = try RunOptions(parsing: arguments, environment: environment) else {
+                return .text(command.help)
+            }
+            options.fetch.commandLine = ShownCommandLine.text("run", arguments, RunOptions.table)
+            return .run(options)
         case .report:
             let options = try ReportOptions(parsing: arguments)
             return options.map(Request.report) ?? .text(command.help)

@@ -38,6 +38,8 @@ struct FetchOptions: Sendable {
     /// The time over which ``minimumSpeed`` is measured.
     static let minimumSpeedWindow = Duration.seconds(30)
 
+    /// The command line as a page may show it; nil where there is none.
+    var commandLine: String?
     var urls: [URL] = []
     /// Of the only URL.
     var digest: FileDigest?

@@ -20,7 +20,8 @@ struct FetchSetup: Sendable {
     private let output: StandardOutputStream.State
 
     /// - Parameters:
-    ///   - title: what the page of `--report` is about; nil for a fetch, whose own fields `--verbose` shows.
+    ///   - title: what the page of `--report` is about where there is no command line; nil for a fetch, whose own fields
+    ///     `--verbose` shows.
     ///   - onOutputClosed: called when standard output has been closed.
     /// - Throws: what makes the run impossible.
     init(
@@ -32,7 +33,7 @@ struct FetchSetup: Sendable {
         cookies = try options.credentials.makeJar()
         netrc = try options.credentials.readNetrc()
         recorder = options.archive.map { _ in HARRecorder(requestLimit: 100_000) }
-        report = options.report.map { _ in Locked(Report(title: title ?? "convoy fetch")) }
+        report = options.report.map { _ in Locked(Report(title: options.commandLine ?? title ?? "convoy fetch")) }
         let cleans = Terminal.output.isTerminal && !options.isRawOutput
         let standard = StandardOutputStream.State(cleans: cleans, onClosed: onOutputClosed)
         output = try Self.device(options) ?? standard

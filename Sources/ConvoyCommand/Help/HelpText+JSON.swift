@@ -23,9 +23,10 @@ extension HelpText {
                      with --newer the server has nothing newer, and no file if none is
                      there
           failed     index, url, code, message, attempts, status?, seconds?,
-                     kept_bytes?: status is that of the answer, if there was one; when
-                     nothing was sent, attempts is 0, and there are no seconds; what is
-                     kept in part
+                     kept_bytes?, head?, body?: status is that of the answer, if there
+                     was one; when nothing was sent, attempts is 0, and there are no
+                     seconds; what is kept in part; the header fields of a refusal,
+                     and the first 64 KiB of its text, both without secrets
           failed     list, code, message, line?: a broken line, or with code
                      unreadableList a list that cannot be read further
           warning    message, list?: --insecure, a list without a URL, or with
@@ -46,8 +47,7 @@ extension HelpText {
         place in its plan, from 0, "name" what the file calls the request, "after" the
         indices of those that it waited for. A failed check has the code checkFailed,
         what was not sent because of another dependencyFailed; the summary has
-        "unsent" for those. failed has body?, the first 64 KiB of the text of a
-        refusal, as it came.
+        "unsent" for those.
 
         "attempts" and "attempt" count a URL's first attempt and its retries, not its
         redirects, and are not told with --segments. The code is one of these words;

@@ -47,20 +47,6 @@ extension EventLine {
         }
     }
 
-    /// The first 64 KiB of the text of a refusal; nil where there is none.
-    ///
-    /// Not of an answer that only a check refuses: what a success brings is what secrets come in.
-    ///
-    /// - Parameter secrets: what the server may repeat and nobody is to see.
-    static func body(of error: RequestError, without secrets: Set<String>) -> String? {
-        guard error.code == .unacceptableStatus, let body = error.body?.prefix(1 << 16), !body.isEmpty,
-            !body.contains(0)
-        else { return nil }
-        // Short ones are words of any text.
-        let hidden = secrets.filter { $0.utf8.count > 3 }.sorted { $0.utf8.count > $1.utf8.count }
-        return hidden.reduce(String(decoding: body, as: UTF8.self)) { $0.replacing($1, with: "<redacted>") }
-    }
-
     /// The end of a download.
     ///
     /// - Parameter directory: what its file's name is given relative to; nil when there are no files.
@@ -90,6 +76,7 @@ extension EventLine {
             code = error.code.rawValue
             message = outcome.message?.visible()
             seconds = outcome.attempts.first.map { (outcome.span.ended - $0.started).roundedSeconds }
+            setAnswer(of: error, without: [])
         }
         // What was there took no time.
         if event != "skipped" || method != nil { setTimes(outcome.span, outcome.attempts) }

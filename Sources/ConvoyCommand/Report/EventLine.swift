@@ -24,6 +24,8 @@ struct EventLine: Codable, Equatable, Sendable {
     var location: String?
     var code: String?
     var message: String?
+    /// The header fields of a refusal, each as `Name: value`.
+    var head: [String]?
     /// What the server said to what it refused, where that is text.
     var body: String?
     /// When the request was taken: seconds since 1970.
@@ -44,7 +46,7 @@ struct EventLine: Codable, Equatable, Sendable {
 
     enum CodingKeys: String, CodingKey {
         case event, index, name, method, url, list, line, file, status, bytes, seconds, attempt, attempts, location
-        case code, message, body, after, timeline, succeeded, skipped, failed, unsent, failures, cancelled
+        case code, message, head, body, after, timeline, succeeded, skipped, failed, unsent, failures, cancelled
         case resumedBytes = "resumed_bytes"
         case keptBytes = "kept_bytes"
         case keptFiles = "kept_files"

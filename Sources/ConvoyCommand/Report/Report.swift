@@ -21,7 +21,7 @@ struct Report: Sendable {
     private(set) var remarks: [String] = []
     private let rowLimit: Int
     private var plainCount = 0
-    /// Of the texts of refusals so far; those beyond a limit are left out.
+    /// Of the heads and texts of refusals so far; those beyond a limit are left out.
     private var bodyBytes = 0
     private static let bodyLimitBytes = 4 << 20
     /// Whether starts are read: of files that may have been cut off.
@@ -92,8 +92,8 @@ struct Report: Sendable {
         }
         if isPlain { plainCount += 1 }
         var record = record
-        bodyBytes += record.body?.utf8.count ?? 0
-        if bodyBytes > Self.bodyLimitBytes { record.body = nil }
+        bodyBytes += (record.body?.utf8.count ?? 0) + (record.head?.utf8.count ?? 0)
+        if bodyBytes > Self.bodyLimitBytes { (record.head, record.body) = (nil, nil) }
         records.append(record)
     }
 
@@ -108,52 +108,5 @@ struct Report: Sendable {
         }
         report.unfinished = []
         return report
-    }
-}
-
-extension RequestRecord {
-    /// What was asked for, the same in every run.
-    fileprivate var identity: Int {
-        var hasher = Hasher()
-        hasher.combine(name)
-        hasher.combine(url)
-        return hasher.finalize()
-    }
-}
-
-/// The requests of a report in figures.
-struct ReportSums: Equatable, Sendable {
-    private(set) var counts: [RequestRecord.Outcome: Int] = [:]
-    private(set) var failures: [String: Int] = [:]
-    /// What was received of what succeeded.
-    private(set) var bytes: Int64 = 0
-    private(set) var resumedBytes: Int64 = 0
-    private(set) var attempts = 0
-    private(set) var retries = 0
-    private(set) var redirects = 0
-    /// Microseconds since 1970.
-    private(set) var first: Int64?
-    private(set) var last: Int64?
-    /// How many have no row.
-    var rowlessCount = 0
-
-    var requests: Int { counts.values.reduce(0, +) }
-    subscript(outcome: RequestRecord.Outcome) -> Int { counts[outcome] ?? 0 }
-    var microseconds: Int64 { first.flatMap { first in last.map { $0 - first } } ?? 0 }
-
-    mutating func count(_ record: RequestRecord) {
-        counts[record.outcome, default: 0] += 1
-        if record.outcome == .failed { failures[record.code ?? "other", default: 0] += 1 }
-        // Figures of a file of others may be any.
-        bytes = bytes.addingReportingOverflow(record.bytes).partialValue
-        if record.outcome == .succeeded {
-            resumedBytes = resumedBytes.addingReportingOverflow(record.resumedBytes).partialValue
-        }
-        attempts = attempts.addingReportingOverflow(record.attemptCount).partialValue
-        retries += record.retryCount
-        redirects += record.redirectCount
-        guard let queued = record.queued, let ended = record.ended else { return }
-        first = min(first ?? queued, queued)
-        last = max(last ?? ended, ended)
     }
 }

@@ -10,26 +10,47 @@ struct ReportCommand {
     /// - Throws: where a file cannot be read; nothing has been written then.
     func run() throws(UsageError) -> ExitStatus {
         let console = Console(allowsLive: false)
-        let title = options.files.count == 1 ? "convoy report \(options.files[0])" : "convoy report"
-        var report = Report(title: title, readsStarts: true)
-        for file in options.files {
+        var reports: [Report] = []
+        for files in options.compares ? options.files.map({ [$0] }) : [options.files] {
+            reports.append(try read(files))
+        }
+        for remark in reports.flatMap(\.remarks) { console.printError("convoy: \(remark)") }
+        var status = ExitStatus.success
+        if let page = options.page {
+            for problem in FetchSetup.write(text(reports), to: page) {
+                console.printError("convoy: \(problem)")
+                status = .failure
+            }
+        }
+        for line in lines(reports) { console.printLine(line) }
+        return console.status(after: status)
+    }
+
+    private func read(_ files: [String]) throws(UsageError) -> Report {
+        var report = Report(title: options.commandLine, readsStarts: true)
+        for file in files {
             let data: Data
             do throws(UsageError) { data = try OptionValues.content(of: file) } catch {
                 throw ReportOptions.error(error.message)
             }
             EventFile.read(data, name: file == "-" ? "standard input" : file, into: &report)
         }
-        report = report.closed()
-        for remark in report.remarks { console.printError("convoy: \(remark)") }
-        var status = ExitStatus.success
-        if let page = options.page {
-            for problem in FetchSetup.write(ReportPage.text(report), to: page) {
-                console.printError("convoy: \(problem)")
-                status = .failure
-            }
+        return report.closed()
+    }
+
+    private func text(_ reports: [Report]) -> String {
+        reports.count == 2 ? ReportPage.text(reports[0], reports[1]) : ReportPage.text(reports[0])
+    }
+
+    private func lines(_ reports: [Report]) -> [String] {
+        var lines: [String] = []
+        for report in reports {
+            let name = options.compares ? (report.runs.first?.name).map { $0 + ": " } ?? "" : ""
+            lines.append(name + report.sums.text(runs: report.runs.count))
+            if let times = TimeFigures(report.records.compactMap(\.time)) { lines.append(name + times.text) }
         }
-        console.printLine(report.sums.text(runs: report.runs.count))
-        return console.status(after: status)
+        if reports.count == 2 { lines.append(ReportComparison(reports[0].records, reports[1].records).text) }
+        return lines
     }
 }
 
@@ -55,14 +76,21 @@ extension HelpText {
         than. The page needs no network. Files of runs that were killed are read as far
         as they go; what another run has continued counts once.
 
+        With --compare the page shows two files beside each other, the earlier first:
+        their figures and times, each host, name and status, what fails in the second
+        only, and what takes longest in comparison.
+
         Examples:
           convoy run --json api.http > a.jsonl
           convoy report a.jsonl b.jsonl --html report.html
+          convoy report --compare monday.jsonl tuesday.jsonl --html both.html
 
         \(ReportOptions.table.helpByGroup)
 
-        The page has no passwords, keys and header fields; URLs are shown without user
-        names, and without the values of parameters whose names tell of a secret.
+        The page has no passwords and keys, and header fields of refusals alone; URLs
+        are shown without user names, and without the values of parameters whose names
+        tell of a secret. In its title, values of options that may be secrets are left
+        out.
 
         Exit status:
           0    the figures were printed, and the page was written

@@ -39,6 +39,8 @@ struct RequestRecord: Equatable, Sendable {
     let status: Int?
     let code: String?
     let message: String?
+    /// The head of a refusal, a field a line.
+    var head: String?
     /// The text of a refusal.
     var body: String?
     /// What was received.
@@ -74,6 +76,7 @@ struct RequestRecord: Equatable, Sendable {
         method = event.method ?? ""
         url = event.url.map(HARRecorder.redacted) ?? ""
         message = event.message?.withRedactedURLs
+        head = event.head.map { String($0.joined(separator: "\n").prefix(1 << 14)) }
         body = event.body.map { String($0.prefix(1 << 16)) }
         resumedBytes = max(0, event.resumedBytes ?? 0)
         // That of failures is part of no file.
@@ -100,8 +103,25 @@ struct RequestRecord: Equatable, Sendable {
         guard let started, let ended else { return 0 }
         return max(0, ended - started)
     }
+    /// How long it took, in microseconds, from its first attempt on; nil where nothing was sent, or no time was told.
+    ///
+    /// A download in segments tells no attempts: there it is the life of the request.
+    var time: Int64? {
+        guard queued != nil else { return nil }
+        return timeline.isEmpty ? (outcome == .succeeded ? life : nil) : active
+    }
     var retryCount: Int { timeline.count { $0.next == .retry } }
     var redirectCount: Int { timeline.count { $0.next == .redirect } }
+}
+
+extension RequestRecord {
+    /// What was asked for, the same in every run; a start tells no method.
+    var identity: Int {
+        var hasher = Hasher()
+        hasher.combine(name)
+        hasher.combine(url)
+        return hasher.finalize()
+    }
 }
 
 extension Double {

@@ -26,7 +26,7 @@ extension RunReport {
                 ? "checkFailed" : isCancelled ? RequestError.Code.cancelled.rawValue : error.code.rawValue
             event.seconds = ending.attempts.first.map { (ending.span.ended - $0.started).roundedSeconds }
             event.message = error.message.visible()
-            event.body = EventLine.body(of: error, without: secrets.union(ending.attempts.last?.secrets ?? []))
+            event.setAnswer(of: error, without: secrets.union(ending.attempts.last?.secrets ?? []))
         }
         if event.code != nil { event.event = "failed" }
         if let defect { event.message = defect.visible() }

@@ -27,6 +27,7 @@ struct ReportBrowserTests {
             if index % 100 == 42 {
                 (line.event, line.code, line.message) = ("failed", "unacceptableStatus", "<img src=x onerror=alert(1)>")
                 (line.bytes, line.status) = (nil, 503)
+                (line.head, line.body) = (["Retry-After: 30"], "<b>pool 7</b>")
             }
             report.add(line)
         }
@@ -102,6 +103,75 @@ struct ReportBrowserTests {
         #expect(told["axis"]?.contains("100.00 s") == false)
         #expect(told["shown"] == "10000 row7")
         print("the slowest of 100 redraws took \(told["drawing"] ?? "?") ms")
+    }
+
+    @Test func figuresOfThePagePickTheirRows() async throws {
+        let report = Self.report(10_000)
+        let page = Chromium.driven(
+            ReportPage.text(report),
+            by: """
+                const told = {}, labels = id => [...byID(id).querySelectorAll(".link .cut")];
+                window.requestAnimationFrame = draw => draw();
+                told.failures = labels("failures").length + " " + labels("slowest").length;
+                told.title = labels("failures")[0].title;
+                const count = data.histogram.bars[0].reduce((sum, bar) => sum + bar[0], 0);
+                let picked = 0;
+                for (const bar of byID("times").querySelectorAll(".bars button")) {
+                  bar.click();
+                  if (!bar.disabled) picked += view.shown.length;
+                }
+                told.bars = count + " " + picked;
+                for (const { key, rows } of data.groups) {
+                  drawGroups(key, true);
+                  const sizes = rows.map(([name, cells], i) => {
+                    byID("groups").querySelectorAll("td .link")[i].click();
+                    return view.shown.length === cells[0][0];
+                  });
+                  told[key] = sizes.length + " " + sizes.every(Boolean);
+                }
+                document.querySelector("#filters .only").click();
+                told.everything = view.shown.length;
+                labels("failures")[0].closest("button").click();
+                told.detail = byID("detail").innerText;
+                Object.assign(document.body.dataset, told);
+                """)
+        let dom = try await Chromium.dom(of: page, in: directory)
+        let told = try Chromium.attributes(in: #require(dom.firstMatch(of: /<body[^>]*>/)).output)
+        #expect(told["failures"] == "10 10")
+        #expect(told["title"] == "step 42")
+        #expect(told["bars"] == "10000 10000")
+        #expect(told["host"] == "1 true")
+        #expect(told["name"] == "200 true")
+        #expect(told["status"] == "2 true")
+        #expect(told["everything"] == "10000")
+        #expect(told["detail"]?.contains("Retry-After: 30") == true)
+        #expect(told["detail"]?.contains("<b>pool 7</b>") == true)
+    }
+
+    @Test func twoReportsAreComparedOnOnePage() async throws {
+        let page = Chromium.driven(
+            ReportPage.text(Self.report(1_000), Self.report(1_010)),
+            by: """
+                const told = { rows: view.shown.length, figures: byID("sides").innerText, when: byID("when").innerText };
+                document.querySelector("#filters .side1").click();
+                told.first = view.shown.length;
+                Object.assign(document.body.dataset, told);
+                """)
+        let dom = try await Chromium.dom(of: page, in: directory)
+        let told = try Chromium.attributes(in: #require(dom.firstMatch(of: /<body[^>]*>/)).output)
+        #expect(told["rows"] == "2010")
+        #expect(told["first"] == "1000")
+        let figures = told["figures"]?.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        #expect(figures?.contains("requests 1,000 1,010 +1 %") == true)
+        #expect(told["when"]?.contains("1,000 requests are in both, 10 in ") == true)
+    }
+
+    @Test(.enabled(if: ProcessInfo.processInfo.environment["CONVOY_LONG"] != nil))
+    func aHundredThousandRowsAreThereSoon() async throws {
+        let dom = try await Chromium.dom(of: ReportPage.text(Self.report(100_000)), in: directory)
+        let summary = try Chromium.attributes(of: "summary", in: dom)
+        #expect(summary["rows"] == "100000")
+        print("100,000 rows were there \(summary["milliseconds"] ?? "?") ms after the page was asked for")
     }
 
     @Test(arguments: [(1400, 900, false), (400, 800, true)])

@@ -8,11 +8,16 @@ import Testing
         #expect(options.files == ["a.jsonl", "-"])
         #expect(options.page == "p.html")
         #expect(try ReportOptions(parsing: ["--help"]) == nil)
+        #expect(!options.compares)
+        #expect(options.commandLine == "convoy report --html p.html a.jsonl -")
+        #expect(try ReportOptions(parsing: ["--compare", "a", "b"])?.compares == true)
     }
 
     @Test(arguments: [
         ([], "there is no file; write convoy report EVENTS.jsonl --html PAGE.html"),
         (["-", "-"], "standard input can be read once only"),
+        (["--compare", "a"], "--compare takes two files, the earlier first, and got 1"),
+        (["--compare", "a", "b", "c"], "--compare takes two files, the earlier first, and got 3"),
         (["a", "--htm", "x"], "there is no option --htm; did you mean --html?"),
     ])
     func mistakesAreTold(arguments: [String], message: String) {

@@ -122,6 +122,10 @@ import Testing
         let text = try String(contentsOfFile: path("f.html"), encoding: .utf8)
         #expect(!text.contains("hidden2"))
         #expect(!text.contains("<script>alert"))
+        #expect((page.data["title"] as? String)?.hasPrefix("convoy fetch --directory-prefix ") == true)
+        let failed = try #require(ending.events(named: "failed").first)
+        #expect(failed["body"] as? String == "hidden1 <script>alert(1)</script>")
+        #expect((failed["head"] as? [String])?.contains("Content-Length: 33") == true)
         for event in ending.events(named: "finished") {
             let timeline = try #require(event["timeline"] as? [[String: Any]])
             let phases = timeline.map { attempt in
@@ -154,6 +158,44 @@ import Testing
         #expect(ending.status == 2)
         #expect(ending.errors.contains("none.jsonl"))
         #expect(try !directory.names().contains("x.html"))
+    }
+
+    @Test func whatARefusalRepeatsOfItsRequestIsNotKept() async throws {
+        server.route("/echo") { _ in
+            .status(
+                403,
+                headerFields: [
+                    ("Set-Cookie", "a=hidden4"), ("Location", "/x?token=hidden5"), ("X-Seen", "hidden6"),
+                ],
+                body: "no: /echo?sig=hidden6, hidden7")
+        }
+        let ending = try await ConvoyProcess([
+            "fetch", "--discard", "--json", "--report", path("e.html"), "-H", "X-Api-Key: hidden7",
+            server.url("/echo?sig=hidden6").absoluteString,
+        ]).ended()
+        let failed = try #require(ending.events(named: "failed").first)
+        #expect(failed["body"] as? String == "no: /echo?sig=<redacted>, <redacted>")
+        let head = try #require(failed["head"] as? [String])
+        #expect(head.contains("X-Seen: <redacted>"))
+        #expect(head.contains { $0.hasPrefix("Location: /x?token=") })
+        let text = try String(contentsOfFile: path("e.html"), encoding: .utf8)
+        for secret in (4...7).map({ "hidden\($0)" }) {
+            #expect(!text.contains(secret), "\(secret)")
+            #expect(!ending.output.contains(secret), "\(secret)")
+        }
+    }
+
+    @Test func twoFilesAreCompared() async throws {
+        let line = #"{"event":"finished","index":0,"method":"GET","url":"http://a/1"}"#
+        let failed = #"{"event":"failed","index":0,"method":"GET","url":"http://a/1","code":"timedOut"}"#
+        try Data(line.utf8).write(to: directory.url.appending(path: "x.jsonl"))
+        try Data(failed.utf8).write(to: directory.url.appending(path: "y.jsonl"))
+        let ending = try await convoy(
+            "report", "--compare", path("x.jsonl"), path("y.jsonl"), "--html", path("c.html"))
+        #expect(ending.status == 0)
+        #expect(ending.output.hasSuffix("\n1 request in both, 1 fails now\n"))
+        #expect(ending.output.contains("y.jsonl: 1 request in 1 run, 1 failed, "))
+        #expect(try PageReading(file: path("c.html")).rows.count == 2)
     }
 
     @Test func standardInputIsRead() async throws {

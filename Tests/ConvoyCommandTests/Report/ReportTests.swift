@@ -105,6 +105,7 @@ import Testing
         var line = EventLine(
             event: "failed", index: 0, name: Self.hostile, method: Self.hostile, url: "http://a/" + Self.hostile)
         (line.code, line.message) = (Self.hostile, Self.hostile)
+        (line.head, line.body) = (["X: \(Self.hostile)"], Self.hostile)
         line.timeline = [AttemptLine(start: 0, wait: 1, receive: 0, code: Self.hostile, location: Self.hostile)]
         return line
     }
@@ -124,11 +125,17 @@ import Testing
         let row = try #require((data["rows"] as? [[Any]])?.first)
         #expect(row[4] as? String == Self.hostile)
         #expect(row[8] as? String == Self.hostile)
+        #expect(row[16] as? String == "X: \(Self.hostile)")
+        #expect(row[17] as? String == Self.hostile)
+        let groups = try #require(data["groups"] as? [[String: Any]])
+        let names = groups.compactMap { ($0["rows"] as? [[Any]])?.first?.first as? String }
+        #expect(names[1] == Self.hostile)
+        #expect(names[2] == Self.hostile)
     }
 
     /// The one way in which text could become more than text.
     @Test func theScriptNeverMakesHTMLOfText() {
-        let script = PageScript.model + PageScript.rows + PageScript.events
+        let script = PageScript.model + PageScript.overview + PageScript.rows + PageScript.events
         let words = [
             "innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", ".href", ".src",
         ]
@@ -138,7 +145,8 @@ import Testing
     @Test func nothingIsLoaded() {
         let page = page(hostileLine)
         #expect(page.contains("default-src 'none'"))
-        let own = PageScript.model + PageScript.rows + PageScript.events + PageStyle.text
+        let own =
+            PageScript.model + PageScript.overview + PageScript.rows + PageScript.events + PageStyle.text
         for word in ["http:", "https:", "url(", "@import", "fetch("] { #expect(!own.contains(word), "\(word)") }
     }
 
@@ -149,10 +157,7 @@ import Testing
             let end = try #require(script[start...].range(of: "]")).lowerBound
             return script[start..<end].split(separator: ",").count
         }
-        let page = page(hostileLine)
-        let start = try #require(page.range(of: #""rows":"#)).upperBound
-        let end = try #require(page[start...].range(of: "}</script>")).lowerBound
-        let rows = try #require(JSONSerialization.jsonObject(with: Data(page[start..<end].utf8)) as? [[Any]])
+        let rows = try PageReading(page(hostileLine)).rows
         #expect(rows[0].count == (try count("fields")))
         let attempts = try #require(rows[0].last as? [[Any]])
         #expect(attempts[0].count == (try count("attemptFields")))

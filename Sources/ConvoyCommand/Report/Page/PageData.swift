@@ -6,20 +6,25 @@ import Foundation
 ///
 /// Times are microseconds, those of requests since the first was taken; -1 stands for what does not apply.
 struct PageData {
-    private let report: Report
+    /// One report, or two that are compared.
+    private let sides: [Report]
     private let made: Date
 
-    init(_ report: Report, made: Date) { (self.report, self.made) = (report, made) }
+    init(_ sides: [Report], made: Date) { (self.sides, self.made) = (sides, made) }
 
     var text: String {
-        let path = CriticalPath(report.records)
-        let sums = report.sums
-        let records = report.records.enumerated().map { row($1, blocker: path.blockers[$0]) }
-        let page: JSONValue = [
-            "title": .string(report.title), "made": .integer(Int64(made.timeIntervalSince1970 * 1e6)),
-            "start": .integer(sums.first ?? -1), "span": .integer(sums.microseconds),
-            "runs": .array(report.runs.map { .string($0.name) }),
-            "remarks": .array(report.remarks.map(JSONValue.string)),
+        var sums = ReportSums()
+        for side in sides { sums.add(side.sums) }
+        let paths = sides.map { CriticalPath($0.records) }
+        let isComparison = sides.count > 1
+        // Two reports have no time in common.
+        let path = isComparison ? [] : paths.first?.places ?? []
+        let records = sides.map(\.records)
+        let json: JSONValue = [
+            "title": .string(sides.first?.title ?? ""), "made": .integer(Int64(made.timeIntervalSince1970 * 1e6)),
+            "start": .integer(sums.first ?? -1), "span": .integer(sides.map(\.sums.microseconds).max() ?? 0),
+            "runs": .array(sides.flatMap(\.runs).map { .string($0.name) }),
+            "remarks": .array(sides.flatMap(\.remarks).map(JSONValue.string)),
             "outcomes": .array(
                 RequestRecord.Outcome.allCases.map { [.string($0.word), .integer(Int64(sums[$0]))] }),
             "failures": .array(
@@ -29,10 +34,45 @@ struct PageData {
             "bytes": .integer(sums.bytes), "resumed": .integer(sums.resumedBytes),
             "attempts": .integer(Int64(sums.attempts)), "retries": .integer(Int64(sums.retries)),
             "redirects": .integer(Int64(sums.redirects)),
-            "path": .array(path.places.count > 1 ? path.places.map { .integer(Int64($0)) } : []),
-            "pathTime": .integer(path.microseconds), "rows": .array(records),
+            "path": .array(path.count > 1 ? path.map { .integer(Int64($0)) } : []),
+            "pathTime": .integer(isComparison ? 0 : paths.first?.microseconds ?? 0),
+            "sides": .array(sides.map(side)), "histogram": PageFigures.histogram(TimeHistogram(records)),
+            "groups": .array(
+                RequestGroups.Key.allCases.map { PageFigures.groups(RequestGroups(records, by: $0), by: $0) }),
+            "slowest": .array(isComparison ? [] : PageFigures.slowest(records.joined()).map { .integer(Int64($0)) }),
+            "comparison": isComparison
+                ? PageFigures.comparison(ReportComparison(records[0], records[1]), offset: records[0].count) : [],
+            "rows": .array(rows(paths)),
         ]
         return Self.safe(page.json)
+    }
+
+    /// The sums of one report.
+    private func side(_ report: Report) -> JSONValue {
+        let sums = report.sums
+        return [
+            "name": .string(report.runs.first?.name ?? report.title), "runs": .integer(Int64(report.runs.count)),
+            "requests": .integer(Int64(sums.requests)),
+            "outcomes": .array(RequestRecord.Outcome.allCases.map { .integer(Int64(sums[$0])) }),
+            "span": .integer(sums.microseconds), "bytes": .integer(sums.bytes),
+            "retries": .integer(Int64(sums.retries)), "redirects": .integer(Int64(sums.redirects)),
+            "times": PageFigures.times(TimeFigures(report.records.compactMap(\.time))),
+        ]
+    }
+
+    /// The rows of all reports, one after the other; runs and places count on.
+    private func rows(_ paths: [CriticalPath]) -> [JSONValue] {
+        var (rows, runCount) = ([JSONValue](), 0)
+        for (report, path) in zip(sides, paths) {
+            let offset = rows.count
+            let first = report.sums.first ?? 0
+            for (place, record) in report.records.enumerated() {
+                let blocker = path.blockers[place].map { $0 + offset }
+                rows.append(row(record, run: record.run + runCount, first: first, blocker: blocker))
+            }
+            runCount += report.runs.count
+        }
+        return rows
     }
 
     /// JSON that ends no element, and no line of JavaScript.
@@ -51,14 +91,14 @@ struct PageData {
     }
 
     /// The order is that of `fields` in the script.
-    private func row(_ record: RequestRecord, blocker: Int?) -> JSONValue {
-        let queued = record.queued.map { $0 - (report.sums.first ?? 0) } ?? -1
-        return [
-            .integer(Int64(record.run)), .integer(Int64(record.index ?? -1)), .integer(Int64(record.outcome.rawValue)),
+    private func row(_ record: RequestRecord, run: Int, first: Int64, blocker: Int?) -> JSONValue {
+        [
+            .integer(Int64(run)), .integer(Int64(record.index ?? -1)), .integer(Int64(record.outcome.rawValue)),
             .integer(Int64(record.status ?? -1)), .string(record.name), .string(record.method), .string(record.url),
             .string(record.code ?? ""), .string(record.message ?? ""), .integer(record.bytes),
-            .integer(record.resumedBytes), .integer(Int64(record.attemptCount)), .integer(queued),
-            .integer(record.life), .integer(Int64(blocker ?? -1)), .string(record.body ?? ""),
+            .integer(record.resumedBytes), .integer(Int64(record.attemptCount)),
+            .integer(record.queued.map { $0 - first } ?? -1), .integer(record.life), .integer(record.time ?? -1),
+            .integer(Int64(blocker ?? -1)), .string(record.head ?? ""), .string(record.body ?? ""),
             .array(record.timeline.map(attempt)),
         ]
     }

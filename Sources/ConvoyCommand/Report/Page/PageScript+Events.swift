@@ -32,13 +32,36 @@ extension PageScript {
             });
             return button;
           };
+          byID("filters").replaceChildren();
+          if (view.only) {
+            const button = make("button", "only");
+            button.append(cut(view.only.words), " ×");
+            button.title = "show the other rows again";
+            button.setAttribute("aria-pressed", true);
+            button.addEventListener("click", () => {
+              view.only = null;
+              drawFilters();
+              refresh();
+            });
+            byID("filters").append(button);
+          }
+          if (isComparison) {
+            byID("filters").append(...sideNames.map((name, side) => {
+              const button = toggle(name, !view.hiddenSides.has(side), () => {
+                if (!view.hiddenSides.delete(side)) view.hiddenSides.add(side);
+                return !view.hiddenSides.has(side);
+              });
+              button.classList.add("side", "side" + side);
+              return button;
+            }));
+          }
           byID("filters").append(...data.outcomes.map(([word, count], i) => count === 0 ? "" :
-            toggle(word + " " + number(count), true, () => {
+            toggle(word + " " + number(count), !view.hidden.has(i), () => {
               if (!view.hidden.delete(i)) view.hidden.add(i);
               return !view.hidden.has(i);
             })));
           if (critical.size > 1) {
-            byID("filters").append(toggle("critical path only", false, () => view.onlyPath = !view.onlyPath));
+            byID("filters").append(toggle("critical path only", view.onlyPath, () => view.onlyPath = !view.onlyPath));
           }
         }
 
@@ -58,10 +81,10 @@ extension PageScript {
         function show(place) {
           let position = view.shown.findIndex(row => row.place === place);
           if (position < 0) {
-            [view.words, view.onlyPath] = [[], false];
+            [view.words, view.onlyPath, view.only] = [[], false, null];
             view.hidden.clear();
+            view.hiddenSides.clear();
             byID("search").value = "";
-            byID("filters").replaceChildren();
             drawFilters();
             select();
             summarize();
@@ -78,6 +101,7 @@ extension PageScript {
           if (top < scroll.scrollTop) scroll.scrollTop = top;
           if (top + height > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = top + height - scroll.clientHeight;
           drawRows(false);
+          byID("table").scrollIntoView({ block: "nearest" });
           scroll.setAttribute("aria-activedescendant", "row" + view.selected);
         }
         function move(step) {
@@ -128,6 +152,9 @@ extension PageScript {
 
         drawFigures();
         drawPath();
+        drawTimes();
+        drawGroups(data.groups.find(groups => groups.count > 1)?.key ?? "host", false);
+        drawLists();
         drawFilters();
         drawHead();
         refresh();

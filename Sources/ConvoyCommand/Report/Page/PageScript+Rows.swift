@@ -31,11 +31,17 @@ extension PageScript {
           if (critical.has(row.place)) element.classList.add("critical");
           if (row.place === view.selected) element.classList.add("selected");
           element.style.top = position * height + "px";
-          const what = cell("what", label(row));
+          const what = cell("what");
+          what.append(cut(label(row)));
           what.title = label(row);
           if (row.code) what.append(" ", make("small", "bad", row.message || spaced(row.code)));
-          if (row.name && row.url) what.append(" ", make("small", "", row.method + " " + row.url));
+          if (row.name && row.url) {
+            const target = make("small", "target");
+            target.append(cut(row.method + " " + row.url, 12));
+            what.append(" ", target);
+          }
           const index = row.index < 0 ? "" : data.runs.length > 1 ? row.run + 1 + "·" + row.index : row.index;
+          if (isComparison) element.classList.add("of-side" + sideOf(row));
           element.append(cell("wide", index), cell("state", state(row)), what,
             cell("wide number", bytes(row.bytes)), cell("wide number", row.tries), cell("number", time(row.time)));
           const waterfall = bar(row);
@@ -71,7 +77,7 @@ extension PageScript {
 
         function drawFigures() {
           byID("title").textContent = document.title = data.title;
-          const joined = data.runs.length > 1 ? data.runs.length + " runs joined, " : "";
+          const joined = isComparison ? "two reports, " : data.runs.length > 1 ? data.runs.length + " runs joined, " : "";
           byID("when").textContent = joined + (data.start < 0 ? "made " : "begun ")
             + new Date((data.start < 0 ? data.made : data.start) / 1000).toLocaleString();
           const figures = [[number(data.requests), "requests"]];
@@ -83,7 +89,8 @@ extension PageScript {
           if (data.retries > 0) figures.push([number(data.retries), "retries"]);
           if (data.redirects > 0) figures.push([number(data.redirects), "redirects"]);
           for (const [code, count] of data.failures.slice(0, 5)) figures.push([number(count), spaced(code), "bad"]);
-          byID("figures").append(...figures.map(([figure, word, className]) => {
+          if (isComparison) drawSides();
+          else byID("figures").append(...figures.map(([figure, word, className]) => {
             const item = make("li", className);
             item.append(make("b", "", figure), make("span", "", word));
             return item;
@@ -130,7 +137,11 @@ extension PageScript {
           if (row.message || row.code) {
             detail.append(make("p", "bad", [spaced(row.code), row.message].filter(Boolean).join(": ")));
           }
-          if (row.body) detail.append(make("pre", "", row.body));
+          if (row.head || row.body) {
+            const answer = make("pre", "", row.head);
+            if (row.body) answer.append(make("span", "body", (row.head ? "\n\n" : "") + row.body));
+            detail.append(answer);
+          }
           const blocked = pieces(row).find(piece => piece[2] === "blocked");
           if (row.blocker >= 0) {
             const line = make("p", "", "waited " + time(blocked ? blocked[1] : 0) + " for ");
@@ -139,11 +150,11 @@ extension PageScript {
             line.append(other);
             detail.append(line);
           }
-          if (row.timeline.length === 0) return;
+          if (row.line.length === 0) return;
           const table = make("table"), head = table.insertRow();
           const titles = ["", "began", ...phases.map(phase => colours[phase]), "answer", "then"];
           head.append(...titles.map(title => make("th", "", title)));
-          row.timeline.forEach((attempt, i) => {
+          row.line.forEach((attempt, i) => {
             const then = { redirect: "redirect to " + attempt.location, retry: "retry after " + time(attempt.delay),
               again: "sent again" }[attempt.next] || "";
             const values = [i + 1, "+" + time(attempt.start), ...phases.map(phase => time(attempt[phase])),

@@ -5,7 +5,7 @@ enum PageScript {
     static let model = #"""
         const data = JSON.parse(document.getElementById("data").textContent);
         const fields = ["run", "index", "outcome", "status", "name", "method", "url", "code", "message", "bytes",
-          "resumed", "tries", "queued", "life", "blocker", "body", "timeline"];
+          "resumed", "tries", "queued", "life", "time", "blocker", "head", "body", "timeline"];
         const attemptFields = ["start", "lookup", "connect", "tls", "wait", "receive", "status", "code", "next",
           "delay", "location"];
         const phases = ["lookup", "connect", "tls", "wait", "receive"];
@@ -13,14 +13,15 @@ enum PageScript {
           tls: "TLS", wait: "sent, waiting", receive: "receiving", delay: "before a retry" };
         const classes = ["failed", "unsent", "unfinished", "cancelled", "succeeded", "skipped"];
         const named = (names, values) => Object.fromEntries(names.map((name, i) => [name, values[i]]));
-        const all = data.rows.map((values, place) => {
-          const row = named(fields, values);
-          row.place = place;
-          row.timeline = row.timeline.map(values => named(attemptFields, values));
-          // Where nothing was sent there is none.
-          row.time = row.timeline.length ? row.life - row.timeline[0].start : row.outcome === 4 ? row.life : -1;
-          return row;
-        });
+        class Row {
+          constructor(values, place) {
+            for (let i = 0; i < fields.length; i += 1) this[fields[i]] = values[i];
+            [this.place, this.key, this.hay, this.attempts] = [place, 0, undefined, undefined];
+          }
+          // Of the rows that are looked at: most are not.
+          get line() { return this.attempts ??= this.timeline.map(values => named(attemptFields, values)); }
+        }
+        const all = data.rows.map((values, place) => new Row(values, place));
         const critical = new Set(data.path);
         const byID = id => document.getElementById(id);
 
@@ -28,6 +29,19 @@ enum PageScript {
           const element = document.createElement(tag);
           if (className) element.className = className;
           if (text !== undefined) element.textContent = text;
+          return element;
+        }
+        // A text that loses its middle where there is no room: its end tells more of a URL.
+        const joins = /[\p{M}\p{Emoji_Modifier}\u200d\ufe0f]/u;
+        function cut(text, tail = innerWidth > 760 ? 20 : 11) {
+          const points = Array.from(text), isLong = points.length > tail * 1.5;
+          const element = make("span", isLong ? "cut long" : "cut");
+          let end = isLong ? points.length - tail : 0;
+          // What joins a character stays with it.
+          while (end > 0 && (joins.test(points[end] ?? "") || points[end - 1] === "\u200d")) end -= 1;
+          if (end > 0) element.append(make("span", "", points.slice(0, end).join("")));
+          element.append(make("span", "", points.slice(end).join("")));
+          element.title = text;
           return element;
         }
         function time(us) {
@@ -57,14 +71,14 @@ enum PageScript {
         // Where a row's time went, one after the other: from, length, class.
         function pieces(row) {
           if (row.queued < 0) return [];
-          const end = row.queued + row.life, first = row.timeline[0];
+          const end = row.queued + row.life, first = row.line[0];
           const start = first ? row.queued + first.start : end;
           const blocker = row.blocker < 0 ? null : all[row.blocker];
           const freed = blocker ? Math.max(row.queued, Math.min(blocker.queued + blocker.life, start)) : row.queued;
           const list = [[row.queued, freed - row.queued, "blocked"]];
           // Of a download in parts, what the parts did is not told.
           list.push([freed, start - freed, first || row.outcome !== 4 ? "queued" : "receive"]);
-          for (const attempt of row.timeline) {
+          for (const attempt of row.line) {
             let at = row.queued + attempt.start;
             for (const phase of phases) {
               if (attempt[phase] > 0) list.push([at, attempt[phase], phase]);
@@ -83,20 +97,23 @@ enum PageScript {
           { key: "bytes", title: "Bytes", wide: true, number: true, of: row => row.bytes },
           { key: "tries", title: "Tries", wide: true, number: true, of: row => row.tries },
           { key: "time", title: "Time", number: true, of: row => row.time },
-          { key: "start", title: "Waterfall", of: row => row.queued + (row.timeline[0] ? row.timeline[0].start : 0) },
+          { key: "start", title: "Waterfall", of: row => row.queued + (row.line[0] ? row.line[0].start : 0) },
         ];
         const view = { shown: [], sort: "outcome", down: false, words: [], hidden: new Set(), onlyPath: false,
-          selected: -1, from: 0, to: Math.max(1, data.span) };
+          hiddenSides: new Set(), only: null, selected: -1, from: 0, to: Math.max(1, data.span) };
+        const secondRun = data.sides.length > 1 ? data.sides[0].runs : Infinity;
+        const sideOf = row => row.run < secondRun ? 0 : 1;
         const hay = row => row.hay ??= [row.name, row.method, row.url, row.code, row.message, row.status, state(row)]
           .join(" ").toLowerCase();
 
         function select() {
           view.shown = all.filter(row => !view.hidden.has(row.outcome) && (!view.onlyPath || critical.has(row.place))
+            && !view.hiddenSides.has(sideOf(row)) && (!view.only || view.only.test(row))
             && view.words.every(word => hay(row).includes(word)));
           const of = columns.find(column => column.key === view.sort).of, sign = view.down ? -1 : 1;
-          const keys = new Map(view.shown.map(row => [row, of(row)]));
+          for (const row of view.shown) row.key = of(row);
           view.shown.sort((a, b) => {
-            const x = keys.get(a), y = keys.get(b);
+            const x = a.key, y = b.key;
             return (x < y ? -sign : x > y ? sign : 0) || a.queued - b.queued || a.place - b.place;
           });
         }

@@ -20,7 +20,7 @@ enum PageStyle {
         }
         * { box-sizing: border-box; }
         [hidden] { display: none !important; }
-        body { margin: 0; height: 100vh; min-height: 560px; display: flex; flex-direction: column; }
+        body { margin: 0; min-height: 100vh; display: flex; flex-direction: column; }
         header { padding: 14px 18px 8px; }
         h1 { font-size: 18px; margin: 0; overflow-wrap: anywhere; }
         h2 { font-size: 14px; margin: 0 0 4px; }
@@ -41,6 +41,7 @@ enum PageStyle {
           border-left: 1px solid var(--ground); border-radius: 2px; background: var(--accent); color: var(--ground);
           font: inherit; font-size: 12px; text-align: left; overflow: hidden; white-space: nowrap;
           text-overflow: ellipsis; cursor: pointer; }
+        \#(overview)
         #tools { display: flex; flex-wrap: wrap; gap: 6px 14px; align-items: center; margin-top: 12px; }
         label { display: flex; align-items: center; gap: 5px; }
         #fit { margin: 0; }
@@ -52,7 +53,7 @@ enum PageStyle {
         #filters button[aria-pressed=true] { background: var(--select); color: var(--ink); border-color: var(--accent); }
         #legend { gap: 3px 10px; margin-left: auto; }
         #legend i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin-right: 4px; }
-        main { flex: 1 1 240px; min-height: 200px; display: flex; flex-direction: column;
+        main { flex: none; height: max(320px, 86vh); min-height: 200px; display: flex; flex-direction: column;
           border-top: 1px solid var(--line); }
         .row { display: grid; align-items: center; gap: 0 10px; padding: 0 18px; height: var(--row);
           grid-template-columns: 54px 92px minmax(180px, 5fr) 66px 40px 70px minmax(200px, 7fr);
@@ -84,7 +85,7 @@ enum PageStyle {
         .queued { background: var(--queued); } .blocked { background: var(--blocked); }
         .lookup { background: var(--lookup); } .connect { background: var(--connect); } .tls { background: var(--tls); }
         .wait { background: var(--wait); } .receive { background: var(--receive); } .delay { background: var(--delay); }
-        #detail { flex: 0 1 auto; max-height: 42vh; overflow: auto; padding: 10px 18px 14px; background: var(--panel);
+        #detail { position: sticky; bottom: 0; flex: none; max-height: 42vh; overflow: auto; padding: 10px 18px 14px; background: var(--panel);
           border-top: 1px solid var(--line); }
         #detail h2 { overflow-wrap: anywhere; padding-right: 70px; }
         #detail p { margin: 2px 0; overflow-wrap: anywhere; }
@@ -101,9 +102,8 @@ enum PageStyle {
         :focus-visible { outline: 2px solid var(--accent); outline-offset: -2px; }
         @media (max-width: 760px) {
           :root { --row: 50px; }
-          body { height: auto; min-height: 100vh; }
-          main { flex: 1 0 430px; height: 430px; }
-          #detail { position: sticky; bottom: 0; max-height: 60vh; padding: 8px 12px 10px; }
+          main { height: max(430px, 80vh); }
+          #detail { max-height: 60vh; padding: 8px 12px 10px; }
           header { padding: 10px 12px 6px; }
           #figures { gap: 5px; } #figures li { padding: 3px 8px; min-width: 0; } #figures b { font-size: 15px; }
           #search { width: 100%; } #legend { margin-left: 0; }

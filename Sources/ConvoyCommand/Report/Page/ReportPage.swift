@@ -7,7 +7,8 @@ import Foundation
 /// Names, URLs and messages are of others. They are in the page as JSON that cannot end its element, reach the document as
 /// text only, and the policy of the page runs no script but its own, and loads nothing.
 enum ReportPage {
-    static func text(_ report: Report, made: Date = Date()) -> String {
+    /// - Parameter sides: one report, or two to compare; the title is that of the first.
+    static func text(_ sides: Report..., made: Date = Date()) -> String {
         let nonce = UUID().uuidString
         let policy =
             "default-src 'none'; script-src 'nonce-\(nonce)'; style-src 'nonce-\(nonce)'; base-uri 'none'; "
@@ -27,10 +28,11 @@ enum ReportPage {
             </style>
             </head>
             \(body)
-            <script type="application/json" id="data">\(PageData(report, made: made).text)</script>
+            <script type="application/json" id="data">\(PageData(sides, made: made).text)</script>
             <script nonce="\(nonce)">
             "use strict";
             \(PageScript.model)
+            \(PageScript.overview)
             \(PageScript.rows)
             \(PageScript.events)
             </script>
@@ -47,6 +49,16 @@ enum ReportPage {
         <ul id="figures" aria-label="Figures"></ul>
         <ul id="remarks" aria-label="Remarks" hidden></ul>
         <section id="path" aria-label="Critical path" hidden><h2></h2><div class="track"></div></section>
+        <div id="overview">
+        <section id="sides" aria-label="Both reports" hidden><h2>Both reports</h2></section>
+        <section id="times" aria-label="Times" hidden><h2>Times</h2><ul class="percentiles"></ul>
+        <div class="bars"></div><div class="ticks"></div></section>
+        <section id="groups" aria-label="Groups" hidden><h2>Groups</h2><div class="tabs" role="group"></div>
+        <div class="wide-table"></div></section>
+        <section id="failures" aria-label="Failures" hidden></section>
+        <section id="slowest" aria-label="Slowest" hidden></section>
+        <section id="repaired" aria-label="No longer failing" hidden></section>
+        </div>
         <div id="tools">
         <input id="search" type="search" placeholder="Search  ( / )" aria-label="Search names, URLs and errors">
         <div id="filters" role="group" aria-label="Show"></div>

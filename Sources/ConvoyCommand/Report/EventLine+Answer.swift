@@ -1,0 +1,40 @@
+// What a server said to what it refused.
+import Convoy
+import Foundation
+
+extension EventLine {
+    /// Takes the header fields of a refusal, and the first 64 KiB of its text, without secrets.
+    ///
+    /// An answer that only a check refuses has neither: a success is what secrets come in.
+    ///
+    /// - Parameter secrets: what the server may repeat and nobody is to see, beside what the request was sent with.
+    mutating func setAnswer(of error: RequestError, without secrets: Set<String>) {
+        guard error.code == .unacceptableStatus, let answer = error.response else { return }
+        let sent = error.attempts.reduce(into: secrets) { $0.formUnion($1.secrets.union($1.request.url.secrets)) }
+        // Short ones are words of any text.
+        let hidden = sent.filter { $0.utf8.count > 3 }.sorted { $0.utf8.count > $1.utf8.count }
+        func shown(_ text: String) -> String {
+            hidden.reduce(text) { $0.replacing($1, with: "<redacted>") }
+        }
+        let fields = answer.headerFields.map { shown($0.shown) }
+        if !fields.isEmpty { head = fields }
+        guard let text = error.body?.prefix(1 << 16), !text.isEmpty, !text.contains(0) else { return }
+        body = shown(String(decoding: text, as: UTF8.self))
+    }
+}
+
+extension HeaderFields.Field {
+    /// The field as it may be shown: without its value where that is a secret, its URLs without theirs.
+    fileprivate var shown: String { SecretWords.standard.isSecret(name) ? "\(name): <redacted>" : description }
+}
+
+extension URL {
+    /// What in it is a secret: user name, password, and values of parameters, as they are written and decoded.
+    fileprivate var secrets: Set<String> {
+        let parts = URLComponents(url: self, resolvingAgainstBaseURL: true)
+        var found = [parts?.password, parts?.percentEncodedPassword].compactMap { $0 }
+        let items = (parts?.queryItems ?? []) + (parts?.percentEncodedQueryItems ?? [])
+        found += items.filter { SecretWords.standard.isSecret($0.name) }.compactMap(\.value)
+        return Set(found)
+    }
+}

@@ -1,0 +1,69 @@
+// The figures of a page as its script reads them.
+import Convoy
+
+/// Writes what has been computed from the requests of a page as JSON.
+enum PageFigures {
+    private static let slowestCount = 10
+    /// Of requests that changed; more are counted.
+    private static let pairLimit = 200
+
+    /// How many, then the percentiles; empty where there are no times.
+    static func times(_ times: TimeFigures?) -> JSONValue {
+        guard let times else { return [] }
+        return .array(
+            [Int64(times.count), times.median, times.ninety, times.ninetyNine, times.longest].map(JSONValue.integer))
+    }
+
+    static func histogram(_ histogram: TimeHistogram) -> JSONValue {
+        [
+            "edges": .array(histogram.edges.map(JSONValue.integer)), "logarithmic": .flag(histogram.isLogarithmic),
+            "bars": .array(
+                histogram.bars.map { bars in
+                    .array(bars.map { [.integer(Int64($0.count)), .integer(Int64($0.failed))] })
+                }),
+        ]
+    }
+
+    static func groups(_ groups: RequestGroups, by key: RequestGroups.Key) -> JSONValue {
+        [
+            "key": .string(key.rawValue), "count": .integer(Int64(groups.count)),
+            "rows": .array(
+                groups.groups.map { group in
+                    [
+                        .string(group.name),
+                        .array(
+                            group.cells.map { cell in
+                                [.integer(Int64(cell.count)), .integer(Int64(cell.failed)), times(cell.times)]
+                            }),
+                    ]
+                }),
+        ]
+    }
+
+    /// The places of those that took longest, the slowest first.
+    static func slowest(_ records: some Sequence<RequestRecord>) -> [Int] {
+        records.enumerated().compactMap { place, record in record.time.map { (place: place, time: $0) } }
+            .sorted { ($1.time, $0.place) < ($0.time, $1.place) }
+            .prefix(slowestCount).map(\.place)
+    }
+
+    /// - Parameter offset: the place of the second report's first record.
+    static func comparison(_ comparison: ReportComparison, offset: Int) -> JSONValue {
+        func pairs(_ pairs: [ReportComparison.Pair]) -> JSONValue {
+            .array(
+                pairs.prefix(pairLimit).map { pair in
+                    [
+                        .integer(Int64(pair.before)), .integer(Int64(pair.after + offset)),
+                        .integer(pair.difference ?? 0),
+                    ]
+                })
+        }
+        return [
+            "pairs": .integer(Int64(comparison.pairCount)), "onlyBefore": .integer(Int64(comparison.onlyBefore)),
+            "onlyAfter": .integer(Int64(comparison.onlyAfter)),
+            "brokenCount": .integer(Int64(comparison.broken.count)), "broken": pairs(comparison.broken),
+            "repairedCount": .integer(Int64(comparison.repaired.count)), "repaired": pairs(comparison.repaired),
+            "slowed": pairs(comparison.slowed),
+        ]
+    }
+}

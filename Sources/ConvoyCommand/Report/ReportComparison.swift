@@ -1,0 +1,82 @@
+// What changed from one report to another.
+
+/// The requests of two reports, matched; a value.
+///
+/// Two requests match that have the same name, method and URL. Of several that do in one report the first matches the
+/// first of the other, the second the second.
+struct ReportComparison: Equatable, Sendable {
+    /// A request of both: its places among the records of each.
+    struct Pair: Equatable, Sendable {
+        let before: Int
+        let after: Int
+        /// How much longer it took, in microseconds; nil where one of the times is not known.
+        let difference: Int64?
+    }
+
+    static let slowedLimit = 10
+
+    /// Those that failed in the second report only, in its order.
+    private(set) var broken: [Pair] = []
+    /// Those that failed in the first report only.
+    private(set) var repaired: [Pair] = []
+    private(set) var pairCount = 0
+    /// How many have no match.
+    let onlyBefore: Int
+    let onlyAfter: Int
+    /// Those that took longest in comparison, the largest difference first; of what succeeded both times.
+    let slowed: [Pair]
+
+    /// - Complexity: O(*n* log *n*) for *n* requests.
+    init(_ before: [RequestRecord], _ after: [RequestRecord]) {
+        var (places, counts) = ([Key: Int](), [Key: Int]())
+        for (place, record) in before.enumerated() { places[Key(record, &counts)] = place }
+        counts = [:]
+        var slowed: [Pair] = []
+        for (place, record) in after.enumerated() {
+            guard let match = places[Key(record, &counts)] else { continue }
+            let old = before[match]
+            pairCount += 1
+            let difference = record.time.flatMap { now in old.time.map { now - $0 } }
+            let pair = Pair(before: match, after: place, difference: difference)
+            switch (old.outcome, record.outcome) {
+            case (.failed, .failed): break
+            case (_, .failed): broken.append(pair)
+            case (.failed, .succeeded), (.failed, .skipped): repaired.append(pair)
+            case (.succeeded, .succeeded): if let difference, difference > 0 { slowed.append(pair) }
+            default: break
+            }
+        }
+        (onlyBefore, onlyAfter) = (before.count - pairCount, after.count - pairCount)
+        slowed.sort { ($1.difference ?? 0, $0.after) < ($0.difference ?? 0, $1.after) }
+        self.slowed = Array(slowed.prefix(Self.slowedLimit))
+    }
+
+    /// `3 requests of both, 1 fails now, 2 no longer fail, 4 only before, 5 only now`.
+    var text: String {
+        let parts = [
+            (broken.count, broken.count == 1 ? "fails now" : "fail now"),
+            (repaired.count, repaired.count == 1 ? "fails no longer" : "fail no longer"),
+            (onlyBefore, "only in the first"), (onlyAfter, "only in the second"),
+        ]
+        return Figures.count(pairCount, "request") + " in both"
+            + parts.filter { $0.0 > 0 }.map { ", \($0) \($1)" }.joined()
+    }
+
+    private struct Key: Hashable {
+        let identity: Int
+        let method: String
+        let number: Int
+
+        /// - Parameter counts: how many there have been of each; numbers of 0 stand for all of them.
+        init(_ record: RequestRecord, _ counts: inout [Key: Int]) {
+            let method = record.outcome == .unfinished ? "" : record.method
+            let all = Key(identity: record.identity, method: method, number: 0)
+            counts[all, default: 0] += 1
+            self.init(identity: all.identity, method: method, number: counts[all] ?? 1)
+        }
+
+        private init(identity: Int, method: String, number: Int) {
+            (self.identity, self.method, self.number) = (identity, method, number)
+        }
+    }
+}

@@ -1,0 +1,54 @@
+// What is counted of all requests of a report, those without a row too.
+
+/// The requests of a report in figures.
+struct ReportSums: Equatable, Sendable {
+    private(set) var counts: [RequestRecord.Outcome: Int] = [:]
+    private(set) var failures: [String: Int] = [:]
+    /// What was received of what succeeded.
+    private(set) var bytes: Int64 = 0
+    private(set) var resumedBytes: Int64 = 0
+    private(set) var attempts = 0
+    private(set) var retries = 0
+    private(set) var redirects = 0
+    /// Microseconds since 1970.
+    private(set) var first: Int64?
+    private(set) var last: Int64?
+    /// How many have no row.
+    var rowlessCount = 0
+
+    var requests: Int { counts.values.reduce(0, +) }
+    subscript(outcome: RequestRecord.Outcome) -> Int { counts[outcome] ?? 0 }
+    var microseconds: Int64 { first.flatMap { first in last.map { $0 - first } } ?? 0 }
+
+    /// Adds the figures of another report.
+    ///
+    /// The moments are those of both, so that the time is too long where the reports are not of the same moment.
+    mutating func add(_ other: ReportSums) {
+        counts.merge(other.counts, uniquingKeysWith: +)
+        failures.merge(other.failures, uniquingKeysWith: +)
+        bytes = bytes.addingReportingOverflow(other.bytes).partialValue
+        resumedBytes = resumedBytes.addingReportingOverflow(other.resumedBytes).partialValue
+        attempts = attempts.addingReportingOverflow(other.attempts).partialValue
+        retries += other.retries
+        redirects += other.redirects
+        rowlessCount += other.rowlessCount
+        first = [first, other.first].compactMap { $0 }.min()
+        last = [last, other.last].compactMap { $0 }.max()
+    }
+
+    mutating func count(_ record: RequestRecord) {
+        counts[record.outcome, default: 0] += 1
+        if record.outcome == .failed { failures[record.code ?? "other", default: 0] += 1 }
+        // Figures of a file of others may be any.
+        bytes = bytes.addingReportingOverflow(record.bytes).partialValue
+        if record.outcome == .succeeded {
+            resumedBytes = resumedBytes.addingReportingOverflow(record.resumedBytes).partialValue
+        }
+        attempts = attempts.addingReportingOverflow(record.attemptCount).partialValue
+        retries += record.retryCount
+        redirects += record.redirectCount
+        guard let queued = record.queued, let ended = record.ended else { return }
+        first = min(first ?? queued, queued)
+        last = max(last ?? ended, ended)
+    }
+}

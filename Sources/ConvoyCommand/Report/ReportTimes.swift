@@ -1,0 +1,87 @@
+// How long requests took: percentiles and a histogram.
+import Foundation
+
+/// The percentiles of some times, in microseconds; a value.
+struct TimeFigures: Equatable, Sendable {
+    let count: Int
+    let median: Int64
+    let ninety: Int64
+    let ninetyNine: Int64
+    let longest: Int64
+
+    /// Nil where there are no times.
+    ///
+    /// Each percentile is one of the times, the nearest rank: at least so many of a hundred took no longer.
+    ///
+    /// - Complexity: O(*n* log *n*).
+    init?(_ times: [Int64]) {
+        let sorted = times.sorted()
+        guard let longest = sorted.last else { return nil }
+        func rank(_ percent: Int) -> Int64 { sorted[(sorted.count * percent + 99) / 100 - 1] }
+        (count, median, ninety, ninetyNine) = (sorted.count, rank(50), rank(90), rank(99))
+        self.longest = longest
+    }
+
+    /// `times: 50 % within 12 ms, 90 % within 30 ms, 99 % within 0.3 s, the longest 1.2 s`.
+    var text: String {
+        let parts = [(50, median), (90, ninety), (99, ninetyNine)].map { "\($0) % within \(Self.text($1))" }
+        return "times: " + parts.joined(separator: ", ") + ", the longest \(Self.text(longest))"
+    }
+
+    static func text(_ microseconds: Int64) -> String { Figures.time(.microseconds(microseconds)) }
+}
+
+/// How many requests took how long, in classes that each of the reports has; a value.
+struct TimeHistogram: Equatable, Sendable {
+    /// The requests of one class and one report.
+    struct Bar: Equatable, Sendable {
+        var count = 0
+        /// Those among them that failed.
+        var failed = 0
+    }
+
+    static let barCount = 40
+
+    /// Microseconds: the bars lie between them.
+    ///
+    /// Each bar has its lower edge in it, and the last its upper edge too.
+    private(set) var edges: [Int64] = []
+    /// Whether each edge is a multiple of the one before: where the times differ much.
+    private(set) var isLogarithmic = false
+    /// For each report its bars.
+    private(set) var bars: [[Bar]] = []
+
+    /// - Parameter sides: the requests of each report; one whose time is not known is in no bar.
+    init(_ sides: [[RequestRecord]]) {
+        let times = sides.joined().compactMap(\.time)
+        guard let least = times.min(), let most = times.max() else { return }
+        isLogarithmic = most > max(1, least) * 4
+        // Below ten microseconds no clock of ours tells times apart.
+        let low = isLogarithmic ? Double(max(10, least)) : Double(least)
+        let high = max(Double(most), low + 1)
+        edges = (0...Self.barCount).map { place in
+            let part = Double(place) / Double(Self.barCount)
+            return Int64((isLogarithmic ? low * pow(high / low, part) : low + (high - low) * part).rounded())
+        }
+        bars = sides.map { records in
+            var bars = [Bar](repeating: Bar(), count: Self.barCount)
+            for record in records {
+                guard let time = record.time else { continue }
+                let place = place(of: time)
+                bars[place].count += 1
+                if record.outcome == .failed { bars[place].failed += 1 }
+            }
+            return bars
+        }
+    }
+
+    /// The last edge that is not above the time; the script of the page has the same rule in `isInBar`.
+    private func place(of time: Int64) -> Int {
+        var (low, high) = (0, Self.barCount)
+        while high - low > 1 {
+            let middle = (low + high) / 2
+            if edges[middle] <= time { low = middle } else { high = middle }
+        }
+        return low
+    }
+}

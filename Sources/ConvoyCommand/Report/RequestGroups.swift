@@ -1,0 +1,100 @@
+// The requests of a report by what they have in common.
+
+/// The requests of each host, name or status, of one report or of two beside each other; a value.
+struct RequestGroups: Equatable, Sendable {
+    /// What the requests of a group have in common.
+    enum Key: String, CaseIterable, Sendable {
+        case host, name, status
+    }
+
+    /// The requests of one group in one report.
+    struct Cell: Equatable, Sendable {
+        var count = 0
+        var failed = 0
+        /// Nil where no time was told.
+        var times: TimeFigures?
+    }
+
+    struct Group: Equatable, Sendable {
+        let name: String
+        /// One for each report.
+        let cells: [Cell]
+    }
+
+    /// More than these have no row: every request may be a group.
+    static let limit = 200
+
+    /// The largest first.
+    let groups: [Group]
+    /// How many there are, those without a row too.
+    let count: Int
+
+    /// - Complexity: O(*n* log *n*) for *n* requests.
+    init(_ sides: [[RequestRecord]], by key: Key) {
+        var members: [String: [Members]] = [:]
+        for (side, records) in sides.enumerated() {
+            for record in records {
+                members[record.group(by: key), default: Array(repeating: Members(), count: sides.count)][side]
+                    .add(record)
+            }
+        }
+        count = members.count
+        groups = members.map { (name: $0, members: $1, total: $1.reduce(0) { $0 + $1.count }) }
+            .sorted { ($1.total, $0.name) < ($0.total, $1.name) }
+            .prefix(Self.limit)
+            .map { Group(name: $0.name, cells: $0.members.map(\.cell)) }
+    }
+
+    private struct Members {
+        var count = 0
+        var failed = 0
+        var times: [Int64] = []
+
+        mutating func add(_ record: RequestRecord) {
+            count += 1
+            if record.outcome == .failed { failed += 1 }
+            if let time = record.time { times.append(time) }
+        }
+
+        var cell: Cell { Cell(count: count, failed: failed, times: TimeFigures(times)) }
+    }
+}
+
+extension RequestRecord {
+    /// The group that it belongs to; the script of the page has the same rules in `groupOf`.
+    func group(by key: RequestGroups.Key) -> String {
+        switch key {
+        case .host: return String(urlParts.host)
+        case .status: return status.map(String.init) ?? code ?? outcome.word
+        case .name:
+            if !name.isEmpty { return name }
+            return [method, urlParts.path.withMaskedDigits].filter { !$0.isEmpty }.joined(separator: " ")
+        }
+    }
+
+    /// Host with port, and path, of what is between them as it is written: no URL has to be valid.
+    private var urlParts: (host: Substring, path: Substring) {
+        let scheme = url.utf8.firstIndex(of: UInt8(ascii: ":")).map { url[$0...] }
+        guard let scheme, scheme.hasPrefix("://") else { return ("", path(of: url[...])) }
+        let rest = scheme.dropFirst(3)
+        let end = rest.utf8.firstIndex { "/?#".utf8.contains($0) } ?? rest.endIndex
+        return (rest[..<end], path(of: rest[end...]))
+    }
+
+    private func path(of text: Substring) -> Substring {
+        text[..<(text.utf8.firstIndex { "?#".utf8.contains($0) } ?? text.endIndex)]
+    }
+}
+
+extension Substring {
+    /// The text with one `*` for each run of digits: items that differ by their number are one group.
+    fileprivate var withMaskedDigits: String {
+        var (bytes, isInRun) = ([UInt8](), false)
+        for byte in utf8 {
+            let isDigit = (0x30...0x39).contains(byte)
+            if !isDigit { bytes.append(byte) } else if !isInRun { bytes.append(UInt8(ascii: "*")) }
+            isInRun = isDigit
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
