@@ -4,6 +4,8 @@ import Foundation
 /// What one line of progress says; a value that can be laid out for any terminal.
 struct ProgressLine: Equatable {
     var label: String
+    /// In place of the label where it does not fit, the longest first.
+    var shortLabels: [String] = []
     /// 0 to 1; nil while it is not known, which leaves percentage and bar blank.
     var fraction: Double?
     /// Before the details; the first to go where there is little room.
@@ -12,8 +14,12 @@ struct ProgressLine: Equatable {
     var details: [String]
 
     /// The line in at most so many columns: the details first, then the sizes, the bar, and as much of the label as fits.
-    func text(columns: Int) -> String {
-        let leastLabel = Self.leastLabelColumns(of: columns)
+    ///
+    /// The bar is never wider than the label's column.
+    ///
+    /// - Parameter labelColumns: how many columns belong to the label at least; nil for what the width suggests.
+    func text(columns: Int, labelColumns: Int? = nil) -> String {
+        let leastLabel = labelColumns ?? Self.leastLabelColumns(of: columns)
         var rest = columns - leastLabel
         func taken(_ text: String) -> String? {
             guard text.columnCount <= rest else { return nil }
@@ -28,10 +34,15 @@ struct ProgressLine: Equatable {
             tail += text
         }
         tail = head + (sizes.isEmpty ? "" : taken("  " + sizes) ?? "") + tail
-        guard rest >= 10 else { return finished(label.fitted(toColumns: leastLabel + max(0, rest)) + tail, columns) }
-        let bar = min(rest - 2, 32)
+        guard rest >= 10 else { return finished(fittedLabel(leastLabel + max(0, rest)) + tail, columns) }
+        let bar = min(rest - 2, 32, (leastLabel + rest - 2) / 2)
         let drawn = fraction.map { Self.bar($0, columns: bar) } ?? String(repeating: " ", count: bar)
-        return finished(label.fitted(toColumns: leastLabel) + "  " + drawn + tail, columns)
+        return finished(fittedLabel(leastLabel + rest - 2 - bar) + "  " + drawn + tail, columns)
+    }
+
+    private func fittedLabel(_ columns: Int) -> String {
+        let label = ([label] + shortLabels).first { $0.columnCount <= columns } ?? shortLabels.last ?? label
+        return label.fitted(toColumns: columns)
     }
 
     /// How many columns of a line belong to the label at least.

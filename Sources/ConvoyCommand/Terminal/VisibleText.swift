@@ -25,6 +25,15 @@ extension Unicode.Scalar {
     }
 }
 
+extension Character {
+    /// How many columns it takes: an emoji of several scalars, a flag or a family for example, as many as one of one.
+    fileprivate var columnCount: Int {
+        let count = unicodeScalars.reduce(0) { $0 + $1.columnCount }
+        let isEmoji = unicodeScalars.first.map { $0.properties.isEmoji && !$0.isASCII } ?? false
+        return isEmoji ? min(count, 2) : count
+    }
+}
+
 extension String {
     /// The text without anything that could steer a terminal: line ends and tabs become blanks, the rest question
     /// marks.
@@ -44,7 +53,9 @@ extension String {
     }
 
     /// How many columns of a terminal the text takes.
-    var columnCount: Int { unicodeScalars.reduce(0) { $0 + $1.columnCount } }
+    var columnCount: Int {
+        utf8.allSatisfy { (0x20..<0x7F).contains($0) } ? utf8.count : reduce(0) { $0 + $1.columnCount }
+    }
 
     /// The text cut to a number of columns, with three dots in place of what is missing, where they fit.
     func clipped(toColumns limit: Int) -> String {
@@ -52,7 +63,7 @@ extension String {
         let dots = limit > 6 ? "..." : ""
         var (result, columns) = ("", 0)
         for character in self {
-            let width = String(character).columnCount
+            let width = character.columnCount
             guard columns + width <= limit - dots.count else { break }
             result.append(character)
             columns += width

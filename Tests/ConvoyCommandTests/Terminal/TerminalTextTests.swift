@@ -44,6 +44,8 @@ import Testing
 
     @Test(arguments: [
         ("abc", 3), ("\u{6F22}\u{5B57}", 4), ("e\u{301}", 1), ("\u{1F600}", 2), ("\u{FF21}", 2), ("\u{200D}", 0),
+        ("\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}", 2), ("\u{1F44D}\u{1F3FD}", 2), ("\u{1F1EB}\u{1F1F7}", 2),
+        ("\u{2764}\u{FE0F}", 2), ("1\u{FE0F}\u{20E3}", 2),
     ])
     func columnsAreCounted(text: String, count: Int) {
         #expect(text.columnCount == count)
@@ -54,6 +56,9 @@ import Testing
             #expect("\u{6F22}a\u{5B57}b\u{1F600}cdefgh".clipped(toColumns: limit).columnCount <= limit)
             #expect("\u{6F22}a\u{5B57}".fitted(toColumns: limit).columnCount == limit)
         }
+        let family = "\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}"
+        #expect("a\(family)bcdefghi".clipped(toColumns: 7) == "a\(family)b...")
+        #expect("a\(family)\(family)cdefg".clipped(toColumns: 7) == "a\(family)...")
         #expect("abcdefghij".clipped(toColumns: 8) == "abcde...")
     }
 }
@@ -75,7 +80,7 @@ import Testing
 @Suite struct ProgressLineTests {
     @Test func detailsGoBeforeTheBarAndTheBarBeforeTheLabel() {
         let line = ProgressLine(label: "name.zip", fraction: 0.455, details: ["1.2 MB", "3.4 MB/s"])
-        #expect(line.text(columns: 60) == "name.zip         [=======>        ]   45 %  1.2 MB  3.4 MB/s")
+        #expect(line.text(columns: 60) == "name.zip           [======>       ]   45 %  1.2 MB  3.4 MB/s")
         #expect(line.text(columns: 30) == "name.zip          45 %  1.2 MB")
         #expect(line.text(columns: 8) == "name.zip")
     }

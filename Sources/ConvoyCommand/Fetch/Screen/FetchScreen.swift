@@ -25,18 +25,23 @@ struct FetchScreen {
     ) -> [String] {
         let columns = max(1, size.width - 1)
         note(progress, running, now)
-        let shownCount = Self.shownCount(of: running.count, height: size.height)
-        let notes = Self.notes(progress, hidden: shownCount > 0 ? 0 : running.count)
-        // Where the total has notes the files have blanks: columns align.
-        let blanks = notes.map { String(repeating: " ", count: $0.columnCount) }
-        var lines = running.prefix(shownCount).map { text(of: $0, now, blanks, columns: columns) }
+        // A line of its own: beside the total it would take the place of the bars.
+        let note = size.height > 3 ? Self.note(progress) : nil
+        let shownCount = Self.shownCount(of: running.count, height: size.height - (note == nil ? 0 : 1))
+        let total = totalLine(progress, running, hidden: shownCount > 0 ? 0 : running.count, now)
+        // The count is never cut, and columns align.
+        let labelColumns = max(
+            ProgressLine.leastLabelColumns(of: columns), total.shortLabels.last?.columnCount ?? 0)
+        var lines = running.prefix(shownCount).map { text(of: $0, now, columns: columns, labelColumns) }
         // One file is the whole.
         if progress.totalCount == 1, !lines.isEmpty { return lines }
         let hiddenCount = running.count - shownCount
         if hiddenCount > 0, shownCount > 0 {
             lines.append("\u{2026} and \(hiddenCount) more".clipped(toColumns: columns))
         }
-        return lines + [totalLine(progress, running, notes, now).text(columns: columns)]
+        lines.append(total.text(columns: columns, labelColumns: labelColumns))
+        if let note { lines.append(note.clipped(toColumns: columns)) }
+        return lines
     }
 
     private mutating func note(
@@ -65,14 +70,12 @@ struct FetchScreen {
 
     /// The line of a file: how far it is, or what it waits for.
     private func text(
-        of transfer: RunningTransfer, _ now: ContinuousClock.Instant, _ blanks: [String], columns: Int
+        of transfer: RunningTransfer, _ now: ContinuousClock.Instant, columns: Int, _ labelColumns: Int
     ) -> String {
         guard let wait = transfer.wait else {
-            var line = line(transfer, now)
-            line.details += blanks
-            return line.text(columns: columns)
+            return line(transfer, now).text(columns: columns, labelColumns: labelColumns)
         }
-        let name = transfer.item.fileName.fitted(toColumns: ProgressLine.leastLabelColumns(of: columns))
+        let name = transfer.item.fileName.fitted(toColumns: labelColumns)
         let done = transfer.receivedBytes > 0 ? transfer.fraction.map(ProgressLine.percent) : nil
         return "\(name)  \(done.map { $0 + "  " } ?? "")\(wait.text(maxAttempts: maxAttempts, now: now))".clipped(
             toColumns: columns)
@@ -91,9 +94,11 @@ struct FetchScreen {
     }
 
     private func totalLine(
-        _ progress: RunProgress, _ running: [RunningTransfer], _ notes: [String], _ now: ContinuousClock.Instant
+        _ progress: RunProgress, _ running: [RunningTransfer], hidden: Int, _ now: ContinuousClock.Instant
     ) -> ProgressLine {
-        let files = progress.totalCount.map { "\(progress.finishedCount) of \($0)" } ?? "\(progress.finishedCount)"
+        let done = "\(progress.finishedCount)"
+        let files = progress.totalCount.map { "\(done) of \($0)" } ?? done
+        let shortest = progress.totalCount.map { "\(done)/\($0)" } ?? done
         let totals = RunTotals(progress, running)
         var sizes = Figures.bytes(totals.receivedBytes)
         if let remaining = totals.remainingBytes {
@@ -104,16 +109,16 @@ struct FetchScreen {
         let details = Self.details(
             total, left: totals.secondsLeft(total, slowest: slowest, at: now), isEstimate: totals.isEstimate, now)
         return ProgressLine(
-            label: "\(files) \(noun)", fraction: totals.fraction, sizes: sizes.padded(toColumns: Self.sizesColumns),
-            details: details + notes)
+            label: "\(files) \(noun)", shortLabels: [files, shortest], fraction: totals.fraction,
+            sizes: sizes.padded(toColumns: Self.sizesColumns),
+            details: details + (hidden > 0 ? ["\(hidden) running"] : []))
     }
 
-    /// What the total says besides; behind its columns.
-    ///
-    /// - Parameter hidden: how many run without a line of their own, where none has one.
-    private static func notes(_ progress: RunProgress, hidden: Int) -> [String] {
-        [(progress.failedCount, "failed"), (progress.skippedCount, "skipped"), (hidden, "running")]
+    /// What is said below the total; nil where nothing is.
+    private static func note(_ progress: RunProgress) -> String? {
+        let notes = [(progress.failedCount, "failed"), (progress.skippedCount, "skipped")]
             .compactMap { $0 > 0 ? "\($0) \($1)" : nil }
+        return notes.isEmpty ? nil : notes.joined(separator: ", ")
     }
 
     /// Rate and time left, in columns of their own, so that the lines do not dance.

@@ -135,15 +135,55 @@ import Testing
         #expect(lines.last?.hasSuffix("  0 %") == true || lines.last?.contains("  0 %  ") == true)
     }
 
+    /// At seven sizes: bars no wider than their names, counts and emoji uncut, failures below.
+    @Test(arguments: [(24, 6), (40, 12), (60, 8), (80, 24), (100, 5), (132, 43), (220, 50)])
+    func everySizeShowsNamesBarsCountsAndFailures(width: Int, height: Int) throws {
+        let family = "\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}"
+        let name = String(repeating: family, count: 30) + ".iso"
+        var screen = FetchScreen(maxAttempts: 4)
+        let size = Terminal.Size(width: width, height: height)
+        var lines: [String] = []
+        for second in 0...3 {
+            let running = (0..<2).map { index in
+                RunningTransfer(
+                    item: FetchItem(index: index, url: URL(filePath: "/"), fileName: name),
+                    receivedBytes: Int64(second) * 1_000_000, expectedBytes: 10_000_000)
+            }
+            let progress = RunProgress(
+                finishedCount: 1_234, failedCount: 12, skippedCount: 3, totalCount: 3_000,
+                receivedBytes: Int64(second) * 2_000_000)
+            lines = screen.lines(progress, running, size: size, now: start + .seconds(second))
+        }
+        #expect(lines.count == 4)
+        #expect(lines.allSatisfy { $0.columnCount < width })
+        #expect(lines.last == "12 failed, 3 skipped")
+        let total = try #require(lines.dropLast().last)
+        #expect(total.hasPrefix("1234 of 3000") || total.hasPrefix("1234/3000"))
+        for line in lines.prefix(2) {
+            let emoji = line.prefix { $0 == Character(family) }
+            #expect(emoji.count > 1)
+            // What follows is no part of one that was cut.
+            #expect(line.dropFirst(emoji.count).unicodeScalars.allSatisfy { $0.isASCII }, "\(line)")
+        }
+        for line in lines.prefix(3) {
+            guard let start = line.firstIndex(of: "["), let end = line.firstIndex(of: "]") else { continue }
+            let columns = String(line[..<start]).columnCount - 2
+            #expect(line.distance(from: start, to: end) + 1 <= columns, "\(line)")
+        }
+        #expect(lines.prefix(3).allSatisfy { $0.contains("[") } == (width >= 60))
+        let percents = lines.prefix(3).map { $0.split(separator: "%").first.map { String($0).columnCount } }
+        #expect(Set(percents).count == 1)
+    }
+
     @Test func theTotalCountsBytes() {
         var screen = FetchScreen(maxAttempts: 4)
         let progress = RunProgress(
             finishedCount: 30, failedCount: 1, totalCount: 60, receivedBytes: 29_000_000, savedCount: 29,
             savedBytes: 29_000_000)
         let lines = screen.lines(progress, [], size: wide, now: start)
-        #expect(lines.count == 1)
+        #expect(lines.count == 2)
         #expect(lines.first?.hasPrefix("30 of 60 files ") == true)
-        #expect(lines.first?.contains(" 49 %    29.0 MB of ~59.0 MB ") == true)
-        #expect(lines.first?.hasSuffix("  1 failed") == true)
+        #expect(lines.first?.hasSuffix(" 49 %    29.0 MB of ~59.0 MB") == true)
+        #expect(lines.last == "1 failed")
     }
 }

@@ -90,7 +90,8 @@ import Testing
         // Red where the terminal has colours.
         #expect(try await terminal.rows(coloured: true).first?.hasPrefix("\u{1B}[31mconvoy:\u{1B}[39m ") == true)
         expectAligned(shown, columns: 80)
-        #expect(shown.last?.hasPrefix("1 of 3 files ") == true)
+        #expect(shown.dropLast().last?.hasPrefix("1 of 3 files ") == true)
+        #expect(shown.last == "1 failed")
         gate.open()
         let ended = try await terminal.ended(status: 1)
         let end = ended.joined(separator: "\n").replacing("\n  ", with: " ")
