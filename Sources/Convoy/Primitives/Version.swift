@@ -2,5 +2,5 @@
 
 /// The library's version, for those of the package that tell it.
 package enum Version {
-    package static let current = "0.1.0"
+    package static let current = "0.2.0"
 }

@@ -62,7 +62,7 @@ extension PageStyle {
           .wide-table { overflow-x: auto; }
           #groups td:first-child { min-width: 110px; } #groups .single :nth-child(5) { display: none; }
           #groups td, #groups th { padding-left: 8px; font-size: 13px; }
-          .what > .long { min-width: min(100%, 110px); } .what .target { display: none; }
+          .what > .long { min-width: min(100%, 110px); } .what small { display: none; }
           .percentiles { gap: 4px 12px; } .percentiles .side { flex-basis: 100%; }
           #sides th { max-width: 110px; }
         }
