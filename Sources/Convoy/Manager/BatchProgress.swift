@@ -38,6 +38,8 @@ struct BatchMeter {
     private var members: [Member] = []
     private var runningFraction = 0.0
     private var (uploadRate, downloadRate) = (RateMeter(), RateMeter())
+    /// The bytes at the last measurement.
+    private var measured: (upload: Int64, download: Int64) = (0, 0)
 
     mutating func start(_ slot: Int) {
         while members.count <= slot { members.append(Member()) }
@@ -46,17 +48,22 @@ struct BatchMeter {
 
     /// - Parameter now: nil where no rate is measured.
     mutating func move(_ slot: Int, _ transfer: TransferProgress, at now: ContinuousClock.Instant?) {
-        let before = (progress.upload.completedBytes, progress.download.completedBytes)
         progress.upload.add(transfer.upload, countedIn: &members[slot].upload)
         progress.download.add(transfer.download, countedIn: &members[slot].download)
-        if let now {
-            if progress.upload.completedBytes != before.0 { progress.upload.measure(with: &uploadRate, at: now) }
-            if progress.download.completedBytes != before.1 { progress.download.measure(with: &downloadRate, at: now) }
-        }
+        if let now { measure(at: now) }
         let fraction = max(members[slot].fraction, transfer.fractionOfMember)
         runningFraction += fraction - members[slot].fraction
         members[slot].fraction = fraction
         update()
+    }
+
+    /// Measures the rates, where bytes have moved since the last time.
+    mutating func measure(at now: ContinuousClock.Instant) {
+        if progress.upload.completedBytes != measured.upload { progress.upload.measure(with: &uploadRate, at: now) }
+        if progress.download.completedBytes != measured.download {
+            progress.download.measure(with: &downloadRate, at: now)
+        }
+        measured = (progress.upload.completedBytes, progress.download.completedBytes)
     }
 
     /// - Parameter slot: nil for what was never started.

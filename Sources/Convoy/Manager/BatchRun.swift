@@ -176,12 +176,11 @@ final class BatchRun: Undertaking {
     /// How far it is now; members without readers are asked.
     var currentProgress: BatchProgress {
         let unread = state.withLock { $0.isWatched ? [] : $0.running.compactMap { $0 } }
-        guard !unread.isEmpty else { return state.withLock { $0.meter.progress } }
         let transfers = unread.map { ($0.member, $0.operation?.progress ?? TransferProgress()) }
         let now = scheduler.context.clock.now
         return state.withLock { state in
-            for (member, transfer) in transfers { state.move(member, transfer, at: now) }
-            return state.meter.progress
+            for (member, transfer) in transfers { state.move(member, transfer, at: nil) }
+            return state.progress(at: now)
         }
     }
 

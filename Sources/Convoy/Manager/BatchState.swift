@@ -122,6 +122,12 @@ struct BatchState {
         pending = meter.progress
     }
 
+    /// How far the batch is, for a look.
+    mutating func progress(at now: ContinuousClock.Instant) -> BatchProgress {
+        if !isWatched, !isFinished { meter.measure(at: now) }
+        return meter.progress
+    }
+
     /// A member has finished.
     ///
     /// - Parameter transfer: how far it came, where that is known.

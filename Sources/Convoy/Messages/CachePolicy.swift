@@ -5,6 +5,10 @@ import Foundation
 ///
 /// Without a cache in ``RequestManager/Configuration/cache`` only ``onlyCache`` has an effect: the request ends with
 /// `.invalidRequest`.
+///
+/// ```swift
+/// let request = Request<Data>.get(url).cachePolicy(.revalidate)
+/// ```
 public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
     /// A fresh response is the answer, a stale one is validated, any other comes over the network (`default`).
     case standard

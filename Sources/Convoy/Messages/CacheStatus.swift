@@ -2,6 +2,11 @@
 import Foundation
 
 /// How the cache of a manager has dealt with a request: the parameters of `Cache-Status` (RFC 9211).
+///
+/// ```swift
+/// let response = try await manager.send(request)
+/// print(response.metrics?.cache?.description ?? "no cache")  // convoy; hit; ttl=42
+/// ```
 public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
     /// Why a request went to the network (RFC 9211, section 2.2).
     public enum Forward: String, Sendable, Hashable {

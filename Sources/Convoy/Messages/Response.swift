@@ -9,6 +9,15 @@ public struct ResponseHead: Sendable, Hashable {
         var headerFields: HeaderFields
         var url: URL?
         var expectedBytes: Int64?
+        var hasStoredCookies = StoredCookies()
+    }
+
+    /// Whether the cookies of a head have been stored: all are equal, as that is nothing of the response.
+    private struct StoredCookies: Sendable, Hashable {
+        var isTrue = false
+
+        static func == (_: Self, _: Self) -> Bool { true }
+        func hash(into _: inout Hasher) {}
     }
 
     private var parts: CopyOnWrite<Parts>
@@ -37,7 +46,10 @@ public struct ResponseHead: Sendable, Hashable {
     }
 
     /// Whether its cookies have been taken before: a cache has stored the response.
-    package var hasStoredCookies = false
+    package var hasStoredCookies: Bool {
+        get { parts.value.hasStoredCookies.isTrue }
+        set { parts.value.hasStoredCookies.isTrue = newValue }
+    }
 
     /// Makes a response head; for transports and tests.
     public init(statusCode: Int, headerFields: HeaderFields = [:], url: URL? = nil, expectedBytes: Int64? = nil) {

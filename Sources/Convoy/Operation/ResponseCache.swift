@@ -4,12 +4,20 @@ import Foundation
 /// A cache that a manager may have: ``RequestManager/Configuration/cache``.
 ///
 /// The library's own is `HTTPCache` of `ConvoyCache`. Others cannot be made: a ``CacheConnection`` has no public initialiser.
+///
+/// ```swift
+/// configuration.cache = HTTPCache.memory(capacity: 64 << 20)
+/// ```
 public protocol ResponseCache: AnyObject, Sendable {
     /// What a manager asks of it.
     var connection: CacheConnection { get }
 }
 
 /// The connection between a manager and its cache.
+///
+/// ```swift
+/// let connection = cache.connection  // of an HTTPCache; a manager alone uses it
+/// ```
 public struct CacheConnection: Sendable {
     package let engine: any CacheEngine
 

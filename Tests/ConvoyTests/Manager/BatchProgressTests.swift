@@ -20,11 +20,11 @@ import Testing
         let server = StubServer.held()
         let batch = server.manager().batch([post("a", 100), post("b", 300), post("c", 500)])
         let exchanges = await server.exchanges.wait(count: 3).sorted { $0.request.url.path < $1.request.url.path }
-        #expect(batch.currentProgress.upload.totalBytes == nil)
+        #expect(batch.currentProgress.upload.totalBytes == 900)
         exchanges[0].sent(totalBytes: 50)
         exchanges[1].sent(totalBytes: 300)
         #expect(batch.currentProgress.upload.completedBytes == 350)
-        #expect(batch.currentProgress.upload.totalBytes == 400)
+        #expect(batch.currentProgress.upload.totalBytes == 900)
         exchanges[1].respond(ResponseHead(statusCode: 200, expectedBytes: 1_000))
         exchanges[1].send(Data(count: 10))
         // This one announces nothing.

@@ -171,5 +171,8 @@
             // CURLE_HTTP2, CURLE_SEND_ERROR
             isUnprocessed ? code != 28 && code != 42 : [16, 55].contains(code)
         }
+
+        /// There may be a connection now.
+        func tryAgain() { if handle != nil { sendAgain() } }
     }
 #endif

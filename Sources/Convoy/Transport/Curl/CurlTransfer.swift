@@ -148,7 +148,7 @@
             self.loop = loop
             if request.body != nil { source = makeSource() }
             phase = .running
-            sendingBegan = loop.now
+            sendingBegan = request.attemptTimeout == nil ? loop.now : .now
             send(in: loop)
         }
 
@@ -172,9 +172,6 @@
             send(in: loop)
             loop.lookAgain()
         }
-
-        /// There may be a connection now.
-        func tryAgain() { if handle != nil { sendAgain() } }
 
         /// The turn after one in which decoding had its share.
         func takeNextShare() {
