@@ -20,7 +20,7 @@ struct PageData {
         // Two reports have no time in common.
         let path = isComparison ? [] : paths.first?.places ?? []
         let records = sides.map(\.records)
-        let json: JSONValue = [
+        let page: JSONValue = [
             "title": .string(sides.first?.title ?? ""), "made": .integer(Int64(made.timeIntervalSince1970 * 1e6)),
             "start": .integer(sums.first ?? -1), "span": .integer(sides.map(\.sums.microseconds).max() ?? 0),
             "runs": .array(sides.flatMap(\.runs).map { .string($0.name) }),

@@ -16,7 +16,7 @@ enum PageFigures {
 
     static func histogram(_ histogram: TimeHistogram) -> JSONValue {
         [
-            "edges": .array(histogram.edges.map(JSONValue.integer)), "logarithmic": .flag(histogram.isLogarithmic),
+            "edges": .array(histogram.edges.map(JSONValue.integer)), "logarithmic": .bool(histogram.isLogarithmic),
             "bars": .array(
                 histogram.bars.map { bars in
                     .array(bars.map { [.integer(Int64($0.count)), .integer(Int64($0.failed))] })
