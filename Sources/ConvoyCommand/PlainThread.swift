@@ -2,7 +2,8 @@
 import Foundation
 
 /// A thread of its own: unlike a queue's, which is made when the system has one to give, it tells when there is none.
-struct PlainThread {
+struct PlainThread: @unchecked Sendable {
+    // @unchecked: on Apple platforms the handle is a pointer; it is only joined, by one thread.
     private final class Work {
         let run: @Sendable () -> Void
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
