@@ -11,6 +11,7 @@ final class CoalescingKey: Sendable {
     let bodyLimit: Int64?
     let usesManagerInterceptors: Bool
     let exclusion: String?
+    let cache: CacheOptions?
     /// It goes without the credentials that another for that URL has.
     let hasLeftOrigin: Bool
 
@@ -26,7 +27,7 @@ final class CoalescingKey: Sendable {
         acceptableContentTypes = policies.acceptableContentTypes
         bodyLimit = policies.bodyLimit
         usesManagerInterceptors = policies.usesManagerInterceptors
-        exclusion = policies.exclusion
+        (exclusion, cache) = (policies.exclusion, policies.cache)
         hasLeftOrigin = policies.hasLeftOrigin || policies.isMirror
     }
 }
@@ -37,7 +38,7 @@ extension CoalescingKey: Hashable {
             && left.acceptableContentTypes == right.acceptableContentTypes
             && left.bodyLimit == right.bodyLimit
             && left.usesManagerInterceptors == right.usesManagerInterceptors && left.exclusion == right.exclusion
-            && left.hasLeftOrigin == right.hasLeftOrigin
+            && left.cache == right.cache && left.hasLeftOrigin == right.hasLeftOrigin
     }
 
     func hash(into hasher: inout Hasher) {

@@ -21,7 +21,8 @@ extension Scheduler {
             }
             guard let query, let exchange, exchange.answers else { return awaitSlot(wish) }
             if exchange.wantsRefresh { self.refresh(query, exchange, for: operation) }
-            let effects = self.change(operation) { [wish] state, ticket in state.answerFound(ticket, wish) } ?? nil
+            // One that has begun may leave a slot.
+            let effects = self.handingOver(operation) { [wish] in $0.answerFound($1, wish) } ?? nil
             guard let effects else { return awaitSlot(wish) }
             if effects.enters, self.ownQueue?.start(operation) == true { return }
             self.perform(effects, for: operation)

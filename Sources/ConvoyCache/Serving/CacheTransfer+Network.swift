@@ -181,11 +181,12 @@ extension CacheTransfer {
         do throws(RequestError) {
             let task = try network.makeTransfer(for: sent, client: self)
             let requestTime = now
-            let isCancelled = state.withLock { state in
+            let (isCancelled, isSuspended) = state.withLock { state in
                 (state.role, state.network, state.requestTime) = (.forward, task, requestTime)
-                return state.isCancelled
+                return (state.isCancelled, state.isSuspended)
             }
-            if isCancelled { task.cancel() } else { task.resume() }
+            // The owner resumes what it has suspended meanwhile.
+            if isCancelled { task.cancel() } else if !isSuspended { task.resume() }
         } catch {
             finish(error)
         }

@@ -48,13 +48,13 @@ extension CacheTransfer {
         do throws(RequestError) {
             let task = try network.makeTransfer(for: request, client: self)
             let requestTime = now
-            let isCancelled = state.withLock { state in
+            let (isCancelled, isSuspended) = state.withLock { state in
                 (state.role, state.status.forward, state.isPumping) = (.forward, .miss, false)
                 (state.phase, state.network, state.requestTime) = (.network, task, requestTime)
-                return state.isCancelled
+                return (state.isCancelled, state.isSuspended)
             }
             cache.count { $0.misses[.miss, default: 0] += 1 }
-            if isCancelled { task.cancel() } else { task.resume() }
+            if isCancelled { task.cancel() } else if !isSuspended { task.resume() }
         } catch {
             state.withLock { $0.phase = .ended }
             client.didFinish(error)

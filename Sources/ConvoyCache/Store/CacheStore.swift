@@ -98,11 +98,8 @@ final class StoredFile: Sendable {
         self.byteCount = byteCount
         guard descriptor >= 0 else { return nil }
         var status = stat()
-        // The initialiser has to fail without a deinit: the descriptor is closed here.
-        guard fstat(descriptor, &status) == 0, Int64(status.st_size) == byteCount else {
-            close(descriptor)
-            return nil
-        }
+        // The deinitializer runs after this failure, too, and closes the descriptor.
+        guard fstat(descriptor, &status) == 0, Int64(status.st_size) == byteCount else { return nil }
     }
 
     deinit { if descriptor >= 0 { close(descriptor) } }

@@ -40,6 +40,7 @@ import Testing
         Request.stub("a").acceptableStatusCodes(.any).coalesced(),
         Request<Data>.post("http://stub/a").body(Data()).coalesced(),
         Request.stub("a").maxBodyBytes(1).coalesced(), Self.elsewhere,
+        Request.stub("a").cachePolicy(.reload).coalesced(), Request.stub("a").cacheKey("b").coalesced(),
     ])
     func whatIsNotEqualOrNotAskedForIsSentByItself(other: Request<Data>) async {
         let server = StubServer.held()

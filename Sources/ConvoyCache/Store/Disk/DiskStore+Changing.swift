@@ -7,13 +7,19 @@ extension DiskStore {
     ///
     /// - Parameter file: a body that is removed when the change fails.
     func change(_ key: String?, file: String? = nil, _ change: @escaping Change) {
-        let drains = state.withLock { state in
+        state.withLock { state in
             if let key { state.pendingKeys[key, default: 0] += 1 } else { state.pendingForAll += 1 }
             state.changes.append((key, file, change))
-            defer { state.isDraining = true }
-            return !state.isDraining
+            beginDraining(&state)
         }
-        if drains { queue.async { self.drain() } }
+    }
+
+    /// Has the changes made.
+    ///
+    /// Under the lock: whoever sees that changes are under way and waits for the queue waits for them.
+    private func beginDraining(_ state: inout State) {
+        if !state.isDraining { queue.async { self.drain() } }
+        state.isDraining = true
     }
 
     /// Waits until the changes of a key, or all, have been made.
@@ -107,12 +113,10 @@ extension DiskStore {
     }
 
     func reportDamage(of number: UInt64) {
-        let drains = state.withLock { state in
+        state.withLock { state in
             state.damaged = number
-            defer { state.isDraining = true }
-            return !state.isDraining
+            beginDraining(&state)
         }
-        if drains { queue.async { self.drain() } }
     }
 
     func repair(_ ids: [Int64], of key: String) {

@@ -184,8 +184,7 @@ private final class DiskWriter: StoreWriter {
             return store.insert(key, head, small, nil, digest: BodyDigest.of(small), replacing: isReplaced)
         }
         // Who asks for the key from now on waits for it.
-        store.state.withLock { $0.pendingKeys[key, default: 0] += 1 }
-        store.beginsLater {
+        store.beginsLater(key) {
             self.queue.sync { self.flush() }
             let (file, digest) = self.state.withLock { state -> (String?, Int64) in
                 guard !state.hasFailed else { return (nil, 0) }
@@ -204,8 +203,14 @@ private final class DiskWriter: StoreWriter {
 }
 
 extension DiskStore {
-    /// Has something done behind the changes that have come.
-    fileprivate func beginsLater(_ work: @escaping @Sendable () -> Void) { queue.async(execute: work) }
+    /// Has something done for a key behind the changes that have come.
+    fileprivate func beginsLater(_ key: String, _ work: @escaping @Sendable () -> Void) {
+        state.withLock { state in
+            state.pendingKeys[key, default: 0] += 1
+            // Under the lock, as all that others wait for.
+            queue.async(execute: work)
+        }
+    }
 
     fileprivate func endPending(_ key: String) {
         state.withLock { state in
