@@ -24,7 +24,9 @@ extension AnyRequestOperation {
     /// Begins the first attempt; without a slot it waits for one, as another attempt would.
     func begin(_ attempt: Int, _ beginning: OperationState.Beginning) {
         if traits.mayHaveDeadline { armDeadline() }
-        if beginning.hasAnswer {
+        // It may have waited for long since the cache was asked.
+        let hasAnswer = beginning.hasSharedAnswer || beginning.cacheExchange?.stillAnswers == true
+        if hasAnswer {
             beginning.scheduler?.beginsWithAnswer(self)
         } else if let scheduler = beginning.scheduler, let ticket = beginning.ticket,
             !scheduler.begins(ticket, beginning.suspension)
@@ -34,7 +36,7 @@ extension AnyRequestOperation {
         }
         if asksInterceptors {
             onLane { self.launch(attempt) }
-        } else if beginning.hasAnswer {
+        } else if hasAnswer {
             launch(attempt)
         } else {
             send(attempt)
@@ -153,12 +155,24 @@ extension AnyRequestOperation {
         onLane { self.complete(completion, with: ReceivedBody(file: file)) }
     }
 
-    /// Makes a task for an attempt and resumes it.
+    /// Makes a task for an attempt and resumes it; the cache is asked first, unless it had the answer before the slot came.
     private func transmit(
         _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: ContinuousClock.Instant,
         into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil
     ) {
-        let exchange = context.cache == nil ? nil : state.withLock { $0.followUp?.cacheExchange }
+        let send = { @Sendable (exchange: (any CacheExchange)?) in
+            self.transmit(request, number, plan, at: now, into: download, continuing: point, through: exchange)
+        }
+        guard context.cache != nil else { return send(nil) }
+        let (exchange, scheduler) = state.withLock { ($0.followUp?.cacheExchange, $0.scheduler) }
+        guard exchange == nil, let scheduler else { return send(exchange) }
+        scheduler.lookUp(request, for: self, send)
+    }
+
+    private func transmit(
+        _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: ContinuousClock.Instant,
+        into download: (any DownloadTarget)?, continuing point: ResumePoint?, through exchange: (any CacheExchange)?
+    ) {
         let attempt = Attempt(
             number: number, operation: self, plan: plan, request: request, started: now, download: download,
             continuing: point, isAnswered: exchange?.answers == true)

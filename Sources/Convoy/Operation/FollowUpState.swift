@@ -17,7 +17,7 @@ final class FollowUpState {
     var sharedAnswer: SharedAnswer? { didSet { if sharedAnswer != nil { isShared = true } } }
     /// Whether a shared transfer has brought the answer; known for good.
     private(set) var isShared = false
-    /// What the cache has for the next attempt; nil without a cache.
+    /// The cache's answer to the next attempt; nil for one that the network is to answer.
     var cacheExchange: (any CacheExchange)?
     /// Whether a redirect has led to another origin, now or earlier.
     var hasLeftOrigin = false
@@ -54,9 +54,6 @@ final class FollowUpState {
         (hasStartedOver, startsOver) = (true, true)
         return true
     }
-
-    /// Whether the attempt to come needs no network.
-    var hasAnswer: Bool { sharedAnswer != nil || cacheExchange?.answers == true }
 
     /// For the response: those of the operation that brought the answer.
     var earlierAttempts: [AttemptRecord] { sharedAnswer?.response.attempts ?? records }

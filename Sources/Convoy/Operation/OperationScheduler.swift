@@ -19,6 +19,10 @@ protocol OperationScheduler: AnyObject, Sendable {
     func begins(_ reference: TicketReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool
     /// An operation has been started whose answer another has fetched: it sends nothing.
     func beginsWithAnswer(_ operation: AnyRequestOperation)
+    /// Has the cache look for what answers an attempt that has its slot; what it has found, or nil, follows.
+    func lookUp(
+        _ request: PreparedRequest, for operation: AnyRequestOperation,
+        _ then: @escaping @Sendable ((any CacheExchange)?) -> Void)
     /// An operation has an outcome before its start; true when no queue starts it, and it is to be started at once.
     func abandoned(_ operation: AnyRequestOperation, _ reference: TicketReference) -> Bool
     /// An operation has finished: its slot is free. Settled: its last callback has returned, too.

@@ -87,7 +87,9 @@ struct OperationState {
         let ticket: TicketReference?
         let suspension: Versioned<OperationStateMachine.Suspension>
         /// A shared transfer has brought the answer.
-        let hasAnswer: Bool
+        let hasSharedAnswer: Bool
+        /// What a cache had when it was asked.
+        let cacheExchange: (any CacheExchange)?
         /// The request is still to be built by code of the user's, or to be checked.
         let isToBeBuilt: Bool
         let isToBePrepared: Bool
@@ -96,7 +98,7 @@ struct OperationState {
     var beginning: Beginning {
         Beginning(
             scheduler: scheduler, ticket: ticket, suspension: machine.suspension,
-            hasAnswer: followUp?.hasAnswer == true,
+            hasSharedAnswer: followUp?.sharedAnswer != nil, cacheExchange: followUp?.cacheExchange,
             isToBeBuilt: prepared == nil && requestPlan?.build != nil, isToBePrepared: prepared == nil)
     }
 

@@ -28,8 +28,10 @@ public struct CacheConnection: Sendable {
 package protocol CacheEngine: AnyObject, Sendable {
     /// Looks for an answer; nil where the cache has nothing to do with the request.
     ///
-    /// - Thread: one that may wait for a disk.
+    /// - Thread: one that may wait for a disk, where it ``mayBlock``.
     func begin(_ query: CacheQuery) -> (any CacheExchange)?
+    /// Whether looking may wait for a disk.
+    var mayBlock: Bool { get }
 }
 
 /// A request as a cache sees it.
@@ -52,6 +54,8 @@ package struct CacheQuery: Sendable {
 package protocol CacheExchange: AnyObject, Sendable {
     /// Whether it answers without the network, so that its request takes no slot.
     var answers: Bool { get }
+    /// Whether it would still do so at this moment: what is stored may have become stale since.
+    var stillAnswers: Bool { get }
     /// Whether the answer is to be refreshed in the background; of all exchanges with one key one says so at a time.
     var wantsRefresh: Bool { get }
     /// The refresh has ended.

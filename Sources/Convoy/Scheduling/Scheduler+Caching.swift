@@ -4,33 +4,59 @@ import Foundation
 extension Scheduler {
     /// Has the cache look for an answer to an operation's next attempt; the operation then starts with it, or waits for a slot.
     ///
-    /// On the operation's lane: looking may wait for a disk, and many answers one after the other must not nest.
+    /// What waits for a slot keeps nothing of what was found: the cache is asked again when the slot has come.
     func consult(
         _ engine: any CacheEngine, _ operation: AnyRequestOperation, _ wish: SchedulerState.Wish,
         otherwise awaitSlot: @escaping @Sendable (SchedulerState.Wish) -> Void
     ) {
-        operation.onLane {
-            var wish = wish
-            wish.followsAnswer = operation.state.withLock { $0.followUp?.cacheExchange?.answers } == true
-            let query = self.query(operation, wish)
-            let exchange = query.flatMap { engine.begin($0) }
-            operation.state.withLock { state in
-                if exchange != nil || state.followUp != nil, state.outcome == nil {
-                    state.makeFollowUp().cacheExchange = exchange
+        var wish = wish
+        wish.followsAnswer = operation.state.withLock { $0.followUp?.cacheExchange != nil }
+        look(engine, nextQuery(operation, wish)) { [wish] query, exchange in
+            // On the lane: many answers one after the other must not nest.
+            operation.onLane {
+                let answer = exchange.flatMap { $0.answers ? $0 : nil }
+                operation.state.withLock { state in
+                    guard answer != nil, state.outcome == nil else { return state.followUp?.cacheExchange = nil }
+                    state.makeFollowUp().cacheExchange = answer
                 }
+                guard let query, let answer else { return awaitSlot(wish) }
+                if answer.wantsRefresh { self.refresh(query, answer, for: operation) }
+                // One that has begun may leave a slot.
+                let effects = self.handingOver(operation) { $0.answerFound($1, wish) } ?? nil
+                guard let effects else { return awaitSlot(wish) }
+                if effects.enters, self.ownQueue?.start(operation) == true { return }
+                self.perform(effects, for: operation)
             }
-            guard let query, let exchange, exchange.answers else { return awaitSlot(wish) }
-            if exchange.wantsRefresh { self.refresh(query, exchange, for: operation) }
-            // One that has begun may leave a slot.
-            let effects = self.handingOver(operation) { [wish] in $0.answerFound($1, wish) } ?? nil
-            guard let effects else { return awaitSlot(wish) }
-            if effects.enters, self.ownQueue?.start(operation) == true { return }
-            self.perform(effects, for: operation)
         }
     }
 
+    func lookUp(
+        _ request: PreparedRequest, for operation: AnyRequestOperation,
+        _ then: @escaping @Sendable ((any CacheExchange)?) -> Void
+    ) {
+        guard let engine = context.cache, let core = operation.state.withLock({ $0.requestPlan?.core }) else {
+            return then(nil)
+        }
+        look(engine, query(request, core)) { query, exchange in
+            guard engine.mayBlock || exchange?.answers == true else { return then(exchange) }
+            operation.onLane {
+                if let query, let exchange, exchange.wantsRefresh { self.refresh(query, exchange, for: operation) }
+                then(exchange)
+            }
+        }
+    }
+
+    /// Looks here, or where downloads use the disk.
+    private func look(
+        _ engine: any CacheEngine, _ query: CacheQuery?,
+        _ then: @escaping @Sendable (CacheQuery?, (any CacheExchange)?) -> Void
+    ) {
+        guard let query, engine.mayBlock else { return then(query, query.flatMap { engine.begin($0) }) }
+        DiskLane().async { then(query, engine.begin(query)) }
+    }
+
     /// The next attempt as the cache sees it; nil where interceptors have still to see the request.
-    private func query(_ operation: AnyRequestOperation, _ wish: SchedulerState.Wish) -> CacheQuery? {
+    private func nextQuery(_ operation: AnyRequestOperation, _ wish: SchedulerState.Wish) -> CacheQuery? {
         let given = operation.state.withLock { state -> (PreparedRequest, RequestCore)? in
             guard let core = state.requestPlan?.core, state.outcome == nil,
                 let request = state.followUp?.adapted ?? (wish.asksInterceptors ? nil : state.nextRequest)
@@ -42,6 +68,10 @@ extension Scheduler {
         if let cookies = context.cookies, !request.headerFields.contains("Cookie") {
             request.headerFields["Cookie"] = cookies.cookieField(for: request.url)
         }
+        return query(request, core)
+    }
+
+    private func query(_ request: PreparedRequest, _ core: RequestCore) -> CacheQuery {
         let keepsCoding = core.destination.isFile && !request.decodesFile || request.asksForIdentity
         return CacheQuery(request, core.policyBox?.policies.cache, keepsCoding: keepsCoding, clock: context.clock)
     }

@@ -62,6 +62,14 @@ enum CacheDecision: Sendable, Equatable {
 }
 
 extension CacheDecision {
+    /// Whether the request needs no network.
+    var answers: Bool {
+        switch self {
+        case .serve, .unavailable: true
+        case .validate, .complete, .forward, .bypass: false
+        }
+    }
+
     /// - Parameter stored: what is stored for the URL, in any order.
     static func decide(_ question: CacheQuestion, _ stored: [StoredHead]) -> CacheDecision {
         let control = question.control

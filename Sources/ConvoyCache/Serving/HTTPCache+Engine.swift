@@ -16,6 +16,8 @@ extension HTTPCache: CacheEngine {
         return StoredExchange(self, query, key, entries, decision, wantsRefresh: isRefreshing)
     }
 
+    package var mayBlock: Bool { store.mayBlock }
+
     func refreshEnded(_ key: String) { state.withLock { _ = $0.refreshing.remove(key) } }
 
     func count(_ change: (inout CacheStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
@@ -48,12 +50,9 @@ final class StoredExchange: CacheExchange {
         (self.decision, self.wantsRefresh) = (decision, wantsRefresh)
     }
 
-    package var answers: Bool {
-        switch decision {
-        case .serve, .unavailable: true
-        case .validate, .complete, .forward, .bypass: false
-        }
-    }
+    package var answers: Bool { decision.answers }
+
+    package var stillAnswers: Bool { answers && decide(query).answers }
 
     package func refreshEnded() { cache.refreshEnded(key) }
 
@@ -63,9 +62,12 @@ final class StoredExchange: CacheExchange {
         var query = query
         query.request = request
         let question = CacheQuestion(query, sharing: cache.configuration.sharing)
-        // Its fields may have changed: a download continues with a range, for example.
-        let isSame = request.headerFields == self.query.request.headerFields
-        let decision = isSame ? decision : CacheDecision.decide(question, entries.map(\.head))
-        return try CacheTransfer(self, question, decision, request, client, network)
+        // Its fields may have changed: a download continues with a range, for example. And time passes.
+        return try CacheTransfer(self, question, decide(query), request, client, network)
+    }
+
+    /// What becomes of the request at this moment.
+    private func decide(_ query: CacheQuery) -> CacheDecision {
+        CacheDecision.decide(CacheQuestion(query, sharing: cache.configuration.sharing), entries.map(\.head))
     }
 }

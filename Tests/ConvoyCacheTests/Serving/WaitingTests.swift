@@ -37,4 +37,64 @@ struct WaitingTests {
         gate.open()
         #expect(try await reader.value == 4_000_000)
     }
+
+    /// The manager is suspended for an hour after the cache has been asked.
+    @Test func hitThatHasWaitedForLongIsValidated() async throws {
+        let world = try CacheWorld { _, number in
+            .status(
+                200, headerFields: [("Cache-Control", "max-age=60, must-revalidate")], body: "body \(number)")
+        }
+        let queue = OperationQueue()
+        let manager = RequestManager(queue: queue, configuration: world.manager.configuration)
+        for round in 1...3 {
+            _ = try await world.get()
+            queue.isSuspended = true
+            let operation = manager.enqueue(Request<Data>.get(world.server.url("/a")))
+            world.manager.isSuspended = true
+            let other = world.manager.enqueue(Request<Data>.get(world.server.url("/a")))
+            world.clock.advance(by: .seconds(3600))
+            queue.isSuspended = false
+            #expect(try await operation.response().metrics?.cache?.isHit == false)
+            world.clock.advance(by: .seconds(3600))
+            world.manager.isSuspended = false
+            #expect(try await other.response().metrics?.cache?.isHit == false)
+            #expect(world.sent.count == 3 * round - (round - 1))
+        }
+    }
+
+    /// It has been found while the operation queue was busy, and is too old when its turn comes.
+    @Test func hitThatWaitsInABusyQueueIsValidated() async throws {
+        let gate = Gate()
+        let world = try CacheWorld { request, number in
+            let reply = Reply.status(200, headerFields: Self.fresh, body: "body \(number)")
+            return request.path == "/slow" ? reply.stalling(until: gate) : reply
+        }
+        _ = try await world.get()
+        world.manager.queue.maxConcurrentOperationCount = 1
+        let slow = world.manager.enqueue(Request<Data>.get(world.server.url("/slow")))
+        try await gate.reached()
+        let late = world.manager.enqueue(Request<Data>.get(world.server.url("/a")))
+        // The cache has been asked when another hit has been answered behind it.
+        let other = RequestManager(configuration: world.manager.configuration)
+        _ = try await other.send(Request<Data>.get(world.server.url("/a")))
+        world.clock.advance(by: .seconds(3600))
+        gate.open()
+        _ = try await slow.response()
+        let response = try await late.response()
+        #expect(response.metrics?.cache?.isHit == false)
+        #expect(String(decoding: response.value, as: UTF8.self) == "body 3")
+    }
+
+    @Test(arguments: Place.allCases)
+    func requestsThatWaitForASlotAreAnsweredByWhatOthersHaveBrought(_ place: Place) async throws {
+        let world = try CacheWorld(place, { $0.maxConcurrentOperationCount = 1 }) { request, _ in
+            .status(200, headerFields: Self.fresh, body: request.path)
+        }
+        let requests = (0..<200).map { Request<Data>.get(world.server.url("/\($0 % 10)")) }
+        let results = await world.manager.batch(requests).results
+        for (number, result) in results.enumerated() {
+            #expect(String(decoding: try result.get().value, as: UTF8.self) == "/\(number % 10)")
+        }
+        #expect(world.sent.count == 10)
+    }
 }
