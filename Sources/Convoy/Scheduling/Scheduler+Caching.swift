@@ -16,8 +16,8 @@ extension Scheduler {
             operation.onLane {
                 let answer = exchange.flatMap { $0.answers ? $0 : nil }
                 operation.state.withLock { state in
-                    guard answer != nil, state.outcome == nil else { return state.followUp?.cacheExchange = nil }
-                    state.makeFollowUp().cacheExchange = answer
+                    let isKept = answer != nil && state.outcome == nil
+                    if isKept || state.followUp != nil { state.makeFollowUp().cacheExchange = isKept ? answer : nil }
                 }
                 guard let query, let answer else { return awaitSlot(wish) }
                 if answer.wantsRefresh { self.refresh(query, answer, for: operation) }

@@ -6,13 +6,13 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct DiskStoreRaceTests {
-    private static func store(_ store: any CacheStore, _ key: String) {
+    private static func store(_ store: any CacheStore, _ key: String, _ body: Data = Data("x".utf8)) {
         var head = StoredHead(
             url: key, statusCode: 200, headerFields: ["Cache-Control": "max-age=60"], requestTime: 5, responseTime: 6,
             vary: VaryKey([], [:]), authorization: nil)
-        (head.bodyBytes, head.totalBytes) = (1, 1)
-        let writer = store.makeWriter(expectedBytes: 1)
-        _ = writer?.write(Data("x".utf8))
+        (head.bodyBytes, head.totalBytes) = (Int64(body.count), Int64(body.count))
+        let writer = store.makeWriter(expectedBytes: nil)
+        _ = writer?.write(body)
         writer?.commit(key: key, head: head) { _ in true }
     }
 
@@ -37,7 +37,7 @@ struct DiskStoreRaceTests {
 
     @Test func changeIsSeenByTheThreadThatMadeIt() throws {
         let directory = try TemporaryDirectory()
-        let store = DiskStore(directory: directory.file("cache"), capacity: 10_000_000, mostEntryBytes: 1_000_000)
+        let store = Self.makeStore(directory)
         let missed = Locked(0)
         DispatchQueue.concurrentPerform(iterations: 4) { thread in
             for round in 0..<300 {
@@ -46,5 +46,63 @@ struct DiskStoreRaceTests {
             }
         }
         #expect(missed.withLock { $0 } == 0)
+    }
+
+    private static func makeStore(_ directory: TemporaryDirectory) -> DiskStore {
+        DiskStore(directory: directory.file("cache"), capacity: 10_000_000, mostEntryBytes: 1_000_000)
+    }
+
+    /// A disk without room for one response keeps no other from being removed.
+    @Test func removalIsMadeBesideAResponseThatCannotBeStored() throws {
+        let directory = try TemporaryDirectory()
+        let store = Self.makeStore(directory)
+        Self.store(store, "a")
+        #expect(store.entries(for: "a").count == 1)
+        let database = try #require(store.writer.withLock { $0 })
+        let pages = try #require(try database.rows("PRAGMA page_count") { $0.integer(0) }.first)
+        _ = try database.rows("PRAGMA max_page_count = \(pages)") { $0.integer(0) }
+        store.queue.suspend()
+        Self.store(store, "b", Data(repeating: 1, count: 30_000))
+        store.removeAll(key: "a")
+        store.queue.resume()
+        #expect(store.entries(for: "a").isEmpty)
+        #expect(store.entries(for: "b").isEmpty)
+        #expect(Self.makeStore(directory).entries(for: "a").isEmpty)
+    }
+
+    @Test func entryThatCouldNotBeRemovedIsNotUsed() throws {
+        let directory = try TemporaryDirectory()
+        let store = Self.makeStore(directory)
+        Self.store(store, "a")
+        Self.store(store, "b")
+        #expect(store.counts.entries == 2)
+        // Another process holds the index for longer than a change waits.
+        let other = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+        try other.execute("BEGIN EXCLUSIVE")
+        store.removeAll(key: "a")
+        #expect(store.counts.entries == 2)
+        try other.execute("ROLLBACK")
+        #expect(store.entries(for: "a").isEmpty)
+        #expect(store.entries(for: "b").count == 1)
+        // The next change removes it.
+        Self.store(store, "c")
+        #expect(store.counts.entries == 2)
+        #expect(Self.makeStore(directory).entries(for: "a").isEmpty)
+        Self.store(store, "a")
+        #expect(store.entries(for: "a").count == 1)
+    }
+
+    /// The queue never comes to the change of the key.
+    @Test func lookupThatWaitsForTooLongIsAMiss() throws {
+        let directory = try TemporaryDirectory()
+        let store = Self.makeStore(directory)
+        Self.store(store, "a")
+        #expect(store.entries(for: "a").count == 1)
+        store.queue.suspend()
+        Self.store(store, "a")
+        #expect(store.entries(for: "a").isEmpty)
+        store.queue.resume()
+        #expect(store.counts.entries == 1)
+        #expect(store.entries(for: "a").count == 1)
     }
 }

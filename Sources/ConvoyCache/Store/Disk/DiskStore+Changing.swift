@@ -5,72 +5,80 @@ import Foundation
 extension DiskStore {
     /// Has a change made; of a key, or of all.
     ///
-    /// - Parameter file: a body that is removed when the change fails.
-    func change(_ key: String?, file: String? = nil, _ change: @escaping Change) {
+    /// - Parameters:
+    ///   - file: a body that is removed when the change fails.
+    ///   - isOptional: whether nothing is wrong when it fails; else what is under the key is not used any more.
+    func change(_ key: String?, file: String? = nil, isOptional: Bool = false, _ change: @escaping Change) {
         state.withLock { state in
             if let key { state.pendingKeys[key, default: 0] += 1 } else { state.pendingForAll += 1 }
-            state.changes.append((key, file, change))
+            state.changes.append(QueuedChange(key: key, file: file, isOptional: isOptional, change: change))
             beginDraining(&state)
         }
     }
 
     /// Has the changes made.
     ///
-    /// Under the lock: whoever sees that changes are under way and waits for the queue waits for them.
+    /// Under the lock: what comes to the queue later comes behind them.
     private func beginDraining(_ state: inout State) {
         if !state.isDraining { queue.async { self.drain() } }
         state.isDraining = true
     }
 
-    /// Waits until the changes of a key, or all, have been made.
-    func awaitChanges(_ key: String?) {
+    /// Waits until the changes of a key, or all, have been made; false when that takes too long.
+    func awaitChanges(_ key: String?, within limit: DispatchTimeInterval? = nil) -> Bool {
+        let waiter = Waiter(key: key)
         let isPending = state.withLock { state in
-            guard let key else { return state.isDraining || !state.pendingKeys.isEmpty }
-            return state.pendingForAll > 0 || state.pendingKeys[key] != nil
+            guard state.isPending(key) else { return false }
+            state.waiters.append(waiter)
+            return true
         }
-        guard isPending else { return }
-        // What a body's file has been waited for adds another change behind this.
-        queue.sync {}
-        queue.sync {}
+        guard isPending else { return true }
+        guard waiter.isOver.wait(timeout: limit.map { .now() + $0 } ?? .distantFuture) != .success else { return true }
+        state.withLock { state in state.waiters.removeAll { $0.isOver === waiter.isOver } }
+        return false
     }
 
-    /// Makes all changes that have come, in one transaction.
+    /// Makes all changes that have come, in one transaction; what comes meanwhile has its turn behind the queue's other work.
     private func drain() {
-        while true {
-            let (changes, damaged) = state.withLock { state in
-                defer { (state.changes, state.damaged) = ([], nil) }
-                if state.changes.isEmpty, state.damaged == nil { state.isDraining = false }
-                return (state.changes, state.damaged)
-            }
-            if let damaged { startOver(without: damaged) }
-            guard !changes.isEmpty else {
-                if damaged != nil { continue }
-                return
-            }
-            if !perform(changes.map(\.change)) {
-                for file in changes.compactMap(\.file) { unlink(directory.body(file)) }
-            }
-            state.withLock { state in
-                for (key, _, _) in changes {
-                    guard let key else {
-                        state.pendingForAll -= 1
-                        continue
-                    }
-                    let left = (state.pendingKeys[key] ?? 1) - 1
-                    state.pendingKeys[key] = left > 0 ? left : nil
-                }
-            }
+        let (changes, invalidKeys, damaged) = state.withLock { state in
+            defer { (state.changes, state.damaged) = ([], nil) }
+            return (state.changes, state.invalidKeys, state.damaged)
         }
+        if let damaged { startOver(without: damaged) }
+        let lost = changes.isEmpty ? invalidKeys : perform(changes, removing: invalidKeys)
+        let over = state.withLock { state in
+            state.invalidKeys = lost
+            for change in changes { state.ended(change.key) }
+            state.isDraining = false
+            if !state.changes.isEmpty || state.damaged != nil { beginDraining(&state) }
+            return state.takeWaiters()
+        }
+        for waiter in over { waiter.isOver.signal() }
     }
 
-    /// Makes changes; false when none of them could be made.
-    private func perform(_ changes: [Change]) -> Bool {
+    /// Makes changes, and removes what could not be removed before.
+    ///
+    /// - Returns: the keys whose entries may be out of date, as their change could not be made.
+    private func perform(_ changes: [QueuedChange], removing invalidKeys: Set<String?>) -> Set<String?> {
+        if make(changes, removing: invalidKeys) { return [] }
+        // A response that cannot be stored must not keep another from being removed.
+        let optional = changes.filter(\.isOptional)
+        for file in optional.compactMap(\.file) { unlink(directory.body(file)) }
+        let needed = changes.filter { !$0.isOptional }
+        if needed.isEmpty, invalidKeys.isEmpty { return [] }
+        if !optional.isEmpty, make(needed, removing: invalidKeys) { return [] }
+        return invalidKeys.union(needed.map(\.key))
+    }
+
+    /// Makes changes in one transaction; false when none of them could be made.
+    private func make(_ changes: [QueuedChange], removing invalidKeys: Set<String?>) -> Bool {
         for _ in 0..<2 {
             do throws(DatabaseError) {
                 let database = try openWriter()
                 var left: [String] = []
                 try database.transaction { () throws(DatabaseError) in
-                    for change in changes { try change(database, &left) }
+                    for key in invalidKeys { try Self.deleteAll(key, in: database, &left) }
+                    for change in changes { try change.change(database, &left) }
                 }
                 for file in left { unlink(directory.body(file)) }
                 return true
@@ -130,5 +138,30 @@ extension DiskStore {
             let found = try? database.rows("SELECT 1 FROM entries WHERE file = ?", .text(name)) { $0.integer(0) }
             return found?.isEmpty != true
         }
+    }
+}
+
+extension DiskStore.State {
+    /// Whether changes of a key, or any, are under way.
+    fileprivate func isPending(_ key: String?) -> Bool {
+        guard let key else { return isDraining || pendingForAll > 0 || !pendingKeys.isEmpty }
+        return pendingForAll > 0 || pendingKeys[key] != nil
+    }
+
+    /// One change of a key, or of all, has been made.
+    mutating func ended(_ key: String?) {
+        guard let key else {
+            pendingForAll -= 1
+            return
+        }
+        let left = (pendingKeys[key] ?? 1) - 1
+        pendingKeys[key] = left > 0 ? left : nil
+    }
+
+    /// Those who need not wait any more.
+    mutating func takeWaiters() -> [DiskStore.Waiter] {
+        let all = waiters
+        waiters = all.filter { isPending($0.key) }
+        return all.filter { !isPending($0.key) }
     }
 }

@@ -28,17 +28,24 @@ extension DiskStore {
     }
 
     func removeAll(key: String) {
-        change(key) { database, left throws(DatabaseError) in
-            let ids = try database.rows("SELECT id FROM entries WHERE key = ?", .text(key)) { $0.integer(0) }
-            for id in ids { try Self.delete(id, in: database, &left) }
-        }
+        change(key) { database, left throws(DatabaseError) in try Self.deleteAll(key, in: database, &left) }
     }
 
     func removeAll() {
-        change(nil) { database, left throws(DatabaseError) in
+        change(nil) { database, left throws(DatabaseError) in try Self.deleteAll(nil, in: database, &left) }
+    }
+
+    /// Removes what is under a key; nil for everything.
+    static func deleteAll(
+        _ key: String?, in database: Database, _ left: inout [String]
+    ) throws(DatabaseError) {
+        guard let key else {
             left += try database.rows("SELECT file FROM entries WHERE file IS NOT NULL") { $0.text(0) }
             try database.run("DELETE FROM entries")
+            return
         }
+        let ids = try database.rows("SELECT id FROM entries WHERE key = ?", .text(key)) { $0.integer(0) }
+        for id in ids { try delete(id, in: database, &left) }
     }
 
     fileprivate static func delete(_ id: Int64, in database: Database, _ left: inout [String]) throws(DatabaseError) {
@@ -51,7 +58,7 @@ extension DiskStore {
         _ key: String, _ head: StoredHead, _ body: Data?, _ file: String?, digest: Int64,
         replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
     ) {
-        change(key, file: file) { [self] database, left throws(DatabaseError) in
+        change(key, file: file, isOptional: true) { [self] database, left throws(DatabaseError) in
             let stored = try database.rows("SELECT id, head FROM entries WHERE key = ? ORDER BY used", .text(key)) {
                 ($0.integer(0), HeadCoding.decode($0.blob(1) ?? Data(), key: key)?.head)
             }
@@ -213,9 +220,10 @@ extension DiskStore {
     }
 
     fileprivate func endPending(_ key: String) {
-        state.withLock { state in
-            let left = (state.pendingKeys[key] ?? 1) - 1
-            state.pendingKeys[key] = left > 0 ? left : nil
+        let over = state.withLock { state in
+            state.ended(key)
+            return state.takeWaiters()
         }
+        for waiter in over { waiter.isOver.signal() }
     }
 }

@@ -10,12 +10,31 @@ final class DiskStore: CacheStore {
     /// A change, with what it leaves to be removed afterwards.
     typealias Change = @Sendable (Database, inout [String]) throws(DatabaseError) -> Void
 
+    struct QueuedChange: Sendable {
+        /// Nil for one of all keys.
+        let key: String?
+        /// A body that is removed when the change fails.
+        let file: String?
+        /// Whether nothing is wrong when it is not made.
+        let isOptional: Bool
+        let change: Change
+    }
+
+    struct Waiter: Sendable {
+        let key: String?
+        let isOver = DispatchSemaphore(value: 0)
+    }
+
     struct State {
         /// Connections that nobody uses now.
         var readers: [Database] = []
         /// Which index they are of.
         var indexNumber: UInt64 = 0
-        var changes: [(key: String?, file: String?, change: Change)] = []
+        var changes: [QueuedChange] = []
+        /// Keys whose entries have to go, and could not be removed yet; nil is the key of all.
+        var invalidKeys: Set<String?> = []
+        /// Those who wait for changes.
+        var waiters: [Waiter] = []
         /// Which index the connection for changes is of.
         var writerNumber: UInt64 = 0
         /// How many changes of a key are under way.
@@ -36,6 +55,8 @@ final class DiskStore: CacheStore {
     static let smallBytes = 32 << 10
     /// How many bytes may wait to be written: what comes while the disk is slower is not stored.
     static let mostBacklogBytes = 64 << 20
+    /// How long a lookup waits for the changes of its key: longer is a miss.
+    static let mostWait = DispatchTimeInterval.seconds(2)
     /// How many uses are noted at a time.
     private static let usesAtOnce = 256
 
@@ -85,7 +106,10 @@ final class DiskStore: CacheStore {
     }
 
     func entries(for key: String) -> [StoredEntry] {
-        awaitChanges(key)
+        // What may be out of date is not there.
+        guard awaitChanges(key, within: Self.mostWait),
+            !state.withLock({ $0.invalidKeys.contains(key) || $0.invalidKeys.contains(nil) })
+        else { return [] }
         let found = read { database throws(DatabaseError) in
             try database.rows("SELECT id, head FROM entries WHERE key = ?", .text(key)) { columns in
                 (columns.integer(0), HeadCoding.decode(columns.blob(1) ?? Data(), key: key)?.head)
@@ -145,7 +169,7 @@ final class DiskStore: CacheStore {
     }
 
     func summaries() -> [StoredSummary] {
-        awaitChanges(nil)
+        _ = awaitChanges(nil)
         return read { database throws(DatabaseError) in
             try database.rows("SELECT head FROM entries") { columns in
                 HeadCoding.decode(columns.blob(0) ?? Data(), key: nil).map { StoredSummary(key: $0.key, head: $0.head) }
@@ -154,7 +178,7 @@ final class DiskStore: CacheStore {
     }
 
     var counts: StoreCounts {
-        awaitChanges(nil)
+        _ = awaitChanges(nil)
         var counts = StoreCounts()
         let totals = read { database throws(DatabaseError) in
             try database.rows("SELECT bytes, entries FROM totals") { ($0.integer(0), $0.integer(1)) }
@@ -173,7 +197,7 @@ final class DiskStore: CacheStore {
             defer { state.used = [] }
             return state.used
         }
-        if !used.isEmpty { change("") { database, _ throws(DatabaseError) in try Self.note(used, in: database) } }
+        if !used.isEmpty { change("", isOptional: true) { database, _ throws(DatabaseError) in try Self.note(used, in: database) } }
     }
 
     /// Takes the uses that are not noted.
