@@ -18,6 +18,9 @@ extension AnyRequestOperation {
     func attemptEnded(_ ending: AttemptEnding) {
         let attempt = ending.attempt
         guard state.withLock({ $0.machine.handle(.attemptEnded(attempt: attempt.number)) }).isTaken else { return }
+        if ending.error?.underlying is StoredAnswerIsGone, let base = state.withLock({ $0.nextRequest }) {
+            return again(ending, .startOver, base) { $0.lostStoredAnswer = true }
+        }
         guard asksInterceptors else { return followUp(ending) }
         askInterceptors(after: ending) { decision in
             switch decision {
@@ -44,7 +47,9 @@ extension AnyRequestOperation {
             return again(ending, .startOver, base)
         }
         guard let error = ending.error else { return letStand(ending) }
-        if retries(ending, error) { return }
+        // A stored refusal says nothing about its host now, and would come again.
+        let isStored = ending.isAnswer && ending.attempt.isAnswered
+        if !isStored, retries(ending, error) { return }
         let defect = ending.isAnswer ? ending.head.flatMap { redirectPolicy.defect(of: $0, of: ending.request) } : nil
         letStand(ending, telling: defect.map { error.noting($0) })
     }

@@ -160,18 +160,20 @@ extension AnyRequestOperation {
         _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: ContinuousClock.Instant,
         into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil
     ) {
-        let send = { @Sendable (exchange: (any CacheExchange)?) in
-            self.transmit(request, number, plan, at: now, into: download, continuing: point, through: exchange)
+        let send = { @Sendable (exchange: (any CacheExchange)?, hasSlot: Bool) in
+            self.transmit(
+                request, number, plan, at: now, into: download, continuing: point, through: exchange, hasSlot: hasSlot)
         }
-        guard context.cache != nil else { return send(nil) }
+        guard context.cache != nil else { return send(nil, true) }
         let (exchange, scheduler) = state.withLock { ($0.followUp?.cacheExchange, $0.scheduler) }
-        guard exchange == nil, let scheduler else { return send(exchange) }
-        scheduler.lookUp(request, for: self, send)
+        guard exchange == nil, let scheduler else { return send(exchange, false) }
+        scheduler.lookUp(request, for: self) { send($0, true) }
     }
 
     private func transmit(
         _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: ContinuousClock.Instant,
-        into download: (any DownloadTarget)?, continuing point: ResumePoint?, through exchange: (any CacheExchange)?
+        into download: (any DownloadTarget)?, continuing point: ResumePoint?, through exchange: (any CacheExchange)?,
+        hasSlot: Bool
     ) {
         let attempt = Attempt(
             number: number, operation: self, plan: plan, request: request, started: now, download: download,
@@ -181,7 +183,8 @@ extension AnyRequestOperation {
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }
             if !traits.pausesInPlace, let defect = attempt.rateControl.defect { throw defect }
             if let exchange {
-                let network = CacheNetwork(context.transport, context.directTransport)
+                let network = CacheNetwork(
+                    context.transport, context.directTransport, context.cookies, hasSlot: hasSlot)
                 task = try exchange.makeTransfer(for: request, client: attempt, over: network)
             } else if let direct = context.directTransport {
                 task = try direct.makeTransfer(for: request, client: attempt)

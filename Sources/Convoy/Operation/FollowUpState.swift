@@ -19,6 +19,8 @@ final class FollowUpState {
     private(set) var isShared = false
     /// The cache's answer to the next attempt; nil for one that the network is to answer.
     var cacheExchange: (any CacheExchange)?
+    /// Whether an answer of the cache's has gone: from now on the cache is asked when there is a slot.
+    var lostStoredAnswer = false
     /// Whether a redirect has led to another origin, now or earlier.
     var hasLeftOrigin = false
     /// How many retries the policy and the interceptors have had.

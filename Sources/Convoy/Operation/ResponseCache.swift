@@ -70,12 +70,22 @@ package protocol CacheExchange: AnyObject, Sendable {
 package struct CacheNetwork: Sendable {
     /// As ``Transport/pausesInPlace``.
     package let pausesInPlace: Bool
+    /// Whether the request has a slot, so that it may use the transport.
+    package let hasSlot: Bool
     private let transport: any Transport
     private let direct: (any DirectTransport)?
+    private let cookies: CookieJar?
 
-    init(_ transport: any Transport, _ direct: (any DirectTransport)?) {
+    init(_ transport: any Transport, _ direct: (any DirectTransport)?, _ cookies: CookieJar?, hasSlot: Bool) {
         (pausesInPlace, self.transport, self.direct) = (transport.pausesInPlace, transport, direct)
+        (self.cookies, self.hasSlot) = (cookies, hasSlot)
     }
+
+    /// Has the jar take the cookies of an answer that a stored response stands for: the client sees only those of that.
+    package func keepCookies(of head: ResponseHead, from url: URL) { cookies?.store(head.headerFields, from: url) }
+
+    /// Has something done where downloads use the disk.
+    package func onDisk(_ work: @escaping @Sendable () -> Void) { DiskLane().async(work) }
 
     /// As ``Transport/makeTask(for:client:)``.
     package func makeTransfer(
@@ -84,4 +94,11 @@ package struct CacheNetwork: Sendable {
         if let direct { return try direct.makeTransfer(for: request, client: client) }
         return try transport.makeTask(for: request, client: client)
     }
+}
+
+/// Why an attempt without a slot ends: what was found when the cache was asked has gone since.
+///
+/// Another attempt follows.
+package struct StoredAnswerIsGone: Error {
+    package init() {}
 }

@@ -59,6 +59,7 @@ extension Scheduler {
     private func nextQuery(_ operation: AnyRequestOperation, _ wish: SchedulerState.Wish) -> CacheQuery? {
         let given = operation.state.withLock { state -> (PreparedRequest, RequestCore)? in
             guard let core = state.requestPlan?.core, state.outcome == nil,
+                state.followUp?.lostStoredAnswer != true,
                 let request = state.followUp?.adapted ?? (wish.asksInterceptors ? nil : state.nextRequest)
             else { return nil }
             return (request, core)

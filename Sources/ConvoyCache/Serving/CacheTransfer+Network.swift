@@ -55,6 +55,7 @@ extension CacheTransfer {
         case .replaced, .failed: return forward(head, now)
         case .staleOnError: role = .serve(entry, form)
         }
+        network.keepCookies(of: head, from: request.url)
         state.withLock { state in
             state.role = role
             state.status.forwardStatus = head.statusCode
@@ -65,14 +66,14 @@ extension CacheTransfer {
     /// The rest of a stored response, if it is that.
     private func complete(_ entry: StoredEntry, with head: ResponseHead, _ requestTime: Int64, _ now: Int64) {
         let range = head.headerFields["Content-Range"].flatMap(ContentRange.init)
-        guard head.statusCode == 206 else { return forward(head, now) }
-        guard let positions = range?.range, positions.lowerBound == entry.head.bodyBytes,
+        guard [206, 416].contains(head.statusCode) else { return forward(head, now) }
+        network.keepCookies(of: head, from: request.url)
+        guard head.statusCode == 206, let positions = range?.range, positions.lowerBound == entry.head.bodyBytes,
             range?.totalBytes == positions.upperBound,
             let validator = entry.head.strongValidator, entry.head.isSame(head.headerFields, validator),
-            let body = store.openBody(of: entry.id),
-            let first = body.read(at: 0, count: Int(body.byteCount)), first.count == Int(entry.head.bodyBytes)
+            let first = exchange.beginning
         else {
-            // Another part than the one that is missing: the whole is asked for.
+            // Another part than the one that is missing, or none: the whole is asked for.
             store.remove([entry.id], of: exchange.key)
             return state.withLock { $0.role = .sendAgain }
         }
@@ -88,27 +89,29 @@ extension CacheTransfer {
             guard isKept, let writer else { return }
             state.recording = Recording(writer: writer, head: whole, bytes: Int64(first.count))
         }
-        client.didReceive(
-            ResponseHead(
-                statusCode: 200, headerFields: whole.headerFields, url: request.url, expectedBytes: positions.upperBound
-            ))
-        _ = client.didReceive(first)
+        var answer = ResponseHead(
+            statusCode: 200, headerFields: whole.headerFields, url: request.url, expectedBytes: positions.upperBound)
+        answer.hasStoredCookies = true
+        client.didReceive(answer)
+        // The transport holds its task with the next bytes.
+        if !client.didReceive(first) { state.withLock { $0.isRefused = true } }
     }
 
     func didReceive(_ data: Data) -> Bool {
-        let (passes, recording) = state.withLock { state -> (Bool, Recording?) in
+        let (passes, recording, isRefused) = state.withLock { state -> (Bool, Recording?, Bool) in
+            defer { state.isRefused = false }
             switch state.role {
             case .forward, .bypass:
                 state.recording?.bytes += Int64(data.count)
-                return (true, state.recording)
-            case .validate, .complete, .serve, .sendAgain: return (false, nil)
+                return (true, state.recording, state.isRefused)
+            case .validate, .complete, .serve, .sendAgain: return (false, nil, false)
             }
         }
         if let recording, !recording.writer.write(data) {
             state.withLock { $0.recording = nil }
             recording.writer.discard()
         }
-        return passes ? client.didReceive(data) : true
+        return passes ? client.didReceive(data) && !isRefused : true
     }
 
     var maxPieceBytes: Int { client.maxPieceBytes }

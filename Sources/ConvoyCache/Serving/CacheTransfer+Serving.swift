@@ -5,7 +5,7 @@ import Foundation
 extension CacheTransfer {
     /// Reads where that may take its time: not on a transport's thread, nor on that of the caller who resumes.
     func readOn(_ work: @escaping @Sendable () -> Void) {
-        if store.mayBlock { DispatchQueue.global().async(execute: work) } else { work() }
+        if store.mayBlock { network.onDisk(work) } else { work() }
     }
 
     /// Tells head and body of a stored response, or sends the request when the body is gone.
@@ -44,6 +44,11 @@ extension CacheTransfer {
         if question.isOffline {
             state.withLock { ($0.status.forward, $0.status.detail) = (.miss, "only-if-cached") }
             return answerUnavailable()
+        }
+        guard network.hasSlot else {
+            state.withLock { $0.phase = .ended }
+            return client.didFinish(
+                RequestError(.connectionLost, "the stored body has gone", underlying: StoredAnswerIsGone()))
         }
         do throws(RequestError) {
             let task = try network.makeTransfer(for: request, client: self)

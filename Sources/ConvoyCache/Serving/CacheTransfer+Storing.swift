@@ -82,8 +82,7 @@ extension CacheTransfer {
             }
             head.totalBytes = recording.bytes
         }
-        commit(recording, head)
-        state.withLock { $0.status.isStored = true }
+        if commit(recording, head) { state.withLock { $0.status.isStored = true } }
     }
 
     /// The body was cut short: what has come may be completed later (section 3.3).
@@ -98,10 +97,10 @@ extension CacheTransfer {
         commit(recording, head)
     }
 
-    private func commit(_ recording: Recording, _ head: StoredHead) {
-        cache.count { $0.stores += 1 }
+    @discardableResult
+    private func commit(_ recording: Recording, _ head: StoredHead) -> Bool {
         let question = question
-        recording.writer.commit(key: exchange.key, head: head) { other in
+        let isStored = recording.writer.commit(key: exchange.key, head: head) { other in
             guard other.matches(question) || other.vary == head.vary && other.authorization == head.authorization else {
                 return false
             }
@@ -109,6 +108,8 @@ extension CacheTransfer {
             guard head.statusCode == 206, other.isComplete, let validator = head.strongValidator else { return true }
             return other.strongValidator != validator
         }
+        if isStored { cache.count { $0.stores += 1 } }
+        return isStored
     }
 
     /// Updates what is stored by a 304 that answers the caller's own condition.

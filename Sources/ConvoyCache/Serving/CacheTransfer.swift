@@ -48,6 +48,8 @@ final class CacheTransfer: TransferTask, TransportClient {
         var isCancelled = false
         var isSuspended = false
         var isHeld = false
+        /// Whether the client has refused more than the beginning of a response that is completed.
+        var isRefused = false
         var isPumping = false
         var body: StoredBody?
         /// What of the body is still to be told.

@@ -9,11 +9,16 @@ extension HTTPCache: CacheEngine {
         let question = CacheQuestion(query, sharing: configuration.sharing)
         let entries = question.looksUp ? store.entries(for: key) : []
         let decision = CacheDecision.decide(question, entries.map(\.head))
+        var beginning: Data?
+        if case .complete(let index) = decision, let body = store.openBody(of: entries[index].id) {
+            // Here, as no transport's thread may read it.
+            beginning = body.read(at: 0, count: Int(body.byteCount))
+        }
         var isRefreshing = false
         if case .serve(_, _, isRefreshing: true) = decision {
             isRefreshing = state.withLock { $0.refreshing.insert(key).inserted }
         }
-        return StoredExchange(self, query, key, entries, decision, wantsRefresh: isRefreshing)
+        return StoredExchange(self, query, key, entries, decision, beginning, wantsRefresh: isRefreshing)
     }
 
     package var mayBlock: Bool { store.mayBlock }
@@ -39,15 +44,17 @@ final class StoredExchange: CacheExchange {
     let query: CacheQuery
     let key: String
     let entries: [StoredEntry]
+    /// The body of the entry that is to be completed.
+    let beginning: Data?
     private let decision: CacheDecision
     package let wantsRefresh: Bool
 
     init(
         _ cache: HTTPCache, _ query: CacheQuery, _ key: String, _ entries: [StoredEntry], _ decision: CacheDecision,
-        wantsRefresh: Bool
+        _ beginning: Data?, wantsRefresh: Bool
     ) {
         (self.cache, self.query, self.key, self.entries) = (cache, query, key, entries)
-        (self.decision, self.wantsRefresh) = (decision, wantsRefresh)
+        (self.decision, self.beginning, self.wantsRefresh) = (decision, beginning, wantsRefresh)
     }
 
     package var answers: Bool { decision.answers }
@@ -68,6 +75,9 @@ final class StoredExchange: CacheExchange {
 
     /// What becomes of the request at this moment.
     private func decide(_ query: CacheQuery) -> CacheDecision {
-        CacheDecision.decide(CacheQuestion(query, sharing: cache.configuration.sharing), entries.map(\.head))
+        let question = CacheQuestion(query, sharing: cache.configuration.sharing)
+        let decision = CacheDecision.decide(question, entries.map(\.head))
+        guard case .complete(let index) = decision else { return decision }
+        return beginning?.count == Int(entries[index].head.bodyBytes) ? decision : .forward(.partial)
     }
 }

@@ -58,7 +58,11 @@ protocol StoreWriter: AnyObject, Sendable {
     /// Stores the response in place of others.
     ///
     /// - Parameter isReplaced: which of those under the key; called on any thread.
-    func commit(key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool)
+    /// - Returns: false when it is known already that it is not stored.
+    @discardableResult
+    func commit(
+        key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
+    ) -> Bool
     /// Leaves nothing behind.
     func discard()
 }

@@ -129,16 +129,16 @@ final class MemoryStore: CacheStore {
 
     fileprivate func insert(
         _ body: Data, key: String, head: StoredHead, replacing isReplaced: @Sendable (StoredHead) -> Bool
-    ) {
+    ) -> Bool {
         let ids = entries(for: key).filter { isReplaced($0.head) }.map(\.id)
-        let bodies = state.withLock { state -> [Data] in
+        let (bodies, isStored) = state.withLock { state -> ([Data], Bool) in
             var bodies = ids.compactMap { state.remove($0) }
             if let variants = state.keys[key], variants.count >= Self.mostVariants, let first = variants.first {
                 bodies += state.remove(first).map { [$0] } ?? []
             }
             state.lastID += 1
             let node = Node(id: state.lastID, key: key, head: head, body: body)
-            guard node.bytes <= capacity else { return bodies }
+            guard node.bytes <= capacity else { return (bodies, false) }
             // Room first, so that the bound holds at every moment.
             bodies += state.evict(to: capacity - node.bytes)
             state.nodes[node.id] = node
@@ -146,9 +146,9 @@ final class MemoryStore: CacheStore {
             state.append(node)
             state.counts.entries += 1
             state.counts.bytes += node.bytes
-            return bodies
+            return (bodies, true)
         }
-        _ = bodies
+        return withExtendedLifetime(bodies) { isStored }
     }
 }
 
@@ -170,9 +170,11 @@ private final class MemoryWriter: StoreWriter {
         }
     }
 
-    func commit(key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool) {
-        guard let body = body.withLock({ $0 }) else { return }
-        store.insert(body, key: key, head: head, replacing: isReplaced)
+    func commit(
+        key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
+    ) -> Bool {
+        guard let body = body.withLock({ $0 }) else { return false }
+        return store.insert(body, key: key, head: head, replacing: isReplaced)
     }
 
     func discard() { body.withLock { $0 = nil } }

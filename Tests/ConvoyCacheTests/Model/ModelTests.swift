@@ -84,7 +84,7 @@ final class CachePlayer: Sendable {
             }
             state.answer(exchange)
         }
-        network = CacheNetwork(stub, nil)
+        network = CacheNetwork(stub, nil, nil, hasSlot: true)
     }
 
     func play(_ number: Int, _ step: ModelStep, version: Int, changed: Int) throws -> ModelOutcome {

@@ -144,6 +144,54 @@ struct ManagerTests {
         #expect(jar.cookieField(for: world.server.url()) == "n=2")
     }
 
+    @Test func cookiesOfAValidationGoIntoTheJar() async throws {
+        let jar = CookieJar()
+        let world = try CacheWorld(.memory, { $0.cookies = jar }) { request, number in
+            let fields = [("Cache-Control", "max-age=1"), ("ETag", "\"v\""), ("Set-Cookie", "n=\(number)")]
+            return request.value(of: "If-None-Match") == nil
+                ? .status(200, headerFields: fields, body: "body") : .status(304, headerFields: fields)
+        }
+        for number in 1...3 {
+            #expect(try await world.text("/a") { $0.header("Cookie", "fixed") } == "body")
+            #expect(jar.cookieField(for: world.server.url()) == "n=\(number)")
+            world.clock.advance(by: .seconds(5))
+        }
+        #expect(world.sent.count == 3)
+    }
+
+    @Test func completedResponseSetsNoStoredCookie() async throws {
+        let jar = CookieJar()
+        let world = try CacheWorld(.memory, { $0.cookies = jar }) { request, number in
+            let fields = Self.fresh + [("ETag", "\"v\"")]
+            if request.value(of: "Range") == "bytes=3-" {
+                return .status(206, headerFields: fields + [("Content-Range", "bytes 3-9/10")], body: "3456789")
+            }
+            let reply = Reply.status(
+                200, headerFields: fields + [("Set-Cookie", "n=\(number)")], body: "0123456789")
+            return number == 1 ? reply.performing(.close, at: .responseBody(afterBytes: 3)) : reply
+        }
+        await #expect(throws: RequestError.self) { _ = try await world.get("/a") { $0.header("Cookie", "fixed") } }
+        _ = try await world.get("/b") { $0.header("Cookie", "fixed") }
+        #expect(jar.cookieField(for: world.server.url()) == "n=2")
+        #expect(try await world.text("/a") { $0.header("Cookie", "fixed") } == "0123456789")
+        #expect(world.sent.count == 3)
+        #expect(jar.cookieField(for: world.server.url()) == "n=2")
+    }
+
+    @Test func storedRefusalIsNotRetried() async throws {
+        let world = try CacheWorld(.memory, { $0.retries = .standard }) { _, _ in
+            .status(503, headerFields: Self.fresh + [("Retry-After", "30")])
+        }
+        for _ in 1...2 {
+            let error = await #expect(throws: RequestError.self) {
+                // The first answer comes over the network.
+                _ = try await world.get { world.sent.count == 0 ? $0.retries(.never) : $0 }
+            }
+            #expect(error?.response?.statusCode == 503)
+        }
+        #expect(world.sent.count == 1)
+    }
+
     @Test func answersInParallelAreAllWhole() async throws {
         let world = try CacheWorld(.disk, capacity: 4 << 20) { request, _ in
             .status(

@@ -249,7 +249,7 @@ struct ServingTests {
         try damage()
         let second = try await world.get()
         #expect(second.value == whole)
-        #expect(second.metrics?.cache?.forward == .miss)
+        #expect(second.metrics?.cache?.forward == .uriMiss)
         #expect(world.sent.count == 2)
         #expect(world.cache.statistics.repairs == 1)
         #expect(try await world.get().metrics?.cache?.isHit == true)

@@ -50,39 +50,66 @@ struct TransferTests {
     private final class FakeClient: TransportClient {
         let heads = Locked<[ResponseHead]>([])
         let ends = Locked<[RequestError?]>([])
+        let status = Locked<CacheStatus?>(nil)
+        let body = Locked(Data())
+        let isFull = Locked(false)
 
         func didReceive(_ head: ResponseHead) { heads.withLock { $0.append(head) } }
-        func didReceive(_: Data) -> Bool { true }
+        func didReceive(_ data: Data) -> Bool {
+            body.withLock { $0 += data }
+            return isFull.withLock { isFull in
+                defer { isFull = false }
+                return !isFull
+            }
+        }
         func didHold() {}
         func didSend(totalBytes _: Int64) {}
+        func didCollect(_ metrics: TransferMetrics) { status.withLock { $0 = metrics.cache } }
         func didFinish(_ error: RequestError?) { ends.withLock { $0.append(error) } }
     }
 
     private let transport = FakeTransport()
     private let client = FakeClient()
-    private let cache = HTTPCache.memory(capacity: 1 << 20)
+    private var cache = HTTPCache.memory(capacity: 1 << 20)
     private let clock = VirtualClock()
+
+    init() {}
+
+    private init(cache: HTTPCache) { self.cache = cache }
 
     private func makeRequest() throws -> PreparedRequest {
         try Request<Data>.get("http://host/a").core.prepared(RequestDefaults())
     }
 
-    private func makeTransfer(_ request: PreparedRequest) throws -> any TransferTask {
+    private func makeTransfer(
+        _ request: PreparedRequest, hasSlot: Bool = true, afterLookingUp: () -> Void = {}
+    ) throws -> any TransferTask {
         let query = CacheQuery(request, nil, keepsCoding: false, clock: clock)
         let exchange = try #require(cache.begin(query))
-        return try exchange.makeTransfer(for: request, client: client, over: CacheNetwork(transport, transport))
+        afterLookingUp()
+        let network = CacheNetwork(transport, transport, nil, hasSlot: hasSlot)
+        return try exchange.makeTransfer(for: request, client: client, over: network)
     }
 
-    private func store(_ fields: HeaderFields, _ body: String = "body") throws {
+    /// Has a response come; with an error it is cut short behind the first bytes.
+    private func store(
+        _ fields: HeaderFields, _ body: String = "body", of length: Int64? = nil, _ error: RequestError? = nil
+    ) throws {
         let transfer = try makeTransfer(makeRequest())
         transfer.resume()
         let task = try #require(transport.clients.withLock { $0.last })
-        let expected = Int64(body.utf8.count)
+        let expected = length ?? Int64(body.utf8.count)
         let url = try makeRequest().url
         task.didReceive(ResponseHead(statusCode: 200, headerFields: fields, url: url, expectedBytes: expected))
         _ = task.didReceive(Data(body.utf8))
-        task.didFinish(nil)
+        task.didFinish(error)
+        client.heads.withLock { $0 = [] }
+        client.body.withLock { $0 = Data() }
     }
+
+    private static let cut = RequestError(.connectionLost, "cut")
+    private static let part: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"a\""]
+    private static let rest: HeaderFields = ["ETag": "\"a\"", "Content-Range": "bytes 4-9/10"]
 
     @Test func requestThatIsSentAgainStaysSuspended() throws {
         try store(["Cache-Control": "max-age=1", "ETag": "\"a\""])
@@ -100,5 +127,52 @@ struct TransferTests {
         #expect(again.calls.withLock { $0 }.isEmpty)
         transfer.resume()
         #expect(again.calls.withLock { $0 } == ["resume"])
+    }
+
+    /// A transport's thread must not wait for a disk: the beginning has been read before.
+    @Test func beginningOfWhatIsCompletedIsReadBeforeTheTransportAnswers() throws {
+        try store(Self.part, "0123", of: 10, Self.cut)
+        let transfer = try makeTransfer(makeRequest(), afterLookingUp: cache.removeAll)
+        transfer.resume()
+        let network = try #require(transport.clients.withLock { $0.last })
+        client.isFull.withLock { $0 = true }
+        network.didReceive(ResponseHead(statusCode: 206, headerFields: Self.rest, url: try makeRequest().url))
+        // The client has refused more than the beginning.
+        #expect(!network.didReceive(Data("456".utf8)))
+        #expect(network.didReceive(Data("789".utf8)))
+        network.didFinish(nil)
+        #expect(client.body.withLock { $0 } == Data("0123456789".utf8))
+        #expect(client.heads.withLock { $0.map(\.statusCode) } == [200])
+    }
+
+    @Test func refusedRangeIsAskedForAsAWhole() throws {
+        try store(Self.part, "0123", of: 10, Self.cut)
+        let transfer = try makeTransfer(makeRequest())
+        transfer.resume()
+        let network = try #require(transport.clients.withLock { $0.last })
+        network.didReceive(ResponseHead(statusCode: 416, url: try makeRequest().url))
+        network.didFinish(nil)
+        #expect(client.heads.withLock { $0.isEmpty })
+        #expect(transport.tasks.withLock { $0.count } == 3)
+    }
+
+    @Test func answerThatHasGoneUsesNoNetworkWithoutASlot() throws {
+        try store(["Cache-Control": "max-age=60"])
+        client.ends.withLock { $0 = [] }
+        let transfer = try makeTransfer(makeRequest(), hasSlot: false, afterLookingUp: cache.removeAll)
+        transfer.resume()
+        #expect(transport.tasks.withLock { $0.count } == 1)
+        let ends = client.ends.withLock { $0 }
+        #expect(ends.count == 1)
+        #expect(ends.first??.underlying is StoredAnswerIsGone)
+    }
+
+    @Test func responseForWhichThereIsNoRoomIsNotToldAsStored() throws {
+        try store(["Cache-Control": "max-age=60"])
+        #expect(client.status.withLock { $0?.isStored } == true)
+        let small = Self(cache: HTTPCache.memory(capacity: 600))
+        try small.store(["Cache-Control": "max-age=60", "X": String(repeating: "x", count: 200)])
+        #expect(small.client.status.withLock { $0?.isStored } == false)
+        #expect(small.cache.statistics.stores == 0)
     }
 }

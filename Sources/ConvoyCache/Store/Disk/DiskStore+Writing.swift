@@ -177,7 +177,9 @@ private final class DiskWriter: StoreWriter {
         }
     }
 
-    func commit(key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool) {
+    func commit(
+        key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
+    ) -> Bool {
         let small = state.withLock { state -> Data?? in
             guard !state.isOver, !state.hasFailed else { return .some(nil) }
             guard state.bytes <= DiskStore.smallBytes else { return nil }
@@ -187,8 +189,9 @@ private final class DiskWriter: StoreWriter {
             return .some(body)
         }
         if let small {
-            guard let small else { return }
-            return store.insert(key, head, small, nil, digest: BodyDigest.of(small), replacing: isReplaced)
+            guard let small else { return false }
+            store.insert(key, head, small, nil, digest: BodyDigest.of(small), replacing: isReplaced)
+            return true
         }
         // Who asks for the key from now on waits for it.
         store.beginsLater(key) {
@@ -201,6 +204,7 @@ private final class DiskWriter: StoreWriter {
             if let file { self.store.insert(key, head, nil, file, digest: digest, replacing: isReplaced) }
             self.store.endPending(key)
         }
+        return true
     }
 
     func discard() {

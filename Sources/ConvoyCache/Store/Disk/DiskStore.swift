@@ -197,7 +197,9 @@ final class DiskStore: CacheStore {
             defer { state.used = [] }
             return state.used
         }
-        if !used.isEmpty { change("", isOptional: true) { database, _ throws(DatabaseError) in try Self.note(used, in: database) } }
+        if !used.isEmpty {
+            change("", isOptional: true) { database, _ throws(DatabaseError) in try Self.note(used, in: database) }
+        }
     }
 
     /// Takes the uses that are not noted.
