@@ -34,6 +34,16 @@ package protocol CacheEngine: AnyObject, Sendable {
     var mayBlock: Bool { get }
 }
 
+extension CacheEngine {
+    /// Looks for an answer on this thread, or where downloads use the disk.
+    func look(
+        _ query: CacheQuery?, _ then: @escaping @Sendable (CacheQuery?, (any CacheExchange)?) -> Void
+    ) {
+        guard let query, mayBlock else { return then(query, query.flatMap { begin($0) }) }
+        DiskLane().async { then(query, self.begin(query)) }
+    }
+}
+
 /// A request as a cache sees it.
 package struct CacheQuery: Sendable {
     package var request: PreparedRequest

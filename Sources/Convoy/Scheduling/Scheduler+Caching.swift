@@ -11,7 +11,7 @@ extension Scheduler {
     ) {
         var wish = wish
         wish.followsAnswer = operation.state.withLock { $0.followUp?.cacheExchange != nil }
-        look(engine, nextQuery(operation, wish)) { [wish] query, exchange in
+        engine.look(nextQuery(operation, wish)) { [wish] query, exchange in
             // On the lane: many answers one after the other must not nest.
             operation.onLane {
                 let answer = exchange.flatMap { $0.answers ? $0 : nil }
@@ -37,22 +37,13 @@ extension Scheduler {
         guard let engine = context.cache, let core = operation.state.withLock({ $0.requestPlan?.core }) else {
             return then(nil)
         }
-        look(engine, query(request, core)) { query, exchange in
+        engine.look(query(request, core)) { query, exchange in
             guard engine.mayBlock || exchange?.answers == true else { return then(exchange) }
             operation.onLane {
                 if let query, let exchange, exchange.wantsRefresh { self.refresh(query, exchange, for: operation) }
                 then(exchange)
             }
         }
-    }
-
-    /// Looks here, or where downloads use the disk.
-    private func look(
-        _ engine: any CacheEngine, _ query: CacheQuery?,
-        _ then: @escaping @Sendable (CacheQuery?, (any CacheExchange)?) -> Void
-    ) {
-        guard let query, engine.mayBlock else { return then(query, query.flatMap { engine.begin($0) }) }
-        DiskLane().async { then(query, engine.begin(query)) }
     }
 
     /// The next attempt as the cache sees it; nil where interceptors have still to see the request.
