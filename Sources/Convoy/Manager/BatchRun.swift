@@ -9,7 +9,7 @@ final class BatchRun: Undertaking {
     private let state: Locked<BatchState>
     private let window: Int
     private let failFast: Bool
-    /// What the caller has called with each outcome of the source.
+    /// The caller's handler for each outcome of the source.
     private let onOutcome: (@Sendable (Int, AnyOutcome) -> Void)?
 
     init(

@@ -34,7 +34,7 @@ package struct CacheOptions: Sendable, Hashable {
     package var maxAge: Duration?
     /// How long a stored response may have been stale, as `max-stale` of a request.
     package var maxStaleness: Duration?
-    /// Whether the cache sends it by itself, and nobody reads the answer.
+    /// Whether the cache sends it by itself, to update a stored response.
     package var isRefresh = false
 
     package init() {}

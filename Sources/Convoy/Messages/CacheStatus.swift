@@ -16,13 +16,13 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
         case method
         /// Nothing is stored for the URL.
         case uriMiss = "uri-miss"
-        /// What is stored for the URL is for other header fields.
+        /// The stored responses of the URL are for other header fields.
         case varyMiss = "vary-miss"
         /// Nothing that is stored could be used.
         case miss
         /// The request did not want what is stored as it is.
         case request
-        /// What is stored is stale.
+        /// The stored response is stale.
         case stale
         /// A part is stored, and another is missing.
         case partial
