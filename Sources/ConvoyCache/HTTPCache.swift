@@ -82,7 +82,7 @@ public final class HTTPCache: ResponseCache {
 
     // MARK: To look at
 
-    /// What it has done since it was made, and what it stores now.
+    /// Counts of hits and misses since the cache was made, and of stored entries.
     public var statistics: CacheStatistics {
         var statistics = state.withLock { $0.statistics }
         let counts = store.counts
@@ -95,7 +95,7 @@ public final class HTTPCache: ResponseCache {
     public func removeAll() { store.removeAll() }
 }
 
-/// What a cache has done, and what it stores.
+/// Counts of a cache: hits, misses and stored entries.
 public struct CacheStatistics: Sendable, Hashable {
     /// Requests that were answered by a fresh response without the network.
     public internal(set) var hits = 0

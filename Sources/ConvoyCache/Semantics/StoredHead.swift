@@ -61,7 +61,7 @@ struct StoredHead: Sendable, Equatable {
 
     var hasValidator: Bool { entityTag != nil || lastModified != nil }
 
-    /// What tells with certainty that two parts are of the same bytes (RFC 9110, section 8.8.1).
+    /// The strong validator: two parts with the same one belong to the same bytes (RFC 9110, section 8.8.1).
     var strongValidator: String? {
         if let entityTag { return entityTag.isWeak ? nil : entityTag.text }
         guard let lastModified, let date = headerFields.values(of: "Date").first else { return nil }

@@ -170,7 +170,7 @@ extension CacheTransfer {
         let isRefresh = question.options.isRefresh
         state.withLock { ($0.phase, $0.isPumping) = (.serving, true) }
         if isRefresh {
-            // Nobody reads it.
+            // The response has no reader.
             client.didReceive(ResponseHead(statusCode: 304, url: request.url))
             return finish(nil)
         }

@@ -1,4 +1,4 @@
-// How a stored response is told to the client.
+// A stored response on its way to the client.
 import Convoy
 import Foundation
 

@@ -52,7 +52,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         var isRefused = false
         var isPumping = false
         var body: StoredBody?
-        /// What of the body is still to be told.
+        /// The part of the body that the client has not received.
         var rest: Range<Int64> = 0..<0
         var status = CacheStatus()
         var metrics: TransferMetrics?
