@@ -92,6 +92,9 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         fields.append(Field(name: name, value: value, isMarkedSecret: isSecret))
     }
 
+    /// Adds a field behind those already there.
+    mutating func append(_ field: Field) { fields.append(field) }
+
     /// Adds to the value of the last field.
     mutating func extendLast(_ text: String) {
         guard !fields.isEmpty else { return }

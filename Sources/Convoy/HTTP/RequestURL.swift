@@ -20,7 +20,7 @@ extension String: RequestURL {
     /// Of http and https the host is spelled as DNS has it, and dot segments are taken out of the path, as browsers and curl
     /// do. A `URL` stays as it is.
     public var requestURL: URL? {
-        if let url = URL(string: self, encodingInvalidCharacters: false), url.isSpelledAsSent { return url }
+        if isSpelledAsSent, let url = URL(string: self, encodingInvalidCharacters: false) { return url }
         return URLReference(self).spelled?.url
     }
 
@@ -70,13 +70,14 @@ extension Substring {
     }
 }
 
-extension URL {
-    /// Whether nothing about it is spelled anew: the usual case, told without taking it apart.
+extension String {
+    /// Whether nothing of a URL with this text is spelled anew: the usual case, told without taking it apart.
     fileprivate var isSpelledAsSent: Bool {
-        var text = absoluteString
+        var text = self
         return text.withUTF8 { bytes in
-            guard Self.usualAuthority(bytes) != nil else { return false }
-            return !zip(bytes, bytes.dropFirst()).contains { $0 == UInt8(ascii: "/") && $1 == UInt8(ascii: ".") }
+            guard URL.usualAuthority(bytes) != nil else { return false }
+            for index in 1..<bytes.count where bytes[index] == 0x2E && bytes[index - 1] == 0x2F { return false }
+            return true
         }
     }
 }

@@ -47,40 +47,58 @@ extension URL {
     }
 
     /// Where the origin of a URL ends, in its usual form, and whether it names its port.
+    ///
+    /// One pass over bytes: it runs twice for each request.
     static func usualAuthority(_ bytes: UnsafeBufferPointer<UInt8>) -> (end: Int, hasPort: Bool)? {
-        let start = bytes.starts(with: "http://".utf8) ? 7 : bytes.starts(with: "https://".utf8) ? 8 : 0
-        let isName: (UInt8) -> Bool = { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), 0x2D, 0x2E: true
-            default: false
-            }
+        guard let start = schemeEnd(bytes) else { return nil }
+        var end = start
+        while end < bytes.count, isUsualHostByte(bytes[end]) { end += 1 }
+        guard isUsualHost(bytes, start, end) else { return nil }
+        func endsAuthority(_ index: Int) -> Bool {
+            index == bytes.count || bytes[index] == 0x2F || bytes[index] == 0x3F || bytes[index] == 0x23
         }
-        let host = bytes[start...].prefix(while: isName)
-        guard start > 0, isUsual(host) else { return nil }
-        let rest = bytes[host.endIndex...]
-        guard rest.first == UInt8(ascii: ":") else {
-            return rest.isEmpty || "/?#".utf8.contains(rest[rest.startIndex]) ? (host.endIndex, false) : nil
+        guard end < bytes.count, bytes[end] == UInt8(ascii: ":") else { return endsAuthority(end) ? (end, false) : nil }
+        let first = end + 1
+        var (last, port) = (first, 0)
+        while last < bytes.count, last < first + 5, (0x30...0x39).contains(bytes[last]) {
+            port = port * 10 + Int(bytes[last] - 0x30)
+            last += 1
         }
-        let digits = rest.dropFirst().prefix { (0x30...0x39).contains($0) }
-        let end = bytes[digits.endIndex...]
         // A first digit of 0 is another spelling of a port.
-        guard (1...5).contains(digits.count), digits.first != 0x30,
-            digits.reduce(0, { $0 * 10 + Int($1 - 0x30) }) <= 65_535,
-            end.isEmpty || "/?#".utf8.contains(end[end.startIndex])
-        else { return nil }
-        return (digits.endIndex, true)
+        guard last > first, bytes[first] != 0x30, port <= 65_535, endsAuthority(last) else { return nil }
+        return (last, true)
     }
 
-    /// Whether a host of these bytes has no other spelling: a name that ends in no number, or four decimal numbers.
-    private static func isUsual(_ host: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
-        // `xn--` begins what may be no name.
-        guard !zip(host, host.dropFirst()).contains(where: { $0 == 0x2D && $1 == 0x2D }),
-            let last = host.last, last != UInt8(ascii: ".")
-        else { return false }
-        let label = host.lastIndex(of: UInt8(ascii: ".")).map { host.index(after: $0) } ?? host.startIndex
-        guard (0x30...0x39).contains(host[label]) else { return true }
+    /// Where `http://` or `https://` ends, in small letters; nil for another beginning.
+    private static func schemeEnd(_ bytes: UnsafeBufferPointer<UInt8>) -> Int? {
+        guard bytes.count >= 8, bytes[0] == 0x68, bytes[1] == 0x74, bytes[2] == 0x74, bytes[3] == 0x70 else {
+            return nil
+        }
+        let colon = bytes[4] == 0x73 ? 5 : 4
+        guard bytes[colon] == 0x3A, bytes[colon + 1] == 0x2F, bytes[colon + 2] == 0x2F else { return nil }
+        return colon + 3
+    }
+
+    private static func isUsualHostByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), 0x2D, 0x2E: true
+        default: false
+        }
+    }
+
+    /// Whether the host between two places has no other spelling: a name that ends in no number, or four decimal numbers.
+    private static func isUsualHost(_ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ end: Int) -> Bool {
+        guard end > start, bytes[end - 1] != UInt8(ascii: ".") else { return false }
+        var label = start
+        for index in start..<end {
+            if bytes[index] == UInt8(ascii: ".") { label = index + 1 }
+            // `xn--` begins what may be no name.
+            if index > start, bytes[index] == 0x2D, bytes[index - 1] == 0x2D { return false }
+        }
+        guard (0x30...0x39).contains(bytes[label]) else { return true }
         var (dots, value, digits) = (0, 0, 0)
-        for byte in host {
+        for index in start..<end {
+            let byte = bytes[index]
             if byte == UInt8(ascii: ".") {
                 guard digits > 0 else { return false }
                 (dots, value, digits) = (dots + 1, 0, 0)

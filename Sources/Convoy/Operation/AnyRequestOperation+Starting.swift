@@ -3,16 +3,15 @@ import Foundation
 
 extension AnyRequestOperation {
     /// Starts it, where that takes no time and runs no code of the user's; false where it does, or it has been started.
-    func startInPassing() -> Bool {
+    func startInPassing(at moment: CompactInstant) -> Bool {
         #if !canImport(FoundationNetworking)
             // Where KVO may be told of it.
             if isObservedSynchronously { return false }
         #endif
-        let now = context.clock.now
         // What is started in passing is not observed.
         let (effects, beginning) = state.withLock { state in
             let effects = state.startsInPassing ? state.machine.handle(.start(mayBeBlocked: false)) : .dropped
-            if effects.begins != nil { state.timings.startedMoment = CompactInstant(now) }
+            if effects.begins != nil { state.timings.startedMoment = moment }
             return (effects, state.beginning)
         }
         guard let attempt = effects.begins else { return false }
@@ -46,7 +45,9 @@ extension AnyRequestOperation {
         add(self)
         let (handover, wasUnready) = state.withLock { ($0.machine.handle(.handoverEnded), $0.wasUnready) }
         // Here where that takes no time, before the next is handed over. Else elsewhere: this may be a transport's thread.
-        let hasBegun = handover.starts && context.transport.isReentrant && startInPassing()
+        let hasBegun =
+            handover.starts && context.transport.isReentrant
+            && startInPassing(at: CompactInstant(context.clock.now))
         if handover.starts, !hasBegun { context.taskControl.async { self.start() } }
         // A queue that asked while the answer was no may note that answer after it was told of the change.
         if wasUnready { tellReadiness() }

@@ -11,11 +11,8 @@ struct CompactInstant: Sendable, Hashable {
     private static let origin = ContinuousClock.now
 
     init(_ instant: ContinuousClock.Instant) {
-        let (seconds, attoseconds) = Self.origin.duration(to: instant).components
-        // The ends of time are as far as they can be told: 292 years.
-        let whole = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let sum = whole.partialValue.addingReportingOverflow(attoseconds / 1_000_000_000)
-        nanoseconds = whole.overflow || sum.overflow ? (seconds < 0 ? .min : .max) : sum.partialValue
+        // A moment more than 292 years away becomes the last one that fits.
+        nanoseconds = Int64(clamping: Self.origin.duration(to: instant).attoseconds / 1_000_000_000)
     }
 
     var instant: ContinuousClock.Instant { Self.origin.advanced(by: .nanoseconds(nanoseconds)) }

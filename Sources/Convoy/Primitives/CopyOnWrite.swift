@@ -9,12 +9,12 @@ struct CopyOnWrite<Value: Sendable>: @unchecked Sendable {
     private final class Box {
         @exclusivity(unchecked) var value: Value
 
-        init(_ value: Value) { self.value = value }
+        init(_ value: consuming Value) { self.value = value }
     }
 
     private var box: Box
 
-    init(_ value: Value) { box = Box(value) }
+    init(_ value: consuming Value) { box = Box(value) }
 
     var value: Value {
         @inline(__always) _read { yield box.value }

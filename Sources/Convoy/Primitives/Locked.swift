@@ -18,12 +18,12 @@ package struct Locked<State>: @unchecked Sendable {
     // @unchecked: the state is touched nowhere but in `withLock`, between lock and unlock.
     private let box: ManagedBuffer<SystemMutex, State>
 
-    package init(_ state: State) {
+    package init(_ state: consuming State) {
         box = LockedBox<State>.create(minimumCapacity: 1) { _ in SystemMutex() }
-        box.withUnsafeMutablePointers { mutex, value in
-            systemMutexInit(mutex)
-            value.initialize(to: state)
-        }
+        // The state moves into its place: a closure could only copy it.
+        let (mutex, value) = box.withUnsafeMutablePointers { ($0, $1) }
+        systemMutexInit(mutex)
+        value.initialize(to: state)
     }
 
     @inline(__always)

@@ -12,7 +12,9 @@ extension RequestCore {
         }
         guard let given = url else { throw PreparedRequest.refusal("there is no URL", summary) }
         var url = given
-        if given.scheme == nil {
+        // Only an absolute URL has a usual origin: Foundation is asked for what is not usual.
+        let origin = given.usualOrigin
+        if origin == nil, given.scheme == nil {
             guard let baseURL = defaults.baseURL else {
                 throw PreparedRequest.refusal(
                     "the URL \(given.redactedString) is relative and there is no base URL", summary)
@@ -29,7 +31,7 @@ extension RequestCore {
             }
         }
         let hostKey: String
-        switch url.origin {
+        switch origin.map({ .success($0) }) ?? url.origin {
         case .failure(let defect): throw PreparedRequest.refusal(defect.reason, summary)
         case .success(let key): hostKey = key
         }

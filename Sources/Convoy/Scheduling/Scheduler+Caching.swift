@@ -24,7 +24,9 @@ extension Scheduler {
                 // One that has begun may leave a slot.
                 let effects = self.handingOver(operation) { $0.answerFound($1, wish) } ?? nil
                 guard let effects else { return awaitSlot(wish) }
-                if effects.enters, self.ownQueue?.start(operation) == true { return }
+                if effects.enters, self.ownQueue?.start(operation, at: CompactInstant(self.context.clock.now)) == true {
+                    return
+                }
                 self.perform(effects, for: operation)
             }
         }

@@ -16,8 +16,15 @@ extension Scheduler {
     func handingOver<Result: Sendable>(
         isDeferred: Bool = false, _ event: (inout SchedulerState) -> Result
     ) -> Result {
+        handingOver(at: context.clock.now, isDeferred: isDeferred, event)
+    }
+
+    /// The same for a caller that has read the clock.
+    func handingOver<Result: Sendable>(
+        at now: ContinuousClock.Instant, isDeferred: Bool = false, _ event: (inout SchedulerState) -> Result
+    ) -> Result {
         // The thread that hands over looks once more before it ends.
-        let (result, next) = takeNext { state in (event(&state), !state.isHandingOver && !isDeferred) }
+        let (result, next) = takeNext(now) { state in (event(&state), !state.isHandingOver && !isDeferred) }
         if let next { handOver(from: next) }
         return result
     }
@@ -36,9 +43,8 @@ extension Scheduler {
 
     /// Gives the state an event, and takes the operation that may run next if that is wanted then.
     private func takeNext<Result: Sendable>(
-        after event: (inout SchedulerState) -> (result: Result, isWanted: Bool)
+        _ now: ContinuousClock.Instant, after event: (inout SchedulerState) -> (result: Result, isWanted: Bool)
     ) -> (Result, SchedulerState.Dispatch?) {
-        let now = context.clock.now
         let (result, next, holds) = state.withLock {
             state -> (Result, SchedulerState.Dispatch?, [HostQueues.NewHold]) in
             let (result, isWanted) = event(&state)
@@ -61,7 +67,7 @@ extension Scheduler {
                 state.withLock { $0.isHandingOver = false }
                 return (startQueue ?? context.taskControl).async { self.pump() }
             }
-            guard let another = takeNext(after: { _ in ((), isWanted: true) }).1 else { return }
+            guard let another = takeNext(context.clock.now, after: { _ in ((), isWanted: true) }).1 else { return }
             next = another
         }
     }
@@ -69,9 +75,9 @@ extension Scheduler {
     /// Has an operation go on or start here, or gives it to the manager's own queue to start it; false for the latter.
     private func handOver(_ next: SchedulerState.Dispatch) -> Bool {
         let operation = next.operation
-        if !next.hasBegun, ownQueue?.start(operation) == true { return true }
+        if !next.hasBegun, ownQueue?.start(operation, at: next.moment) == true { return true }
         if !next.hasBegun, next.startsBeside {
-            startBeside(operation)
+            startBeside(operation, at: next.moment)
             return true
         }
         guard !next.hasBegun, operation.state.withLock({ $0.machine.isWaitingToStart }) else {
@@ -93,8 +99,8 @@ extension Scheduler {
     }
 
     /// Starts what is in no queue: a member of a group has the place of that, a shared transfer those of its subscribers.
-    private func startBeside(_ operation: AnyRequestOperation) {
-        if context.transport.isReentrant, operation.startInPassing() { return }
+    private func startBeside(_ operation: AnyRequestOperation, at moment: CompactInstant) {
+        if context.transport.isReentrant, operation.startInPassing(at: moment) { return }
         context.taskControl.async { operation.start() }
     }
 

@@ -65,7 +65,7 @@ final class Scheduler: OperationScheduler {
         if let barrier { operation.addDependency(barrier) }
         let hasEdges = arrival.hasEdges || barrier != nil
         if hasEdges { arrival.isDependent = DependencyGraph.isDependent(operation) }
-        let effects = handingOver { [arrival] state in
+        let effects = handingOver(at: now) { [arrival] state in
             let ticket = reference.ticket(in: &state)
             return state.arrived(ticket, arrival)
         }

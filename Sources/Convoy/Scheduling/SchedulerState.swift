@@ -76,6 +76,8 @@ struct SchedulerState {
         let operation: AnyRequestOperation
         let slot: OperationStateMachine.Slot
         let hasBegun: Bool
+        /// When it was taken.
+        let moment: CompactInstant
         /// Whether no queue starts it: it is a shared transfer, or a member of a group in a queue of the caller's.
         let startsBeside: Bool
     }
@@ -199,7 +201,7 @@ struct SchedulerState {
         isHandingOver = true
         if !isSuspended, cancellations == 0, let ticket = take(now), let operation = ticket.operation {
             return Dispatch(
-                operation: operation, slot: ticket.slot, hasBegun: ticket.hasBegun,
+                operation: operation, slot: ticket.slot, hasBegun: ticket.hasBegun, moment: CompactInstant(now),
                 startsBeside: queueKind == .callers || ticket.role == .shared)
         }
         isHandingOver = false

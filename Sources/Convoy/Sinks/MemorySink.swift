@@ -3,10 +3,10 @@ import Foundation
 
 /// Collects a body in memory, up to a limit.
 final class MemorySink: BodySink, @unchecked Sendable {
-    // @unchecked: the owner of a sink calls one member at a time, so `data` needs no lock.
+    // @unchecked: the owner of a sink calls one member at a time, so `data` needs no lock and no check.
     private let limit: Int64
     private let truncates: Bool
-    private var data = Data()
+    @exclusivity(unchecked) private var data = Data()
 
     /// - Parameter truncates: whether bytes beyond the limit are dropped instead of ending the request.
     init(limit: Int64, truncates: Bool = false) {

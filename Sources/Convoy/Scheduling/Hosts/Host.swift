@@ -112,9 +112,9 @@ final class Host {
     @exclusivity(unchecked) private var occupied: UInt16 = 0
     let name: String
     private let fixedLimit: Int
-    private(set) var limit: HostLimit?
-    var breaker: HostBreaker?
-    private var pacer: RequestPacer?
+    @exclusivity(unchecked) private(set) var limit: HostLimit?
+    @exclusivity(unchecked) var breaker: HostBreaker?
+    @exclusivity(unchecked) private var pacer: RequestPacer?
     private let prioritization: RequestPrioritization
 
     init(_ name: String, _ limits: HostLimits, _ prioritization: RequestPrioritization) {

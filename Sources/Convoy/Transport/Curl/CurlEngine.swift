@@ -24,7 +24,7 @@
         private let forkCount = Atomic<Int32>(-1)
         /// Tasks that have been made and not let go of.
         private let tasks = Atomic(0)
-        private let options: ConnectionOptions
+        let options: ConnectionOptions
 
         init(_ options: ConnectionOptions) { self.options = options }
 

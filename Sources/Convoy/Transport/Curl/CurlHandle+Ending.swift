@@ -39,7 +39,7 @@
         ///
         /// libcurl either ends such a transfer well, and then its TLS library can be asked, or with the code 56.
         func unannouncedEnd(_ code: CURLcode, _ handle: CurlHandle) -> RequestError? {
-            guard !acceptsMissingCloseNotify,
+            guard !engine.options.acceptsMissingCloseNotify,
                 code == 0 ? handle.connectionEnd == .unannounced : isSilentEnd(code, handle)
             else { return nil }
             return RequestError(
@@ -50,7 +50,7 @@
 
         /// Whether the end of the connection is taken for the end of the body, as the options allow.
         func isAcceptedEnd(_ code: CURLcode, _ handle: CurlHandle) -> Bool {
-            watchesEnd && acceptsMissingCloseNotify && isSilentEnd(code, handle)
+            watchesEnd && engine.options.acceptsMissingCloseNotify && isSilentEnd(code, handle)
         }
 
         /// Whether receiving failed without an error of the system's.

@@ -56,13 +56,23 @@
             versions = mayBeHTTP2 ? Self.versions : Self.firstVersions
         }
 
+        /// - Parameters: as above, with the limits of a connection.
+        init(_ options: ConnectionOptions, _ method: HTTPMethod, mayBeHTTP2: Bool) {
+            self.init(
+                maxBytes: options.maxHeaderBytes, maxFieldCount: options.maxHeaderFieldCount, method: method,
+                mayBeHTTP2: mayBeHTTP2)
+        }
+
         /// Whether only the status line of a head has come.
         var isAtFirstField: Bool { statusLine != nil && fields.isEmpty }
 
         /// Takes a line, its end included.
         ///
+        /// - Parameter known: the field lines of earlier responses.
         /// - Returns: a head, interim or final, when this line was the empty one behind it.
-        mutating func take(_ line: UnsafeRawBufferPointer) throws(Defect) -> ResponseHead? {
+        mutating func take(
+            _ line: UnsafeRawBufferPointer, _ known: FieldLineCache? = nil
+        ) throws(Defect) -> ResponseHead? {
             byteCount += Int64(line.count)
             guard byteCount <= maxBytes else {
                 throw Defect(reason: "the header has more than \(maxBytes) bytes")
@@ -80,12 +90,17 @@
                 return nil
             }
             guard let first = bytes.first else { return try finish(statusLine) }
-            if first.isBlank { try fold(bytes) } else { try addField(bytes) }
+            if first.isBlank { try fold(bytes) } else { try addField(bytes, known) }
             return nil
         }
 
-        /// Adds a field in one pass over its line.
-        private mutating func addField(_ line: UnsafeRawBufferPointer) throws(Defect) {
+        /// Adds a field in one pass over its line, or at once where the line is known.
+        private mutating func addField(_ line: UnsafeRawBufferPointer, _ known: FieldLineCache?) throws(Defect) {
+            if fields.isEmpty { fields.reserve() }
+            if fieldCount < maxFieldCount, let field = known?.field(of: line) {
+                fieldCount += 1
+                return fields.append(field)
+            }
             var colon = 0
             while colon < line.count, line[colon].isTokenByte { colon += 1 }
             guard colon > 0, colon < line.count, line[colon] == 0x3a else {
@@ -97,11 +112,11 @@
             guard fieldCount <= maxFieldCount else {
                 throw Defect(reason: "the header has more than \(maxFieldCount) fields")
             }
-            if fields.isEmpty { fields.reserve() }
             let name = UnsafeRawBufferPointer(rebasing: line[..<colon])
             let value = try Self.value(line, from: colon + 1)
-            fields.add(String(decoding: name, as: UTF8.self), value.text)
-            lengths.note(name, value.bytes)
+            let field = HeaderFields.Field(name: String(decoding: name, as: UTF8.self), value: value.text)
+            fields.append(field)
+            if !lengths.note(name, value.bytes) { known?.note(line, field) }
         }
 
         /// Joins a folded line to the value before (RFC 9112, section 5.2).
@@ -225,14 +240,16 @@
         var hasContentCoding = false
         var locationCount = 0
 
-        mutating func note(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+        /// Takes a field in; false for one that says nothing here.
+        mutating func note(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
             switch name.count {
             case 14 where Self.equals(name, "content-length"): read(value)
             case 17 where Self.equals(name, "transfer-encoding"): isCoded = true
             case 16 where Self.equals(name, "content-encoding"): hasContentCoding = true
             case 8 where Self.equals(name, "location"): locationCount += 1
-            default: break
+            default: return false
             }
+            return true
         }
 
         private static func equals(_ name: UnsafeRawBufferPointer, _ lowercased: StaticString) -> Bool {

@@ -12,15 +12,16 @@
         private let options: ConnectionOptions
         private let trustFile: String?
         @exclusivity(unchecked) private var idleHandles: [CurlHandle] = []
-        var headerLists = HeaderListCache()
+        @exclusivity(unchecked) var headerLists = HeaderListCache()
+        let fieldLines = FieldLineCache()
         @exclusivity(unchecked) private(set) var active: [CurlTransfer] = []
         @exclusivity(unchecked) private var flushes: [CurlTransfer] = []
-        private var kept = KeptConnections()
+        @exclusivity(unchecked) private var kept = KeptConnections()
         /// Those that decode on in the next turn.
         @exclusivity(unchecked) private var shares: [CurlTransfer] = []
         @exclusivity(unchecked) private var nextTimeCheck: ContinuousClock.Instant?
         /// The connections that requests share.
-        var sharing = SharedConnections()
+        @exclusivity(unchecked) var sharing = SharedConnections()
         /// Those that may try again to get a connection.
         @exclusivity(unchecked) private var released: [CurlTransfer] = []
         /// How many of the active ones libcurl's events are not enough for.
@@ -52,7 +53,7 @@
         /// How often all transfers are looked at where none may: for an event that libcurl has missed, or a timer that it has
         /// dropped.
         private static let plainLook = Duration.seconds(1)
-        private var nextPlainLook = ContinuousClock.now
+        @exclusivity(unchecked) private var nextPlainLook = ContinuousClock.now
 
         /// How many connections are kept for the next requests, at most.
         private static let mostKept = 256

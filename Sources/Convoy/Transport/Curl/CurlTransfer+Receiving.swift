@@ -9,7 +9,7 @@
             noteActivity()
             defer { if CurlLibrary.remembersFreedLine { watchFirstField() } }
             do throws(CurlHeaderParser.Defect) {
-                guard var head = try parser.take(line) else { return line.count }
+                guard var head = try parser.take(line, loop?.fieldLines) else { return line.count }
                 head.url = request.url
                 if !head.isInformational, let defect = begin(&head) {
                     // Not told as a head: what is kept of an earlier download stays.

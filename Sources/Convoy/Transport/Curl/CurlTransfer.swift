@@ -35,7 +35,7 @@
         @exclusivity(unchecked) var client: (any TransportClient)?
         @exclusivity(unchecked) var hold = TransferHold()
         /// libcurl was told to pause: receiving, or sending.
-        var isPaused = false
+        @exclusivity(unchecked) var isPaused = false
         /// Why we ended it ourselves.
         @exclusivity(unchecked) var failure: RequestError?
         /// When libcurl was given the request.
@@ -46,20 +46,18 @@
         @exclusivity(unchecked) private var activeTurn: UInt = 0
         /// Any moment, until the transfer has begun.
         private static let notBegun = ContinuousClock.now
-        private let makeParser: () -> CurlHeaderParser
-        let acceptsMissingCloseNotify: Bool
 
         // Receiving.
         @exclusivity(unchecked) var parser: CurlHeaderParser
-        var decoder: ContentDecoder?
+        @exclusivity(unchecked) var decoder: ContentDecoder?
         /// Received, not decoded yet: the client wanted no more.
-        var undecoded = Data()
+        @exclusivity(unchecked) var undecoded = Data()
         /// Received and decoded, not handed over yet.
         @exclusivity(unchecked) var piece = BodyPiece()
         /// How large it may become.
         var pieceLimit = Int.max
         /// What comes behind it: the client wanted no more.
-        var rest = Data()
+        @exclusivity(unchecked) var rest = Data()
         @exclusivity(unchecked) var isListedForFlush = false
         @exclusivity(unchecked) var hasHead = false
         var expectedBytes: Int64?
@@ -73,44 +71,37 @@
         var watchesEnd = false
 
         // Sending.
-        var source: (any UploadSource)?
+        @exclusivity(unchecked) var source: (any UploadSource)?
         var sentBytes: Int64 = 0
         /// The source has nothing more.
         var hasSentAll = false
-        var timesSent = 0
+        @exclusivity(unchecked) var timesSent = 0
         /// The request was not sent, because unrequested bytes were waiting on its connection.
         var isOnBadConnection = false
         /// Whether others may share its connection.
         let isShareable: Bool
         /// Whether there may be more between libcurl and the socket than HTTP/1.1.
         let isPolled: Bool
-        var place = ConnectionPlace()
+        @exclusivity(unchecked) var place = ConnectionPlace()
         /// The server has said that it has not processed the request, which has not been sent again since.
         var wasUnprocessed = false
         /// How far sending was at the last look for idleness.
         var lastSendingMark: CurlHandle.SendingMark?
 
         /// Where the loop keeps it; nil when it does not.
-        var index: Int?
+        @exclusivity(unchecked) var index: Int?
         @exclusivity(unchecked) private(set) var handle: CurlHandle?
         /// The loop of the thread, from the moment it has begun.
         @exclusivity(unchecked) private(set) var loop: CurlLoop?
 
-        init(_ request: PreparedRequest, client: any TransportClient, engine: CurlEngine, options: ConnectionOptions) {
+        init(_ request: PreparedRequest, client: any TransportClient, engine: CurlEngine) {
             self.request = request
             (sendsBody, isHTTPS) = (request.body != nil || request.announcesNoBody, request.isHTTPS)
             self.client = client
             self.engine = engine
-            let (limits, method) = ((options.maxHeaderBytes, options.maxHeaderFieldCount), request.method)
-            let mayBeHTTP2 = isHTTPS && options.httpVersion == .automatic
-            makeParser = {
-                CurlHeaderParser(
-                    maxBytes: limits.0, maxFieldCount: limits.1, method: method, mayBeHTTP2: mayBeHTTP2)
-            }
-            acceptsMissingCloseNotify = options.acceptsMissingCloseNotify
-            parser = makeParser()
-            isShareable = mayBeHTTP2
-            isPolled = isHTTPS || CurlHandle.mayUseProxy(options)
+            isShareable = isHTTPS && engine.options.httpVersion == .automatic
+            isPolled = isHTTPS || CurlHandle.mayUseProxy(engine.options)
+            parser = CurlHeaderParser(engine.options, request.method, mayBeHTTP2: isShareable)
             engine.countTask(1)
         }
 
@@ -259,7 +250,8 @@
 
         /// libcurl sends the request again by itself: what comes is a new answer.
         func beginAgain() {
-            (parser, hasHead, decoder, undecoded, expectedBytes) = (makeParser(), false, nil, Data(), nil)
+            parser = CurlHeaderParser(engine.options, request.method, mayBeHTTP2: isShareable)
+            (hasHead, decoder, undecoded, expectedBytes) = (false, nil, Data(), nil)
             (missingBytes, keptBytes, lengthToCheck) = (nil, 0, Self.uncheckedLength)
             watchesEnd = false
             piece = BodyPiece()

@@ -30,7 +30,6 @@
         /// The transport with the default options, which managers share that ask for nothing else.
         public static let shared = CurlTransport(unchecked: ConnectionOptions())
 
-        private let options: ConnectionOptions
         private let engines: CurlEngines
 
         /// Makes a transport with options of yours.
@@ -48,7 +47,6 @@
         }
 
         private init(unchecked options: ConnectionOptions) {
-            self.options = options
             engines = CurlEngines.shared(for: options)
         }
 
@@ -79,7 +77,11 @@
                         + "password with the proxy's address, for example in the environment"
                 )
             }
-            guard request.url.host()?.utf8.count ?? 0 <= CurlLibrary.maxHostBytes else {
+            // The key names scheme and port too: mostly it tells without the host having to be cut out.
+            guard
+                request.hostKey.utf8.count <= CurlLibrary.maxHostBytes
+                    || request.url.host()?.utf8.count ?? 0 <= CurlLibrary.maxHostBytes
+            else {
                 throw RequestError(
                     .invalidRequest,
                     "nothing was sent: the name of the host has more than \(CurlLibrary.maxHostBytes) bytes")
@@ -90,7 +92,7 @@
                     .transportFailed,
                     "nothing was sent: this process was forked from one that sends requests; call exec() after fork()")
             }
-            return CurlTransfer(request, client: client, engine: engine, options: options)
+            return CurlTransfer(request, client: client, engine: engine)
         }
     }
 

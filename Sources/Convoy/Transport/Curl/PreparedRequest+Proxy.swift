@@ -6,7 +6,7 @@
         var isHTTPS: Bool { hostKey.hasPrefix("https:") }
 
         /// Whether it says that it has no body, as its method defines a meaning for one (RFC 9110, section 8.6).
-        var announcesNoBody: Bool { body == nil && [.post, .put, .patch].contains(method) }
+        var announcesNoBody: Bool { body == nil && (method == .post || method == .put || method == .patch) }
 
         /// The `Host` of a plain request, by our own hand; nil where the URL has to be converted first.
         ///

@@ -13,7 +13,7 @@ import Testing
             let engine = CurlEngine(options)
             return try (0..<count).map { _ in
                 let request = try PreparedRequest(Request<String>.get("https://localhost/").core, baseURL: nil)
-                return CurlTransfer(request, client: RecordingClient(), engine: engine, options: options)
+                return CurlTransfer(request, client: RecordingClient(), engine: engine)
             }
         }
 

@@ -1,0 +1,70 @@
+// The field lines of earlier responses: most responses of a host differ in few of them.
+#if canImport(CLibcurl)
+    import Foundation
+
+    /// Fields by the bytes of their lines, so that a line which has been read before is not read again.
+    ///
+    /// It keeps a line that came twice, has at most 160 bytes, holds no secret and says nothing about the body's length.
+    /// - Thread: its engine's.
+    /// - Complexity: O(*n*) for a line of *n* bytes; it holds 64 lines at most.
+    final class FieldLineCache {
+        private struct Slot {
+            /// The digest of a line that was read here: the same line is kept when it comes again.
+            var candidate: UInt64 = 0
+            var line: [UInt8] = []
+            var field: HeaderFields.Field?
+        }
+
+        @exclusivity(unchecked) private var slots = [Slot](repeating: Slot(), count: 64)
+
+        static let mostBytes = 160
+
+        /// The field of a line, its end not included; nil for a line that is not kept.
+        func field(of line: UnsafeRawBufferPointer) -> HeaderFields.Field? {
+            guard line.count <= Self.mostBytes else { return nil }
+            let slot = Int(Self.digest(of: line) % 64)
+            if let field = slots[slot].field, Self.equals(slots[slot].line, line) { return field }
+            guard let field = slots[slot ^ 1].field, Self.equals(slots[slot ^ 1].line, line) else { return nil }
+            return field
+        }
+
+        /// Keeps the field of a line when the same line was read before; each line has two places.
+        func note(_ line: UnsafeRawBufferPointer, _ field: HeaderFields.Field) {
+            guard line.count <= Self.mostBytes else { return }
+            let digest = Self.digest(of: line)
+            let slot = Int(digest % 64)
+            guard slots[slot].candidate == digest || slots[slot ^ 1].candidate == digest else {
+                slots[slot ^ Int(digest >> 8 & 1)].candidate = digest
+                return
+            }
+            guard !field.isSecret else { return }
+            let free = slots[slot].field == nil ? slot : slot ^ 1
+            (slots[free].line, slots[free].field) = (Array(line), field)
+        }
+
+        private static func equals(_ kept: [UInt8], _ line: UnsafeRawBufferPointer) -> Bool {
+            kept.withUnsafeBytes { kept in
+                guard kept.count == line.count, let left = kept.baseAddress, let right = line.baseAddress else {
+                    return false
+                }
+                return memcmp(left, right, line.count) == 0
+            }
+        }
+
+        /// Tells lines apart well enough to choose a slot: a server that makes them collide gains nothing.
+        private static func digest(of line: UnsafeRawBufferPointer) -> UInt64 {
+            var digest = UInt64(line.count)
+            var index = 0
+            while index + 8 <= line.count {
+                digest = (digest ^ line.loadUnaligned(fromByteOffset: index, as: UInt64.self)) &* 0x9E37_79B9_7F4A_7C15
+                digest ^= digest >> 29
+                index += 8
+            }
+            while index < line.count {
+                digest = (digest ^ UInt64(line[index])) &* 0x9E37_79B9_7F4A_7C15
+                index += 1
+            }
+            return digest ^ digest >> 32
+        }
+    }
+#endif
