@@ -1,13 +1,13 @@
-// Bearer tokens, refreshed by one request for all that need it: RFC 6750.
+// Bearer tokens (RFC 6750). One refresh serves all requests that need a new token.
 import Foundation
 
 /// Sends a bearer token with every request, and gets a fresh one when a server refuses it.
 ///
-/// Two hundred requests that are answered 401 make one refresh. Each of them is sent once more with the new token. One
-/// that is refused again asks for another if a server has taken the new token meanwhile, and while the limit of refreshes
-/// allows it: five within 30 seconds, unless you set others. Else the 401 is the outcome. A request that carried a token which has been replaced in the meantime is sent
-/// again without a refresh. A refresh that fails ends all that wait for it with its error; the next request, or the next
-/// 401, tries again.
+/// Two hundred requests that receive a 401 cause one refresh. Each of them is sent once more with the new token. A
+/// request that is refused again causes another refresh if a server has accepted the new token since, and if the
+/// limit of refreshes allows it. The limit is five within 30 seconds by default. Otherwise the 401 is the outcome. A
+/// request whose token has been replaced in the meantime is sent again without a refresh. If a refresh fails, all
+/// requests that wait for it fail with its error. The next request, or the next 401, refreshes again.
 ///
 /// ```swift
 /// let tokens = RequestManager()  // another than the authenticator is for
@@ -21,18 +21,17 @@ import Foundation
 /// let manager = RequestManager(configuration: configuration)
 /// ```
 ///
-/// Left alone are requests whose caller has set `Authorization`, those a redirect has led to another origin, and those to
-/// servers that are not among the authenticator's origins.
+/// The authenticator does not change requests whose caller has set `Authorization`, requests that a redirect has led
+/// to another origin, and requests to servers outside its origins.
 ///
-/// ``setToken(_:lifetime:)`` sets the token when a user signs in, and takes it away when one signs out.
+/// ``setToken(_:lifetime:)`` sets the token when a user signs in and removes it when the user signs out.
 ///
-/// The refresh uses another manager, as above: its own request would wait for itself. One through the same manager has to be
-/// ``Request/withoutInterceptors()``. A refresh token that changes with each answer belongs to an actor of yours, whose
-/// method the closure calls.
+/// Use a separate manager for the refresh, as above: on the same manager its request would wait for itself. On the
+/// same manager the request has to be ``Request/withoutInterceptors()``. If the refresh token changes with each
+/// answer, keep it in an actor and call its method from the closure.
 ///
-/// ## Concurrency
-/// `Sendable`; one lock, which is never held while code of yours runs. A refresh runs in a task of its own: it goes on
-/// when those that wait for it are cancelled, and they go at once.
+/// ## Concurrency `Sendable`. The lock is never held while your code runs. A refresh runs in its own task. It
+/// continues when the requests that wait for it are cancelled, and these end at once.
 ///
 /// ## Topics
 /// - ``init(token:origins:maxRefreshes:within:refresh:)``
@@ -41,7 +40,7 @@ import Foundation
 /// - ``Token``
 /// - ``RefreshReason``
 public final class BearerAuthenticator: RequestInterceptor {
-    /// Why a token is asked for.
+    /// Why a token is requested.
     public enum RefreshReason: Sendable, Hashable {
         /// There has been no token yet.
         case noToken
@@ -51,11 +50,11 @@ public final class BearerAuthenticator: RequestInterceptor {
         case expiring
     }
 
-    /// A token, and how long it is good for.
+    /// A token and its lifetime.
     public struct Token: Sendable, Hashable {
-        /// What follows `Bearer` in the header field.
+        /// The text after `Bearer` in the header field.
         public var value: String
-        /// How long it is good for from now on, as `expires_in` of RFC 6749, section 5.1; nil when that is not known.
+        /// The time from now until it expires, as `expires_in` of RFC 6749, section 5.1; nil when unknown.
         public var lifetime: Duration?
 
         /// Makes a token.
@@ -77,18 +76,21 @@ public final class BearerAuthenticator: RequestInterceptor {
         (self.origins, self.now, self.refresh) = (origins, now, refresh)
     }
 
-    /// Makes an authenticator for one set of tokens and for these servers; share it among the requests that use them.
+    /// Makes an authenticator for one set of tokens and a list of servers.
+    ///
+    /// Share it among the requests that use them.
     ///
     /// - Parameters:
     ///   - token: the token to begin with; without one, the first request waits for a refresh.
-    ///   - origins: URLs of the servers that may have the token: scheme, host and port count, the path does not. An empty
-    ///     list is no server at all.
-    ///   - maxRefreshes: how many refreshes may follow a 401 within the window; of one request as many. At least 1.
+    ///   - origins: URLs of the servers that may have the token: only scheme, host and port are compared. An empty
+    ///     list allows no server.
+    ///   - maxRefreshes: how many refreshes may follow a 401 within the window. The same number limits one request.
+    ///     At least 1.
     ///   - window: the time in which they are counted.
-    ///   - refresh: gets a token; never runs twice at once. What it throws is what ends the requests that wait: a
-    ///     ``RequestError`` as it is, anything else as `.interceptorFailed`. So does a token that is empty or has
-    ///     control characters.
-    /// - Throws: `.invalidRequest` for an origin that is no http or https URL, as ``PasswordAuthenticator`` does.
+    ///   - refresh: returns a token; never runs twice at once. If it throws, the waiting requests fail with that
+    ///     ``RequestError``, or with `.interceptorFailed` for any other error. An empty token, or one with control
+    ///     characters, fails them likewise.
+    /// - Throws: `.invalidRequest` for an origin that is not an http or https URL, as ``PasswordAuthenticator`` does.
     public convenience init(
         token: String? = nil, origins: [URL], maxRefreshes: Int = 5, within window: Duration = .seconds(30),
         refresh: @escaping @Sendable (RefreshReason) async throws -> String
@@ -98,16 +100,19 @@ public final class BearerAuthenticator: RequestInterceptor {
             within: window, refresh: { Token(try await refresh($0)) })
     }
 
-    /// Makes an authenticator for tokens that expire: requests wait for another one shortly before that.
+    /// Makes an authenticator that refreshes tokens before they expire.
+    ///
+    /// Requests wait for the new token meanwhile.
     ///
     /// - Parameters:
     ///   - token: the token to begin with; its lifetime counts from now on.
     ///   - origins: as for ``init(token:origins:maxRefreshes:within:refresh:)``.
-    ///   - margin: how long before its end a token is replaced; one that lives less than twice as long is used for half
-    ///     of its life.
-    ///   - maxRefreshes: how many refreshes may follow a 401 within the window. Those before an end are not counted.
+    ///   - margin: how long before its end a token is replaced. A token with less than twice this lifetime is used
+    ///     for half of it.
+    ///   - maxRefreshes: how many refreshes may follow a 401 within the window. Refreshes before a token expires are
+    ///     not counted.
     ///   - window: the time in which they are counted.
-    ///   - refresh: gets a token, whose lifetime counts from its return.
+    ///   - refresh: returns a token, whose lifetime counts from then on.
     public convenience init(
         token: Token? = nil, origins: [URL], refreshesBefore margin: Duration, maxRefreshes: Int = 5,
         within window: Duration = .seconds(30), refresh: @escaping @Sendable (RefreshReason) async throws -> Token
@@ -117,15 +122,15 @@ public final class BearerAuthenticator: RequestInterceptor {
             limits: RefreshLimits(margin: margin, maxRefreshes: max(1, maxRefreshes), window: window), refresh: refresh)
     }
 
-    /// Sets the token, or forgets it: at a sign-in, a change of the user, a sign-out.
+    /// Sets or removes the token: at a sign-in, a change of the user, a sign-out.
     ///
-    /// A refresh that is under way counts no more: those that wait for it get the new token, or end with
-    /// `.interceptorFailed` when there is none. A request that has been sent with the earlier token is not sent again with
-    /// this one, which may be another user's; cancel what is to be sent no more.
+    /// The result of a running refresh is ignored. Requests that wait for it get the new token, or fail with
+    /// `.interceptorFailed` if the token was removed. A request that was sent with the earlier token is not sent
+    /// again with this one, which may belong to another user. Cancel the requests that must not be sent any more.
     ///
     /// - Parameters:
-    ///   - token: nil to forget it; the next request then waits for a refresh.
-    ///   - lifetime: how long it is good for from now on; nil when that is not known.
+    ///   - token: nil to remove it; the next request then waits for a refresh.
+    ///   - lifetime: the time from now until it expires; nil when unknown.
     public func setToken(_ token: String?, lifetime: Duration? = nil) {
         let now = now()
         let waiters = tokens.withLock { $0.set(token.map { Token($0, lifetime: lifetime) }, now: now) }
@@ -136,7 +141,9 @@ public final class BearerAuthenticator: RequestInterceptor {
         }
     }
 
-    /// Sets the token, after a wait for it where there is none yet or a refresh is under way.
+    /// Adds the token to the request.
+    ///
+    /// Waits if there is no token yet or a refresh is running.
     ///
     /// - Throws: what the refresh threw; `CancellationError` when the task is cancelled.
     public func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
@@ -147,13 +154,13 @@ public final class BearerAuthenticator: RequestInterceptor {
         return request
     }
 
-    /// False for a request with a token of this authenticator that has been replaced, or is just being replaced.
+    /// False for a request with a token of this authenticator that has been replaced or is being refreshed.
     public func isCurrent(_ request: PreparedRequest) -> Bool {
         guard let field = request.headerFields["Authorization"] else { return true }
         return tokens.withLock { $0.isCurrent(field) }
     }
 
-    /// Asks for another attempt after a 401, with the token that is there by then.
+    /// Asks for another attempt after a 401, once a token other than the refused one is available.
     ///
     /// - Throws: what the refresh threw; `CancellationError` when the task is cancelled.
     public func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision {
@@ -178,9 +185,9 @@ public final class BearerAuthenticator: RequestInterceptor {
         attempt.credentialOrigin(of: request, origins) != nil
     }
 
-    /// The token, or the one that comes of the refresh that is under way or is begun here.
+    /// The current token, or the token of a refresh that is running or starts here.
     ///
-    /// - Parameter refused: a token that will not do.
+    /// - Parameter refused: a token that must not be returned.
     private func currentToken(insteadOf refused: String?, because reason: RefreshReason) async throws -> String {
         let waiter: Int
         let begin = now()
@@ -190,8 +197,8 @@ public final class BearerAuthenticator: RequestInterceptor {
         }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                // The task is marked as cancelled before `onCancel` runs. That either comes after this and finds the
-                // continuation, or came before it, and then the mark is seen here.
+                // The task is marked as cancelled before `onCancel` runs. Either `onCancel` runs after this code and
+                // finds the continuation, or it ran before and this code sees the mark.
                 let now = now()
                 let effect = tokens.withLock {
                     $0.join(waiter, continuation, insteadOf: refused, isCancelled: Task.isCancelled, now: now)
@@ -208,7 +215,7 @@ public final class BearerAuthenticator: RequestInterceptor {
     }
 
     private func startRefresh(_ reason: RefreshReason, _ number: Int) {
-        // Not a child of the task that met the 401: others wait for the token too.
+        // Not a child of the task that received the 401, because other requests wait for the token too.
         Task(priority: .userInitiated) {
             let result = await freshToken(reason)
             let now = now()
@@ -222,7 +229,7 @@ public final class BearerAuthenticator: RequestInterceptor {
         do {
             let token = try await refresh(reason)
             guard TokenState.canBeSent(token.value) else {
-                // Not the token: it may be one.
+                // The message does not quote the text, which may be a token.
                 throw RequestError(
                     .interceptorFailed, "the refresh function gave a token that is empty or has control characters")
             }
@@ -234,15 +241,15 @@ public final class BearerAuthenticator: RequestInterceptor {
 }
 
 extension BearerAuthenticator.Token: CustomStringConvertible, CustomReflectable {
-    /// The lifetime; the token is not shown.
+    /// The lifetime, without the token.
     public var description: String { lifetime.map { "a token for \($0)" } ?? "a token" }
-    /// The description only: a reflection would show the token.
+    /// Only the description, because a reflection would show the token.
     public var customMirror: Mirror { Mirror(self, children: ["token": description]) }
 }
 
 extension BearerAuthenticator: CustomStringConvertible, CustomReflectable {
-    /// The type's name: tokens are not shown.
+    /// The type's name, without the tokens.
     public var description: String { "BearerAuthenticator" }
-    /// Nothing: a reflection would show the tokens.
+    /// Empty, because a reflection would show the tokens.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

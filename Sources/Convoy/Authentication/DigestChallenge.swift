@@ -1,8 +1,8 @@
-// What a server asks for with the Digest scheme: RFC 7616, section 3.3.
+// The challenge of the Digest scheme: RFC 7616, section 3.3.
 
-/// A hash function, and whether its keys belong to a session.
+/// A hash function, and whether its keys belong to a session (the `-sess` variants).
 struct DigestAlgorithm: Equatable, Sendable {
-    /// From the weakest to the strongest.
+    /// Ordered from the weakest to the strongest.
     enum Function: Int, Sendable {
         case md5
         case sha256
@@ -12,7 +12,8 @@ struct DigestAlgorithm: Equatable, Sendable {
     let function: Function
     let isSession: Bool
 
-    /// - Parameter name: the parameter's value; MD5 when there is none. Nil for an unknown algorithm.
+    /// - Parameter name: the value of the `algorithm` parameter; nil means MD5. The result is nil for an unknown
+    ///   algorithm.
     init?(name: String?) {
         switch name?.lowercased() {
         case nil, "md5": (function, isSession) = (.md5, false)
@@ -25,7 +26,7 @@ struct DigestAlgorithm: Equatable, Sendable {
         }
     }
 
-    /// H(text): of the UTF-8, in hexadecimal.
+    /// H(text) of RFC 7616: the hash of the UTF-8, in hexadecimal.
     func hash(_ text: String) -> String {
         let bytes = Array(text.utf8)
         return switch function {
@@ -42,25 +43,28 @@ struct DigestChallenge: Equatable, Sendable {
     let nonce: String
     let opaque: String?
     let algorithm: DigestAlgorithm
-    /// As the server spelt it; nil when it named none.
+    /// As the server spelt it; nil when the challenge named none.
     let algorithmName: String?
-    /// Whether the quality of protection is `auth`; without one, it is what RFC 2069 had.
+    /// Whether the quality of protection is `auth`.
+    ///
+    /// Without one, the rules of RFC 2069 apply.
     let hasQuality: Bool
     let hashesUserName: Bool
-    /// Whether the server says that it reads UTF-8.
+    /// Whether the server has announced UTF-8 (`charset`).
     let isUTF8: Bool
-    /// Whether the credentials were right, and only the nonce too old.
+    /// Whether the credentials were correct and only the nonce was too old.
     let isStale: Bool
 
-    /// Nil when the challenge is of another scheme, has no realm or nonce, or asks for what cannot be done: an unknown
-    /// algorithm, `auth-int` and nothing else, or a session key without quality of protection.
+    /// Nil for another scheme, a missing realm or nonce, or an unsupported feature.
+    ///
+    /// Unsupported are unknown algorithms, `auth-int` alone, and a session key without quality of protection.
     init?(_ challenge: AuthenticationChallenge) {
         let parameters = challenge.parameters
         guard challenge.scheme == "digest", let realm = parameters["realm"], let nonce = parameters["nonce"],
             let algorithm = DigestAlgorithm(name: parameters["algorithm"])
         else { return nil }
         let qualities = (parameters["qop"] ?? "").lowercased().split { $0 == "," || $0 == " " || $0 == "\t" }
-        // The key of a session is made with a client nonce, which is only sent along with a quality.
+        // A session key needs a client nonce, which is only sent along with a quality of protection.
         guard qualities.contains("auth") || (qualities.isEmpty && !algorithm.isSession) else { return nil }
         guard [realm, nonce, parameters["opaque"] ?? ""].allSatisfy(Self.canBeSent) else { return nil }
         self.realm = realm
@@ -74,10 +78,10 @@ struct DigestChallenge: Equatable, Sendable {
         isStale = parameters["stale"]?.lowercased() == "true"
     }
 
-    /// Whether a request that sends a server's words back to it is one that may be sent.
+    /// Whether a request may contain the server's text: it has no control characters.
     static func canBeSent(_ text: String) -> Bool { text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }
 
-    /// The challenge with the strongest algorithm, the first among equals; nil when none can be answered.
+    /// The challenge with the strongest algorithm, the first among equals; nil when none is supported.
     static func strongest(of challenges: [AuthenticationChallenge]) -> DigestChallenge? {
         var strongest: DigestChallenge?
         for challenge in challenges.compactMap(DigestChallenge.init) {

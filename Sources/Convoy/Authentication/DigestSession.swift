@@ -1,13 +1,15 @@
 // Answers to a Digest challenge: RFC 7616, section 3.4.
 import Foundation
 
-/// A nonce of a server's, and what answers with it need; a secret, as its key does for the password.
+/// A server's nonce, and what is needed to answer with it.
+///
+/// A secret, because its key can replace the password.
 struct DigestSession: Sendable {
     let challenge: DigestChallenge
     private(set) var nonce: String
-    /// How many requests have been given this nonce (section 3.4, `nc`).
+    /// How many requests have used this nonce (section 3.4, `nc`).
     private(set) var count: UInt32 = 0
-    /// One for all requests: that of a session's first request belongs to its key for ever (section 3.4.2).
+    /// One for all requests, because the session key contains the client nonce of the first request (section 3.4.2).
     private let clientNonce: String
     /// H(A1).
     private let key: String
@@ -26,21 +28,22 @@ struct DigestSession: Sendable {
                 // Section 3.4.4.
                 "username=\"\(algorithm.hash("\(credential.user):\(challenge.realm)"))\", userhash=true"
             } else if challenge.isUTF8, !credential.user.utf8.allSatisfy({ $0 < 0x80 }) {
-                // Section 3.4, in the notation of RFC 8187. Servers that know nothing of it get the bytes as they are.
+                // Section 3.4, in the notation of RFC 8187. Servers that do not announce UTF-8 get the bytes as they
+                // are.
                 "username*=UTF-8''\(credential.user.percentEncoded)"
             } else {
                 "username=\(credential.user.quoted)"
             }
     }
 
-    /// The session of the next request with this nonce; nil when they have all been used.
+    /// The session for the next request with this nonce; nil when the count has reached its maximum.
     mutating func counted() -> DigestSession? {
         guard count < .max else { return nil }
         count += 1
         return self
     }
 
-    /// Goes on with the nonce that the server wants next (section 3.5).
+    /// Switches to the nonce that the server wants next (section 3.5).
     mutating func proceed(to nextNonce: String) {
         nonce = nextNonce
         count = 0
@@ -55,7 +58,7 @@ struct DigestSession: Sendable {
         let subject = algorithm.hash("\(method.rawValue):\(target)")
         let digits = String(count, radix: 16)
         let number = String(repeating: "0", count: 8 - digits.count) + digits
-        // Section 3.4.1; without a quality that of RFC 2069, section 2.1.2.
+        // Section 3.4.1; without a quality of protection the formula of RFC 2069, section 2.1.2.
         let response = algorithm.hash(
             challenge.hasQuality
                 ? "\(key):\(nonce):\(number):\(clientNonce):auth:\(subject)" : "\(key):\(nonce):\(subject)")

@@ -1,21 +1,23 @@
-// How a password may be sent.
+// The schemes by which a password may be sent.
 
 extension PasswordAuthenticator {
-    /// Ways of sending a password.
+    /// The schemes by which a password may be sent.
     public struct Schemes: OptionSet, Sendable {
-        /// The sum of the options' bits.
+        /// The bits of the options.
         public let rawValue: Int
 
-        /// Makes a set from the sum of its options' bits.
+        /// Makes a set from the bits of its options.
         public init(rawValue: Int) { self.rawValue = rawValue }
 
-        /// Basic with every request, whether it was asked for or not; nothing else is tried then.
+        /// Basic with every request, even without a challenge.
         ///
-        /// Saves a round trip, and shows the password to servers that never asked.
+        /// No other scheme is tried then.
+        ///
+        /// Saves a round trip, but sends the password to servers that never asked for it.
         public static let preemptiveBasic = Schemes(rawValue: 1)
-        /// Basic where a server asks for it.
+        /// Basic, if a server asks for it.
         public static let basic = Schemes(rawValue: 2)
-        /// Digest where a server asks for it.
+        /// Digest, if a server asks for it.
         public static let digest = Schemes(rawValue: 4)
     }
 }

@@ -3,25 +3,24 @@ import Foundation
 
 /// Sends a user name and a password to the servers that ask for them.
 ///
-/// A request that is answered 401 is sent once more with credentials, by the strongest scheme that the server offers and
-/// ``Schemes`` allows: Digest with SHA-512/256, SHA-256 or MD5, then Basic. A second 401 stands: the password is wrong.
-/// Only a Digest nonce that has become too old gets one more try. Later requests to the same server bring the
-/// credentials along, without being asked.
+/// A request that receives a 401 is sent once more with credentials. It uses the strongest scheme that the server
+/// offers and ``Schemes`` allows: Digest with SHA-512/256, SHA-256 or MD5, then Basic. A second 401 is final, because
+/// the password is wrong. Only an expired Digest nonce gets one more try. Later requests to the same server carry the
+/// credentials from the start.
 ///
 /// ```swift
 /// let authenticator = try PasswordAuthenticator(
 ///     user: "Mufasa", password: password, schemes: .digest)
 /// ```
 ///
-/// Left alone are requests whose caller has set `Authorization`, and those a redirect has led to another origin than that
-/// of the request as it was given. Challenges that cannot be read, or of other schemes (Negotiate, Bearer), leave the 401
-/// as it is, and so does Digest with an unknown algorithm or with `auth-int` alone.
+/// The authenticator does not change requests whose caller has set `Authorization`, and requests that a redirect has
+/// led away from their first origin. The 401 is the outcome if the challenge cannot be read or has another scheme
+/// (Negotiate, Bearer). The same holds for Digest with an unknown algorithm or with `auth-int` alone.
 ///
-/// User name and password are sent in UTF-8. An attacker that can change an answer can make it ask for Basic, which
-/// shows the password to all that read the connection: allow ``Schemes/digest`` alone where there is no TLS.
+/// User name and password are sent in UTF-8. An attacker who can change an answer can make it ask for Basic, which
+/// reveals the password to everybody who reads the connection. Allow only ``Schemes/digest`` without TLS.
 ///
-/// ## Concurrency
-/// `Sendable`; one lock, which is never held while hashes are made.
+/// ## Concurrency `Sendable`. The lock is never held while hashes are computed.
 ///
 /// ## Topics
 /// - ``init(user:password:schemes:origins:)``
@@ -38,23 +37,23 @@ public final class PasswordAuthenticator: RequestInterceptor {
     /// - Parameters:
     ///   - user: the user name.
     ///   - password: the password.
-    ///   - schemes: how the password may be sent; by default Digest or Basic, as asked.
-    ///   - origins: URLs of the servers that may have the password: scheme, host and port count, the path does not. Nil,
-    ///     the default, is the origin of each request as it was given; a mirror of a download at another origin has to be
-    ///     named.
-    /// - Throws: `.invalidRequest` for a colon in the user name when Basic is allowed, control characters in either, and
-    ///   an origin that is no http or https URL.
+    ///   - schemes: how the password may be sent; by default Digest or Basic, as the server asks.
+    ///   - origins: URLs of the servers that may have the password: only scheme, host and port are compared. Nil, the
+    ///     default, means the origin of each request as it was given. The mirrors of a download at other origins have
+    ///     to be listed.
+    /// - Throws: `.invalidRequest` for a colon in the user name when Basic is allowed, control characters in either,
+    ///   and an origin that is not an http or https URL.
     public convenience init(
         user: String, password: String, schemes: Schemes = [.basic, .digest], origins: [URL]? = nil
     ) throws(RequestError) {
         try self.init(user: user, password: password, schemes: schemes, origins: origins) {
-            // 128 bits of the system's generator.
+            // 128 bits from the system's random generator.
             var generator = SystemRandomNumberGenerator()
             return [generator.next(), generator.next()].flatMap(\UInt64.bigEndianBytes).hexadecimal
         }
     }
 
-    /// - Parameter makeClientNonce: gives the client nonces of Digest.
+    /// - Parameter makeClientNonce: makes the client nonces of Digest.
     init(
         user: String, password: String, schemes: Schemes, origins: [URL]? = nil,
         makeClientNonce: @escaping @Sendable () -> String
@@ -69,7 +68,7 @@ public final class PasswordAuthenticator: RequestInterceptor {
         self.makeClientNonce = makeClientNonce
     }
 
-    /// Brings credentials along where it is known, or allowed, how they are to be sent.
+    /// Adds credentials if the scheme is already known from a challenge, or is preemptive Basic.
     public func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
         guard let origin = meantOrigin(request, attempt), !request.headerFields.contains("Authorization") else {
             return request
@@ -91,7 +90,7 @@ public final class PasswordAuthenticator: RequestInterceptor {
         return request
     }
 
-    /// Asks for another attempt after a 401 that credentials can answer.
+    /// Asks for another attempt after a 401 whose challenge can be answered.
     public func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision {
         guard let head = end.response, let origin = meantOrigin(end.request, attempt) else { return .proceed }
         let path = RequestTarget(of: end.request.url).path
@@ -127,13 +126,13 @@ public final class PasswordAuthenticator: RequestInterceptor {
 
     private func notePassed(_ sent: ProtectionSpaces.Sent, _ head: ResponseHead, origin: String) {
         let hasWorked = head.statusCode < 400
-        // Whatever the status: a server that sends the field has looked at the credentials (RFC 7615, section 3).
+        // For every status: a server that sends the field has verified the credentials (RFC 7615, section 3).
         let information = head.headerFields["Authentication-Info"].map { AuthenticationChallenge.parameters(in: $0) }
         let nextNonce = information?["nextnonce"]
         spaces.withLock { $0.passed(sent, origin: origin, hasWorked: hasWorked, nextNonce: nextNonce) }
     }
 
-    /// The origin a request goes to, where the password may go too.
+    /// The origin of the request, if it may receive the password.
     private func meantOrigin(_ request: PreparedRequest, _ attempt: AttemptContext) -> String? {
         // Another interceptor may have changed the URL.
         guard let origin = attempt.credentialOrigin(of: request, origins),
@@ -144,16 +143,16 @@ public final class PasswordAuthenticator: RequestInterceptor {
 }
 
 extension PasswordAuthenticator: CustomStringConvertible, CustomReflectable {
-    /// The type and the user; the password is not shown.
+    /// The type and the user, without the password.
     public var description: String { "PasswordAuthenticator for \(credential)" }
-    /// The description only: a reflection would show the password.
+    /// Only the description, because a reflection would show the password.
     public var customMirror: Mirror { Mirror(self, children: ["credential": credential.description]) }
 }
 
 extension AttemptContext {
-    /// The origin that a request goes to; nil where credentials may not go.
+    /// The origin of the request; nil if it may not receive credentials.
     ///
-    /// - Parameter origins: those that may have them; nil for every one but a mirror's.
+    /// - Parameter origins: the origins that may receive them; nil allows the request's own origin but no mirror.
     func credentialOrigin(of request: PreparedRequest, _ origins: Set<String>?) -> String? {
         guard !hasLeftOrigin, !originalRequest.headerFields.contains("Authorization"),
             case .success(let origin) = request.url.origin, origins?.contains(origin) ?? !isMirror
@@ -161,8 +160,9 @@ extension AttemptContext {
         return origin
     }
 
-    /// How often the request has been answered 401 where it goes now: before a redirect it was another one, whose
-    /// credentials were good.
+    /// How many 401 answers the request has received since its last redirect.
+    ///
+    /// An earlier request had another target, and its credentials were accepted.
     fileprivate var refusals: Int {
         let isRedirect = { (record: AttemptRecord) in if case .redirect = record.next { true } else { false } }
         let first = earlierAttempts.lastIndex(where: isRedirect).map { $0 + 1 } ?? 0
@@ -171,7 +171,7 @@ extension AttemptContext {
 }
 
 extension ProtectionSpaces.Sent {
-    /// What an `Authorization` field says about itself; nil when it is not one of Digest.
+    /// Reads the parameters of an `Authorization` field; nil unless its scheme is Digest.
     fileprivate init?(_ field: String?) {
         guard let field, let parts = AuthenticationChallenge.all(in: [field]).first, parts.scheme == "digest",
             let realm = parts.parameters["realm"], let nonce = parts.parameters["nonce"]
@@ -181,7 +181,7 @@ extension ProtectionSpaces.Sent {
 }
 
 extension URL {
-    /// The origins that an authenticator is for.
+    /// The origins of a list of URLs.
     static func origins(of urls: [URL]) throws(RequestError) -> Set<String> {
         var origins: Set<String> = []
         for url in urls {

@@ -1,8 +1,8 @@
-// What servers have asked for, and where: protection spaces, RFC 9110, section 11.5.
+// Challenges by origin and realm: protection spaces, RFC 9110, section 11.5.
 
 /// The protection spaces in which a ``PasswordAuthenticator`` has been asked for credentials, behind its lock.
 ///
-/// A space is a realm of an origin. What is kept of it lets later requests bring their credentials along.
+/// A space is a realm of an origin. Its record lets later requests carry their credentials from the start.
 struct ProtectionSpaces {
     struct Key: Hashable {
         let origin: String
@@ -15,41 +15,42 @@ struct ProtectionSpaces {
         case digest(DigestSession)
     }
 
-    /// The credentials a refused request carried.
+    /// The credentials that a refused request carried.
     struct Sent: Equatable {
         let realm: String
         let nonce: String
     }
 
     static let maxCount = 64
-    /// More than can be with their interceptors at once: with fewer, requests that are challenged together would share.
+    /// More than the number of requests that can be with their interceptors at once.
+    ///
+    /// With a lower limit, requests that are challenged at the same time would share a session.
     static let maxFreshCount = 512
     static let maxDirectoryCount = 8
 
     private struct Space {
-        /// What requests are sent with before they are asked; nil until one got through, and for Basic.
+        /// The session for requests before any challenge; nil until one has succeeded, and for Basic.
         var current: DigestSession?
-        /// Sessions of requests that were sent again, the newest last, until it is known what came of that.
+        /// Sessions of requests that were sent again and have no result yet, the newest last.
         ///
-        /// No other uses them so long: there are servers that want the counts of a nonce in order, and of requests under
-        /// way at once the second may arrive first.
+        /// No other request uses them meanwhile. Some servers require the counts of a nonce in order, and concurrent
+        /// requests may arrive out of order.
         var answering: [DigestSession] = []
-        /// Sessions no request has used yet, the newest last.
+        /// Sessions that no request has used yet, the newest last.
         ///
-        /// Each request that was refused leaves one and takes one when it is sent again: there are servers that take a
-        /// nonce once only.
+        /// Each refused request adds one, and takes one when it is sent again. Some servers accept a nonce only once.
         var fresh: [DigestSession] = []
         var isBasic = false
-        /// Where requests were challenged.
+        /// The directories in which requests were challenged.
         var directories: [String] = []
         /// Whether credentials were accepted here since they were last refused.
         var hasWorked = false
-        /// When it was last asked for, in challenges.
+        /// The number of the latest challenge.
         var lastChallenge = 0
 
-        /// Takes the session of a request that is sent again, for its own use; nil when there is none.
+        /// Takes a session for a request that is sent again, for its exclusive use; nil when there is none.
         mutating func takeAnswer() -> DigestSession? {
-            // The second: it was sent again before, and got no answer.
+            // Takes a session from `answering` if the request was sent again before but got no answer.
             guard var session = fresh.popLast() ?? answering.popLast(), let answer = session.counted() else {
                 return nil
             }
@@ -64,7 +65,7 @@ struct ProtectionSpaces {
 
     var count: Int { spaces.count }
 
-    /// How a request is to be sent, or nil when nothing is known of its server.
+    /// The scheme and session for a request; nil if its server has sent no challenge.
     ///
     /// - Parameters:
     ///   - path: without query.
@@ -73,8 +74,8 @@ struct ProtectionSpaces {
         var best: (key: Key, length: Int, challenge: Int)?
         for (key, space) in spaces where key.origin == origin {
             let length = space.directories.filter { path.hasPrefix($0) }.map(\.utf8.count).max()
-            // Basic holds below where it was asked for (RFC 7617, section 2.2), Digest on the whole server unless it says
-            // otherwise (RFC 7616, section 3.3); what it says, its `domain`, is not looked at.
+            // Basic applies below the challenged directory (RFC 7617, section 2.2). Digest applies to the server
+            // unless its `domain` limits it (RFC 7616, section 3.3), but `domain` is not evaluated.
             guard length != nil || !space.isBasic else { continue }
             let candidate = (key: key, length: length ?? 0, challenge: space.lastChallenge)
             if let best, (best.length, best.challenge) >= (candidate.length, candidate.challenge) { continue }
@@ -91,9 +92,9 @@ struct ProtectionSpaces {
         return .digest(session)
     }
 
-    /// Takes note that Basic was asked for.
+    /// Records a Basic challenge.
     ///
-    /// - Parameter refusals: how often the operation has been answered 401 before.
+    /// - Parameter refusals: how many 401 answers the operation received before.
     /// - Returns: whether the request is to be sent again.
     mutating func challengedBasic(_ key: Key, path: String, sent: Sent?, refusals: Int) -> Bool {
         guard sent == nil, refusals == 0 else { return false }
@@ -104,19 +105,21 @@ struct ProtectionSpaces {
         return true
     }
 
-    /// Forgets where Basic was asked for: what was sent there was refused, and perhaps something else is wanted by now.
+    /// Forgets a Basic challenge whose credentials were refused.
+    ///
+    /// The server may ask for another scheme by now.
     mutating func refusedBasic(origin: String, path: String) {
         spaces = spaces.filter { key, space in
             !space.isBasic || key.origin != origin || !space.directories.contains { path.hasPrefix($0) }
         }
     }
 
-    /// Takes note of a Digest challenge.
+    /// Records a Digest challenge.
     ///
     /// - Parameters:
-    ///   - session: what was made of the challenge.
+    ///   - session: the session made from the challenge.
     ///   - sent: the credentials that were refused; nil when there were none.
-    ///   - refusals: how often the operation has been answered 401 before.
+    ///   - refusals: how many 401 answers the operation received before.
     /// - Returns: whether the request is to be sent again.
     mutating func challenged(_ key: Key, path: String, session: DigestSession, sent: Sent?, refusals: Int) -> Bool {
         let isAnswered = deserves(key, session.challenge, sent: sent, refusals: refusals)
@@ -124,8 +127,8 @@ struct ProtectionSpaces {
             space.isBasic = false
             space.answering.removeAll { $0.nonce == sent?.nonce }
             guard isAnswered else {
-                // Wrong credentials, or an old nonce of a server that does not say so: the next request begins with this
-                // one.
+                // The credentials are wrong, or the nonce expired and the server did not mark it as stale. The next
+                // request uses the new session.
                 (space.current, space.hasWorked) = (session, false)
                 return
             }
@@ -135,27 +138,31 @@ struct ProtectionSpaces {
         return isAnswered
     }
 
-    /// One try for credentials, and one more where they were not what was refused.
+    /// Credentials get one try, and one more if the refused ones were others.
     private func deserves(_ key: Key, _ challenge: DigestChallenge, sent: Sent?, refusals: Int) -> Bool {
         guard let sent else { return refusals == 0 }
         guard sent.realm != key.realm || sent.nonce != challenge.nonce else { return false }
         let space = spaces[key]
         if challenge.isStale {
-            // Section 3.3: the credentials are right. A nonce that came of such an answer has had its try.
+            // Section 3.3: `stale` means that the credentials are correct. A nonce that itself came from a stale
+            // answer has had its try.
             let used = space?.answering.first { $0.nonce == sent.nonce } ?? space?.current
             let isSecond = used?.nonce == sent.nonce && used?.challenge.isStale == true
             return refusals == 0 || (refusals == 1 && !isSecond)
         }
         guard refusals == 0 else { return false }
-        // Another realm's credentials, or a nonce that was good once: a guess of ours, which was wrong.
+        // The refused credentials were for another realm, or their nonce had worked before. They were a guess, which
+        // was wrong.
         return sent.realm != key.realm || space?.hasWorked == true
     }
 
-    /// Takes note that credentials were not refused: those that come later are sent like them.
+    /// Records that credentials were accepted.
+    ///
+    /// Later requests are sent with the same scheme.
     ///
     /// - Parameters:
-    ///   - hasWorked: whether what was asked for was done.
-    ///   - nextNonce: the nonce that the server wants next, if it has said so.
+    ///   - hasWorked: whether the request succeeded.
+    ///   - nextNonce: the nonce that the server wants next, if it named one.
     mutating func passed(_ sent: Sent, origin: String, hasWorked: Bool, nextNonce: String?) {
         let key = Key(origin: origin, realm: sent.realm)
         guard var space = spaces[key], !space.isBasic else { return }

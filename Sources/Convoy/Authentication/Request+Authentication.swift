@@ -1,13 +1,16 @@
-// Credentials a request brings along unasked: RFC 7617.
+// Credentials that a request carries without a challenge: RFC 7617.
 
 extension Request {
-    /// Sets `Authorization: Basic …` (RFC 7617), user name and password in UTF-8, whether the server asks for it or not.
+    /// Sets `Authorization: Basic …` (RFC 7617) with user name and password in UTF-8.
     ///
-    /// Neither is shown in descriptions or logs, and neither follows a redirect to another origin; a later header of that
-    /// name takes their place. Over http the password can be read on the way: use https. With
-    /// ``PasswordAuthenticator`` it is sent to servers that ask for it only, with Digest where they offer that.
+    /// The field is sent without a challenge.
     ///
-    /// A user name with a colon, or control characters in either, make the request invalid, with the reason.
+    /// Descriptions and logs do not show them, and they do not follow a redirect to another origin. A later header of
+    /// that name replaces the field. Use https, because over http anybody on the way can read the password.
+    /// ``PasswordAuthenticator`` sends it only to servers that ask for it, and uses Digest if they offer it.
+    ///
+    /// A colon in the user name, or control characters in either, make the request invalid. The error contains the
+    /// reason.
     public func basicAuthentication(user: String, password: String) -> Self {
         let credential = Credential(user: user, password: password)
         if let defect = credential.basicDefect { return changed { $0.defect = defect } }

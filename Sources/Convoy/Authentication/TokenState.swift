@@ -1,55 +1,61 @@
-// Which token is current, and which requests wait for the next one.
+// The current token, and the requests that wait for the next one.
 
-/// The tokens of a ``BearerAuthenticator``, behind its lock: events in, effects out.
+/// The tokens of a ``BearerAuthenticator``, behind its lock.
+///
+/// A state machine: it receives events and returns effects.
 struct TokenState {
     typealias Waiter = CheckedContinuation<String, any Error>
     typealias Instant = ContinuousClock.Instant
 
-    /// What an adapted request gets.
+    /// What an adapted request receives.
     enum Access {
         case token(String)
-        /// Nothing yet: to join under this number.
+        /// No token yet: the request joins the waiters under this number.
         case wait(Int)
     }
 
-    /// What is to be done with a request that joins.
+    /// What a request that joins has to do.
     enum JoinEffect {
         case none
         case resume(Result<String, any Error>)
-        /// A refresh begins, with its number; perhaps because the token expires.
+        /// Start a refresh with this number; `isExpiring` if the token is about to expire.
         case refresh(Int, isExpiring: Bool)
     }
 
-    /// What a 401 says about the token it answers.
+    /// What a 401 means for the token that the request carried.
     enum Verdict: Equatable {
-        /// Nothing can be done: the token is not ours, or there were too many refreshes.
+        /// The 401 is final: the token is another's, or the limit of refreshes is reached.
         case stands
-        /// There is another token by now.
+        /// The token has been replaced since.
         case replaced
         /// The current token was refused.
         case refused(token: String)
     }
 
     static let prefix = "Bearer "
-    /// So many replaced tokens are known again: a request may have waited for its slot while they came and went.
+    /// How many replaced tokens are remembered.
+    ///
+    /// A request may wait for its slot while several tokens are replaced.
     static let rememberedCount = 256
 
     private var token: String?
-    /// From when on a request waits for another token.
+    /// The time from which requests wait for a new token.
     private var staleFrom: Instant?
     private(set) var isRefreshing = false
     private var waiters: [Int: Waiter] = [:]
     private var lastWaiter = 0
-    /// Hash values of the fields of tokens that were replaced, the oldest first; no secrets.
+    /// Hash values of the fields of replaced tokens, the oldest first.
     ///
-    /// They tell a request with an old token of ours, to be adapted again, from one with another token, to be left
-    /// alone.
+    /// They are not secrets.
+    ///
+    /// They identify a request with an old token of this authenticator, which is adapted again. A request with any
+    /// other token is not changed.
     private var replaced: [Int] = []
-    /// Rises when the caller sets a token: a refresh that began before counts no more.
+    /// Increased when the caller sets a token, which makes the result of an earlier refresh invalid.
     private var generation = 0
-    /// Whether a server has answered the token with anything but 401.
+    /// Whether a server has accepted the token: it answered with a status other than 401.
     private var wasAccepted = false
-    /// When the latest refreshes after a 401 began.
+    /// When the latest refreshes after a 401 started.
     private var refreshes: [Instant] = []
     private let limits: RefreshLimits
 
@@ -67,7 +73,7 @@ struct TokenState {
     private mutating func take(_ fresh: BearerAuthenticator.Token?, _ now: Instant) {
         wasAccepted = false
         token = fresh.flatMap { $0.value.isEmpty ? nil : $0.value }
-        // One that lives shorter than the margin is used for half of its life.
+        // A token that lives shorter than the margin is used for half of its lifetime.
         staleFrom = fresh?.lifetime.map { now + max($0 - limits.margin, $0 / 2) }
     }
 
@@ -82,7 +88,9 @@ struct TokenState {
         return .wait(lastWaiter)
     }
 
-    /// A request that was told to wait waits from now on; the refresh may have ended in between.
+    /// The request waits from now on.
+    ///
+    /// The refresh may have ended since the request received `wait`.
     mutating func join(
         _ number: Int, _ waiter: Waiter, insteadOf refused: String?, isCancelled: Bool, now: Instant
     ) -> JoinEffect {
@@ -97,11 +105,11 @@ struct TokenState {
 
     mutating func noteRefresh(at now: Instant) { refreshes.append(now) }
 
-    /// A request waits no longer; nil when it has been resumed, or has not joined yet.
+    /// Removes a waiting request; nil when it has been resumed or has not joined yet.
     mutating func leave(_ number: Int) -> Waiter? { waiters.removeValue(forKey: number) }
 
-    /// - Parameter generation: the number that the refresh began with.
-    /// - Returns: those that waited for it, first come first.
+    /// - Parameter generation: the generation in which the refresh started.
+    /// - Returns: the requests that waited for it, in the order of joining.
     mutating func finishRefresh(
         _ result: Result<BearerAuthenticator.Token, any Error>, _ generation: Int, now: Instant
     ) -> [Waiter] {
@@ -116,11 +124,11 @@ struct TokenState {
         return endWaiting()
     }
 
-    /// The caller sets a token, or takes it away.
+    /// Sets or removes the token for the caller.
     ///
-    /// - Returns: those that waited for a refresh, which counts no more.
+    /// - Returns: the requests that waited for a refresh, whose result is ignored from now on.
     mutating func set(_ fresh: BearerAuthenticator.Token?, now: Instant) -> [Waiter] {
-        // It may be another user's: what carried an earlier one is not sent again with this.
+        // The token may belong to another user. Requests with an earlier token are not sent again with it.
         (replaced, refreshes) = ([], [])
         generation += 1
         take(fresh, now)
@@ -141,13 +149,13 @@ struct TokenState {
         return !replaced.contains(sent.hashValue)
     }
 
-    /// - Parameter refusals: how often the request has been refused before.
+    /// - Parameter refusals: how many 401 answers the request received before.
     mutating func verdict(on sent: String, refusals: Int, now: Instant) -> Verdict {
         guard let token, sent == field else { return replaced.contains(sent.hashValue) ? .replaced : .stands }
         let window = limits.window
         refreshes.removeAll { $0 + window <= now }
         let mayRefresh = isRefreshing || refreshes.count < limits.maxRefreshes
-        // A fresh token that nobody takes is no better than the next.
+        // If no server has accepted the fresh token, another refresh would not help.
         let isWorthIt = refusals == 0 || wasAccepted && refusals < limits.maxRefreshes
         return mayRefresh && isWorthIt ? .refused(token: token) : .stands
     }
@@ -155,9 +163,11 @@ struct TokenState {
 
 /// How often tokens are refreshed.
 struct RefreshLimits {
-    /// How long before its end a token is replaced.
+    /// How long before its expiry a token is replaced.
     var margin = Duration.zero
-    /// How many refreshes may follow refusals within the window, and how many one request.
+    /// How many refreshes may follow a 401 within the window.
+    ///
+    /// The same number limits one request.
     var maxRefreshes = 5
     var window = Duration.seconds(30)
 }

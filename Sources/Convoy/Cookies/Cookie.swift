@@ -1,7 +1,7 @@
 // A cookie as a value: RFC 6265bis, section 5.7.
 import Foundation
 
-/// A cookie: a name and a value, the hosts and paths it is for, and how long it lives.
+/// A cookie: a name and a value, its hosts and paths, and its lifetime.
 ///
 /// ```swift
 /// let cookie = Cookie(
@@ -10,11 +10,10 @@ import Foundation
 /// print(cookie)  // sid=<redacted>; Host=example.com; Path=/; Secure
 /// ```
 ///
-/// Nothing is checked here; ``CookieJar/set(_:)`` refuses a cookie that breaks a rule. Descriptions and reflections
-/// never show the value. What `Codable` writes does: keep such a file as you would keep a password.
+/// The initializer checks nothing; ``CookieJar/set(_:)`` refuses a cookie that breaks a rule. Descriptions and
+/// reflections never show the value. `Codable` does write it, so protect an encoded cookie like a password.
 ///
-/// ## Concurrency
-/// A value; any thread.
+/// ## Concurrency A value, for any thread.
 ///
 /// ## Topics
 /// - ``name``
@@ -25,28 +24,32 @@ import Foundation
 /// - ``expires``
 /// - ``isSecure``
 public struct Cookie: Sendable, Hashable, Codable {
-    /// The name; empty for a cookie that is only a value, which RFC 6265bis knows too.
+    /// The name; empty for a cookie that has only a value, as RFC 6265bis allows.
     public var name: String
-    /// The value, as the server wrote it: quotes and percent signs are part of it.
+    /// The value as the server wrote it, including quotes and percent signs.
     ///
     /// Never shown by a description.
     public var value: String
-    /// The host the cookie is for, and unless ``isHostOnly`` the hosts below it; in lower case once it is in a jar.
+    /// The host of the cookie.
+    ///
+    /// Unless ``isHostOnly`` is set, the cookie is also for the hosts below it. A jar stores it in lower case.
     public var domain: String
-    /// Whether the cookie goes to ``domain`` itself only, not to the hosts below it.
+    /// Whether the cookie is sent to ``domain`` only, not to the hosts below it.
     public var isHostOnly: Bool
     /// The path below which the cookie is sent.
     public var path: String
-    /// When the cookie ends; nil for a session cookie, which lives as long as its jar.
+    /// When the cookie expires; nil for a session cookie, which lives as long as its jar.
     public var expires: Date?
     /// Whether the cookie is sent over https only.
     public var isSecure: Bool
-    /// Whether the server has asked that scripts never see the cookie; kept for you, without effect here.
-    public var isHTTPOnly: Bool
-    /// What the server said of requests from other sites: `Strict`, `Lax`, `None`, or nil for nothing it is known by.
+    /// Whether the server has asked to hide the cookie from scripts (`HttpOnly`).
     ///
-    /// Without effect on sending: a request of this library comes from no site. But `None` is refused without
-    /// ``isSecure``, as RFC 6265bis asks.
+    /// Stored for you, without effect here.
+    public var isHTTPOnly: Bool
+    /// The `SameSite` attribute: `Strict`, `Lax` or `None`; nil if it is missing or unknown.
+    ///
+    /// It has no effect on sending, because a request of this library comes from no site. `None` without ``isSecure``
+    /// is refused, as RFC 6265bis requires.
     public var sameSite: String?
 
     /// Makes a cookie.
@@ -67,22 +70,26 @@ public struct Cookie: Sendable, Hashable, Codable {
 }
 
 extension Cookie {
-    /// What the cookie adds to a Cookie field (section 5.8.3, step 6): a nameless one is its value alone.
+    /// The cookie as part of a `Cookie` field (section 5.8.3, step 6).
+    ///
+    /// Without a name it is the value alone.
     var pair: String { name.isEmpty ? value : "\(name)=\(value)" }
 
-    /// Whether the cookie's end has come; a session cookie has none.
+    /// Whether the cookie has expired; a session cookie never does.
     func isExpired(at now: Date) -> Bool { expires.map { $0 <= now } ?? false }
 
     /// Whether one of two cookies of the same domain replaces the other (section 5.7, step 23).
     ///
-    /// By octets: `==` of strings takes the two spellings of `é` for one.
+    /// Compares octets, because `==` of strings treats both spellings of `é` as equal.
     func replaces(_ other: Cookie) -> Bool {
         isHostOnly == other.isHostOnly && name.utf8.elementsEqual(other.name.utf8)
             && path.utf8.elementsEqual(other.path.utf8)
     }
 
-    /// Whether the name starts with `__Host-`, in any case; for a nameless cookie the value, which a server would take
-    /// for a name (section 5.7, steps 21 and 22).
+    /// Whether the name starts with `__Host-`, in any case.
+    ///
+    /// For a cookie without a name the value is checked, because a server would read it as a name (section 5.7, steps
+    /// 21 and 22).
     var hasHostPrefix: Bool { hasPrefix("__Host-") }
 
     private func hasPrefix(_ prefix: String) -> Bool {
@@ -90,19 +97,19 @@ extension Cookie {
         return String(decoding: start, as: UTF8.self).equalsIgnoringCase(prefix)
     }
 
-    /// Whether what the name's prefix promises holds (section 5.7, steps 20 to 22).
+    /// Whether the cookie meets the conditions of its name's prefix (section 5.7, steps 20 to 22).
     ///
-    /// That a `__Host-` cookie came with a Path attribute is for the caller to check: a cookie does not remember.
+    /// The caller checks that a `__Host-` cookie came with a Path attribute, which the cookie does not record.
     var keepsPromiseOfPrefix: Bool {
         if hasHostPrefix { return !name.isEmpty && isSecure && isHostOnly && path == "/" }
         if hasPrefix("__Secure-") { return !name.isEmpty && isSecure }
         return true
     }
 
-    /// Whether name and value can be written into a Cookie field without changing what else is there.
+    /// Whether name and value can be written into a `Cookie` field without changing its other cookies.
     ///
-    /// Control characters are section 5.7, step 3; a tab is whitespace. `;` and `=` cannot come from a Set-Cookie
-    /// field, where they end the value and the name, but from a program or a file.
+    /// Section 5.7, step 3, forbids control characters except the tab. `;` and `=` can only come from a program or a
+    /// file, because they end the value and the name in a `Set-Cookie` field.
     var isSendable: Bool {
         let forbidden = { (byte: UInt8) in (byte < 0x20 && byte != 0x09) || byte == 0x7F || byte == UInt8(ascii: ";") }
         return !(name.isEmpty && value.isEmpty) && !value.utf8.contains(where: forbidden)
@@ -111,7 +118,7 @@ extension Cookie {
 }
 
 extension Cookie: CustomStringConvertible, CustomReflectable {
-    /// The cookie as a Set-Cookie field would say it, with the value replaced.
+    /// The cookie in the form of a `Set-Cookie` field, with the value replaced.
     public var description: String {
         var parts = [name.isEmpty ? "<redacted>" : "\(name)=<redacted>"]
         parts += ["\(isHostOnly ? "Host" : "Domain")=\(domain)", "Path=\(path)"]
@@ -122,6 +129,6 @@ extension Cookie: CustomStringConvertible, CustomReflectable {
         return parts.joined(separator: "; ")
     }
 
-    /// The description only: a reflection would show the value.
+    /// Only the description, because a reflection would show the value.
     public var customMirror: Mirror { Mirror(self, children: ["cookie": description]) }
 }

@@ -2,24 +2,26 @@
 import Foundation
 
 extension CookieJar {
-    /// How many cookies a jar keeps and how large they may be; what exceeds a limit is not stored, or drives out
-    /// others.
+    /// How many cookies a jar keeps, and how large they may be.
     ///
-    /// The defaults are those of RFC 6265bis; servers count on them. A limit of zero or less keeps nothing.
+    /// A cookie that exceeds a size is not stored. A cookie that exceeds a count replaces others.
+    ///
+    /// The defaults are those of RFC 6265bis, which servers rely on. With a limit of zero or less the jar stores
+    /// nothing.
     public struct Limits: Sendable, Hashable {
         /// The size of name and value together, in bytes: 4,096.
         public var maxCookieBytes: Int64 = 4_096
         /// The size of an attribute's value, in bytes: 1,024.
         ///
-        /// A longer attribute is passed over.
+        /// A longer attribute is ignored.
         public var maxAttributeBytes: Int64 = 1_024
         /// How many cookies one domain has: 50.
         ///
-        /// Those go first that are not Secure, then those used longest ago.
+        /// Beyond that, cookies without `Secure` are removed first, then the least recently used.
         public var maxCookiesPerDomain = 50
         /// How many cookies there are in all: 3,000.
         ///
-        /// Beyond, those that have expired go, else the tenth used longest ago.
+        /// Beyond that, expired cookies are removed. If there are none, the least recently used tenth is removed.
         public var maxCookieCount = 3_000
 
         /// Makes the limits of RFC 6265bis.
@@ -36,7 +38,7 @@ extension CookieJar {
 }
 
 extension SetCookie {
-    /// Reads a field's value within the limits of a jar; nil when it is to be ignored as a whole.
+    /// Reads a field's value within the limits of a jar; nil if the field must be ignored.
     init?(_ text: Substring, limits: CookieJar.Limits, now: Date) {
         self.init(
             text, maxCookieBytes: limits.maxCookieBytes, maxAttributeBytes: limits.maxAttributeBytes,

@@ -1,7 +1,9 @@
 // Cookies for requests: RFC 6265bis.
 import Foundation
 
-/// Keeps cookies between requests: takes them from answers, and says which go with a request.
+/// Keeps cookies between requests.
+///
+/// It reads them from answers and returns those for a request.
 ///
 /// ```swift
 /// let jar = CookieJar()
@@ -10,18 +12,17 @@ import Foundation
 /// jar.cookieField(for: accountURL)  // "sid=31d4" for https and that host
 /// ```
 ///
-/// The rules are those of RFC 6265bis, which browsers follow: a host sets cookies for itself and the domains above it,
-/// but for no other host, no IP address but its own, and no public suffix. Of those only the top-level domains and some
-/// two hundred of the commonest are known (`co.uk`, `github.io`), not the whole Public Suffix List. Secure cookies are
-/// taken from and sent to https only; to browsers `http://localhost` is safe too, to this jar neither it nor
-/// `http://127.0.0.1` is. No cookie lives longer than 400 days. What breaks a rule is passed over in silence, as the
-/// RFC asks.
+/// The rules are those of RFC 6265bis, as in browsers. A host sets cookies for itself and the domains above it. It
+/// cannot set cookies for other hosts, other IP addresses or public suffixes. The jar knows the top-level domains and
+/// about two hundred common suffixes (`co.uk`, `github.io`), not the complete Public Suffix List. Secure cookies are
+/// accepted from and sent to https only. Unlike browsers, the jar does not treat `http://localhost` or
+/// `http://127.0.0.1` as secure. No cookie lives longer than 400 days. Cookies that break a rule are ignored without
+/// an error, as the RFC requires.
 ///
-/// The jar lives in memory. To keep it, encode ``cookies`` and give each to ``set(_:)`` later: they come in the order
-/// of their creation, and session cookies are among them (``Cookie/expires`` is nil).
+/// The jar is in memory. To store it, encode ``cookies`` and pass each to ``set(_:)`` later. They are in the order of
+/// creation and include session cookies (``Cookie/expires`` is nil).
 ///
-/// ## Concurrency
-/// Any thread. One lock, a leaf: the clock and the predicate of ``remove(where:)`` are called without it.
+/// ## Concurrency Any thread. The clock and the predicate of ``remove(where:)`` are called without a lock.
 ///
 /// ## Topics
 /// - ``init(limits:now:)``
@@ -41,17 +42,17 @@ public final class CookieJar: Sendable {
     ///
     /// - Parameters:
     ///   - limits: how much the jar keeps.
-    ///   - now: the clock that cookies expire by; called often, on any thread, without a lock.
+    ///   - now: the clock by which cookies expire; called often, on any thread, without a lock.
     public init(limits: Limits = Limits(), now: @escaping @Sendable () -> Date = { Date() }) {
         state = Locked(CookieStore(limits: limits))
         self.limits = limits
         self.now = now
     }
 
-    /// The value of the Cookie field for a request to a URL, or nil when no cookie is for it.
+    /// The value of the `Cookie` field for a request to a URL, or nil when no cookie matches.
     ///
-    /// Cookies with longer paths come first, then those that were created first. Nil too for a URL that is neither http
-    /// nor https. To be asked for every request, each redirect included: the answer depends on host, path and scheme.
+    /// Cookies with longer paths are first, then older ones. The result is nil for a URL that is neither http nor
+    /// https. Call it for every request and every redirect, because the result depends on host, path and scheme.
     ///
     /// - Thread: any.
     /// - Complexity: O(*k* log *k*) for *k* cookies of the host and of the domains above it, not of the jar.
@@ -62,15 +63,14 @@ public final class CookieJar: Sendable {
         return cookies.isEmpty ? nil : cookies.map(\.pair).joined(separator: "; ")
     }
 
-    /// Takes the cookies of an answer from a URL: of every Set-Cookie field, up to 256 of them.
+    /// Stores the cookies of an answer: up to 256 `Set-Cookie` fields.
     ///
-    /// The URL is that of the request this very answer belongs to, not the one before a redirect. A cookie replaces the
-    /// one of the same name, domain and path; one that ends in the past removes it. Of one answer at most 256 are
-    /// looked at.
+    /// The URL is that of the request that received this answer, not the one before a redirect. A cookie replaces the
+    /// one of the same name, domain and path. A cookie that has already expired removes it.
     ///
     /// - Thread: any.
-    /// - Complexity: O(*n* + *c* * *k*) for *n* bytes with *c* cookies and *k* cookies of the domain; over http, of the
-    ///   site. Amortised: a full jar is searched as a whole once for each tenth of it.
+    /// - Complexity: O(*n* + *c* * *k*) for *n* bytes with *c* cookies and *k* cookies of the domain; over http, of
+    ///   the site. Amortised: a full jar is searched completely once for each tenth of its cookies.
     public func store(_ fields: HeaderFields, from url: URL) {
         let texts = fields.values(of: "Set-Cookie").prefix(SetCookie.maxPerAnswer)
         guard !texts.isEmpty, let origin = CookieOrigin(url) else { return }
@@ -90,14 +90,16 @@ public final class CookieJar: Sendable {
         return state.withLock { $0.cookies(now: now) }
     }
 
-    /// Stores a cookie of your own, or one saved earlier, in place of one of the same name, domain and path.
+    /// Stores your own cookie or one saved earlier.
     ///
-    /// It is trusted more than an answer is, and may be Secure. But it must be within the limits and possible to send:
-    /// a name or value with `;`, a control character, or a broken promise of `__Host-` or `__Secure-`, is refused, and
-    /// so is a public suffix or an address that is not ``Cookie/isHostOnly``. One that has expired removes its
-    /// predecessor.
+    /// It replaces a cookie of the same name, domain and path.
     ///
-    /// - Returns: whether the rules allow the cookie; after false the jar is as it was.
+    /// It may be Secure, unlike a cookie from an http answer. It must be within the limits and possible to send. The
+    /// jar refuses a name or value with `;` or a control character, and a cookie that does not meet the conditions of
+    /// `__Host-` or `__Secure-`. It also refuses a public suffix or an address that is not ``Cookie/isHostOnly``. An
+    /// expired cookie removes its predecessor.
+    ///
+    /// - Returns: whether the rules allow the cookie; if false, the jar is unchanged.
     /// - Thread: any.
     /// - Complexity: O(*k*) for *k* cookies of the domain, amortised.
     @discardableResult public func set(_ cookie: Cookie) -> Bool {
@@ -107,9 +109,9 @@ public final class CookieJar: Sendable {
 
     /// Removes the cookies a predicate picks.
     ///
-    /// A cookie that comes while the predicate is at work stays.
+    /// A cookie that arrives while the predicate runs stays.
     ///
-    /// - Parameter isMeant: whether a cookie is to go; may use the jar.
+    /// - Parameter isMeant: whether to remove a cookie; may use the jar.
     /// - Thread: any; the predicate is called on it, without a lock.
     /// - Complexity: O(*n* log *n*) for *n* cookies.
     public func remove(where isMeant: (Cookie) throws -> Bool) rethrows {
@@ -127,8 +129,8 @@ public final class CookieJar: Sendable {
 }
 
 extension CookieJar: CustomStringConvertible, CustomReflectable {
-    /// How many cookies there are, and none of them.
+    /// The number of cookies, without their contents.
     public var description: String { "CookieJar(\(cookies.count) cookies)" }
-    /// The description only: a reflection would reach into what the lock guards.
+    /// Only the description, because a reflection would show what the lock guards.
     public var customMirror: Mirror { Mirror(self, children: ["jar": description]) }
 }

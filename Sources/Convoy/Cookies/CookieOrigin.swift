@@ -1,18 +1,18 @@
-// What a URL means to cookies.
+// The parts of a URL that matter to cookies.
 import Foundation
 
-/// The host, path and safety of a URL: all that cookies know of it.
+/// The host, path and security of a URL, which decide about cookies.
 ///
-/// Ports do not count (RFC 6265bis, section 8.5).
+/// Ports are ignored (RFC 6265bis, section 8.5).
 struct CookieOrigin {
     let host: String
     let path: String
-    /// Whether the connection is a safe one: https.
+    /// Whether the scheme is https.
     ///
-    /// `http://localhost` is none, although RFC 6265bis would allow it.
+    /// False for `http://localhost`, although RFC 6265bis would allow it.
     let isSecure: Bool
 
-    /// Looks at a URL; nil unless it is an http or https one with a host.
+    /// Nil unless the URL is http or https and has a host.
     ///
     /// - Complexity: O(*n*) for *n* bytes.
     init?(_ url: URL) {

@@ -1,27 +1,29 @@
-// Which cookies come in: RFC 6265bis, section 5.7, steps 1 to 22.
+// Which cookies are accepted: RFC 6265bis, section 5.7, steps 1 to 22.
 import Foundation
 
 extension CookieStore {
-    /// Stores what an answer's Set-Cookie field says, if the host it came from may say so.
+    /// Stores the cookie of a `Set-Cookie` field, if its host may set it.
     mutating func receive(_ new: SetCookie, from origin: CookieOrigin, now: Date) {
         guard let (domain, isHostOnly) = domain(of: new, from: origin) else { return }
         let path = new.path.flatMap { $0.isEmpty ? nil : $0 } ?? CookiePath.standard(for: origin.path)
         let cookie = Cookie(
             name: new.name, value: new.value, domain: domain, isHostOnly: isHostOnly, path: path,
             expires: new.expires, isSecure: new.isSecure, isHTTPOnly: new.isHTTPOnly, sameSite: new.sameSite)
-        // Step 13: what came over a line that others may write to is no secret.
+        // Step 13: http cannot set a Secure cookie, because others may write to the connection.
         guard origin.isSecure || !cookie.isSecure else { return }
-        // Step 16: nor may it take the place of one.
+        // Step 16: http cannot replace a Secure cookie either.
         guard origin.isSecure || !hasSecureCookie(overlaidBy: cookie, now: now) else { return }
-        // Step 21: not by the default path.
+        // Step 21: a `__Host-` cookie needs a Path attribute. The default path does not suffice.
         guard !cookie.hasHostPrefix || new.path != nil else { return }
         guard isAllowed(cookie) else { return }
         insert(cookie, now: now)
     }
 
-    /// Stores a cookie of a program's own; false when a rule forbids it and nothing has changed.
+    /// Stores a program's own cookie.
     ///
-    /// There is no host it came from, so that steps 13 and 16 do not apply.
+    /// False when a rule forbids it; then nothing has changed.
+    ///
+    /// Steps 13 and 16 do not apply, because the cookie comes from no host.
     mutating func set(_ cookie: Cookie, now: Date) -> Bool {
         var cookie = cookie
         cookie.domain = CookieDomain.lowercased(cookie.domain, droppingDot: !cookie.isHostOnly)
@@ -33,24 +35,24 @@ extension CookieStore {
         return true
     }
 
-    /// What holds for every cookie, wherever it comes from.
+    /// The rules for every cookie, from any source.
     private func isAllowed(_ cookie: Cookie) -> Bool {
         let attributes = [cookie.domain, cookie.path, cookie.sameSite ?? ""]
         return cookie.isSendable && cookie.keepsPromiseOfPrefix && limits.allowsPair(cookie.name, cookie.value)
             && cookie.path.utf8.first == UInt8(ascii: "/") && !cookie.domain.isEmpty
             && cookie.domain.utf8.allSatisfy { $0 < 0x80 }
-            // A default path and a host may be of any length: without this bound, cookies could be.
+            // A default path and a host may have any length. This limit bounds the size of the cookie.
             && attributes.allSatisfy { limits.allowsAttribute($0[...]) }
             // Step 19.
             && (cookie.isSecure || !(cookie.sameSite ?? "").equalsIgnoringCase("None"))
     }
 
-    /// The host or domain a cookie is for, or nil if it is not the host's to set (steps 7 to 10).
+    /// The host or domain of a cookie; nil if the host may not set it (steps 7 to 10).
     private func domain(of new: SetCookie, from origin: CookieOrigin) -> (String, isHostOnly: Bool)? {
         if CookieDomain.mayBeShared(new.domain) {
             return CookieDomain.matches(origin.host, new.domain) ? (new.domain, false) : nil
         }
-        // An address or a public suffix may name itself, and then only itself.
+        // An address or a public suffix may only set cookies for itself.
         return new.domain.isEmpty || new.domain == origin.host ? (origin.host, true) : nil
     }
 }

@@ -1,22 +1,26 @@
-// Where cookies are kept: RFC 6265bis, section 5.7.
+// The storage of cookies: RFC 6265bis, section 5.7.
 import Foundation
 
-/// The cookies of a jar: a value without a lock that is told what time it is.
+/// The cookies of a jar: a value without a lock, which receives the time as an argument.
 ///
-/// ``CookieStore/receive(_:from:now:)`` and ``CookieStore/set(_:now:)`` decide what comes in; this file keeps it, finds
-/// it and throws it out. A cookie whose time is over is never given out; it is removed when its domain is next touched,
-/// or when room is needed.
+/// ``CookieStore/receive(_:from:now:)`` and ``CookieStore/set(_:now:)`` decide which cookies are accepted. This file
+/// stores, finds and removes them. An expired cookie is never returned. It is removed at the next change of its
+/// domain, or when room is needed.
 struct CookieStore {
     private struct Entry {
         let cookie: Cookie
-        /// When the cookie was first stored; one that replaces it takes this over (step 23).
+        /// When the cookie was first stored.
+        ///
+        /// A cookie that replaces it keeps this value (step 23).
         let creation: UInt64
         var lastUse: UInt64
 
-        /// Lowest first: the cookie used longest ago, and of those used together the oldest.
+        /// Lowest first: the least recently used cookie, and the oldest among those used together.
         var age: (UInt64, UInt64) { (lastUse, creation) }
 
-        /// Whether a cookie whose domain is the host's or above it goes into a request (section 5.8.3, step 3).
+        /// Whether the cookie is sent with a request.
+        ///
+        /// Its domain is the host's or one above it (section 5.8.3, step 3).
         func isMeant(for origin: CookieOrigin) -> Bool {
             (!cookie.isHostOnly || cookie.domain == origin.host) && (!cookie.isSecure || origin.isSecure)
                 && CookiePath.matches(origin.path, cookie.path)
@@ -26,12 +30,13 @@ struct CookieStore {
     let limits: CookieJar.Limits
     /// The entries by site (``PublicSuffixes/site(of:)``), then by domain.
     ///
-    /// A request looks into the few domains of its host; only step 16 has to look at the others of its site.
+    /// A request searches only the few domains of its host. Only step 16 searches the others of its site.
     private var sites: [String: [String: [Entry]]] = [:]
-    /// How many entries there are, those whose time is over included.
+    /// The number of entries, including expired ones.
     private(set) var count = 0
-    /// Counts stores and requests, for what the RFC calls creation-time and last-access-time: times may be equal, or go
-    /// back.
+    /// Counts stores and requests.
+    ///
+    /// It stands for creation-time and last-access-time of the RFC, because clock times may be equal or go backwards.
     private var tick: UInt64 = 0
 
     init(limits: CookieJar.Limits) {
@@ -62,13 +67,13 @@ struct CookieStore {
         return found.map(\.cookie)
     }
 
-    /// All cookies whose time is not over, the oldest first.
+    /// All cookies that have not expired, the oldest first.
     func cookies(now: Date) -> [Cookie] {
         sites.values.joined().flatMap(\.value).filter { !$0.cookie.isExpired(at: now) }
             .sorted { $0.creation < $1.creation }.map(\.cookie)
     }
 
-    /// Whether there is a Secure cookie that one of this name, domain and path would stand before (step 16).
+    /// Whether the jar has a Secure cookie that the new one would overlay (step 16).
     ///
     /// - Complexity: O(*k*) for *k* cookies of the site.
     func hasSecureCookie(overlaidBy new: Cookie, now: Date) -> Bool {
@@ -83,9 +88,9 @@ struct CookieStore {
 
     // MARK: Changing
 
-    /// Stores a cookie that has been let in, in place of its predecessor (steps 23 and 24), and makes room.
+    /// Stores an accepted cookie in place of its predecessor (steps 23 and 24), and makes room.
     ///
-    /// - Complexity: O(*k*) for *k* cookies of the domain, amortised: once in a while the whole jar is looked at.
+    /// - Complexity: O(*k*) for *k* cookies of the domain, amortised: occasionally the complete jar is searched.
     mutating func insert(_ cookie: Cookie, now: Date) {
         var cookie = cookie
         cookie.expires = cookie.expires.map { min($0, now + SetCookie.longestLife) }
@@ -93,7 +98,7 @@ struct CookieStore {
         change(cookie.domain, of: PublicSuffixes.site(of: cookie.domain)) { entries in
             entries.removeAll { $0.cookie.isExpired(at: now) }
             let old = entries.firstIndex { cookie.replaces($0.cookie) }.map { entries.remove(at: $0) }
-            // One that has ended already is how a server removes a cookie.
+            // A server removes a cookie by sending an expired one.
             guard !cookie.isExpired(at: now) else { return }
             entries.append(Entry(cookie: cookie, creation: old?.creation ?? use, lastUse: use))
             guard entries.count > limit else { return }
@@ -106,7 +111,7 @@ struct CookieStore {
         if count > limits.maxCookieCount { makeRoom(now: now) }
     }
 
-    /// Removes a cookie, unless another one has taken its place meanwhile.
+    /// Removes a cookie, unless another one has replaced it meanwhile.
     mutating func remove(_ cookie: Cookie) {
         change(cookie.domain, of: PublicSuffixes.site(of: cookie.domain)) { entries in
             entries.removeAll { $0.cookie == cookie }
@@ -119,9 +124,11 @@ struct CookieStore {
         count = 0
     }
 
-    /// Removes what is over, and if that is not enough the tenth of the jar that was used longest ago.
+    /// Removes expired cookies.
     ///
-    /// A tenth and not one cookie, so that a full jar is not searched as a whole for every cookie that comes.
+    /// If that is not enough, it removes the least recently used tenth of the jar.
+    ///
+    /// It removes a tenth instead of one cookie, so that a full jar is not searched completely for each new cookie.
     private mutating func makeRoom(now: Date) {
         keep { !$0.cookie.isExpired(at: now) }
         guard count > limits.maxCookieCount else { return }
@@ -143,7 +150,9 @@ struct CookieStore {
         return tick
     }
 
-    /// Changes the entries of a domain in place; keeps the count, and no domain or site without an entry.
+    /// Changes the entries of a domain in place.
+    ///
+    /// Updates the count and removes an empty domain or site.
     private mutating func change(_ domain: String, of site: String, _ body: (inout [Entry]) -> Void) {
         var domains = sites.removeValue(forKey: site) ?? [:]
         var entries = domains.removeValue(forKey: domain) ?? []
