@@ -1,22 +1,26 @@
 // Challenges in WWW-Authenticate fields: RFC 9110, section 11.
 
-/// One challenge: a scheme, and what it says beside.
+/// One challenge: a scheme and its parameters.
 struct AuthenticationChallenge: Equatable, Sendable {
     /// In lower case.
     let scheme: String
-    /// What some schemes, Negotiate for one, have in the place of parameters.
+    /// Some schemes, for example Negotiate, have this in place of parameters.
     var token68: String?
-    /// By name in lower case, quotes and escapes removed; of a name that occurs twice, the first.
+    /// By name in lower case, without quotes and escapes.
+    ///
+    /// If a name occurs twice, the first value is kept.
     var parameters: [String: String] = [:]
 
     init(scheme: String) { self.scheme = scheme.lowercased() }
 
-    /// The challenges of any number of field lines, in order; what cannot be read is left out.
+    /// The challenges of any number of field lines, in order.
+    ///
+    /// Unreadable ones are left out.
     static func all(in fieldValues: [String]) -> [AuthenticationChallenge] {
         fieldValues.flatMap { ChallengeParser.parse($0) }
     }
 
-    /// The parameters of a field that has nothing else, such as `Authentication-Info` (RFC 7615, section 3).
+    /// The parameters of a field that has only parameters, for example `Authentication-Info` (RFC 7615, section 3).
     static func parameters(in fieldValue: String) -> [String: String] {
         ChallengeParser.parse(fieldValue, into: [AuthenticationChallenge(scheme: "")]).first?.parameters ?? [:]
     }
@@ -24,8 +28,8 @@ struct AuthenticationChallenge: Equatable, Sendable {
 
 /// Reads a list of challenges in one pass.
 ///
-/// Commas separate challenges and also the parameters of one: what follows a comma is a parameter when there is an equals
-/// sign behind its name, and the name of a scheme otherwise.
+/// Commas separate challenges and also the parameters of one challenge. A name after a comma is a parameter if an
+/// equals sign follows it, otherwise a scheme.
 private struct ChallengeParser: FieldParser {
     let bytes: [UInt8]
     var position = 0
@@ -57,13 +61,13 @@ private struct ChallengeParser: FieldParser {
 
     private init(bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The next scheme or parameter, which takes at least a byte; nil at the end.
+    /// The next scheme or parameter, at least one byte long; nil at the end.
     private mutating func nextMember() -> Member? {
         skip { $0.isBlank || $0 == UInt8(ascii: ",") }
         guard let first = peek else { return nil }
         let name = take { $0.isTokenByte }
         guard !name.isEmpty else {
-            // A string that opens here may have commas.
+            // A quoted string may contain commas.
             if first == UInt8(ascii: "\"") { _ = bytes.quotedString(at: &position) }
             skip { $0 != UInt8(ascii: ",") }
             return .unreadable
@@ -85,7 +89,9 @@ private struct ChallengeParser: FieldParser {
         return .scheme(challenge)
     }
 
-    /// What stands alone up to the next comma; without moving where that is something else.
+    /// The text up to the next comma, if it is a token68.
+    ///
+    /// Otherwise nil, and the position does not change.
     private mutating func takeToken68() -> String? {
         let start = position
         let text = take { $0.isTokenByte || $0 == UInt8(ascii: "/") }
@@ -98,7 +104,7 @@ private struct ChallengeParser: FieldParser {
         return text + padding
     }
 
-    /// A quoted string, or what there is up to a comma or blank: some servers do not quote what they have to.
+    /// A quoted string, or the text up to a comma or blank, because some servers omit the quotes.
     private mutating func takeValue() -> String? {
         if peek == UInt8(ascii: "\"") {
             return bytes.quotedString(at: &position).map { String(decoding: $0, as: UTF8.self) }

@@ -7,15 +7,15 @@ struct CivilDate {
     let month: Int
     let day: Int
 
-    /// The days since 1 January 1970; nil when there is no such day.
+    /// The days since 1 January 1970; nil when the date does not exist.
     var daysSince1970: Int? {
         guard (1...12).contains(month), (1...daysOfMonth).contains(day) else { return nil }
-        // Counted in years that begin in March: the leap day is the last of them, and the months before it follow a
-        // rule.
+        // The years are counted from March. The leap day is then the last day, and the lengths of the months before
+        // it follow a formula.
         let years = year - (month <= 2 ? 1 : 0) + 400
         let months = (month + 9) % 12
         let leapDays = years / 4 - years / 100 + years / 400
-        // 719468 days lie between 1 March of the year 0 and 1970, 146097 more before the 400 years that were added.
+        // 719468 days lie between 1 March of the year 0 and 1970. The 400 years added above have another 146097.
         return years * 365 + leapDays + (months * 153 + 2) / 5 + day - 1 - 719_468 - 146_097
     }
 

@@ -1,26 +1,28 @@
-// What a server would call a file: the Content-Disposition field, RFC 6266.
+// The file name that a server proposes: the Content-Disposition field, RFC 6266.
 
 extension HeaderFields {
-    /// The name that the server proposes for the file; nil when none can be told.
+    /// The file name that the server proposes; nil when there is none.
     ///
-    /// It is the server's text, decoded and otherwise as it came: a path, a name that begins with a dot, control
-    /// characters. What is to name a file goes through ``FileName/safe(_:limitBytes:)``.
+    /// It is the server's text, decoded but not checked. It may be a path, begin with a dot or have control
+    /// characters. Pass it through ``FileName/safe(_:limitBytes:)`` before you name a file with it.
     var proposedFileName: String? {
         values(of: "Content-Disposition").lazy.compactMap { DispositionParser.proposedFileName(in: $0) }.first
     }
 }
 
-/// Reads the parameters of a disposition in one pass; what cannot be read is passed over.
+/// Reads the parameters of a disposition in one pass.
+///
+/// Unreadable ones are ignored.
 private struct DispositionParser: FieldParser {
     let bytes: [UInt8]
     var position = 0
-    // Of each the first counts, readable or not. No bytes are no name.
+    // The first value of each is kept, readable or not. An empty array means that there is no name.
     private var fileName: [UInt8]?
     private var extendedFileName: [UInt8]?
 
     static func proposedFileName(in text: String) -> String? {
         var parser = DispositionParser(bytes: text.bytesSent)
-        // The type, whichever it is.
+        // Skips the disposition type.
         parser.skipRest()
         while parser.position < parser.bytes.count {
             parser.position += 1
@@ -43,23 +45,23 @@ private struct DispositionParser: FieldParser {
         if name.equalsIgnoringCase("filename*") { extendedFileName = extendedFileName ?? value }
     }
 
-    /// A quoted string, or what there is up to the next semicolon: many servers do not quote names with blanks.
+    /// A quoted string, or the text up to the next semicolon, because many servers do not quote names with blanks.
     private mutating func takeValue() -> [UInt8] {
         skip(\.isBlank)
         if peek == UInt8(ascii: "\"") { return bytes.quotedString(at: &position) ?? [] }
         let value = takeTrimmed { $0 != UInt8(ascii: ";") }
-        // One that has quotes is not meant like that.
+        // A value with a quote inside is malformed.
         return value.contains(UInt8(ascii: "\"")) ? [] : Array(value)
     }
 
-    /// Goes to the next semicolon that is not in a quoted string.
+    /// Moves to the next semicolon outside a quoted string.
     private mutating func skipRest() {
         while let next = peek, next != UInt8(ascii: ";") {
             if next == UInt8(ascii: "\"") { _ = bytes.quotedString(at: &position) } else { position += 1 }
         }
     }
 
-    /// The bytes that belong, without the blanks around them.
+    /// The bytes that satisfy the predicate, without the blanks around them.
     private mutating func takeTrimmed(_ belongs: (UInt8) -> Bool) -> ArraySlice<UInt8> {
         let start = position
         skip(belongs)
@@ -68,21 +70,21 @@ private struct DispositionParser: FieldParser {
         return taken[...last].drop(while: \.isBlank)
     }
 
-    /// Reads an extended value, `UTF-8'en'na%C3%AFve` (RFC 8187, section 3.2); nil when it is none.
+    /// Reads an extended value, `UTF-8'en'na%C3%AFve` (RFC 8187, section 3.2); nil when it is malformed.
     private static func decoded(_ bytes: [UInt8]) -> String? {
         let parts = bytes.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, let value = percentDecoded(parts[2]) else { return nil }
         let charset = String(decoding: parts[0], as: UTF8.self)
-        // The second name is no registered one, and is met.
+        // `UTF8` is not a registered name, but servers send it.
         if charset.equalsIgnoringCase("UTF-8") || charset.equalsIgnoringCase("UTF8") {
             return String(validating: value, as: UTF8.self)
         }
-        // What is not escaped here has to be ASCII: it may be in any character set.
+        // Unescaped bytes have to be ASCII here, because their character set is unknown.
         guard charset.equalsIgnoringCase("ISO-8859-1"), parts[2].allSatisfy({ $0 < 0x80 }) else { return nil }
         return String(String.UnicodeScalarView(value.map { Unicode.Scalar($0) }))
     }
 
-    /// The bytes without escapes; nil when one of them is none.
+    /// The bytes without percent escapes; nil when an escape is malformed.
     private static func percentDecoded(_ bytes: ArraySlice<UInt8>) -> [UInt8]? {
         var decoded: [UInt8] = []
         var rest = bytes
@@ -101,9 +103,11 @@ private struct DispositionParser: FieldParser {
 }
 
 extension String {
-    /// The value in UTF-8, also when a loader took UTF-8 for Latin-1: some take every field for that.
+    /// The value in UTF-8.
     ///
-    /// Latin-1 that happens to be UTF-8 as well makes no words.
+    /// Undoes the decoding of loaders that read every field as Latin-1.
+    ///
+    /// Text that was sent in Latin-1 is in practice never valid UTF-8.
     fileprivate var bytesSent: [UInt8] {
         let latin = unicodeScalars.compactMap { UInt8(exactly: $0.value) }
         guard latin.count == unicodeScalars.count, String(validating: latin, as: UTF8.self) != nil else {

@@ -1,13 +1,13 @@
-// Which part an answer carries: the Content-Range field, RFC 9110, section 14.4.
+// The part of a representation that an answer contains: the Content-Range field, RFC 9110, section 14.4.
 
-/// The bytes that the content of an answer is, out of how many.
+/// The range of bytes that an answer contains, and the total length.
 package struct ContentRange: Equatable, Sendable {
-    /// The positions of the bytes; nil when the server had none of those that were asked for (`bytes */100`).
+    /// The positions of the bytes; nil when the server has none of the requested bytes (`bytes */100`).
     package let range: Range<Int64>?
-    /// The length of the whole; nil when the server does not know it (`bytes 5-9/*`).
+    /// The length of the complete representation; nil when the server does not know it (`bytes 5-9/*`).
     package let totalBytes: Int64?
 
-    /// Reads the value of a field; nil for anything but one range of bytes that can be.
+    /// Reads the value of a field; nil unless it is one possible range of bytes.
     ///
     /// - Complexity: O(*n*).
     package init?(_ text: String) {
@@ -27,14 +27,16 @@ package struct ContentRange: Equatable, Sendable {
             return
         }
         let positions = parts[0].split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
-        // The last position is one that has a next: the range ends there.
+        // The last position must be below the maximum, because the range ends one behind it.
         guard positions.count == 2, let first = Self.number(positions[0]), let last = Self.number(positions[1]),
             first <= last, last < totalBytes ?? .max
         else { return nil }
         range = first..<last + 1
     }
 
-    /// Digits alone; nil for anything else, a sign too, and for more than an `Int64` holds.
+    /// Reads digits.
+    ///
+    /// Nil for anything else, for a sign, and for a number beyond `Int64`.
     private static func number(_ digits: Substring.UTF8View) -> Int64? {
         guard digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
         return Int64(Substring(digits))

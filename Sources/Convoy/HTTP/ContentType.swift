@@ -2,7 +2,7 @@
 
 /// Media types of common files.
 enum ContentType {
-    /// The type a file name stands for; `application/octet-stream` when it tells nothing.
+    /// The type for a file name; `application/octet-stream` when its extension is unknown.
     static func of(fileName: String) -> String {
         guard let dot = fileName.lastIndex(of: ".") else { return unknown }
         return types[fileName[fileName.index(after: dot)...].lowercased()] ?? unknown

@@ -3,10 +3,10 @@ import Foundation
 
 /// Reads the date of an Expires attribute, which servers write in many ways.
 ///
-/// By the RFC's own algorithm and not a `DateFormatter`, which knows fewer spellings and costs more than the rest of
-/// the cookie together.
+/// It uses the algorithm of the RFC. A `DateFormatter` reads fewer spellings and costs more than reading the rest of
+/// the cookie.
 enum CookieDate {
-    /// The date a text stands for, or nil when a part is missing, or out of range, or there is no such day.
+    /// The date in a text; nil when a part is missing or out of range, or when the day does not exist.
     ///
     /// - Complexity: O(*n*) for *n* bytes.
     static func parse(_ text: Substring) -> Date? {
@@ -14,7 +14,7 @@ enum CookieDate {
         var day: Int?
         var month: Int?
         var year: Int?
-        // Step 2: each part is taken from the first token that can be it.
+        // Step 2: each part is taken from the first token that has its form.
         for token in text.utf8.split(whereSeparator: isDelimiter) {
             if time == nil, let found = seconds(token) {
                 time = found
@@ -42,16 +42,20 @@ enum CookieDate {
 
     private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 
-    /// The number a token starts with, if it has one of so many digits; what follows them does not count.
+    /// The number at the start of a token, if its count of digits is in the range.
+    ///
+    /// The text behind it is ignored.
     private static func number(_ token: Substring.UTF8View, digits: ClosedRange<Int>) -> Int? {
         let run = token.prefix(while: isDigit).prefix(digits.upperBound + 1)
         guard digits.contains(run.count) else { return nil }
         return run.reduce(0) { $0 * 10 + Int($1 - 0x30) }
     }
 
-    /// The second of the day of a token such as `08:49:37`: nil if it is no time, -1 for a time there is not.
+    /// The second of the day of a token such as `08:49:37`.
     ///
-    /// A token that has the form of a time is used up as one, whatever its numbers are.
+    /// Nil if it is not a time, -1 if the time does not exist.
+    ///
+    /// A token in the form of a time is never tried as another part, even if its numbers are out of range.
     private static func seconds(_ token: Substring.UTF8View) -> Int? {
         let fields = token.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
         guard fields.count == 3, fields[0].allSatisfy(isDigit), fields[1].allSatisfy(isDigit),

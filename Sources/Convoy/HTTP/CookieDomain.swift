@@ -1,33 +1,35 @@
 // The hosts of cookies: RFC 6265bis, sections 5.1.2 and 5.1.3.
 import Foundation
 
-/// Rules for the names of hosts, all of them in lower case.
+/// Rules for host names, all in lower case.
 enum CookieDomain {
     /// The host of a URL in lower case and ASCII, without the brackets of an IPv6 address; nil if there is none.
     ///
     /// - Complexity: O(*n*) for *n* bytes.
     static func host(of url: URL) -> String? {
         guard let encoded = url.host(percentEncoded: true), !encoded.isEmpty else { return nil }
-        // `host` spells an international name in Punycode, as a server's Domain attribute does. But it undoes percent
-        // signs as well: only a result that is a plain name is taken, so that no `/` or NUL gets in.
+        // `host` spells an international name in Punycode, as a server's Domain attribute does. It also decodes
+        // percent escapes, so the result is used only if it is a plain name without `/` or NUL.
         guard encoded.utf8.contains(UInt8(ascii: "%")), let plain = url.host, plain.utf8.allSatisfy(isNameByte) else {
             return encoded.lowercased()
         }
         return plain.lowercased()
     }
 
-    /// A domain with its ASCII letters in lower case, without its first dot on demand (section 5.6.3).
+    /// A domain with its ASCII letters in lower case, optionally without its first dot (section 5.6.3).
     ///
-    /// Other letters stay: `lowercased()` would make the ASCII letter k of the sign for kelvin.
+    /// Other letters are kept, because `lowercased()` would turn the kelvin sign into the ASCII letter k.
     static func lowercased(_ domain: some StringProtocol, droppingDot: Bool) -> String {
         let bytes = domain.utf8.dropFirst(droppingDot && domain.utf8.first == UInt8(ascii: ".") ? 1 : 0)
         return String(decoding: bytes.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 
-    /// Whether a host is a name that may have others below it: neither an IP address nor longer than DNS allows.
+    /// Whether a host is a name that can have subdomains.
     ///
-    /// The bound of 253 octets (RFC 1035, section 3.1) also bounds how many parents are looked up. A name whose last
-    /// label is a number is an address in some spelling (WHATWG URL, section 3.5).
+    /// It is not an IP address and not longer than DNS allows.
+    ///
+    /// The limit of 253 octets (RFC 1035, section 3.1) also limits the number of parent lookups. A name whose last
+    /// label is a number is an address (WHATWG URL, section 3.5).
     static func isHostName(_ host: String) -> Bool {
         guard !host.isEmpty, host.utf8.count <= 253, !host.utf8.contains(UInt8(ascii: ":")) else { return false }
         let labels = host.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: true)
@@ -44,18 +46,20 @@ enum CookieDomain {
             && whole.dropLast(end.count).last == UInt8(ascii: ".") && isHostName(host)
     }
 
-    /// Whether a cookie may be for a whole domain: a name of two labels or more, none of them empty, and no public
-    /// suffix.
+    /// Whether a cookie may apply to a domain and its subdomains.
     ///
-    /// An empty label is refused because `com.` is the same top-level domain as `com`.
+    /// The domain needs two non-empty labels and must not be a public suffix.
+    ///
+    /// Empty labels are refused because `com.` is the same top-level domain as `com`.
     static func mayBeShared(_ domain: String) -> Bool {
         let labels = domain.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         return labels.allSatisfy { !$0.isEmpty } && isHostName(domain) && !PublicSuffixes.contains(domain)
     }
 
-    /// A host and the domains above it whose cookies it gets, up to the one it is registered under.
+    /// A host and the domains above it whose cookies apply to it, up to its registered domain.
     ///
-    /// - Complexity: O(*n*) for a host that is no name, else O(*n* * *l*) for *n* bytes (at most 253) and *l* labels.
+    /// - Complexity: O(*n*) for a host that is not a name, else O(*n* * *l*) for *n* bytes (at most 253) and *l*
+    ///   labels.
     static func domains(of host: String) -> [String] {
         var domains = [host]
         var rest = host[...]

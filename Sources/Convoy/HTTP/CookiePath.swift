@@ -1,8 +1,10 @@
 // The paths of cookies: RFC 6265bis, section 5.1.4.
 
-/// Rules for the paths of cookies, compared by octets: `hasPrefix` takes two spellings of `é` for one.
+/// Rules for the paths of cookies.
+///
+/// They compare octets, because `hasPrefix` treats both spellings of `é` as equal.
 enum CookiePath {
-    /// The path of a cookie that names none: that of the URL up to, but not including, its last `/`.
+    /// The path of a cookie without a Path attribute: the URL's path before its last `/`.
     static func standard(for path: String) -> String {
         guard path.utf8.first == UInt8(ascii: "/"), let last = path.utf8.lastIndex(of: UInt8(ascii: "/")),
             last > path.startIndex
@@ -10,7 +12,7 @@ enum CookiePath {
         return String(path[..<last])
     }
 
-    /// Whether a request's path path-matches a cookie's path: it is that path or lies below it.
+    /// Whether a request's path path-matches a cookie's path: it is equal or lies below.
     static func matches(_ path: String, _ cookiePath: String) -> Bool {
         guard path.utf8.starts(with: cookiePath.utf8) else { return false }
         let rest = path.utf8.dropFirst(cookiePath.utf8.count)

@@ -10,12 +10,12 @@ extension FieldParser {
     /// The byte at the position; nil at the end.
     var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-    /// Goes on as long as bytes belong.
+    /// Skips bytes while they satisfy the predicate.
     mutating func skip(_ belongs: (UInt8) -> Bool) {
         while position < bytes.count, belongs(bytes[position]) { position += 1 }
     }
 
-    /// The same, with what was passed as text.
+    /// Skips bytes while they satisfy the predicate, and returns them as text.
     mutating func take(_ belongs: (UInt8) -> Bool) -> String {
         let start = position
         skip(belongs)

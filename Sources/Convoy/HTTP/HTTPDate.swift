@@ -1,21 +1,21 @@
 // Dates in header fields: RFC 9110, section 5.6.7.
 import Foundation
 
-/// A moment as HTTP writes it, in any of the three forms.
+/// A date in any of the three forms of HTTP.
 ///
-/// As the standard asks of recipients it is robust: letters may be of either case, a day may have one digit, and GMT may
-/// be called `UTC`, `UT` or `+0000`. What could mean another moment is no date: other zones, other orders, missing parts.
-/// The name of the day has to be one, and is not compared with the date: neither says which of the two is wrong.
+/// The parser is lenient, as the RFC asks of recipients. Letters may have either case, a day may have one digit, and
+/// GMT may be written `UTC`, `UT` or `+0000`. Other zones, other orders and missing parts are refused, because they
+/// could mean another moment. The day name must be valid but is not compared with the date.
 package struct HTTPDate: Hashable {
     package let secondsSince1970: Int64
 
     package var date: Date { Date(timeIntervalSince1970: Double(secondsSince1970)) }
 
-    /// Reads a date; nil for anything else.
+    /// Reads a date; nil if the text is not one.
     ///
-    /// - Parameter now: says which century the two-digit years of the oldest form are in.
+    /// - Parameter now: decides the century of the two-digit years of the RFC 850 form.
     package init?(_ text: String, now: Date) {
-        // The longest one has 33 bytes.
+        // The longest form has 33 bytes.
         guard text.utf8.count <= 40 else { return nil }
         var scanner = HTTPDateScanner(text)
         guard
@@ -27,14 +27,14 @@ package struct HTTPDate: Hashable {
         secondsSince1970 = seconds
     }
 
-    /// The year of a date, give or take a day.
+    /// The year of a date, exact to a day.
     private static func year(of date: Date) -> Int {
         let years = date.timeIntervalSince1970 / (365.2425 * 86_400)
         return 1970 + (years > -1970 && years < 8029 ? Int(years.rounded(.down)) : 0)
     }
 }
 
-/// A date and a time as they are written.
+/// A date and a time as written.
 private struct Moment {
     let year: Int
     /// From 1.
@@ -42,9 +42,10 @@ private struct Moment {
     let day: Int
     let time: (hour: Int, minute: Int, second: Int)
 
-    /// The moment counted; nil when there is none of that name.
+    /// The seconds since 1970; nil when the date or time does not exist.
     var secondsSince1970: Int64? {
-        // A leap second is the first of the next minute to clocks that do not count it, and comes at midnight only.
+        // Clocks that do not count a leap second read it as the first second of the next minute. It only occurs at
+        // midnight.
         let isLeapSecond = time == (23, 59, 60)
         guard let days = CivilDate(year: year, month: month, day: day).daysSince1970, time.hour < 24, time.minute < 60,
             time.second < 60 || isLeapSecond
@@ -66,7 +67,7 @@ private struct HTTPDateScanner {
 
     init(_ text: String) { bytes = Array(text.utf8) }
 
-    /// What a form makes of the whole text, from its start.
+    /// The result of parsing the complete text as one form.
     mutating func scanned(_ form: (inout HTTPDateScanner) -> Moment?) -> Moment? {
         index = 0
         return form(&self).flatMap { index == bytes.count ? $0 : nil }
@@ -85,7 +86,8 @@ private struct HTTPDateScanner {
         guard one(of: Self.longDays) != nil, skip(", "), let day = day(), skip("-"),
             let month = one(of: Self.months), skip("-"), let digits = number(2), skip(" "), let time = time(), zone()
         else { return nil }
-        // More than 50 years from now is meant to be in the past; the same distance back decides for the other side.
+        // RFC 9110, section 5.6.7: a date more than 50 years in the future means the past. The same distance is used
+        // backwards.
         var year = currentYear - currentYear % 100 + digits
         if year > currentYear + 50 { year -= 100 } else if year <= currentYear - 50 { year += 100 }
         return Moment(year: year, month: month + 1, day: day, time: time)
@@ -106,12 +108,12 @@ private struct HTTPDateScanner {
         return (hour, minute, second)
     }
 
-    /// One digit or two.
+    /// One or two digits.
     private mutating func day() -> Int? { number(2) ?? number(1) }
 
     private mutating func zone() -> Bool { one(of: [" GMT", " UTC", " UT", " +0000", " -0000"]) != nil }
 
-    /// Exactly so many digits.
+    /// Exactly `count` digits.
     private mutating func number(_ count: Int) -> Int? {
         guard index + count <= bytes.count else { return nil }
         var value = 0
@@ -123,7 +125,7 @@ private struct HTTPDateScanner {
         return value
     }
 
-    /// The position of the name that comes next.
+    /// Skips the first of these names that matches, and returns its index.
     private mutating func one(of names: [String]) -> Int? {
         for (position, name) in names.enumerated() where skip(name) { return position }
         return nil

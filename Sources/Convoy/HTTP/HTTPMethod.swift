@@ -2,7 +2,7 @@
 
 /// A request method, compared by its exact, case-sensitive name (RFC 9110, section 9.1).
 ///
-/// Any token is a method: `HTTPMethod("PURGE")`. A name that is no token makes the request it is used in invalid.
+/// Any token is a method: `HTTPMethod("PURGE")`. A name that is not a token makes its request invalid.
 public struct HTTPMethod: RawRepresentable, ExpressibleByStringLiteral, Hashable, Sendable, CustomStringConvertible {
     /// The method as it is sent.
     public let rawValue: String
@@ -14,11 +14,11 @@ public struct HTTPMethod: RawRepresentable, ExpressibleByStringLiteral, Hashable
     /// Makes a method from a literal; the name is checked when it is used in a request.
     public init(stringLiteral value: String) { self.rawValue = value }
 
-    /// Transfers a representation of the target.
+    /// Retrieves the target resource.
     public static let get = HTTPMethod("GET")
-    /// Like ``get``, without the body of the answer.
+    /// Like ``get``, but the answer has no body.
     public static let head = HTTPMethod("HEAD")
-    /// Processes the body in a way of the target's own.
+    /// Lets the target process the body.
     public static let post = HTTPMethod("POST")
     /// Replaces the target with the body.
     public static let put = HTTPMethod("PUT")

@@ -1,10 +1,10 @@
 // Fields that are lists: RFC 9110, section 5.6.1.
 
 extension HeaderFields {
-    /// The members of a field that is a list, without the blanks around them and without the empty ones.
+    /// The members of a list field, trimmed and without empty ones.
     ///
-    /// Commas in quoted strings separate nothing. By bytes, as libcurl and servers read them: a letter or a blank that is
-    /// one in Unicode only is part of a member.
+    /// Commas inside quoted strings do not separate members. Only ASCII blanks are trimmed, as libcurl and servers
+    /// do.
     package func listMembers(of name: String) -> [String] { values(of: name).flatMap(\.listMembers) }
 }
 

@@ -1,9 +1,12 @@
 // A field that may have only one value.
 
 extension HeaderFields {
-    /// The one value of a field that may have only one; nil when there is none, or when there are several that differ.
+    /// The value of a field that may have only one.
     ///
-    /// The same value twice is taken for one, field by field or joined: what loaders join cannot always be told apart.
+    /// Nil when it is missing or has several different values.
+    ///
+    /// A repeated equal value counts as one, as separate lines or joined. Some loaders join lines, and joined values
+    /// cannot always be separated again.
     func soleValue(of name: String) -> String? {
         var sole: String?
         for value in values(of: name) {
@@ -16,7 +19,9 @@ extension HeaderFields {
 }
 
 extension String {
-    /// `a` for `a, a`, as a loader joins two fields; anything else as it is.
+    /// Turns `a, a` into `a`, which is how a loader joins two equal fields.
+    ///
+    /// Other text is unchanged.
     fileprivate var halfIfDoubled: String {
         guard utf8.count >= 4, utf8.count.isMultiple(of: 2) else { return self }
         let size = utf8.count / 2 - 1

@@ -1,6 +1,8 @@
 // Header fields: RFC 9110, section 5.
 
-/// Header fields in the order they were added; names compare without case, and a name may have several values.
+/// Header fields in the order they were added.
+///
+/// Names are case-insensitive, and a name may have several values.
 ///
 /// ```swift
 /// var fields: HeaderFields = ["Accept": "application/json"]
@@ -8,23 +10,26 @@
 /// fields["accept"]            // "application/json, text/plain"
 /// ```
 ///
-/// Nothing is checked here. A field with CR, LF or NUL, or with a name that is no token, is refused when the request
-/// that carries it is built (``Request/defect``).
+/// The initializers check nothing. A field with CR, LF or NUL, or with a name that is not a token, is refused when
+/// its request is built (``Request/defect``).
 public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// One field line: a name and a value.
     public struct Field: Sendable, Hashable {
-        /// The name as it was given; compare with ``HeaderFields/subscript(_:)->String?``, which ignores case.
+        /// The name as given.
+        ///
+        /// Compare it with ``HeaderFields/subscript(_:)->String?``, which ignores case.
         public var name: String
-        /// The value as it was given.
+        /// The value as given.
         public var value: String
         /// Whether the caller has marked the value as a secret.
         public var isMarkedSecret: Bool
 
-        /// Whether the value is never shown, and never follows a redirect to another origin: one that is marked, or a field
-        /// that carries credentials by its name.
+        /// Whether the value is never shown and never follows a redirect to another origin.
+        ///
+        /// True for a marked field and for a field whose name implies credentials.
         public var isSecret: Bool { isMarkedSecret || HeaderFields.isSecret(name) }
 
-        /// Whether transports write the field themselves, by the body.
+        /// Whether transports write the field themselves according to the body.
         var isFraming: Bool {
             name.equalsIgnoringCase("Content-Length") || name.equalsIgnoringCase("Transfer-Encoding")
         }
@@ -39,7 +44,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
 
     private var fields: [Field]
 
-    /// Makes header fields without a field.
+    /// Makes empty header fields.
     public init() { fields = [] }
 
     /// Makes header fields from name and value pairs, in order; a name may occur several times.
@@ -52,7 +57,9 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         self.init(elements)
     }
 
-    /// The values of a name joined with `", "` (RFC 9110, section 5.3), or nil; setting replaces all of them, nil removes.
+    /// The values of a name joined with `", "` (RFC 9110, section 5.3), or nil.
+    ///
+    /// Setting replaces all of them; nil removes them.
     ///
     /// - Complexity: O(*n*) for *n* fields.
     public subscript(_ name: String) -> String? {
@@ -74,20 +81,22 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         }
     }
 
-    /// Every value of a name, in order, unjoined; empty when there is none.
+    /// All values of a name, in order and unjoined; empty when there is none.
     public func values(of name: String) -> [String] {
         var values: [String] = []
         for field in fields where field.name.equalsIgnoringCase(name) { values.append(field.value) }
         return values
     }
 
-    /// Adds a field line behind those already there; earlier values of the name stay.
+    /// Appends a field line.
+    ///
+    /// Earlier values of the name are kept.
     ///
     /// - Parameters:
-    ///   - name: compared without case, sent as it is.
-    ///   - value: sent as it is.
-    ///   - isSecret: whether the value is never shown and never follows a redirect to another origin, whatever the field is
-    ///     called.
+    ///   - name: compared without case, sent as given.
+    ///   - value: sent as given.
+    ///   - isSecret: whether the value is never shown and never follows a redirect to another origin, regardless of
+    ///     the name.
     public mutating func add(_ name: String, _ value: String, isSecret: Bool = false) {
         fields.append(Field(name: name, value: value, isMarkedSecret: isSecret))
     }
@@ -95,13 +104,13 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// Adds a field behind those already there.
     mutating func append(_ field: Field) { fields.append(field) }
 
-    /// Adds to the value of the last field.
+    /// Appends text to the value of the last field.
     mutating func extendLast(_ text: String) {
         guard !fields.isEmpty else { return }
         fields[fields.count - 1].value += text
     }
 
-    /// Takes the memory for the fields of most answers at once.
+    /// Reserves memory for the fields of a typical answer.
     mutating func reserve() { fields.reserveCapacity(10) }
 
     /// Removes the fields a predicate picks.
@@ -112,13 +121,13 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         fields.contains { $0.name.equalsIgnoringCase(name) }
     }
 
-    /// Why a field may not be sent, or nil when all may: RFC 9110, sections 5.1 and 5.5.
+    /// Why a field may not be sent; nil when all may (RFC 9110, sections 5.1 and 5.5).
     var defect: String? {
         for field in fields {
             guard field.name.isHTTPToken else {
                 return "the header field name \(field.name.debugDescription) is not a token"
             }
-            // Not the value: it may be a secret.
+            // The message does not quote the value, which may be a secret.
             if field.value.utf8.contains(where: { $0 == 0x0D || $0 == 0x0A || $0 == 0 }) {
                 return "the value of the header field \(field.name) contains CR, LF or NUL"
             }
@@ -137,10 +146,13 @@ extension HeaderFields: RandomAccessCollection {
 }
 
 extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
-    /// Name and value in one line; the value of a secret field is replaced.
+    /// Name and value in one line.
+    ///
+    /// The value of a secret field is replaced.
     public var description: String { "\(name): \(shownValue)".oneLine }
-    /// The value for people and logs: without a secret, and where it is a URL without user name and password, and without the
-    /// values of its query whose names tell of a secret.
+    /// The value for people and logs, without secrets.
+    ///
+    /// A URL loses its user name, its password and the query values whose names indicate a secret.
     var shownValue: String {
         guard !isSecret else { return "<redacted>" }
         guard value.utf8.contains(where: { "@?#".utf8.contains($0) }) else { return value }
@@ -153,7 +165,7 @@ extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
         reference.dropUserInfo()
         return reference.text
     }
-    /// The description only: a reflection would show what descriptions leave out.
+    /// Only the description, because a reflection would show secrets.
     public var customMirror: Mirror { Mirror(self, children: ["field": description]) }
 }
 
@@ -173,7 +185,7 @@ extension String {
     /// Whether two strings are equal when ASCII letters are compared without case, as HTTP compares names.
     package func equalsIgnoringCase(_ other: String) -> Bool {
         guard utf8.count == other.utf8.count else { return false }
-        // In memory, where they are: names are compared for each field of each message.
+        // Compares in memory, because names are compared for each field of each message.
         let result: Bool?? = utf8.withContiguousStorageIfAvailable { left in
             other.utf8.withContiguousStorageIfAvailable { right in
                 for index in 0..<left.count where !left[index].equalsIgnoringCase(right[index]) { return false }
@@ -185,9 +197,10 @@ extension String {
 }
 
 extension StringProtocol where SubSequence == Substring {
-    /// Without the spaces and tabs around it: the optional white space of RFC 9110, section 5.6.3.
+    /// The string without the spaces and tabs around it: the optional white space of RFC 9110, section 5.6.3.
     ///
-    /// By bytes, and nothing else: the white space of Unicode is part of a value, and a blank may be part of a character.
+    /// It compares bytes, because other Unicode white space is part of a value, and a blank may be part of a
+    /// character.
     var trimmedBlanks: Substring {
         let bytes = self[...].utf8
         let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
@@ -196,7 +209,7 @@ extension StringProtocol where SubSequence == Substring {
         return Substring(bytes[first...last])
     }
 
-    /// ``trimmedBlanks`` in memory of its own.
+    /// ``trimmedBlanks`` as a new string.
     package var trimmingBlanks: String { String(trimmedBlanks) }
 }
 

@@ -1,16 +1,17 @@
 // Names and addresses of hosts: WHATWG URL, section 3.5.
 import Foundation
 
-/// A host of http or https in the one spelling in which all programs know it.
+/// A host of http or https in its canonical spelling.
 ///
-/// Names are in lower case and, in other scripts, as DNS has them (IDNA); addresses of IPv4 have four decimal numbers, and
-/// addresses of IPv6 are as short as can be, in brackets. Hosts that have several spellings have one origin by that.
+/// Names are in lower case, and names in other scripts are in the form of DNS (IDNA). IPv4 addresses have four
+/// decimal numbers. IPv6 addresses are in brackets, in their shortest form. All spellings of a host therefore have
+/// the same origin.
 struct HostName {
     let text: String
 
-    /// Reads a host as it stands in a URL; nil for one that browsers refuse.
+    /// Reads the host of a URL; nil for one that browsers refuse.
     ///
-    /// An address of IPv6 may name its zone (RFC 6874), which browsers refuse.
+    /// Unlike in browsers, an IPv6 address may name its zone (RFC 6874).
     init?(_ host: some StringProtocol) {
         if host.hasPrefix("[") {
             guard host.hasSuffix("]"), let address = Self.addressOfIPv6(host.dropFirst().dropLast()) else { return nil }
@@ -31,14 +32,15 @@ struct HostName {
         text = [24, 16, 8, 0].map { String(address >> $0 & 255) }.joined(separator: ".")
     }
 
-    /// Whether a name is free of control characters, blanks and what means something in a URL (forbidden domain code points).
+    /// Whether a name has no control characters, blanks or characters with a meaning in a URL (forbidden domain code
+    /// points).
     private static func isSafe(_ name: String) -> Bool {
         !name.isEmpty && !name.utf8.contains { $0 <= 0x20 || $0 == 0x7F || "#%/:<>?@[\\]^|".utf8.contains($0) }
     }
 
-    /// A name as DNS has it (UTS #46); nil where that fails.
+    /// A name in the form of DNS (UTS #46); nil when the conversion fails.
     private static func inASCII(_ name: String) -> String? {
-        // Foundation looks at the labels of a name only where one of them is in another script.
+        // Foundation only checks the labels of a name if one of them is in another script.
         let more = ".\u{FC}"
         guard let url = URL(string: "http://\(name)\(more)/", encodingInvalidCharacters: true) else { return nil }
         return String(url.absoluteString.dropFirst("http://".count).dropLast(".xn--tda/".count))
@@ -58,7 +60,9 @@ struct HostName {
         return String(decoding: bytes, as: UTF8.self) + (zone ?? "")
     }
 
-    /// Whether the last label of a name is a number: then it is an address, or nothing.
+    /// Whether the last label of a name is a number.
+    ///
+    /// The name is then an IPv4 address or invalid.
     private static func endsInNumber(_ name: String) -> Bool {
         var labels = name.split(separator: ".", omittingEmptySubsequences: false)
         if labels.count > 1, labels.last == "" { labels.removeLast() }
@@ -67,7 +71,9 @@ struct HostName {
         return last.utf8.allSatisfy { (0x30...0x39).contains($0) }
     }
 
-    /// Reads one to four numbers, decimal, octal behind `0` or hexadecimal behind `0x`; the last one is as long as what is left.
+    /// Reads one to four numbers: decimal, octal after `0` or hexadecimal after `0x`.
+    ///
+    /// The last number fills the remaining bytes.
     private static func addressOfIPv4(_ name: String) -> UInt64? {
         var labels = name.split(separator: ".", omittingEmptySubsequences: false)
         if labels.last == "" { labels.removeLast() }

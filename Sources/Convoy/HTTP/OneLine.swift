@@ -1,13 +1,15 @@
-// Text of others on one line.
+// Foreign text on one line.
 
 extension String {
-    /// The text as one line: what a server, a decoder or a caller gave may have line ends, or move the cursor of a
-    /// terminal.
+    /// The text as one line.
+    ///
+    /// Text from a server, a decoder or a caller may have line ends, or control sequences that move a terminal's
+    /// cursor.
     var oneLine: String { String(UnicodeScalarView(unicodeScalars.map { $0.isControl ? " " : $0 })) }
 }
 
 extension Unicode.Scalar {
-    /// Whether this is a control character or one that ends a line.
+    /// Whether this is a control character or a line end.
     var isControl: Bool {
         if isASCII { return value < 0x20 || value == 0x7F }
         return properties.generalCategory == .control || properties.generalCategory == .lineSeparator

@@ -1,16 +1,16 @@
 // Percent-encoding, in UTF-8: RFC 3986, section 2.1.
 import Foundation
 
-/// Writes text with every byte escaped that may not stand as it is.
+/// Percent-encodes every byte that is not allowed.
 package struct PercentEscaper: Sendable {
-    /// By ASCII code: what stays.
+    /// The allowed bytes, by ASCII code.
     private let isAllowed: [Bool]
     private let writesSpaceAsPlus: Bool
     private let keepsEscapes: Bool
 
     /// - Parameters:
-    ///   - allowed: what stays beside letters and digits; of ASCII.
-    ///   - keepsEscapes: whether `%` stays where two hexadecimal digits follow.
+    ///   - allowed: the ASCII characters that are kept, besides letters and digits.
+    ///   - keepsEscapes: whether `%` is kept when two hexadecimal digits follow.
     init(allowed: String, writesSpaceAsPlus: Bool = false, keepsEscapes: Bool = false) {
         self.keepsEscapes = keepsEscapes
         let staying = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789\(allowed)".utf8)
@@ -18,14 +18,14 @@ package struct PercentEscaper: Sendable {
         self.writesSpaceAsPlus = writesSpaceAsPlus
     }
 
-    /// Only unreserved characters stay (RFC 3986, section 2.3).
+    /// Keeps only unreserved characters (RFC 3986, section 2.3).
     package static let unreserved = PercentEscaper(allowed: "-._~")
-    /// As browsers write the fields of a form (WHATWG URL, section 5.2).
+    /// The encoding of form fields in browsers (WHATWG URL, section 5.2).
     static let form = PercentEscaper(allowed: "*-._", writesSpaceAsPlus: true)
 
-    /// What a path, a query and a fragment of a URL may hold stays (RFC 3986, section 3.3 to 3.5), and so do escapes.
+    /// Keeps the characters allowed in a path, a query and a fragment (RFC 3986, sections 3.3 to 3.5), and escapes.
     package static let url = PercentEscaper(allowed: "-._~:/?@!$&'()*+,;=", keepsEscapes: true)
-    /// What a user name and a password may hold stays (section 3.2.1), and so do escapes.
+    /// Keeps the characters allowed in a user name and a password (section 3.2.1), and escapes.
     static let userInfo = PercentEscaper(allowed: "-._~:!$&'()*+,;=", keepsEscapes: true)
 
     func escape(_ text: String, into result: inout String) {
@@ -63,7 +63,7 @@ extension String {
 }
 
 extension UInt8 {
-    /// What the byte stands for as a hexadecimal digit in ASCII, in either case; nil for any other byte.
+    /// The value of a hexadecimal digit in ASCII, in either case; nil for any other byte.
     var hexadecimalValue: UInt8? {
         switch self {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")

@@ -1,10 +1,10 @@
-// Domains under which the public registers names: no cookie may be for all of them.
+// Domains under which the public registers names. No cookie may apply to all names below one.
 
-/// Which domains no cookie may be for: top-level ones, and a table of well-known suffixes of two labels.
+/// The domains that cookies must not be set for: top-level domains, and a table of well-known suffixes of two labels.
 ///
-/// This is not the Public Suffix List, which has some ten thousand entries and changes every week. The table has what a
-/// client is likely to meet; for a suffix it lacks, a host may set a cookie that its neighbours get, as in any client
-/// without a list (RFC 6265bis, section 8.9).
+/// This is not the Public Suffix List, which has about ten thousand entries and changes every week. The table has the
+/// suffixes that a client is likely to meet. Below a suffix that it lacks, a host may set a cookie that its siblings
+/// receive, as in any client without a list (RFC 6265bis, section 8.9).
 enum PublicSuffixes {
     /// Whether a domain, in lower case, is known as a public suffix.
     static func contains(_ domain: some StringProtocol) -> Bool {
@@ -12,10 +12,12 @@ enum PublicSuffixes {
         return table.contains(String(domain))
     }
 
-    /// The domain a host is registered under, or the host itself if that is a public suffix, or no name.
+    /// The registered domain of a host.
     ///
-    /// What cookies of hosts may have to do with each other lies under one such domain. That holds because the table
-    /// has no suffix of three labels: the domain above such a one could be a cookie's.
+    /// It is the host itself if that is a public suffix or not a name.
+    ///
+    /// Cookies of two hosts can only interact within one such domain. This holds because the table has no suffix of
+    /// three labels, whose parent domain could have a cookie.
     ///
     /// - Complexity: O(*n*) for *n* bytes.
     static func site(of host: String) -> String {
@@ -28,7 +30,7 @@ enum PublicSuffixes {
         return bytes[..<second].lastIndex(of: dot).map { String(host[bytes.index(after: $0)...]) } ?? host
     }
 
-    /// By the top-level domain for registries, then by name for companies whose customers get a host each.
+    /// Ordered by top-level domain for registries, then by name for companies that give each customer a host.
     static let table: Set<String> = Set(
         """
         co.uk org.uk me.uk ltd.uk plc.uk net.uk ac.uk gov.uk nhs.uk police.uk

@@ -1,7 +1,9 @@
 // Quoted strings in header fields: RFC 9110, section 5.6.4.
 
 extension [UInt8] {
-    /// Reads the quoted string whose first quote is at a position, which moves behind it; nil when it does not end.
+    /// Reads the quoted string whose first quote is at `position`, and moves the position behind it.
+    ///
+    /// Nil when it does not end.
     func quotedString(at position: inout Int) -> [UInt8]? {
         var text: [UInt8] = []
         var isEscaped = false

@@ -1,11 +1,11 @@
-// What a request can be addressed to.
+// The types that can be the URL of a request.
 import Foundation
 
-/// Something a request can be addressed to: a `URL`, or a `String` that is one.
+/// A type that can be the URL of a request: `URL` or `String`.
 ///
-/// A string's characters that a URL may not contain are percent-encoded in UTF-8.
+/// Characters of a string that a URL may not contain are percent-encoded in UTF-8.
 public protocol RequestURL {
-    /// The URL, or nil when there is none to be made of it.
+    /// The URL; nil when the value is not a valid URL.
     var requestURL: URL? { get }
 }
 
@@ -15,16 +15,16 @@ extension URL: RequestURL {
 }
 
 extension String: RequestURL {
-    /// The URL the string spells, with unsafe characters percent-encoded; nil when it cannot be one.
+    /// The URL of the string, with unsafe characters percent-encoded; nil when it is not a valid URL.
     ///
-    /// Of http and https the host is spelled as DNS has it, and dot segments are taken out of the path, as browsers and curl
-    /// do. A `URL` stays as it is.
+    /// For http and https the host is converted to the form of DNS, and dot segments are removed from the path, as in
+    /// browsers and curl. A `URL` value is not changed.
     public var requestURL: URL? {
         if isSpelledAsSent, let url = URL(string: self, encodingInvalidCharacters: false) { return url }
         return URLReference(self).spelled?.url
     }
 
-    /// The URL that the string means where it is found at another one, in a `Location` for example; nil when it is none.
+    /// The URL that the string means relative to a base, for example a `Location`; nil when it is not a valid URL.
     package func requestURL(at base: URL) -> URL? {
         guard let reference = requestURL?.relativeString else { return nil }
         return URLReference(reference).resolved(against: URLReference(base.absoluteString)).url
@@ -32,11 +32,13 @@ extension String: RequestURL {
 }
 
 extension URLReference {
-    /// The reference as a URL can hold it: the one reader of URLs for the library, the command and its files.
+    /// The reference with invalid characters encoded.
     ///
-    /// Escapes that are there stay. Brackets stand around an address of IPv6 only (RFC 3986, section 3.2.2); in
-    /// `page[size]=10` they are encoded. Nil where programs do not agree on the host: with a backslash or a control
-    /// character before the path.
+    /// The library, the command and its files all read URLs with this property.
+    ///
+    /// Existing escapes are kept. Brackets are kept only around an IPv6 address (RFC 3986, section 3.2.2); in
+    /// `page[size]=10` they are encoded. Nil for a backslash or a control character before the path, because programs
+    /// then disagree on the host.
     fileprivate var spelled: URLReference? {
         var spelled = self
         spelled.query = query.map(PercentEscaper.url.escaped)
@@ -59,19 +61,21 @@ extension URLReference {
 }
 
 extension Substring {
-    /// A host, in the spelling in which it is sent where that is another one, and a port.
+    /// A host in canonical spelling, and a port.
     fileprivate var spelledHostAndPort: String {
         let bracket = utf8.lastIndex(of: UInt8(ascii: "]"))
         let end = self[(bracket ?? startIndex)...].utf8.firstIndex(of: UInt8(ascii: ":")) ?? endIndex
         let host = self[..<end]
-        // What is no host stays, and is refused with its reason.
+        // An invalid host is kept here. It is refused later with its reason.
         guard let name = HostName(host), name.text != host.lowercased() else { return String(self) }
         return name.text + self[end...]
     }
 }
 
 extension String {
-    /// Whether nothing of a URL with this text is spelled anew: the usual case, told without taking it apart.
+    /// Whether the text of a URL is already in its final spelling.
+    ///
+    /// This is the usual case, checked without parsing the URL.
     fileprivate var isSpelledAsSent: Bool {
         var text = self
         return text.withUTF8 { bytes in

@@ -1,9 +1,9 @@
-// Which values of a query, of a form or of header fields are left out of what is recorded.
+// Which values of queries, forms and header fields are redacted in recordings.
 import Foundation
 
-/// The words by which names of secrets are told.
+/// The words that mark a name as the name of a secret.
 package struct SecretWords: Sendable {
-    /// Those that count unless others are given.
+    /// The default words.
     static let standardWords: Set<String> = [
         "accesskey", "apikey", "assertion", "authkey", "authorization", "bearer", "credential", "customerkey",
         "encryptionkey", "functionskey", "masterkey", "passphrase", "passwd", "password", "privatekey", "samlresponse",
@@ -12,7 +12,7 @@ package struct SecretWords: Sendable {
     ]
     package static let standard = SecretWords(standardWords)
     static let placeholder = "<redacted>"
-    /// Words of fewer letters are taken for the whole name: "key" is one, "monkey" is none.
+    /// Shorter words must match the complete name: "key" is a secret, "monkey" is not.
     private static let shortestPart = 5
 
     private let parts: [String]
@@ -30,7 +30,9 @@ package struct SecretWords: Sendable {
         return names.contains(name) || parts.contains { name.contains($0) }
     }
 
-    /// A query or form with the values of secrets replaced, every other byte as it is.
+    /// A query or form with the values of secrets replaced.
+    ///
+    /// Every other byte is unchanged.
     func redacted(query: String) -> String {
         query.split(separator: "&", omittingEmptySubsequences: false).map { item in
             let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -39,7 +41,9 @@ package struct SecretWords: Sendable {
         }.joined(separator: "&")
     }
 
-    /// The value of a `Link` field with the secrets of its references replaced: what stands between `<` and `>` (RFC 8288).
+    /// The value of a `Link` field with the secrets in its references replaced.
+    ///
+    /// A reference is between `<` and `>` (RFC 8288).
     func redacted(links: String) -> String {
         var (shown, rest) = ("", links[...])
         while let start = rest.firstIndex(of: "<"), let end = rest[start...].firstIndex(of: ">") {
@@ -50,16 +54,16 @@ package struct SecretWords: Sendable {
         return shown + rest
     }
 
-    /// A URL or reference without user name and password, and with the secrets of its query and fragment replaced.
+    /// A URL or reference without user name and password, and with the secrets in its query and fragment replaced.
     package func redacted(reference text: String) -> String {
         var reference = URLReference(text.withoutUserInfo)
         reference.query = reference.query.map(redacted(query:))
-        // OAuth's implicit grant has its token there.
+        // OAuth's implicit grant puts the token into the fragment.
         reference.fragment = reference.fragment.map(redacted(query:))
         return reference.text
     }
 
-    /// Letters and digits in lower case: `X-Api-Key`, `api_key` and `apiKey` are one name.
+    /// The letters and digits in lower case, so that `X-Api-Key`, `api_key` and `apiKey` are equal.
     private static func bare(_ name: String) -> String {
         String(
             decoding: name.lowercased().utf8.filter { $0.isASCIILetter || (0x30...0x39).contains($0) }, as: UTF8.self)
@@ -67,7 +71,7 @@ package struct SecretWords: Sendable {
 }
 
 extension Substring {
-    /// Percent-decoded, where that gives text, with blanks for plus signs.
+    /// The text with plus signs as blanks and percent escapes decoded, if the result is valid text.
     fileprivate var formDecoded: String {
         let text = replacingOccurrences(of: "+", with: " ")
         return text.removingPercentEncoding ?? text

@@ -1,42 +1,42 @@
 // The Set-Cookie field: RFC 6265bis, section 5.6.
 import Foundation
 
-/// What a Set-Cookie field says, before it is checked whether the server may say it.
+/// The content of a `Set-Cookie` field, before the checks of what its server may set.
 struct SetCookie {
     let name: String
     let value: String
-    /// When the cookie ends; nil for a session cookie.
+    /// When the cookie expires; nil for a session cookie.
     var expires: Date? { maxAge ?? expiryDate }
     /// The domain in lower case, without a leading dot; empty for none.
     private(set) var domain = ""
-    /// The path; nil without a Path attribute, empty for one that means the default path.
+    /// The path; nil without a Path attribute, empty when the attribute means the default path.
     private(set) var path: String?
     private(set) var isSecure = false
     private(set) var isHTTPOnly = false
     /// `Strict`, `Lax` or `None`; nil for anything else.
     private(set) var sameSite: String?
 
-    /// Counts before `expiryDate` (section 5.7, step 6).
+    /// Takes precedence over `expiryDate` (section 5.7, step 6).
     private var maxAge: Date?
     private var expiryDate: Date?
 
     /// No cookie outlives 400 days (section 5.5).
     static let longestLife: TimeInterval = 400 * 86_400
 
-    /// Reads a field's value; nil when it is to be ignored as a whole.
+    /// Reads a field's value; nil when the field must be ignored.
     ///
-    /// Attributes that make no sense are passed over.
+    /// Invalid attributes are ignored.
     ///
     /// - Parameters:
-    ///   - maxCookieBytes: how long name and value may be together.
-    ///   - maxAttributeBytes: how long the value of an attribute may be; a longer one is passed over.
+    ///   - maxCookieBytes: the maximum length of name and value together.
+    ///   - maxAttributeBytes: the maximum length of an attribute's value. A longer attribute is ignored.
     /// - Complexity: O(*n*) for *n* bytes.
     init?(_ text: Substring, maxCookieBytes: Int64, maxAttributeBytes: Int64, now: Date) {
         guard !text.utf8.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) else { return nil }
         var parts = text.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)[...]
         guard let first = parts.popFirst() else { return nil }
         let pair = Self.halves(Substring(first))
-        // Without `=`, all of it is the value.
+        // Without `=`, the complete text is the value.
         (name, value) = pair.value.map { (String(pair.name), String($0)) } ?? ("", String(pair.name))
         guard !(name.isEmpty && value.isEmpty), Int64(name.utf8.count + value.utf8.count) <= maxCookieBytes
         else { return nil }
@@ -47,7 +47,7 @@ struct SetCookie {
         }
     }
 
-    /// Of several attributes of one name the last that can be used counts (section 5.7).
+    /// If an attribute occurs several times, the last valid one is used (section 5.7).
     private mutating func apply(_ name: String, _ value: Substring, _ now: Date) {
         switch name.lowercased() {
         case "expires": expiryDate = CookieDate.parse(value) ?? expiryDate
@@ -61,32 +61,35 @@ struct SetCookie {
         }
     }
 
-    /// The two sides of the first `=`, without the whitespace around them; no value without a `=`.
+    /// The two sides of the first `=`, trimmed.
+    ///
+    /// The value is nil without a `=`.
     private static func halves(_ text: Substring) -> (name: Substring, value: Substring?) {
         guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else { return (text.trimmedBlanks, nil) }
         return (text[..<equals].trimmedBlanks, text[text.utf8.index(after: equals)...].trimmedBlanks)
     }
 
-    /// When a Max-Age ends, or nil if it is no number (section 5.6.2).
+    /// When a Max-Age ends; nil if it is not a number (section 5.6.2).
     private static func end(afterSeconds text: Substring, from now: Date) -> Date? {
         let isNegative = text.utf8.first == UInt8(ascii: "-")
         let digits = text.utf8.dropFirst(isNegative ? 1 : 0)
         guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-        // Never above the longest life, so that no number of digits overflows.
+        // Limited to the longest lifetime, so that any number of digits cannot overflow.
         let seconds = digits.reduce(0) { min($0 * 10 + Double($1 - 0x30), longestLife) }
         return isNegative || seconds == 0 ? .distantPast : now + seconds
     }
 }
 
 extension SetCookie {
-    /// As many cookies of one answer are looked at, and no more: no server has use for them, and one that means harm
-    /// would have the jar at work.
+    /// The maximum number of cookies read from one answer.
+    ///
+    /// No server needs more, and the limit bounds the work that a hostile one can cause.
     static let maxPerAnswer = 256
 
-    /// The values that URLSession has joined with `", "` to one: it makes one field of several.
+    /// Separates the values that URLSession has joined with `", "` into one field.
     ///
-    /// Taken apart at each comma and space that a name and `=` follow: in a date they never do. A value such as `a, b=c` is
-    /// taken apart where it should not be, and a cookie without a name behind a comma is not found.
+    /// It splits at a comma and space if a name and `=` follow, which never happens in a date. A value such as `a,
+    /// b=c` is split by mistake, and a cookie without a name after a comma is not found.
     ///
     /// - Complexity: O(*n*) for *n* bytes.
     static func apart(_ joined: String) -> [Substring] {

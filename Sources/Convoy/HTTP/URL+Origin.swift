@@ -6,13 +6,13 @@ extension URL {
     package struct Defect: Error {
         /// The URL without its secrets.
         let url: String
-        /// What is wrong, without the URL: "has no host".
+        /// What is wrong, without the URL, for example "has no host".
         package let words: String
 
         var reason: String { "the URL \(url) \(words)" }
     }
 
-    /// Scheme, host and port of this absolute URL in one spelling, or why no request can go there.
+    /// Scheme, host and port of this absolute URL in canonical spelling, or why no request can go there.
     package var origin: Result<String, Defect> {
         if let usualOrigin { return .success(usualOrigin) }
         func failure(_ words: String) -> Result<String, Defect> {
@@ -22,33 +22,35 @@ extension URL {
             return failure("is neither http nor https")
         }
         guard let host = host(percentEncoded: true), !host.isEmpty else { return failure("has no host") }
-        // Foundation leaves out the brackets, around whatever they stand.
+        // Foundation removes brackets around any host.
         let hasBrackets = URLReference(absoluteString).authority?.contains("[") == true && !host.hasPrefix("[")
-        // Loaders undo escapes, and would send what they stand for as it is in the `Host` field.
+        // Loaders decode escapes and would send the result unchanged in the `Host` field.
         guard let name = HostName(hasBrackets ? "[\(host)]" : host) else {
             return failure("has a host that is no name")
         }
-        // A port out of range reaches some loaders as another port; one beyond Int reads as none.
+        // Some loaders read a port out of range as another port. Foundation returns nil for a port beyond `Int`.
         let port = port ?? (hasPortText ? -1 : scheme == "https" ? 443 : 80)
         guard (0...65_535).contains(port) else { return failure("has no valid port") }
         return .success("\(scheme)://\(name.text):\(port)")
     }
 
-    /// The origin of a URL in its usual form (lower case, a name or an address of IPv4, no user name), read from its bytes; nil
-    /// where Foundation has to be asked, which costs ten times as much.
+    /// The origin of a URL in the usual spelling (lower case, a name or an IPv4 address, no user name), read from its
+    /// bytes.
+    ///
+    /// Nil for other spellings, which need Foundation at ten times the cost.
     var usualOrigin: String? {
         var text = absoluteString
         return text.withUTF8 { bytes in
             guard let (end, hasPort) = Self.usualAuthority(bytes) else { return nil }
             let origin = String(decoding: bytes[..<end], as: UTF8.self)
-            // The fifth byte tells http from https.
+            // The fifth byte distinguishes http from https.
             return hasPort ? origin : origin + (bytes[4] == UInt8(ascii: ":") ? ":80" : ":443")
         }
     }
 
-    /// Where the origin of a URL ends, in its usual form, and whether it names its port.
+    /// The end of the origin of a URL in the usual spelling, and whether it has a port.
     ///
-    /// One pass over bytes: it runs twice for each request.
+    /// It runs twice for each request, so it reads the bytes once.
     static func usualAuthority(_ bytes: UnsafeBufferPointer<UInt8>) -> (end: Int, hasPort: Bool)? {
         guard let start = schemeEnd(bytes) else { return nil }
         var end = start
@@ -64,7 +66,7 @@ extension URL {
             port = port * 10 + Int(bytes[last] - 0x30)
             last += 1
         }
-        // A first digit of 0 is another spelling of a port.
+        // A leading zero is another spelling of a port.
         guard last > first, bytes[first] != 0x30, port <= 65_535, endsAuthority(last) else { return nil }
         return (last, true)
     }
@@ -103,7 +105,7 @@ extension URL {
                 guard digits > 0 else { return false }
                 (dots, value, digits) = (dots + 1, 0, 0)
             } else {
-                // A first digit of 0 is another spelling of a number.
+                // A leading zero is another spelling of a number.
                 guard (0x30...0x39).contains(byte), digits == 0 || value > 0 else { return false }
                 (value, digits) = (value * 10 + Int(byte - 0x30), digits + 1)
                 guard value <= 255 else { return false }
@@ -112,7 +114,7 @@ extension URL {
         return dots == 3
     }
 
-    /// Whether a port is written in the authority, readable or not.
+    /// Whether the authority contains a port, valid or not.
     private var hasPortText: Bool {
         let text = absoluteString
         guard let start = text.range(of: "//")?.upperBound else { return false }
@@ -121,7 +123,7 @@ extension URL {
         return authority[last] == ":" && authority.index(after: last) < authority.endIndex
     }
 
-    /// The URL for people and logs: without user name and password, and without values whose names tell of a secret.
+    /// The URL for people and logs: without user name and password, and without values whose names indicate a secret.
     package var redactedString: String {
         let text = absoluteString
         let hasParameters = text.utf8.contains { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }

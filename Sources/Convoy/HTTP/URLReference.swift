@@ -1,10 +1,10 @@
-// References and how they are resolved: RFC 3986, section 5.
+// URI references and their resolution: RFC 3986, section 5.
 import Foundation
 
 /// A URI reference in its five parts.
 ///
-/// Own code, because Foundation leaves the dot segments of absolute and network-path references where they are, and
-/// because its `URLComponents` trap when a part is set to something they do not like.
+/// Foundation does not remove the dot segments of absolute and network-path references. Its `URLComponents` also
+/// traps when a part is set to an invalid value.
 struct URLReference {
     var scheme: String?
     var authority: String?
@@ -12,7 +12,9 @@ struct URLReference {
     var query: String?
     var fragment: String?
 
-    /// Takes a reference apart as RFC 3986, appendix B, does; that fails for no text.
+    /// Parses a reference as in RFC 3986, appendix B.
+    ///
+    /// This succeeds for every text.
     init(_ text: String) {
         var rest = text[...]
         fragment = rest.cutOff(from: UInt8(ascii: "#"))
@@ -30,13 +32,13 @@ struct URLReference {
         path = String(rest)
     }
 
-    /// The parts put together again (section 5.3).
+    /// The reference as text (section 5.3).
     var text: String {
         (scheme.map { $0 + ":" } ?? "") + (authority.map { "//" + $0 } ?? "") + path
             + (query.map { "?" + $0 } ?? "") + (fragment.map { "#" + $0 } ?? "")
     }
 
-    /// What the reference means when it is found at a base, an absolute URL (section 5.2.2, strict).
+    /// The reference resolved against an absolute base URL (section 5.2.2, strict).
     func resolved(against base: URLReference) -> URLReference {
         var target = self
         if scheme != nil || authority != nil {
@@ -57,20 +59,20 @@ struct URLReference {
         return target
     }
 
-    /// The base's path up to its last slash, with a path behind it (section 5.2.3).
+    /// The base's path up to its last slash, followed by another path (section 5.2.3).
     private func merged(with other: String) -> String {
         if authority != nil, path.isEmpty { return "/" + other }
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return other }
         return path[...slash] + other
     }
 
-    /// Takes user name and password away (section 3.2.1).
+    /// Removes user name and password (section 3.2.1).
     mutating func dropUserInfo() {
         guard let given = authority, let sign = given.utf8.lastIndex(of: UInt8(ascii: "@")) else { return }
         authority = String(given[given.utf8.index(after: sign)...])
     }
 
-    /// Puts the user name and password of another reference in, where this one has none.
+    /// Copies the user name and password of another reference, unless this one has its own.
     mutating func takeUserInfo(of other: URLReference?) {
         guard let authority, !authority.contains("@"), let given = other?.authority,
             let sign = given.utf8.lastIndex(of: UInt8(ascii: "@"))
@@ -78,15 +80,15 @@ struct URLReference {
         self.authority = given[...sign] + authority
     }
 
-    /// The URL that the reference spells; nil when it spells none.
+    /// The reference as a URL; nil when it is not a valid one.
     var url: URL? { URL(string: text, encodingInvalidCharacters: false) }
 }
 
 extension String {
-    /// The URL or reference without a user name and a password, for people and logs.
+    /// The URL or reference without user name and password, for people and logs.
     ///
-    /// Cuts what stands before the last `@` of the first part, be it an authority or not: `ada:pw@example.com/x` and
-    /// `http:/ada:pw@h` are mistakes, with a password in them.
+    /// It removes the text before the last `@` of the first part, even if that part is not an authority. Mistyped
+    /// URLs such as `ada:pw@example.com/x` and `http:/ada:pw@h` contain a password too.
     package var withoutUserInfo: String {
         guard utf8.contains(UInt8(ascii: "@")) else { return self }
         var start = startIndex
@@ -108,14 +110,16 @@ extension UInt8 {
 }
 
 extension Substring {
-    /// Removes everything from the first such byte on; what was behind that byte, or nil when there is none.
+    /// Removes everything from the first such byte on.
+    ///
+    /// Returns the text after that byte, or nil when there is none.
     fileprivate mutating func cutOff(from byte: UInt8) -> String? {
         guard let index = utf8.firstIndex(of: byte) else { return nil }
         defer { self = self[..<index] }
         return String(self[utf8.index(after: index)...])
     }
 
-    /// Whether this is a scheme: a letter, then letters, digits, plus, minus and dot (section 3.1).
+    /// Whether this is a scheme: a letter, followed by letters, digits, plus, minus and dot (section 3.1).
     fileprivate var isScheme: Bool {
         guard let first = utf8.first, (first | 0x20).isASCIILetter else { return false }
         return utf8.allSatisfy { byte in
@@ -126,7 +130,9 @@ extension Substring {
 }
 
 extension String {
-    /// An absolute path without its `.` and `..` segments (section 5.2.4); any other path as it is.
+    /// An absolute path without its `.` and `..` segments (section 5.2.4).
+    ///
+    /// Other paths are unchanged.
     ///
     /// - Complexity: O(*n*).
     var removingDotSegments: String {
@@ -135,7 +141,7 @@ extension String {
         var endsWithSlash = false
         for segment in dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
             endsWithSlash = segment == "." || segment == ".."
-            // Above the root there is nothing: a ".." too many goes without effect.
+            // At the root, `..` has no effect.
             if segment == ".." { _ = kept.popLast() }
             if !endsWithSlash { kept.append(segment) }
         }

@@ -1,21 +1,25 @@
 // Links in header fields: RFC 8288.
 
-/// A link of a `Link` header field: where it leads, and what that is.
+/// A link of a `Link` header field: its target, its relations and its parameters.
 ///
 /// ```swift
 /// let next = response.head.link("next")
 /// ```
 public struct WebLink: Sendable, Hashable {
-    /// The URL reference as the server wrote it, perhaps relative.
+    /// The URL reference as the server wrote it, possibly relative.
     public let reference: String
     /// The relation types, in lower case: `next`, `prev`, `last`.
     public let relations: [String]
-    /// The parameters by name in lower case, `rel` too; of a name that occurs twice, the first.
+    /// The parameters by name in lower case, including `rel`.
+    ///
+    /// If a name occurs twice, the first value is kept.
     public let parameters: [String: String]
 }
 
 extension HeaderFields {
-    /// The links of all `Link` fields, in order; what cannot be read is left out.
+    /// The links of all `Link` fields, in order.
+    ///
+    /// Unreadable ones are left out.
     ///
     /// - Complexity: O(*n*) for *n* bytes.
     public var links: [WebLink] { values(of: "Link").flatMap { LinkParser.links(in: $0) } }
@@ -38,7 +42,7 @@ private struct LinkParser: FieldParser {
 
     private init(bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The link at the position; nil where there is none.
+    /// The link at the position; nil when there is none.
     private mutating func nextLink() -> WebLink? {
         skip { $0.isBlank || $0 == UInt8(ascii: ",") }
         guard peek == UInt8(ascii: "<") else { return nil }
@@ -73,7 +77,7 @@ private struct LinkParser: FieldParser {
         return (name, take { !$0.isBlank && $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ",") })
     }
 
-    /// Goes behind the next comma that is not in a quoted string.
+    /// Moves behind the next comma outside a quoted string.
     private mutating func skipMember() {
         while let next = peek {
             if next == UInt8(ascii: "\"") {

@@ -1,18 +1,18 @@
-// A hash function that works while its bytes are written.
+// A hash function that works on another thread while its bytes are written.
 import Foundation
 
-/// Hashes on another thread while its caller goes on.
+/// Hashes on another thread while its caller continues.
 ///
-/// The caller never waits for a thread that has yet to begin: there may be none left, and then it hashes for itself. It waits
-/// only where a thread is hashing and does not keep up, so that at most some 2 MiB are in memory.
+/// The caller never waits for a thread that has not started, because all threads may be busy. It then hashes itself.
+/// It waits only if a hashing thread does not keep up, so at most about 2 MiB are in memory.
 ///
 /// Used by one thread at a time.
 final class BackgroundHash: @unchecked Sendable {
-    // @unchecked: `hash` is touched by the thread that has set `isHashing`, and the other variables under `condition`.
+    // @unchecked: only the thread that has set `isHashing` touches `hash`. `condition` guards the other variables.
 
-    /// From here on another thread is worth asking for.
+    /// From this size on, the cost of another thread is worth it.
     static let batchBytes = 128 << 10
-    /// More than this does not wait.
+    /// The maximum number of bytes that wait.
     static let limitBytes = 1 << 20
 
     private let ask: @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -21,10 +21,10 @@ final class BackgroundHash: @unchecked Sendable {
     private var waiting: [Data] = []
     private var waitingBytes = 0
     private var isHashing = false
-    /// Whether a thread has been asked for and has not begun.
+    /// Whether a thread was requested and has not started.
     private var isAsking = false
 
-    /// - Parameter ask: does something on another thread, some time.
+    /// - Parameter ask: runs a function on another thread at some time.
     init(
         _ hash: any FileHash,
         ask: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = {
@@ -35,7 +35,9 @@ final class BackgroundHash: @unchecked Sendable {
         self.ask = ask
     }
 
-    /// Takes the next bytes; how they are cut makes no difference.
+    /// Adds bytes.
+    ///
+    /// Their division into chunks makes no difference.
     func update(_ data: Data) {
         condition.lock()
         waiting.append(data)
@@ -56,13 +58,15 @@ final class BackgroundHash: @unchecked Sendable {
         if isFull { catchUp() }
     }
 
-    /// The digest of everything so far; feeding may go on afterwards.
+    /// The digest of all bytes so far.
+    ///
+    /// More bytes may be added afterwards.
     func finish() throws(HashFailure) -> [UInt8] {
         catchUp()
         return try hash.finish()
     }
 
-    /// Returns when nothing waits and no thread hashes.
+    /// Returns when no bytes wait and no thread hashes.
     private func catchUp() {
         condition.lock()
         while isHashing { condition.wait() }
@@ -70,7 +74,9 @@ final class BackgroundHash: @unchecked Sendable {
         condition.unlock()
     }
 
-    /// Hashes what waits, unless a thread does; called with the lock, which is not held meanwhile.
+    /// Hashes the waiting bytes, unless another thread does.
+    ///
+    /// Called with the lock, which is released while it hashes.
     private func hashWaiting() {
         guard !isHashing else { return }
         isHashing = true

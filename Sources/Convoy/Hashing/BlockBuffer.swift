@@ -1,10 +1,12 @@
-// Blocks for hash functions out of pieces of any length.
+// Fixed-size blocks for hash functions, from chunks of any length.
 
-/// Cuts a stream of bytes into whole blocks, and keeps what is left over for the next piece.
+/// Divides a stream of bytes into complete blocks.
 ///
-/// Whole blocks of a piece are handed on in place: only what crosses the border of two pieces is copied.
+/// Keeps the remainder for the next chunk.
+///
+/// It passes on complete blocks in place. It copies only a block that spans two chunks.
 struct BlockBuffer: Sendable {
-    /// The bytes taken so far, those kept included.
+    /// The number of bytes so far, including the remainder.
     private(set) var totalBytes: UInt64 = 0
     private var block: [UInt8]
 
@@ -14,10 +16,10 @@ struct BlockBuffer: Sendable {
 
     private var keptCount: Int { Int(totalBytes % UInt64(block.count)) }
 
-    /// What waits for the rest of its block.
+    /// The remainder, which waits for the rest of its block.
     private var kept: ArraySlice<UInt8> { block[..<keptCount] }
 
-    /// - Parameter compress: takes a number of whole blocks.
+    /// - Parameter compress: receives a number of complete blocks.
     mutating func take(
         _ bytes: UnsafeRawBufferPointer, compress: (_ blocks: UnsafeRawPointer, _ count: Int) -> Void
     ) {
@@ -40,7 +42,7 @@ struct BlockBuffer: Sendable {
         }
     }
 
-    /// Hands on the last one or two blocks: what is kept, a one bit, zeros, and the length field.
+    /// Passes on the last one or two blocks: the remainder, a one bit, zeros, and the length field.
     func takeEnd(lengthField: [UInt8], compress: (_ blocks: UnsafeRawPointer, _ count: Int) -> Void) {
         var end = kept + [0x80]
         let used = (end.count + lengthField.count) % block.count

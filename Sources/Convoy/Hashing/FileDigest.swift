@@ -1,7 +1,7 @@
-// What a complete file must hash to.
+// The expected digest of a complete file.
 import Foundation
 
-/// The digest that a file has when every byte of it is right.
+/// The expected digest of a file.
 ///
 /// ```swift
 /// let text = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -11,11 +11,10 @@ import Foundation
 /// // "a SHA-256 digest has 64 hexadecimal digits, and 4 were given"
 /// ```
 ///
-/// A digest with a defect is the digest of no file. Digests are equal when function and bytes are; how they were written
-/// makes no difference.
+/// A digest with a ``defect`` matches no file. Digests are equal when their function and bytes are equal, however
+/// they were written.
 ///
-/// ## Concurrency
-/// A value, for any thread.
+/// ## Concurrency A value, for any thread.
 ///
 /// ## Topics
 /// - ``sha256(_:)-(String)``
@@ -32,7 +31,9 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
         /// SHA-512, whose digests have 64 bytes.
         case sha512
 
-        /// Its name in FIPS 180-4, and in header fields when case is left aside.
+        /// Its name in FIPS 180-4.
+        ///
+        /// Header fields use the same name in either case.
         var name: String {
             switch self {
             case .sha256: "SHA-256"
@@ -40,7 +41,7 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
             }
         }
 
-        /// The length of its digests.
+        /// The length of its digests in bytes.
         var digestBytes: Int {
             switch self {
             case .sha256: 32
@@ -51,37 +52,46 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
 
     /// The hash function.
     public let algorithm: Algorithm
-    /// Why this is no digest, and what would be one; nil when all is well.
+    /// Why this is not a valid digest, and what would be; nil when it is valid.
     public let defect: String?
-    /// Empty when there is a defect.
+    /// Empty when there is a ``defect``.
     private let bytes: [UInt8]
 
     /// The digest in lower-case hexadecimal digits, two a byte; empty when there is a ``defect``.
     public var hexadecimal: String { bytes.hexadecimal }
 
-    /// A SHA-256 digest out of 64 hexadecimal digits, in either case; anything else is a ``defect``.
+    /// A SHA-256 digest from 64 hexadecimal digits in either case.
+    ///
+    /// Other text results in a ``defect``.
     public static func sha256(_ hexadecimal: String) -> FileDigest {
         FileDigest(.sha256, hexadecimal: hexadecimal)
     }
 
-    /// A SHA-512 digest out of 128 hexadecimal digits, in either case; anything else is a ``defect``.
+    /// A SHA-512 digest from 128 hexadecimal digits in either case.
+    ///
+    /// Other text results in a ``defect``.
     public static func sha512(_ hexadecimal: String) -> FileDigest {
         FileDigest(.sha512, hexadecimal: hexadecimal)
     }
 
-    /// A SHA-256 digest out of its own 32 bytes, which are not hashed again; another number is a ``defect``.
+    /// A SHA-256 digest from its 32 bytes.
+    ///
+    /// They are not hashed again. Another length results in a ``defect``.
     public static func sha256(_ bytes: Data) -> FileDigest { FileDigest(.sha256, bytes: bytes) }
 
-    /// A SHA-512 digest out of its own 64 bytes, which are not hashed again; another number is a ``defect``.
+    /// A SHA-512 digest from its 64 bytes.
+    ///
+    /// They are not hashed again. Another length results in a ``defect``.
     public static func sha512(_ bytes: Data) -> FileDigest { FileDigest(.sha512, bytes: bytes) }
 
     /// The SHA-256 digest of some bytes.
     package static func ofBytes(_ bytes: Data) -> FileDigest { FileDigest(.sha256, bytes: SHA256.digest(of: bytes)) }
 
-    /// Reads a digest as lists have them; nil for anything that is none.
+    /// Reads a digest in the forms that lists of checksums use; nil for any other text.
     ///
-    /// That is `sha256:` or `sha-256=` and 64 hexadecimal digits, `sha512:` or `sha-512=` and 128, or the digits alone:
-    /// their number tells the function. Case makes no difference, blanks do.
+    /// The forms are `sha256:` or `sha-256=` with 64 hexadecimal digits, and `sha512:` or `sha-512=` with 128. Digits
+    /// without a prefix are also accepted; their number decides the function. Case makes no difference, but blanks
+    /// are refused.
     public init?(_ text: String) {
         let sign = text.utf8.firstIndex { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "=") }
         let name = sign.map { String(text[..<$0]) }
@@ -95,7 +105,7 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
         if defect != nil { return nil }
     }
 
-    /// A digest out of its bytes.
+    /// A digest from its bytes.
     init(_ algorithm: Algorithm, bytes: some Collection<UInt8>) {
         self.algorithm = algorithm
         let isRight = bytes.count == algorithm.digestBytes
@@ -111,7 +121,7 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
         let (wanted, given) = (algorithm.digestBytes * 2, hexadecimal.unicodeScalars.count)
         guard digits.count == given, given == wanted else {
             bytes = []
-            // Not what was given: that may be anything, of any length.
+            // The message does not quote the text, which may be anything of any length.
             defect =
                 "a \(algorithm.name) digest has \(wanted) hexadecimal digits, and "
                 + (digits.count == given
@@ -122,6 +132,8 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
         defect = nil
     }
 
-    /// The function's name and the digits, as `sha256:ba78…`, which ``init(_:)`` reads; or the ``defect`` in brackets.
+    /// The function's name and the digits, for example `sha256:ba78…`, which ``init(_:)`` reads.
+    ///
+    /// With a ``defect``, that in brackets.
     public var description: String { "\(algorithm.rawValue):" + (defect.map { "(\($0))" } ?? hexadecimal) }
 }

@@ -1,18 +1,26 @@
-// Digests of bytes that arrive piece by piece.
+// Digests of bytes that arrive in chunks.
 import Foundation
 
-/// A hash function that is fed piece by piece, and may fail where it is not Convoy's own code.
+/// A hash function that receives chunks.
+///
+/// It may fail if it is not Convoy's own code.
 protocol FileHash {
-    /// Takes the next bytes; how they are cut makes no difference.
+    /// Adds bytes.
+    ///
+    /// Their division into chunks makes no difference.
     mutating func update(_ bytes: UnsafeRawBufferPointer)
-    /// The digest of everything so far; feeding may go on afterwards, and helps no more after an error.
+    /// The digest of all bytes so far.
+    ///
+    /// More bytes may be added afterwards, but not after an error.
     func finish() throws(HashFailure) -> [UInt8]
 }
 
-/// The system's code made no digest: no memory, or a provider of OpenSSL that refuses.
+/// The system's library computed no digest: out of memory, or an OpenSSL provider refused.
 struct HashFailure: Error {}
 
-/// A hash function of Convoy's own, which does not fail; a copy goes its own way from there.
+/// A hash function in Convoy's own code, which does not fail.
+///
+/// A copy is independent of the original.
 protocol HashFunction: FileHash, Sendable {
     init()
     func finish() -> [UInt8]
@@ -32,7 +40,7 @@ extension HashFunction {
 }
 
 extension Sequence<UInt8> {
-    /// Two lower-case hexadecimal digits a byte.
+    /// The bytes as two lower-case hexadecimal digits each.
     var hexadecimal: String {
         let digits = Array("0123456789abcdef".utf8)
         return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)

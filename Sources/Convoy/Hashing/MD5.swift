@@ -1,6 +1,8 @@
 // MD5: RFC 1321.
 
-/// MD5, which protects nothing: here because Digest authentication still asks for it (RFC 7616, section 3.2).
+/// MD5, which is not secure.
+///
+/// Digest authentication still requires it (RFC 7616, section 3.2).
 struct MD5: HashFunction {
     private static let blockBytes = 64
 
@@ -15,7 +17,7 @@ struct MD5: HashFunction {
 
     func finish() -> [UInt8] {
         var words = state
-        // Section 3.2: the least significant byte of the length comes first.
+        // Section 3.2: the length is stored with its least significant byte first.
         buffer.takeEnd(lengthField: (buffer.totalBytes &<< 3).littleEndianBytes) {
             Self.compress($0, count: $1, into: &words)
         }
@@ -49,7 +51,7 @@ struct MD5: HashFunction {
         }
     }
 
-    /// Section 3.4: each round has four shifts, which take turns.
+    /// Section 3.4: each round has four shifts, which alternate.
     private static func shift(of step: Int) -> UInt32 {
         let turns: UInt32 =
             switch step &>> 4 {

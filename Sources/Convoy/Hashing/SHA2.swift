@@ -1,4 +1,4 @@
-// The hash functions of FIPS 180-4, in Swift alone: for short messages, and for files where the system has no code for them.
+// The hash functions of FIPS 180-4 in Swift, for short messages and for systems without their own.
 
 /// SHA-256: section 6.2.
 struct SHA256: HashFunction {
@@ -24,7 +24,7 @@ struct SHA256: HashFunction {
         return words.indices.flatMap { words[$0].bigEndianBytes }
     }
 
-    /// Takes whole blocks: section 6.2.2.
+    /// Processes complete blocks: section 6.2.2.
     private static func compress(_ blocks: UnsafeRawPointer, count: Int, into state: inout SIMD8<UInt32>) {
         // Not generic over the words: a debug build would call through witness tables, twenty times slower.
         func rotate(_ value: UInt32, _ count: UInt32) -> UInt32 { value &>> count | value &<< (32 &- count) }
@@ -45,7 +45,7 @@ struct SHA256: HashFunction {
                 var (a, b, c, d) = (state[0], state[1], state[2], state[3])
                 var (e, f, g, h) = (state[4], state[5], state[6], state[7])
                 for t in 0..<64 {
-                    // Section 4.2.2: the upper halves of the others.
+                    // Section 4.2.2: the constants are the upper halves of those of SHA-512.
                     let constant = UInt32(truncatingIfNeeded: sha2Constants[t] &>> 32)
                     let first =
                         h &+ (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) &+ (g ^ e & (f ^ g)) &+ constant &+ w[t]
@@ -88,7 +88,7 @@ struct SHA512: HashFunction {
         return words.indices.flatMap { words[$0].bigEndianBytes }
     }
 
-    /// Takes whole blocks: section 6.4.2.
+    /// Processes complete blocks: section 6.4.2.
     private static func compress(_ blocks: UnsafeRawPointer, count: Int, into state: inout SIMD8<UInt64>) {
         func rotate(_ value: UInt64, _ count: UInt64) -> UInt64 { value &>> count | value &<< (64 &- count) }
         withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 80) { w in
@@ -120,7 +120,7 @@ struct SHA512: HashFunction {
     }
 }
 
-/// SHA-512/256: SHA-512 from another start, of which the first half counts (section 6.7).
+/// SHA-512/256: SHA-512 with another initial state and the first half of its digest (section 6.7).
 struct SHA512Truncated256: HashFunction {
     // Section 5.3.6.2.
     private var whole = SHA512(initialState: [

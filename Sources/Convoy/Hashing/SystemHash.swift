@@ -1,4 +1,4 @@
-// The hash functions of the system, which use the instructions that the processor has for them.
+// The system's hash functions, which use the processor's instructions for them.
 
 #if canImport(CryptoKit)
     import CryptoKit
@@ -6,7 +6,7 @@
     import CLibcurl
 #endif
 
-/// The hash functions of the system; nil where it has none, or refuses.
+/// The system's hash functions; nil if the system has none or refuses.
 enum SystemHash {
     static func make(_ algorithm: FileDigest.Algorithm) -> (any FileHash)? {
         #if canImport(CryptoKit)
@@ -32,11 +32,11 @@ enum SystemHash {
         func finish() -> [UInt8] { Array(function.finalize()) }
     }
 #elseif canImport(CLibcurl)
-    /// A hash function of the libcrypto that is opened at run time.
+    /// A hash function of the libcrypto that is loaded at run time.
     final class LibcryptoHash: FileHash {
         private let digest: OpaquePointer
 
-        /// Nil when there is no libcrypto, or it refuses.
+        /// Nil when there is no libcrypto or it refuses.
         init?(_ function: convoy_digest_function) {
             guard let digest = convoy_digest_create(function) else { return nil }
             self.digest = digest

@@ -1,7 +1,7 @@
 // Strings, numbers and words.
 
 extension JSONReader {
-    /// The value at the index that is neither array nor object; nil where there is none.
+    /// The string, number or literal at the index; nil when there is none.
     mutating func scalar(_ byte: UInt8) throws(Defect) -> JSONValue? {
         switch byte {
         case UInt8(ascii: "\""): return .string(try string())
@@ -48,7 +48,7 @@ extension JSONReader {
     mutating func string() throws(Defect) -> String {
         index += 1
         var start = index
-        // What stands before the escape that was read last.
+        // The text before the last escape.
         var text: [UInt8] = []
         while let byte = next {
             switch byte {
@@ -94,7 +94,7 @@ extension JSONReader {
             }
             guard high & 0xFC00 == 0xD800 else { return Unicode.Scalar(high) ?? "\u{FFFD}" }
             let end = index
-            // Half of a pair stands for no character.
+            // Half of a surrogate pair is not a character.
             guard take("\\u"), let low = unit(), low & 0xFC00 == 0xDC00 else {
                 index = end
                 return "\u{FFFD}"
@@ -106,9 +106,9 @@ extension JSONReader {
         }
     }
 
-    /// Four hexadecimal digits; nil where something else stands.
+    /// Reads four hexadecimal digits; nil for anything else.
     ///
-    /// Read as a number, `+041` would do.
+    /// It checks each digit, because an integer initializer would accept `+041`.
     private mutating func unit() -> UInt32? {
         guard index + 4 <= bytes.count else { return nil }
         var unit: UInt32 = 0

@@ -5,7 +5,7 @@ import Foundation
 ///
 /// - Complexity: O(*n*) for *n* bytes.
 package struct JSONReader {
-    /// What is wrong first, and where.
+    /// The first error and its position.
     package struct Defect: Error, CustomStringConvertible {
         package let what: String
         /// From 1.
@@ -31,7 +31,7 @@ package struct JSONReader {
         let isObject: Bool
         var elements: [JSONValue] = []
         var members: [JSONValue.Member] = []
-        /// The name of the member that is read.
+        /// The name of the member that is being read.
         var name = ""
 
         var value: JSONValue { isObject ? .object(members) : .array(elements) }
@@ -42,7 +42,9 @@ package struct JSONReader {
     }
 
     let bytes: UnsafeRawBufferPointer
-    /// Without it only the syntax is read, and every value is null.
+    /// Whether values are kept.
+    ///
+    /// If false, only the syntax is checked and every value is null.
     let keepsValues: Bool
     private let maxDepth: Int
     var index = 0
@@ -50,7 +52,8 @@ package struct JSONReader {
 
     /// Reads a text with or without a byte order mark.
     ///
-    /// - Parameter maxDepth: deeper values are refused; who goes through a value by recursion needs stack for each level.
+    /// - Parameter maxDepth: deeper values are refused, because code that walks a value recursively needs stack for
+    ///   each level.
     package static func read(_ text: [UInt8], maxDepth: Int = 128) throws(Defect) -> JSONValue {
         try text.withUnsafeBytes { bytes -> Result<JSONValue, Defect> in
             var reader = JSONReader(bytes: bytes, keepsValues: true, maxDepth: maxDepth)
@@ -63,7 +66,9 @@ package struct JSONReader {
         }.get()
     }
 
-    /// What is wrong with a text that a decoder has refused; nil for JSON that is no deeper than Foundation's decoder goes.
+    /// The first error in a text that a decoder has refused.
+    ///
+    /// Nil for valid JSON within the depth limit of Foundation's decoder.
     package static func firstDefect(in text: Data) -> Defect? {
         text.withUnsafeBytes { bytes in
             var reader = JSONReader(bytes: bytes, keepsValues: false, maxDepth: 512)
@@ -162,14 +167,14 @@ package struct JSONReader {
         let before = bytes[..<min(index, bytes.count)]
         let line = before.count { $0 == UInt8(ascii: "\n") } + 1
         let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
-        // Bytes that go on with a character are not counted.
+        // Continuation bytes of UTF-8 are not counted.
         let column = bytes[start..<before.endIndex].count { $0 & 0xC0 != 0x80 } + 1
         return Defect(what: what, line: line, column: column)
     }
 }
 
 extension JSONValue {
-    /// Reads a text; nil where it is no JSON.
+    /// Reads a text; nil when it is not JSON.
     package init?(json bytes: some Sequence<UInt8>) {
         guard let value = try? JSONReader.read(Array(bytes)) else { return nil }
         self = value

@@ -9,7 +9,7 @@ package enum JSONValue: Hashable, Sendable {
 
     case null
     case bool(Bool)
-    /// The digits as they stand: an identifier of 20 digits stays what it is.
+    /// The digits as written, so that an identifier of 20 digits keeps all of them.
     case number(String)
     case string(String)
     case array([JSONValue])
@@ -21,7 +21,9 @@ package enum JSONValue: Hashable, Sendable {
         .object(members.map { Member(name: $0, value: $1) })
     }
 
-    /// Adds a member behind the others of an object; without effect on another value.
+    /// Adds a member to the end of an object.
+    ///
+    /// No effect on other values.
     package mutating func append(_ name: String, _ value: JSONValue) {
         guard case .object(var members) = self else { return }
         self = .null
@@ -29,10 +31,10 @@ package enum JSONValue: Hashable, Sendable {
         self = .object(members)
     }
 
-    /// A string without its quotes, every other value as JSON.
+    /// A string without its quotes; every other value as JSON.
     package var text: String { if case .string(let text) = self { text } else { json } }
 
-    /// As JSON on one line.
+    /// The value as JSON on one line.
     package var json: String {
         var json = ""
         write(to: &json)
@@ -74,7 +76,7 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Ex
 }
 
 extension String {
-    /// As a JSON string, without control characters.
+    /// The string as a JSON string, without control characters.
     package var jsonQuoted: String {
         let isPlain = utf8.allSatisfy {
             (0x20..<0x7F).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
