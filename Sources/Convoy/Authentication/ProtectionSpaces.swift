@@ -138,7 +138,8 @@ struct ProtectionSpaces {
         return isAnswered
     }
 
-    /// Credentials get one try, and one more if the refused ones were others.
+    /// Whether a request is sent again: once after no credentials, and once after credentials for another realm or with
+    /// an expired nonce.
     private func deserves(_ key: Key, _ challenge: DigestChallenge, sent: Sent?, refusals: Int) -> Bool {
         guard let sent else { return refusals == 0 }
         guard sent.realm != key.realm || sent.nonce != challenge.nonce else { return false }

@@ -1,10 +1,11 @@
-// Many requests as one: pulled as there is room, results in input order.
+// Runs many requests as one. It takes them from their source when there is room, and keeps the results in input
+// order.
 import Foundation
 
-/// A set of requests that runs as one thing, with one progress, one end and results in input order.
+/// A set of requests with one progress, one end and results in input order.
 ///
-/// Requests are taken from their source only as there is room: a lazy sequence of a million is never in memory at once.
-/// ``RequestManager/cancelAll()`` ends it as ``cancel()`` does.
+/// A batch takes a request from its source only when there is room, so a lazy sequence of a million is never in
+/// memory at once. ``RequestManager/cancelAll()`` cancels it as ``cancel()`` does.
 ///
 /// ```swift
 /// let batch = manager.batch(urls.map { Request<Data>.get($0) })
@@ -12,9 +13,8 @@ import Foundation
 /// let results = await batch.results
 /// ```
 ///
-/// ## Concurrency
-/// Use it from any thread. It finishes once, after every member's callbacks have returned. Letting go of it stops
-/// nothing.
+/// ## Concurrency Use it from any thread. It finishes once, after every member's callbacks have returned. Releasing
+/// it stops nothing.
 ///
 /// ## Topics
 /// - ``results``
@@ -23,14 +23,16 @@ import Foundation
 /// - ``operation(named:)``
 /// - ``cancel()``
 public final class Batch<Output: Sendable>: Sendable {
-    /// What each member ends with.
+    /// The result of a member.
     public typealias Result = RequestOperation<Output>.Result
 
-    /// A request that was added to a batch, to ask for its result.
+    /// A request that was added to a batch.
+    ///
+    /// Use it to ask for the result.
     public struct Addition: Sendable, Hashable {
-        /// How many were added before it.
+        /// The number of requests added before it.
         ///
-        /// Its result is that far behind the results of the source in ``Batch/results``.
+        /// In ``Batch/results`` its result has this index after the results of the source.
         public let number: Int
     }
 
@@ -47,15 +49,17 @@ public final class Batch<Output: Sendable>: Sendable {
             })
     }
 
-    /// How far it is, for any number of readers; each gets the latest, the last one when the batch has finished.
+    /// The progress, for any number of readers.
     ///
-    /// No reader gets the same progress twice.
+    /// Each reader gets the latest value, and the last one when the batch has finished.
+    ///
+    /// No reader gets the same value twice.
     public var progress: Broadcast<BatchProgress> { broadcast() }
 
-    /// The same, not more often than asked for.
+    /// The progress at limited intervals.
     ///
-    /// - Parameter interval: how much time there is at least between two values of a reader, on
-    ///   ``RequestManager/Configuration/clock``; the last one does not wait for it.
+    /// - Parameter interval: the minimum time between two values of a reader, on
+    ///   ``RequestManager/Configuration/clock``. The last value is not delayed.
     public func progress(every interval: Duration) -> Broadcast<BatchProgress> {
         broadcast(BroadcastPace(interval, run.scheduler.context.clock))
     }
@@ -65,30 +69,33 @@ public final class Batch<Output: Sendable>: Sendable {
         return Broadcast(source: run.progress, pace: pace)
     }
 
-    /// How far it is now.
+    /// The current progress.
     ///
-    /// - Complexity: O(*n*) for *n* members under way; O(1) once ``progress`` has a reader.
+    /// - Complexity: O(*n*) for *n* running members; O(1) once ``progress`` has a reader.
     public var currentProgress: BatchProgress { run.currentProgress }
 
-    /// The results when the batch has finished: one for each request of the source that was taken or announced, in the
-    /// source's order, then one for each that was added, in the order of adding.
+    /// The results, available when the batch has finished.
     ///
-    /// The index of a request of the source is its place there, whatever is added and whenever. An error that the source
-    /// throws is its last result. A batch that is stopped lists what was announced and not taken up to 4,194,304 requests;
-    /// of a source that announced more, only what was taken. Empty when the batch was made with `keepsResults: false`.
-    /// Cancelling the waiting task does not cancel the batch.
+    /// First those of the source in its order, then those of added requests in the order of adding.
+    ///
+    /// A request of the source keeps its index when others are added. An error that the source throws is its last
+    /// result. A cancelled batch includes requests that a collection announced but the batch did not take, up to
+    /// 4,194,304. If the source announced more, only the requests that were taken have results. The array is empty
+    /// when the batch was made with `keepsResults: false`. Cancelling the waiting task does not cancel the batch.
     public var results: [Result] {
         get async {
             await finished()
-            // One for all members that were never made: there may be a million.
+            // One value for all members that were never made, because there may be a million.
             let stopped = Result.failure(RequestError(.cancelled, "its batch was stopped before it was its turn"))
             return run.outcomes.map { outcome in outcome.map { RequestOperation<Output>.typed($0) } ?? stopped }
         }
     }
 
-    /// The result of a request that was added, when the batch has finished; nil when the batch keeps no results.
+    /// The result of an added request, available when the batch has finished.
     ///
-    /// - Parameter addition: what ``add(_:onResult:)`` of this batch has returned.
+    /// Nil when the batch keeps no results.
+    ///
+    /// - Parameter addition: the value that ``add(_:onResult:)`` of this batch returned.
     public func result(of addition: Addition) async -> Result? {
         await finished()
         return run.outcome(ofAdded: addition.number).map { RequestOperation<Output>.typed($0) }
@@ -97,19 +104,23 @@ public final class Batch<Output: Sendable>: Sendable {
     /// Waits until the batch has finished.
     public func finished() async { await run.finished() }
 
-    /// Cancels every member and takes no more from the source: what was announced and not taken ends as `.cancelled` too.
+    /// Cancels every member and takes no more requests from the source.
     ///
-    /// Again, or when it has finished: no effect.
+    /// Announced requests that were not taken end as `.cancelled` too.
+    ///
+    /// No effect if it is called again or after the end.
     public func cancel() { run.cancel() }
 
-    /// Adds a request while the batch runs; its result comes behind those of the source, which keep their indices.
+    /// Adds a request while the batch runs.
+    ///
+    /// Its result follows those of the source, which keep their indices.
     ///
     /// - Parameters:
-    ///   - request: sent as there is room in the manager, and not held back until the source has ended.
-    ///   - handler: called with its result, where the `onResult` of the batch is called with those of the source. The batch
-    ///     finishes after it, and so it may add more.
-    /// - Returns: what ``result(of:)`` is asked with, or nil when the batch has finished or was cancelled: then nothing was
-    ///   added.
+    ///   - request: sent when the manager has room, without waiting for the end of the source.
+    ///   - handler: called with its result, in the same place as the batch's `onResult`. The batch finishes after it,
+    ///     so it may add more requests.
+    /// - Returns: the value to pass to ``result(of:)``. Nil when the batch has finished or was cancelled; then
+    ///   nothing was added.
     /// - Thread: any.
     @discardableResult
     public func add(_ request: Request<Output>, onResult handler: (@Sendable (Result) -> Void)? = nil) -> Addition? {
@@ -120,7 +131,9 @@ public final class Batch<Output: Sendable>: Sendable {
         return run.add(operation, onOutcome).map { Addition(number: $0) }
     }
 
-    /// Sends a request of the source, then waits for room for another; false when no more are wanted.
+    /// Sends a request of the source, then waits for room for another.
+    ///
+    /// False when no more are accepted.
     func admit(_ request: Request<Output>) async -> Bool {
         let isWanted = run.take(RequestOperation(request, of: run.scheduler, isUnseen: true))
         if let isWanted { return isWanted }
@@ -129,9 +142,9 @@ public final class Batch<Output: Sendable>: Sendable {
 }
 
 extension Batch: TypedDependency {
-    /// An operation that finishes with the batch, with its results: for what waits for a batch.
+    /// An operation that finishes with the batch and has its results, for code that depends on a batch.
     ///
-    /// Cancelling it cancels the batch. It has been started, and belongs to no queue; each call makes another.
+    /// Cancelling it cancels the batch. It is already started and belongs to no queue. Each call makes another.
     ///
     /// ```swift
     /// let tiles = manager.batch(urls.map { Request<Data>.get($0) })
@@ -142,13 +155,13 @@ extension Batch: TypedDependency {
     /// done.addDependency(tiles.operation(named: "tiles"))
     /// ```
     ///
-    /// - Parameter name: what it is called in messages and logs.
+    /// - Parameter name: its name in messages and logs.
     public func operation(named name: String = "a batch") -> GroupOperation<[Result]> {
         let operation = GroupOperation(named: name, run.scheduler, isManaged: false) { _ in
             await withTaskCancellationHandler {
                 await self.results
             } onCancel: {
-                // Runs under the task's own lock: what cancelling leads to must not.
+                // This code runs under the task's own lock, and cancelling runs code that must not.
                 self.run.scheduler.context.taskControl.async { self.cancel() }
             }
         }
@@ -156,6 +169,6 @@ extension Batch: TypedDependency {
         return operation
     }
 
-    /// Its results, whatever they are.
+    /// The results, whether the members succeeded or not.
     public var input: DependencyInput<[Result]> { operation().input }
 }

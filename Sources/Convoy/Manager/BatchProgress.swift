@@ -1,40 +1,43 @@
-// How far a batch is.
+// The progress of a batch.
 
-/// The progress of a batch, byte by byte, each way.
+/// The progress of a batch, in members and in bytes of both directions.
 public struct BatchProgress: Sendable, Hashable {
-    /// Members that have finished, whatever their outcome.
+    /// Members that have finished, with any outcome.
     public internal(set) var finishedCount = 0
     /// Members that have finished without success.
     public internal(set) var failedCount = 0
-    /// Members that the source had announced and that were cancelled before they were taken; they count as finished and
-    /// failed, too.
+    /// Members that the source had announced and that were cancelled before the batch took them.
+    ///
+    /// They count as finished and failed, too.
     public internal(set) var skippedCount = 0
-    /// Members there will be; nil while the source may still give more than it has told.
+    /// The total number of members; nil while the source may still return an unknown number.
     public internal(set) var totalCount: Int?
     /// Body bytes that all members together have sent; see ``download``.
     public internal(set) var upload = ByteProgress()
     /// Body bytes that all members together have received.
     ///
-    /// The bytes never run backwards, also when a member's body starts again. The total is what is known of it: of each
-    /// member the length that was announced, and of one without, or that has finished, the bytes it has moved. So it grows
-    /// as members begin; nil until a length is known.
+    /// The bytes never decrease, even when a member's body starts again. The total adds the announced length of each
+    /// member. A member without one, or one that has finished, contributes the bytes it has moved. The total
+    /// therefore grows as members start. It is nil until a length is known.
     public internal(set) var download = ByteProgress()
-    /// The part that is done, 0 to 1: each member counts the same, a running one by its bytes, both ways.
+    /// The completed fraction, 0 to 1.
     ///
-    /// Never runs backwards.
+    /// Each member counts the same; a running one counts by its bytes in both directions.
+    ///
+    /// It never decreases.
     public internal(set) var fractionCompleted = 0.0
 }
 
-/// Adds the members' progress up: a value, without lock.
+/// Adds up the members' progress: a value without a lock.
 struct BatchMeter {
     private struct Member {
-        /// What of it is in the sums.
+        /// The member's contribution to the sums.
         var (upload, download) = (ByteProgress(), ByteProgress())
         var fraction = 0.0
     }
 
     private(set) var progress = BatchProgress()
-    /// By the member's slot.
+    /// The members by slot.
     private var members: [Member] = []
     private var runningFraction = 0.0
     private var (uploadRate, downloadRate) = (RateMeter(), RateMeter())
@@ -46,7 +49,7 @@ struct BatchMeter {
         members[slot] = Member()
     }
 
-    /// - Parameter now: nil where no rate is measured.
+    /// - Parameter now: nil when no rate is measured.
     mutating func move(_ slot: Int, _ transfer: TransferProgress, at now: ContinuousClock.Instant?) {
         progress.upload.add(transfer.upload, countedIn: &members[slot].upload)
         progress.download.add(transfer.download, countedIn: &members[slot].download)
@@ -57,7 +60,7 @@ struct BatchMeter {
         update()
     }
 
-    /// Measures the rates, where bytes have moved since the last time.
+    /// Measures the rates if bytes have moved since the last measurement.
     mutating func measure(at now: ContinuousClock.Instant) {
         if progress.upload.completedBytes != measured.upload { progress.upload.measure(with: &uploadRate, at: now) }
         if progress.download.completedBytes != measured.download {
@@ -66,11 +69,11 @@ struct BatchMeter {
         measured = (progress.upload.completedBytes, progress.download.completedBytes)
     }
 
-    /// - Parameter slot: nil for what was never started.
+    /// - Parameter slot: nil for a member that never started.
     mutating func finish(_ slot: Int?, isSuccess: Bool) {
         if let slot {
             runningFraction -= members[slot].fraction
-            // No more of it comes.
+            // No more bytes of this member follow.
             progress.upload.end(&members[slot].upload)
             progress.download.end(&members[slot].download)
             members[slot] = Member()
@@ -80,7 +83,7 @@ struct BatchMeter {
         update()
     }
 
-    /// Members that will never be made.
+    /// Counts members that will never be made.
     mutating func skip(_ count: Int) {
         progress.finishedCount += count
         progress.failedCount += count
@@ -88,7 +91,7 @@ struct BatchMeter {
         update()
     }
 
-    /// How many members there will be, as far as known.
+    /// Sets the total number of members; nil when unknown.
     mutating func expect(_ total: Int?) {
         progress.totalCount = total
         update()
@@ -96,7 +99,7 @@ struct BatchMeter {
 
     private mutating func update() {
         guard let total = progress.totalCount, total > 0 else { return }
-        // Sums of fractions are not exact.
+        // A sum of fractions is not exact.
         let running = progress.finishedCount < total ? runningFraction : 0
         let done = (Double(progress.finishedCount) + running) / Double(total)
         progress.fractionCompleted = max(progress.fractionCompleted, min(1, done))
@@ -104,17 +107,18 @@ struct BatchMeter {
 }
 
 extension ByteProgress {
-    /// Counts what a member has moved.
+    /// Counts the bytes that a member has moved.
     ///
-    /// - Parameter counted: what of the member is in the sum; a body that starts again counts once it has passed where it was.
+    /// - Parameter counted: the member's contribution to the sum. A body that starts again counts once it has passed
+    ///   its former position.
     fileprivate mutating func add(_ member: ByteProgress, countedIn counted: inout ByteProgress) {
         let bytes = max(counted.completedBytes, member.completedBytes)
-        // Servers announce any number, and the sum is to stay one.
+        // Servers may announce any number, and the sum must not overflow.
         let total = (member.totalBytes ?? counted.totalBytes).map { max(min($0, 1 << 46), bytes) }
         replace(&counted, by: ByteProgress(completedBytes: bytes, totalBytes: total))
     }
 
-    /// Counts of a member what it has moved, and nothing that was announced.
+    /// Replaces the announced length of a member with the bytes it has moved.
     fileprivate mutating func end(_ counted: inout ByteProgress) {
         let total = counted.totalBytes.map { _ in counted.completedBytes }
         replace(&counted, by: ByteProgress(completedBytes: counted.completedBytes, totalBytes: total))
@@ -132,10 +136,10 @@ extension ByteProgress {
 }
 
 extension TransferProgress {
-    /// What an answer counts whose length is not known yet.
+    /// The assumed length of an answer while its length is unknown.
     private static var assumedBytes: Double { 64 * 1024 }
 
-    /// The part of a batch's member that is done: what is sent and received of what there is to send and to receive.
+    /// The completed fraction of a member: the bytes sent and received, divided by the totals.
     fileprivate var fractionOfMember: Double {
         let sent = Double(upload.totalBytes == nil ? 0 : upload.completedBytes)
         let toSend = Double(upload.totalBytes ?? 0)

@@ -1,15 +1,15 @@
-// The working half of a batch, whatever its output: takes members, keeps their outcomes, sends progress.
+// The part of a batch that does not depend on the output type. It takes members, keeps outcomes and sends progress.
 
 /// Runs the members of one batch.
 ///
-/// Not generic: generic code looks its types up at run time, for each member.
+/// It is not generic, because generic code looks up its types at run time for each member.
 final class BatchRun: Undertaking {
     let scheduler: Scheduler
     let progress = BroadcastSource<BatchProgress>(replaces: { _, _ in true }, repeats: ==)
     private let state: Locked<BatchState>
     private let window: Int
     private let failFast: Bool
-    /// The caller's handler for each outcome of the source.
+    /// The caller's handler for the outcomes of the source.
     private let onOutcome: (@Sendable (Int, AnyOutcome) -> Void)?
 
     init(
@@ -26,15 +26,15 @@ final class BatchRun: Undertaking {
 
     /// Sends a request of the source.
     ///
-    /// - Returns: whether another is wanted; nil while there is no room for one.
+    /// - Returns: whether the batch accepts another; nil while there is no room.
     func take(_ operation: AnyRequestOperation) -> Bool? {
         guard let (_, hasRoom, isPulled) = submit(operation, isFromSource: true) else { return false }
         guard hasRoom else { return nil }
-        // A member that ends at once may have stopped the batch, which cancels the task that pulls, this one.
+        // A member that ends at once may stop the batch, which cancels the task that runs this code.
         return isPulled ? !Task.isCancelled : state.withLock { !$0.isStopped }
     }
 
-    /// Waits for room; false when no more are wanted.
+    /// Waits for room; false when the batch accepts no more.
     func waitForRoom() async -> Bool {
         await withCheckedContinuation { continuation in
             let isWanted = state.withLock { state -> Bool? in
@@ -46,15 +46,17 @@ final class BatchRun: Undertaking {
         }
     }
 
-    /// Sends a request that is none of the source's; nil when no more are wanted, else how many were added before it.
+    /// Sends a request that does not come from the source.
+    ///
+    /// Returns the number of requests added before; nil when the batch accepts no more.
     func add(_ operation: AnyRequestOperation, _ handler: (@Sendable (AnyOutcome) -> Void)?) -> Int? {
         guard case .added(let number)? = submit(operation, isFromSource: false, handler)?.place else { return nil }
         return number
     }
 
-    /// Sends a request as a member; nil when no more are wanted.
+    /// Sends a request as a member; nil when the batch accepts no more.
     ///
-    /// - Returns: its place, whether there is room for another, and whether the task that pulls is known.
+    /// - Returns: its place, whether there is room for another, and whether the task that reads the source is known.
     private func submit(
         _ operation: AnyRequestOperation, isFromSource: Bool, _ handler: (@Sendable (AnyOutcome) -> Void)? = nil
     ) -> (place: BatchMember.Place, hasRoom: Bool, isPulled: Bool)? {
@@ -64,11 +66,12 @@ final class BatchRun: Undertaking {
         guard let (member, isWatched) = begun else { return nil }
         var handler = handler
         if case .source(let index) = member.place, let onOutcome { handler = { onOutcome(index, $0) } }
-        // Its own callback first: the batch comes last.
+        // The member's own callback is added first, so that the batch's handler runs last.
         var moved: (@Sendable (TransferProgress) -> Void)?
         if isWatched { moved = { self.moved(member, $0) } }
         operation.join(moved: moved, finished: handler, settled: { self.settled(member, $0) })
-        // It can be cancelled only now: the batch would not wait for a callback that is added after its end.
+        // The member can be cancelled only from here on. The batch would not wait for a callback that is added after
+        // the member's end.
         let (isStopped, startsWatching, hasRoom, isPulled) = state.withLock { state in
             let isStopped = state.run(member, operation)
             return (
@@ -82,7 +85,7 @@ final class BatchRun: Undertaking {
         return (member.place, hasRoom, isPulled)
     }
 
-    /// Holds the task that takes from the source, to cancel it.
+    /// Stores the task that reads the source, to cancel it.
     func pull(with task: Task<Void, Never>) {
         let isStopped = state.withLock { state in
             state.pulling = state.sourceHasEnded ? nil : task
@@ -91,7 +94,9 @@ final class BatchRun: Undertaking {
         if isStopped { task.cancel() }
     }
 
-    /// The source gives no more; an error of its own is its last result.
+    /// The source has ended.
+    ///
+    /// Its error, if any, is its last result.
     func endSource(_ error: RequestError? = nil) {
         let (waiters, sending) = state.withLock { state -> ([CheckedContinuation<Void, Never>]?, Sending?) in
             guard !state.sourceHasEnded else { return (nil, nil) }
@@ -103,16 +108,17 @@ final class BatchRun: Undertaking {
     }
 
     private func settled(_ member: BatchMember, _ outcome: AnyOutcome) {
-        // A success knows how far it came.
+        // A successful outcome contains its progress.
         let operation = outcome.error == nil ? nil : state.withLock { $0.running[member.slot]?.operation }
         let transfer = outcome.transfer ?? operation?.progress
         let error = outcome.error
         let (room, stops, waiters, sending) = state.withLock { state in
             state.finish(member, outcome, transfer)
-            // Not at the first free place: the source and the queue would wake each other for every request.
+            // Resumes the source at half of the window. At the first free place, the source and the queue would wake
+            // each other for every request.
             let room = state.runningCount <= window / 2 ? state.room : nil
             if room != nil { state.room = nil }
-            // A manager that has been shut down takes no more from any batch.
+            // A manager that was shut down refuses the requests of every batch.
             let isEnough = failFast && error != nil || error?.code == .managerShutDown
             let waiters = state.takeFinish()
             return (room, isEnough && !state.isStopped, waiters, state.beginSending())
@@ -141,9 +147,9 @@ final class BatchRun: Undertaking {
         finish(waiters)
     }
 
-    /// Resumes those that waited for the end.
+    /// Resumes the tasks that waited for the end.
     ///
-    /// - Parameter waiters: nil when it has not ended.
+    /// - Parameter waiters: nil when the batch has not ended.
     private func finish(_ waiters: [CheckedContinuation<Void, Never>]?) {
         guard let waiters else { return }
         scheduler.end(self)
@@ -163,7 +169,7 @@ final class BatchRun: Undertaking {
 
     /// The outcomes by place; nil for a member that was never made.
     var outcomes: [AnyOutcome?] {
-        // A million take their time: not under the lock.
+        // Computed outside the lock, because a million outcomes take time.
         state.withLock { $0 }.outcomes
     }
 
@@ -173,7 +179,9 @@ final class BatchRun: Undertaking {
 
     private typealias Sending = BatchState.Sending
 
-    /// How far it is now; members without readers are asked.
+    /// The current progress.
+    ///
+    /// Without readers, the members are asked for theirs.
     var currentProgress: BatchProgress {
         let unread = state.withLock { $0.isWatched ? [] : $0.running.compactMap { $0 } }
         let transfers = unread.map { ($0.member, $0.operation?.progress ?? TransferProgress()) }
@@ -184,7 +192,7 @@ final class BatchRun: Undertaking {
         }
     }
 
-    /// Has members report their progress from now on.
+    /// Makes the members report their progress from now on.
     func watch() {
         let unread = state.withLock { state -> [BatchState.Running] in
             defer { state.isWatched = true }
@@ -195,7 +203,7 @@ final class BatchRun: Undertaking {
 
     private func watch(_ member: BatchMember, _ operation: AnyRequestOperation) {
         operation.observeProgress { self.moved(member, $0) }
-        // What had moved before.
+        // Counts the bytes that moved before.
         moved(member, operation.progress)
     }
 
@@ -208,7 +216,9 @@ final class BatchRun: Undertaking {
             })
     }
 
-    /// Sends progress in the order it was made, with no lock held; one thread at a time sends for all.
+    /// Sends progress values in order, without holding a lock.
+    ///
+    /// One thread at a time sends for all.
     private func send(_ first: Sending?) {
         var next = first
         while let (value, isLast) = next {

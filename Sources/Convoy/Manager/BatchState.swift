@@ -1,25 +1,28 @@
-// What a batch knows of its members: a value, without lock.
+// The state of a batch: a value without a lock.
 
 /// A member of a batch that has not finished.
 struct BatchMember: Hashable, Sendable {
-    /// Its place among the results; those of the source come first.
+    /// The index of a member among the results.
+    ///
+    /// Those of the source are first.
     enum Place: Hashable, Comparable, Sendable {
         case source(Int)
         case added(Int)
     }
 
     let place: Place
-    /// Where ``BatchState/running`` has it, until it finishes.
+    /// The index in ``BatchState/running`` until the member finishes.
     let slot: Int
 }
 
 /// The state of a batch, whatever its output.
 struct BatchState {
-    /// Up to how many announced requests get a result though they were never taken: a lazy collection may announce more
-    /// than there is memory for.
+    /// The maximum number of announced requests that get a result without being taken.
+    ///
+    /// A lazy collection may announce more than memory can hold.
     private static let mostListed = 1 << 22
 
-    /// A member, and its operation once that can be cancelled.
+    /// A member, and its operation once the operation can be cancelled.
     struct Running {
         let member: BatchMember
         var operation: AnyRequestOperation?
@@ -28,35 +31,39 @@ struct BatchState {
     private let keepsResults: Bool
     private var sourceOutcomes: [AnyOutcome?] = []
     private var addedOutcomes: [AnyOutcome?] = []
-    /// How many the source has given, or would have: each has its place there as its index.
+    /// The number of requests that the source has returned, or would have.
+    ///
+    /// Each has its index in the results.
     private var sourceCount = 0
     private var addedCount = 0
-    /// How many the source announced.
+    /// The number of requests that the source announced.
     private var announced: Int?
     private(set) var sourceHasEnded = false
 
-    /// The members by slot; nil in a slot that is free.
+    /// The members by slot; nil in a free slot.
     private(set) var running: [Running?] = []
     private var freeSlots: [Int] = []
     private(set) var meter = BatchMeter()
-    /// Takes from the source.
+    /// The task that takes requests from the source.
     var pulling: Task<Void, Never>?
     private(set) var isStopped = false
     private(set) var isFinished = false
-    /// Waits for room for another from the source; resumed with whether more are wanted.
+    /// The task that waits for room, resumed with whether the batch accepts more.
     var room: CheckedContinuation<Bool, Never>?
     var waiters: [CheckedContinuation<Void, Never>] = []
-    /// Whether progress has readers: before that, members report none.
+    /// Whether progress has readers.
+    ///
+    /// Without readers, members do not report any.
     var isWatched = false
-    /// The progress to send; only the latest counts.
+    /// The latest progress that has not been sent.
     private var pending: BatchProgress?
     private var isSending = false
 
-    /// Progress to send, and whether it is the last.
+    /// A progress to send, and whether it is the last.
     typealias Sending = (progress: BatchProgress, isLast: Bool)
 
     init(announced: Int?, keepsResults: Bool) {
-        // A lazy collection may announce as many as there are numbers: no sum with it overflows.
+        // A lazy collection may announce up to `Int.max`. Half of that cannot overflow in a sum.
         self.announced = announced.map { min($0, .max / 2) }
         self.keepsResults = keepsResults
         expect()
@@ -64,10 +71,10 @@ struct BatchState {
 
     var runningCount: Int { running.count - freeSlots.count }
 
-    /// What is to be sent now; nil when there is nothing, or another thread sends it.
+    /// The progress to send now; nil when there is none, or when another thread is sending.
     mutating func beginSending() -> Sending? { isSending ? nil : nextSending() }
 
-    /// What has been noted meanwhile; nil when there is nothing more to send.
+    /// The progress recorded meanwhile; nil when there is nothing more to send.
     mutating func nextSending() -> Sending? {
         defer { pending = nil }
         isSending = pending != nil && (isWatched || isFinished)
@@ -75,8 +82,9 @@ struct BatchState {
         return pending.map { ($0, isFinished) }
     }
 
-    /// The outcomes of the source in its order, then those of what was added in its own; nil for a member that was
-    /// never made.
+    /// The outcomes of the source in its order, then those of added requests.
+    ///
+    /// Nil for a member that was never made.
     var outcomes: [AnyOutcome?] {
         guard keepsResults else { return [] }
         return filled(sourceOutcomes, sourceCount) + filled(addedOutcomes, addedCount)
@@ -86,12 +94,12 @@ struct BatchState {
         outcomes + [AnyOutcome?](repeating: nil, count: max(0, count - outcomes.count))
     }
 
-    /// The outcome of something that was added; nil for an unknown number, or when none is kept.
+    /// The outcome of an added request; nil for an unknown number, or when results are not kept.
     func outcome(ofAdded number: Int) -> AnyOutcome? {
         addedOutcomes.indices.contains(number) ? addedOutcomes[number] : nil
     }
 
-    /// Takes a request; nil when no more are wanted.
+    /// Accepts a request as a member; nil when the batch accepts no more.
     mutating func begin(isFromSource: Bool) -> BatchMember? {
         guard !isStopped, !isFinished else { return nil }
         let place = isFromSource ? BatchMember.Place.source(sourceCount) : .added(addedCount)
@@ -104,7 +112,9 @@ struct BatchState {
         return member
     }
 
-    /// The member can be cancelled from now on; the result is whether it has to be.
+    /// Stores the member's operation, so that it can be cancelled.
+    ///
+    /// Returns whether it has to be cancelled at once.
     mutating func run(_ member: BatchMember, _ operation: AnyRequestOperation) -> Bool {
         running[member.slot]?.operation = operation
         return isStopped
@@ -115,22 +125,22 @@ struct BatchState {
         running.compactMap { $0 }.sorted { $0.member.place < $1.member.place }.compactMap(\.operation)
     }
 
-    /// - Parameter now: nil where no rate is measured.
+    /// - Parameter now: nil when no rate is measured.
     mutating func move(_ member: BatchMember, _ transfer: TransferProgress, at now: ContinuousClock.Instant?) {
         guard running[member.slot]?.member == member else { return }
         meter.move(member.slot, transfer, at: now)
         pending = meter.progress
     }
 
-    /// How far the batch is, for a look.
+    /// The progress of the batch, for a single read.
     mutating func progress(at now: ContinuousClock.Instant) -> BatchProgress {
         if !isWatched, !isFinished { meter.measure(at: now) }
         return meter.progress
     }
 
-    /// A member has finished.
+    /// Records that a member has finished.
     ///
-    /// - Parameter transfer: how far it came, where that is known.
+    /// - Parameter transfer: its progress, if known.
     mutating func finish(_ member: BatchMember, _ outcome: AnyOutcome, _ transfer: TransferProgress?) {
         if let transfer { meter.move(member.slot, transfer, at: nil) }
         running[member.slot] = nil
@@ -148,7 +158,9 @@ struct BatchState {
         }
     }
 
-    /// Takes no more; what was announced and never taken was cancelled with the rest, where that can be listed.
+    /// Accepts no more members.
+    ///
+    /// Announced requests that were never taken end as cancelled, up to the limit of listed results.
     mutating func stop() {
         isStopped = true
         guard !sourceHasEnded else { return }
@@ -159,7 +171,9 @@ struct BatchState {
         endSource()
     }
 
-    /// The source gives no more; an error of its own is its last result.
+    /// Records the end of the source.
+    ///
+    /// Its error, if any, is its last result.
     mutating func endSource(_ error: RequestError? = nil) {
         if let error {
             sourceCount += 1
@@ -172,15 +186,15 @@ struct BatchState {
         pending = meter.progress
     }
 
-    /// How many members there will be, as far as known.
+    /// Updates the expected number of members.
     private mutating func expect() {
         let total = sourceHasEnded ? sourceCount : announced.map { max($0, sourceCount) }
         meter.expect(total.map { $0 + addedCount })
     }
 
-    /// Finishes once: when the source has ended and no member is left.
+    /// Finishes the batch once the source has ended and no member is left.
     ///
-    /// The result is what waited; nil when it has not finished now.
+    /// Returns the waiting tasks; nil unless the batch finishes with this call.
     mutating func takeFinish() -> [CheckedContinuation<Void, Never>]? {
         guard sourceHasEnded, runningCount == 0, !isFinished else { return nil }
         isFinished = true
@@ -191,7 +205,7 @@ struct BatchState {
 }
 
 extension Array {
-    /// Sets an element; the array is filled up to it with nil.
+    /// Sets an element, after padding the array with nil up to it.
     fileprivate mutating func put<Value>(_ value: Value, at index: Int) where Element == Value? {
         while count <= index { append(nil) }
         self[index] = value

@@ -1,7 +1,7 @@
-// The smallest door: a URL, parameters, one callback.
+// The smallest interface: a URL, parameters, one callback.
 import Foundation
 
-/// Requests in one call with one callback, for code that wants no more than that.
+/// Sends a request in one call with one callback.
 ///
 /// ```swift
 /// Net.get("https://example.com/users", ["page": 2, "tags": ["a", "b"]]) { data, response, error in
@@ -10,32 +10,33 @@ import Foundation
 /// }
 /// ```
 ///
-/// Not called Network, which is the name of a module of Apple's. Everything else, such as limits, retries and where
-/// callbacks run, is set on ``manager``, which may be replaced.
+/// It is not called Network because Apple has a module of that name. You set limits, retries and the place of
+/// callbacks on ``manager``, which you may replace.
 ///
-/// Parameters go behind the `?` of GET, HEAD and DELETE, and as a form into the body of every other method. Dictionaries
-/// become `key[sub]`, an array repeats its key, keys are sorted.
+/// The parameters of GET, HEAD and DELETE go into the query, those of other methods into the body as a form.
+/// Dictionaries become `key[sub]`, an array repeats its key, and keys are sorted.
 ///
-/// ## Concurrency
-/// Every member may be used from any thread.
+/// ## Concurrency Every member may be used from any thread.
 ///
 /// ## Topics
 /// - ``manager``
 /// - ``Callback``
 public enum Net {
-    /// What is called once, whatever happens: after the answer, a failure or a cancellation.
+    /// A function that is called exactly once: after the answer, a failure or a cancellation.
     ///
     /// - Parameters:
-    ///   - data: the body; of a failure what there is of it, nil when nothing came.
-    ///   - response: status and header fields; nil when no answer came.
+    ///   - data: the body. After a failure the bytes received, nil when there were none.
+    ///   - response: status and header fields; nil without an answer.
     ///   - error: why it failed; nil after a success.
     public typealias Callback = @Sendable (_ data: Data?, _ response: ResponseHead?, _ error: RequestError?) -> Void
 
     private static let shared = Locked<RequestManager?>(nil)
 
-    /// The manager that sends the requests; one with default settings until it is replaced.
+    /// The manager that sends the requests.
     ///
-    /// Requests that were sent through another one go on there.
+    /// It has default settings until you replace it.
+    ///
+    /// Requests of a replaced manager continue.
     public static var manager: RequestManager {
         get {
             if let manager = shared.withLock({ $0 }) { return manager }
@@ -50,7 +51,7 @@ public enum Net {
                 defer { shared = newValue }
                 return shared
             }
-            // Whatever it lets go of is let go of outside the lock.
+            // Releases the old manager outside the lock.
             withExtendedLifetime(old) {}
         }
     }
@@ -60,9 +61,10 @@ public enum Net {
     /// - Parameters:
     ///   - method: the request method.
     ///   - url: a URL, or a string that is one; relative to the manager's base URL if it has one.
-    ///   - parameters: a dictionary, nested as one likes, or nil for none; see ``ParameterEncoding/encode(_:)-([String:Any?])``.
-    ///   - callback: called once, where the manager's callbacks run: by default on a queue of the library's.
-    /// - Returns: the operation, with which the request can be cancelled; it need not be kept.
+    ///   - parameters: a dictionary with any nesting, or nil for none; see
+    ///     ``ParameterEncoding/encode(_:)-([String:Any?])``.
+    ///   - callback: called once, in the place of the manager's callbacks: by default on a queue of the library.
+    /// - Returns: the operation, to cancel the request. You need not keep it.
     @discardableResult
     public static func request(
         _ method: HTTPMethod, _ url: some RequestURL, _ parameters: [String: Any?]? = nil,

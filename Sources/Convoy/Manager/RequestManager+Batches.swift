@@ -2,15 +2,16 @@
 import Foundation
 
 extension RequestManager {
-    /// Runs the requests of an array or another collection as a batch; it begins at once.
+    /// Runs the requests of an array or another collection as a batch, which starts at once.
     ///
     /// - Parameters:
-    ///   - requests: the requests; pulled, off this thread, only as there is room.
+    ///   - requests: the requests. The batch takes them on another thread, only when there is room.
     ///   - failFast: whether the first failure cancels the rest.
-    ///   - keepsResults: whether ``Batch/results`` will be asked for; false keeps memory flat, however many there are.
-    ///   - onResult: called once for each of these requests that was taken, with its index among them, on that member's
-    ///     lane or where the configuration sends callbacks; several may run at once. The batch finishes after the last.
-    ///     What is added later has handlers of its own, ``Batch/add(_:onResult:)``.
+    ///   - keepsResults: whether ``Batch/results`` is kept. With false, memory does not grow with the number of
+    ///     requests.
+    ///   - onResult: called once for each request that was taken, with its index. It runs on the member's own serial
+    ///     executor or where the configuration sends callbacks, and several calls may run at once. The batch finishes
+    ///     after the last call. Requests that are added later have their own handlers, ``Batch/add(_:onResult:)``.
     public func batch<Output, Requests: Collection & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
@@ -19,10 +20,12 @@ extension RequestManager {
         return start(requests, announced: count, failFast, keepsResults, onResult)
     }
 
-    /// Runs so many requests as a batch, each made when there is room for it.
+    /// Runs `count` requests as a batch.
     ///
-    /// For lazy batches from the main actor and other actors: what a sequence holds of theirs would have to be handed over
-    /// with it, a function that is `Sendable` holds nothing of theirs.
+    /// Each is made when there is room for it.
+    ///
+    /// Use it for lazy batches from the main actor or another actor. A lazy sequence would take actor-isolated state
+    /// along; a `Sendable` function cannot.
     ///
     /// ```swift
     /// let batch = manager.batch(count: 1_000_000) { index in
@@ -31,11 +34,12 @@ extension RequestManager {
     /// ```
     ///
     /// - Parameters:
-    ///   - count: how many; none for less than one.
+    ///   - count: the number of requests; none for less than one.
     ///   - failFast: whether the first failure cancels the rest.
-    ///   - keepsResults: whether ``Batch/results`` will be asked for.
+    ///   - keepsResults: whether ``Batch/results`` is kept.
     ///   - onResult: as for a sequence.
-    ///   - makeRequest: makes the request with an index from 0; called once for each, in order, in a task of the library's.
+    ///   - makeRequest: makes the request with an index from 0. Called once for each, in order, in a task of the
+    ///     library.
     public func batch<Output>(
         count: Int, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil,
@@ -46,7 +50,9 @@ extension RequestManager {
             onResult: onResult)
     }
 
-    /// Runs the requests of any lazy sequence as a batch; how many there are is known when it has ended.
+    /// Runs the requests of any lazy sequence as a batch.
+    ///
+    /// The total is unknown until the sequence has ended.
     public func batch<Output, Requests: Sequence & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
@@ -71,9 +77,9 @@ extension RequestManager {
         return batch
     }
 
-    /// Runs the requests of an asynchronous sequence as a batch; it begins at once.
+    /// Runs the requests of an asynchronous sequence as a batch, which starts at once.
     ///
-    /// An error the sequence throws is the batch's last result, and ends the taking.
+    /// An error that the sequence throws ends it and is the batch's last result.
     public func batch<Output, Requests: AsyncSequence & SendableMetatype>(
         pulling requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil

@@ -1,11 +1,11 @@
-// Chains: one answer makes the next request.
+// Chains: the answer of one operation makes the next request.
 import Foundation
 
 extension RequestManager {
-    /// Makes an operation whose request is built from the response of another, when that has succeeded.
+    /// Makes an operation whose request is built from the response of another operation, once that has succeeded.
     ///
-    /// When the other fails or is cancelled, this one ends with `.dependencyFailed` without being sent, and so do those
-    /// that follow it.
+    /// If the other operation fails or is cancelled, this one fails with `.dependencyFailed` without being sent. The
+    /// operations that depend on it fail likewise.
     ///
     /// ```swift
     /// let login = manager.operation(
@@ -16,13 +16,14 @@ extension RequestManager {
     /// manager.enqueue(login, me)
     /// ```
     ///
-    /// In messages and logs it is called by what it follows, "the link after POST https://…/login", until its request has
-    /// been built; set the operation's `name` for another.
+    /// Until its request is built, messages and logs call it "the link after POST https://…/login". Set the
+    /// operation's `name` for another name.
     ///
     /// - Parameters:
-    ///   - dependency: the operation to wait for, a request or a group; any manager's, enqueued by you.
-    ///   - makeRequest: makes the request; what it throws becomes `.invalidRequest`. Runs on a queue of the new
-    ///     operation's own.
+    ///   - dependency: the operation to wait for, a request or a group. It may belong to any manager, and you enqueue
+    ///     it.
+    ///   - makeRequest: makes the request. An error that it throws becomes `.invalidRequest`. It runs on the new
+    ///     operation's own queue.
     public func operation<Value: Sendable, Output>(
         after dependency: any TypedDependency<Value>,
         _ makeRequest: @escaping @Sendable (Value) throws -> Request<Output>
@@ -31,7 +32,7 @@ extension RequestManager {
         return link([input.edge]) { try makeRequest(try input.value()) }
     }
 
-    /// Makes an operation whose request is built from the outcome of another, whatever it is.
+    /// Makes an operation whose request is built from the outcome of another, success or failure.
     public func operation<Input, Output>(
         afterResultOf dependency: RequestOperation<Input>,
         _ makeRequest: @escaping @Sendable (RequestOperation<Input>.Result) throws -> Request<Output>
@@ -39,8 +40,9 @@ extension RequestManager {
         operation(after: dependency.asResult, makeRequest)
     }
 
-    /// Makes an operation whose request is built from the values of several of one type, in their order, when all have
-    /// succeeded.
+    /// Makes an operation whose request is built from the values of several operations of one type.
+    ///
+    /// It starts when all have succeeded. The values are in the order of the operations.
     public func operation<Value: Sendable, Output>(
         after dependencies: [any TypedDependency<Value>],
         _ makeRequest: @escaping @Sendable ([Value]) throws -> Request<Output>
@@ -49,9 +51,10 @@ extension RequestManager {
         return link(inputs.map(\.edge)) { try makeRequest(try inputs.map { try $0.value() }) }
     }
 
-    /// Makes an operation whose request is built from the values of two of any types, when both have succeeded.
+    /// Makes an operation whose request is built from the values of two operations of any types, once both have
+    /// succeeded.
     ///
-    /// There are the same for three, four and five.
+    /// Three, four and five operations are supported likewise.
     ///
     /// ```swift
     /// let order = manager.operation(
@@ -63,10 +66,11 @@ extension RequestManager {
     /// ```
     ///
     /// - Parameters:
-    ///   - first: the first to wait for; any manager's, enqueued by you. ``TypedDependency/optional`` and
-    ///     ``TypedDependency/asResult`` of one let the link go on when it fails.
+    ///   - first: the first to wait for. It may belong to any manager, and you enqueue it. With
+    ///     ``TypedDependency/optional`` or ``TypedDependency/asResult`` the link continues when it fails.
     ///   - second: the second.
-    ///   - makeRequest: makes the request of their values, in that order; what it throws becomes `.invalidRequest`.
+    ///   - makeRequest: makes the request from their values, in that order. An error that it throws becomes
+    ///     `.invalidRequest`.
     public func operation<A: Sendable, B: Sendable, Output>(
         after first: any TypedDependency<A>, _ second: any TypedDependency<B>,
         make makeRequest: @escaping @Sendable (A, B) throws -> Request<Output>
@@ -77,7 +81,7 @@ extension RequestManager {
         }
     }
 
-    /// Makes an operation whose request is built from the values of three, when all have succeeded.
+    /// Makes an operation whose request is built from the values of three operations, once all have succeeded.
     public func operation<A: Sendable, B: Sendable, C: Sendable, Output>(
         after first: any TypedDependency<A>, _ second: any TypedDependency<B>, _ third: any TypedDependency<C>,
         make makeRequest: @escaping @Sendable (A, B, C) throws -> Request<Output>
@@ -88,7 +92,7 @@ extension RequestManager {
         }
     }
 
-    /// Makes an operation whose request is built from the values of four, when all have succeeded.
+    /// Makes an operation whose request is built from the values of four operations, once all have succeeded.
     public func operation<A: Sendable, B: Sendable, C: Sendable, D: Sendable, Output>(
         after first: any TypedDependency<A>, _ second: any TypedDependency<B>, _ third: any TypedDependency<C>,
         _ fourth: any TypedDependency<D>,
@@ -100,7 +104,7 @@ extension RequestManager {
         }
     }
 
-    /// Makes an operation whose request is built from the values of five, when all have succeeded.
+    /// Makes an operation whose request is built from the values of five operations, once all have succeeded.
     public func operation<A: Sendable, B: Sendable, C: Sendable, D: Sendable, E: Sendable, Output>(
         after first: any TypedDependency<A>, _ second: any TypedDependency<B>, _ third: any TypedDependency<C>,
         _ fourth: any TypedDependency<D>, _ fifth: any TypedDependency<E>,

@@ -1,8 +1,8 @@
-// How a manager works: a value, given when it is made.
+// The configuration of a manager.
 import Foundation
 
 extension RequestManager {
-    /// How a manager works, and what holds for its requests that say nothing else.
+    /// The settings of a manager and the defaults of its requests.
     ///
     /// ```swift
     /// let manager = RequestManager(configuration: .init(
@@ -13,7 +13,7 @@ extension RequestManager {
     /// let user = try await manager.send(Request<User>.get("users/1"))
     /// ```
     ///
-    /// A value: a manager keeps it as it was when it was made. A request that sets one of the defaults itself has its own.
+    /// A manager keeps the value that it was made with. A request's own setting takes precedence over the default.
     ///
     /// ## Topics
     /// - ``baseURL``
@@ -22,127 +22,142 @@ extension RequestManager {
     /// - ``decoder``
     /// - ``retries``
     public struct Configuration: Sendable {
-        /// How many operations may have a slot at once; 16 by default.
+        /// The maximum number of operations with a slot; 16 by default.
         ///
         /// At least 1.
         public var maxConcurrentOperationCount: Int
-        /// How many of them to one host, a host being scheme, name and port; 6 by default.
+        /// The maximum number of operations with a slot for one host (scheme, name and port); 6 by default.
         ///
         /// At least 1.
         public var maxConcurrentPerHost: Int
-        /// Which of the requests of one priority goes first; the oldest by default.
+        /// Which request of equal priority starts first; the oldest by default.
         public var prioritization: RequestPrioritization
-        /// How many requests are sent in a time, to all hosts together; nil, the default: as many as there are slots.
+        /// The rate limit for requests to all hosts together; nil, the default, means no limit.
         public var requestRate: RequestRate?
-        /// How many requests are sent in a time to each host; nil, the default: as many as there are slots.
+        /// The rate limit for requests to each host; nil, the default, means no limit.
         public var requestRatePerHost: RequestRate?
 
-        /// What relative URLs are resolved against (RFC 3986, section 5), its last component kept: with
-        /// `https://example.com/v1`, `users` and `./users` are `https://example.com/v1/users`, with or without a slash at the
-        /// end.
+        /// The URL against which relative URLs are resolved (RFC 3986, section 5).
         ///
-        /// A URL that begins with a slash leaves the path out: `/users` is `https://example.com/users`. A query of the base
-        /// is dropped.
+        /// Unlike in the RFC, its last component is kept. With `https://example.com/v1`, both `users` and `./users`
+        /// mean `https://example.com/v1/users`. A slash at the end of the base makes no difference. A URL that begins
+        /// with a slash replaces the path: `/users` means `https://example.com/users`. A query of the base is
+        /// dropped.
         public var baseURL: URL?
-        /// Header fields of every request; a field of the same name of the request takes their place, and
-        /// ``Request/header(_:_:)`` with nil leaves one out.
+        /// Header fields of every request.
         ///
-        /// Secret ones (`Authorization`, and those added as secret) go to the origin of ``baseURL`` only, if there is one,
-        /// and never follow a redirect to another; without a base they go wherever a request is sent. For tokens there is
-        /// ``BearerAuthenticator``. With a field that may not be sent every request ends with `.invalidRequest`.
+        /// A request's field of the same name replaces one, and ``Request/header(_:_:)`` with nil removes one.
+        ///
+        /// Secret fields (`Authorization`, and those added as secret) are sent to the origin of ``baseURL`` only, and
+        /// never follow a redirect to another origin. Without a base they are sent to every host. Use
+        /// ``BearerAuthenticator`` for tokens. If a field is invalid, every request fails with `.invalidRequest`.
         public var headerFields: HeaderFields
-        /// What encodes JSON bodies that name no encoder; nil, the default, for a plain `JSONEncoder`.
+        /// The encoder of JSON bodies that name none; nil, the default, means a plain `JSONEncoder`.
         ///
-        /// Used as it is, from any thread: do not change it afterwards. Literals and `Sendable` values are encoded by it when
-        /// an operation is made; dictionaries of `any Encodable` and of `Any` always by a plain one. A value that is not
-        /// `Sendable` cannot wait for it: such a request ends with `.invalidRequest` and says so.
+        /// It is used from any thread, so do not change it afterwards. It encodes literals and `Sendable` values when
+        /// an operation is made. Dictionaries of `any Encodable` and of `Any` are always encoded by a plain encoder.
+        /// A value that is not `Sendable` cannot be kept until then, so its request fails with `.invalidRequest`.
         public var encoder: JSONEncoder?
-        /// What decodes the JSON of answers, and of failures (``Request/failing(with:decoder:)``), where the request names no
-        /// decoder; nil, the default, for a plain `JSONDecoder`.
+        /// The JSON decoder of answers and of failures (``Request/failing(with:decoder:)``) if the request names
+        /// none.
         ///
-        /// Used as it is, from several threads at once: do not change it afterwards.
+        /// Nil, the default, means a plain `JSONDecoder`.
+        ///
+        /// It is used from several threads at once, so do not change it afterwards.
         public var decoder: JSONDecoder?
-        /// How long nothing may arrive, ``Request/idleTimeout(_:)``; 60 seconds by default.
+        /// The maximum time without received data, ``Request/idleTimeout(_:)``; 60 seconds by default.
         ///
-        /// Zero or less ends every request with `.invalidRequest`; likewise below.
+        /// With zero or less every request fails with `.invalidRequest`. The same holds for the other timeouts.
         public var idleTimeout: Duration
-        /// How long one attempt may take, ``Request/attemptTimeout(_:)``; nil, the default: as long as it wants.
+        /// The maximum time of one attempt, ``Request/attemptTimeout(_:)``; nil, the default, means no limit.
         public var attemptTimeout: Duration?
-        /// How long each request may take, everything included, ``Request/deadline(_:)``; nil, the default: as long as it
-        /// wants.
+        /// The maximum time of each request including waits and retries, ``Request/deadline(_:)``; nil, the default,
+        /// means no limit.
         public var deadline: Duration?
-        /// How many bytes of body are accepted, ``Request/maxBodyBytes(_:)``; nil, the default: 64 MiB in memory, and
-        /// whatever comes elsewhere.
-        public var maxBodyBytes: Int64?
-        /// Which status codes are accepted, ``Request/acceptableStatusCodes(_:)``; 200 to 299 by default.
-        public var acceptableStatusCodes: StatusCheck
-        /// Whether requests wait while there is no network, until their deadline; false, the default: they fail with
-        /// `.connectionFailed`.
+        /// The maximum size of a body, ``Request/maxBodyBytes(_:)``.
         ///
-        /// As `waitsForConnectivity` of `URLSessionConfiguration`. Waiting takes no slot and no retry, and
-        /// ``RequestManager/why(_:)`` says it. A request that finds no connection waits too, if there is no network then;
-        /// what fails over a network that is there fails, or is retried, as ever. This machine itself (`localhost`,
-        /// 127.0.0.1, ::1) needs no network. On Linux a network is an interface beside the loopback's that is up and has an
-        /// address valid beyond its link: that of a bridge for containers is taken for one too.
+        /// Nil, the default, means 64 MiB in memory, and no limit for other destinations.
+        public var maxBodyBytes: Int64?
+        /// The accepted status codes, ``Request/acceptableStatusCodes(_:)``; 200 to 299 by default.
+        public var acceptableStatusCodes: StatusCheck
+        /// Whether requests wait while there is no network, until their deadline.
+        ///
+        /// If false, the default, they fail with `.connectionFailed`.
+        ///
+        /// It works like `waitsForConnectivity` of `URLSessionConfiguration`. A waiting request takes no slot and no
+        /// retry, and ``RequestManager/why(_:)`` reports it. A request that fails to connect also waits, if there is
+        /// no network at that time. With a network it fails or is retried as usual. Requests to this machine
+        /// (`localhost`, 127.0.0.1, ::1) need no network. On Linux a network means an interface other than loopback
+        /// that is up and has an address beyond link scope. A bridge for containers counts as one too.
         public var waitsForConnectivity: Bool
-        /// How redirects are followed; up to 20 by default, never from https to http.
+        /// How redirects are followed: up to 20 by default, never from https to http.
         public var redirects: RedirectPolicy
         /// When a request is sent again; never by default.
         public var retries: RetryPolicy
-        /// How many retries all requests together may have.
+        /// The maximum number of retries of all requests together.
         public var retryBudget: RetryBudget
 
-        /// How many requests at once each host is sent, learned from its answers in place of
-        /// ``maxConcurrentPerHost``; nil, the default: not learned.
+        /// Learns the maximum number of concurrent requests for each host, in place of ``maxConcurrentPerHost``.
+        ///
+        /// Nil, the default, disables it.
         public var hostLimits: AdaptiveLimits?
-        /// When a host that keeps failing is left alone for a while; nil, the default: never.
+        /// When to stop sending to a host that keeps failing; nil, the default, means never.
         public var breaker: BreakerPolicy?
-        /// How many bytes of body all transfers together may receive a second; nil, the default: as many as come.
+        /// The body bytes that all transfers together may receive per second; nil, the default, means no limit.
         ///
-        /// Those that want more get equal shares. Counted as for ``Request/maxBytesPerSecond(_:)``, which may hold for a
-        /// request beside it; nothing is counted of what is sent. Zero or less means no limit. Over a transport that cannot
-        /// be held (URLSession on Linux) every request ends with `.invalidRequest` before anything is sent.
+        /// Transfers share it equally. Bytes are counted as for ``Request/maxBytesPerSecond(_:)``, which may apply in
+        /// addition. Sent bytes are not counted. Zero or less means no limit. If the transport cannot pause
+        /// (URLSession on Linux), every request fails with `.invalidRequest` before anything is sent.
         ///
-        /// It can be changed later: ``RequestManager/maxBytesPerSecond``.
+        /// You can change it later with ``RequestManager/maxBytesPerSecond``.
         public var maxBytesPerSecond: Int64?
-        /// Interceptors, which may change requests and decide on retries; a request's own come after these.
-        public var interceptors: [any RequestInterceptor]
-        /// Where cookies are kept; nil, the default: cookies are header fields as any other.
-        public var cookies: CookieJar?
-        /// Where responses are stored and answer later requests, `HTTPCache` of `ConvoyCache` for example; nil, the default:
-        /// every request is sent.
+        /// Interceptors, which may change requests and decide on retries.
         ///
-        /// A request that a stored response answers takes no slot, no host's place and no token of a rate.
+        /// A request's own interceptors run after these.
+        public var interceptors: [any RequestInterceptor]
+        /// The cookie storage.
+        ///
+        /// Nil, the default, treats cookies like any other header field.
+        public var cookies: CookieJar?
+        /// The response cache, for example `HTTPCache` of `ConvoyCache`.
+        ///
+        /// Nil, the default, sends every request.
+        ///
+        /// A request that is answered from the cache takes no slot and does not count against any rate.
         public var cache: (any ResponseCache)?
 
-        /// What moves the bytes.
+        /// The transport.
         public var transport: TransportChoice
-        /// Where callbacks run that ask for no other place; nil, the default: in order for each operation, on
-        /// threads that all share.
+        /// Where callbacks run by default.
         ///
-        /// ``Delivery/inPlace`` is the cheapest, for those that do not wait.
+        /// Nil, the default, runs them in order for each operation, on shared threads.
+        ///
+        /// ``Delivery/inPlace`` is the cheapest choice for callbacks that do not block.
         public var callbacks: Delivery?
-        /// Monitors, which are told of everything that happens.
+        /// Monitors, which receive all events.
         public var monitors: [any EventMonitor]
-        /// What back-off, deadlines, holds of hosts and limits of bytes a second are measured by; the system's by default.
+        /// The clock for back-off, deadlines, host back-offs and limits of bytes per second; the system's by default.
         ///
-        /// Tests put a virtual one here, `VirtualClock` of `ConvoyTesting`. The timeouts of a transport are its own.
+        /// Tests use `VirtualClock` of `ConvoyTesting` here. A transport measures its own timeouts.
         public var clock: any RequestClock
 
-        /// The randomness of back-off: which part of the longest wait a retry waits (``RetryPolicy``), and an event stream
-        /// until it connects again; from 0 up to 1, random by default.
+        /// The random factor of back-off, from 0 to 1.
         ///
-        /// A test puts a constant here, and its waits are exact: with `{ 1 }` those of ``RetryPolicy/standard`` are half a
-        /// second, a second and two. With `{ 0 }` nothing waits but for a `Retry-After`. What lies outside of 0 to 1, and what
-        /// is no number, counts as the nearest of the two, or as 0.
+        /// A retry (``RetryPolicy``) or reconnection waits this fraction of the longest wait.
         ///
-        /// - Thread: any; called once a wait, with no lock held.
+        /// Tests use a constant, which makes waits exact. With `{ 1 }` those of ``RetryPolicy/standard`` are half a
+        /// second, one second and two. With `{ 0 }` only a `Retry-After` causes a wait. Values outside 0 to 1 are
+        /// clamped; NaN counts as 0.
+        ///
+        /// - Thread: any; called once for each wait, without a lock.
         public var jitter: @Sendable () -> Double
 
-        /// Makes what tells whether there is a network, for tests.
+        /// Makes the connectivity monitor, for tests.
         var connectivity: @Sendable () -> any ConnectivityMonitor = { SystemConnectivity() }
 
-        /// Makes a configuration; each parameter is the property of its name.
+        /// Makes a configuration.
+        ///
+        /// Each parameter sets the property of its name.
         public init(
             maxConcurrentOperationCount: Int = 16, maxConcurrentPerHost: Int = 6,
             prioritization: RequestPrioritization = .fifo, requestRate: RequestRate? = nil,
@@ -194,12 +209,12 @@ extension RequestManager {
 }
 
 extension RequestManager.Configuration {
-    /// The limits of hosts.
+    /// The limits for each host.
     var limits: HostLimits {
         HostLimits(fixed: maxConcurrentPerHost, adaptive: hostLimits, breaker: breaker, rate: requestRatePerHost)
     }
 
-    /// What requests leave to their manager.
+    /// The defaults for the manager's requests.
     fileprivate var defaults: RequestDefaults {
         RequestDefaults(
             baseURL: baseURL, headerFields: headerFields, encoder: encoder, decoder: decoder, idleTimeout: idleTimeout,
@@ -209,7 +224,7 @@ extension RequestManager.Configuration {
 }
 
 extension ExecutionContext {
-    /// The surroundings of a manager's operations.
+    /// The context of a manager's operations.
     convenience init(_ configuration: RequestManager.Configuration) {
         self.init(
             transport: configuration.transport, defaults: configuration.defaults, callbacks: configuration.callbacks,

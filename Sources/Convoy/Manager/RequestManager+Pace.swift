@@ -1,16 +1,16 @@
-// How fast all of a manager's transfers together may be.
+// The rate limit for all of a manager's transfers.
 
 extension RequestManager {
-    /// How many bytes of body all transfers together may receive a second; nil for as many as come.
+    /// The body bytes that all transfers together may receive per second; nil means no limit.
     ///
-    /// As ``Configuration/maxBytesPerSecond`` says. A change takes effect at once: what was held back for the old limit
-    /// goes on as the new one lets it. Zero or less means no limit.
+    /// See ``Configuration/maxBytesPerSecond``. A change takes effect at once, also for transfers paused by the old
+    /// limit. Zero or less means no limit.
     ///
-    /// Over a transport that cannot be held, a limit that is set ends every request that is sent from then on; those under
-    /// way there go on, without a limit.
+    /// If the transport cannot pause, every request that starts after the change fails. Running transfers continue
+    /// without a limit.
     ///
     /// - Thread: any.
-    /// - Complexity: O(*n* log *n*) for *n* transfers that are held back.
+    /// - Complexity: O(*n* log *n*) for *n* paused transfers.
     public var maxBytesPerSecond: Int64? {
         get { scheduler.context.rateLimit.bytesPerSecond }
         set { scheduler.context.rateLimit.bytesPerSecond = newValue }

@@ -1,4 +1,4 @@
-// One request, a chain, a download: making operations and enqueueing them.
+// Single requests, chains and downloads: making and enqueueing operations.
 import Foundation
 
 extension RequestManager {
@@ -7,21 +7,25 @@ extension RequestManager {
         RequestOperation(request, of: scheduler)
     }
 
-    /// Makes an operation that its caller keeps to itself: Foundation is not told of its changes while nothing can ask for them.
+    /// Makes an operation that its caller does not share.
+    ///
+    /// It sends no key-value notifications, because nobody can observe it.
     package func unseenOperation<Output>(_ request: Request<Output>) -> RequestOperation<Output> {
         RequestOperation(request, of: scheduler, isUnseen: true)
     }
 
-    /// Enqueues operations; each runs when its dependencies have finished and it has a slot.
+    /// Enqueues operations.
     ///
-    /// One that was enqueued or started before is left alone; one that was added to a queue by `addOperation` must not be
-    /// enqueued before it has started. After ``shutDown()`` each ends with `.managerShutDown`.
+    /// Each runs when its dependencies have finished and it has a slot.
     ///
-    /// One that has finished is not sent again: its outcome stays, and the error says so. Monitors are told, too:
-    /// ``EventMonitor/operation(_:wasRefused:)``. ``RequestOperation/copy()`` makes another of its
-    /// request.
+    /// An operation that was enqueued or started before is ignored. Do not enqueue an operation that you added to a
+    /// queue with `addOperation` before it has started. After ``shutDown()`` each operation fails with
+    /// `.managerShutDown`.
     ///
-    /// - Returns: an error with the code `.invalidRequest` for each that has finished, in their order; else nothing.
+    /// A finished operation is not sent again and keeps its outcome; the returned error says so. Monitors receive
+    /// ``EventMonitor/operation(_:wasRefused:)``. Use ``RequestOperation/copy()`` to send its request again.
+    ///
+    /// - Returns: an error with the code `.invalidRequest` for each operation that has finished, in their order.
     /// - Complexity: O(1) amortised each.
     @discardableResult
     public func enqueue(_ operations: AnyRequestOperation...) -> [RequestError] { enqueue(contentsOf: operations) }
@@ -53,13 +57,14 @@ extension RequestManager {
 
     /// Sends a request and waits for its response.
     ///
-    /// Cancelling the task cancels the operation; in a task that has been cancelled nothing is sent.
+    /// Cancelling the task cancels the operation. A task that was already cancelled sends nothing.
     ///
     /// - Throws: why it failed.
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
         let operation = RequestOperation(request, of: scheduler, isUnseen: true)
-        // Before it can be sent: a transport may answer at once, and a loop would never see that it is to end.
+        // Cancels before the request can be sent. A transport may answer at once, so a loop would never see the
+        // cancellation.
         if Task.isCancelled { operation.cancel() }
         scheduler.enqueue(operation)
         return try await operation.response()
@@ -77,7 +82,7 @@ extension RequestManager {
         return chunks
     }
 
-    /// Downloads to a file, and continues what an earlier download to it has left.
+    /// Downloads to a file, and resumes an earlier download to it.
     ///
     /// See ``Request/saved(to:verifying:existing:permissions:)``.
     ///
@@ -90,8 +95,7 @@ extension RequestManager {
         enqueue(request.saved(to: file, verifying: digest, existing: existing))
     }
 
-    /// Downloads what a URL leads to, as ``download(_:to:verifying:existing:)-(Request<Data>,_,_,_)`` does with a GET
-    /// request.
+    /// Downloads a URL with GET, as ``download(_:to:verifying:existing:)-(Request<Data>,_,_,_)`` does.
     ///
     /// - Returns: the operation, enqueued.
     @discardableResult

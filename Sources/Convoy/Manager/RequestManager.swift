@@ -1,4 +1,4 @@
-// The manager: what people hold.
+// The manager, the main object of the library.
 import Foundation
 
 /// Sends requests as operations on an `OperationQueue`, with dependencies, limits, priorities and cancellation.
@@ -11,11 +11,10 @@ import Foundation
 /// let user = try await manager.send(request).value
 /// ```
 ///
-/// Letting go of a manager stops nothing: what is queued goes on to its end and its callbacks come. Only when the manager
-/// is suspended and the queue is its own, everything queued is cancelled: nothing could resume it.
+/// Releasing a manager stops nothing. Its operations run to their end and call their callbacks. The exception is a
+/// suspended manager with its own queue: everything queued is cancelled, because nothing could resume it.
 ///
-/// ## Concurrency
-/// Use it from any thread. No lock is held while user code runs.
+/// ## Concurrency Use it from any thread. It holds no lock while user code runs.
 ///
 /// ## Topics
 /// - ``send(_:)``
@@ -30,39 +29,39 @@ import Foundation
 public final class RequestManager: Sendable {
     /// The queue the operations run on.
     ///
-    /// Configure it as you like; its own limit holds beside the manager's.
+    /// You may configure it. Its own limit applies in addition to the manager's.
     ///
-    /// Your own queue receives every operation at once. It starts an operation when the operation is ready, and the operation
-    /// then waits for a slot. The manager's own queue receives a request when the request has a slot. Its `operations` and
-    /// `operationCount` include only those; ``operations`` includes all.
-    /// Waiting for all, cancelling all, suspension and barriers mean those too that wait for a slot, and the requests of
-    /// ``send(_:)`` and of batches, to which callers have no reference and which may start beside that queue.
+    /// Your own queue receives every operation at once. It starts an operation when the operation is ready, and the
+    /// operation then waits for a slot. The manager's own queue receives a request when the request has a slot. Its
+    /// `operations` and `operationCount` include only those; ``operations`` includes all. Waiting for all, cancelling
+    /// all, suspension and barriers also include requests that wait for a slot. They include the requests of
+    /// ``send(_:)`` and of batches too, which callers cannot reference and which may start outside that queue.
     public let queue: OperationQueue
-    /// The configuration, as it was given.
+    /// The configuration, as given.
     public let configuration: Configuration
 
     let scheduler: Scheduler
 
-    /// Makes a manager with a queue of its own.
+    /// Makes a manager with its own queue.
     ///
-    /// That queue starts one operation at a time, which is all that requests need: they run on elsewhere. Where the
-    /// transport allows it (libcurl's does), a request starts on the thread that frees its slot, or that enqueues it.
-    /// Operations of yours that work inside `main()` are better off in a queue of yours.
+    /// That queue starts one operation at a time, which suffices because requests run elsewhere after their start. If
+    /// the transport allows it (libcurl's does), a request starts on the thread that releases its slot or that
+    /// enqueues it. Put your own operations that work inside `main()` into your own queue.
     public convenience init(configuration: Configuration = Configuration()) {
         let queue = ManagerQueue(startsInPlace: configuration.transport.transport.isReentrant)
         queue.name = "convoy.manager"
-        // Starting is brief, so one at a time is enough; and a serial queue gets a thread when it needs one, where the
-        // concurrent default waits for one of as many threads as there are cores, which any other code may be blocking.
+        // Starting is brief, so one at a time is enough. A serial queue gets a thread when it needs one. A concurrent
+        // queue waits for one of as many threads as there are cores, which other code may block.
         let startQueue = DispatchQueue(label: "convoy.manager")
         queue.underlyingQueue = startQueue
         self.init(queue: queue, startQueue: startQueue, configuration: configuration)
     }
 
-    /// Makes a manager over a queue of yours.
+    /// Makes a manager for your own queue.
     ///
-    /// Other operations may run on it too. The queue keeps Foundation's promises for all that is enqueued; <doc:GettingStarted>
-    /// lists the differences. With a limit of its own a request keeps its place there from its start to its end, also while
-    /// it waits for its host or for a retry.
+    /// Other operations may run on it too. The queue treats all enqueued operations as Foundation does;
+    /// <doc:GettingStarted> lists the differences. If the queue has a limit, a request occupies a place from its
+    /// start to its end, also while it waits for its host or for a retry.
     public convenience init(queue: OperationQueue, configuration: Configuration = Configuration()) {
         self.init(queue: queue, startQueue: nil, configuration: configuration)
     }
@@ -88,9 +87,9 @@ public final class RequestManager: Sendable {
 
     // MARK: All at once
 
-    /// How many operations have a slot at most.
+    /// The maximum number of operations with a slot.
     ///
-    /// A change takes effect at once; what runs goes on.
+    /// A change takes effect at once. Running operations continue.
     public var maxConcurrentOperationCount: Int {
         get { scheduler.state.withLock { $0.limit } }
         set {
@@ -99,14 +98,15 @@ public final class RequestManager: Sendable {
         }
     }
 
-    /// Whether the queue starts no more operations.
+    /// Whether the manager is suspended.
     ///
-    /// Attempts under way go on; what follows one, a redirect or a retry, waits. A cancelled operation is still told so at
-    /// once.
+    /// A suspended manager starts no operations.
+    ///
+    /// Running attempts continue, but a redirect or a retry waits. Cancellation is still reported at once.
     public var isSuspended: Bool {
         get { scheduler.state.withLock { $0.isSuspended } }
         set {
-            // For those it has been handed and has not started yet.
+            // For operations that the queue has received and not started yet.
             queue.isSuspended = newValue
             scheduler.suspend { $0.isSuspended = newValue }
         }
@@ -117,28 +117,36 @@ public final class RequestManager: Sendable {
     /// - Complexity: O(*n* log *n*).
     public var operations: [AnyRequestOperation] { scheduler.operations.map { $0.handedOut() } }
 
-    /// Cancels every operation, every batch and every download in segments, and ends reading events that waits to connect
-    /// again; later ones are not affected.
+    /// Cancels every operation, batch and segmented download, and every event stream that waits to reconnect.
     ///
-    /// A batch takes no more from its source: what it has not taken ends as `.cancelled`, unsent.
+    /// Later ones are not affected.
+    ///
+    /// A batch takes no more requests from its source. The remaining ones end as `.cancelled` and are not sent.
     ///
     /// - Complexity: O(*n* log *n*) for *n* operations.
     public func cancelAll() { scheduler.cancelAll() }
 
-    /// Cancels the operations a predicate picks; batches go on.
+    /// Cancels the operations that a predicate selects.
+    ///
+    /// Batches continue with their next requests.
     ///
     /// - Parameter isMeant: called on this thread, with no lock held.
     public func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) {
         scheduler.cancelAll { isMeant($0.handedOut()) }
     }
 
-    /// Cancels the operations with a tag; batches go on.
+    /// Cancels the operations with a tag.
+    ///
+    /// Batches continue with their next requests.
     public func cancelAll(tagged tag: String) { scheduler.cancelAll { $0.tags.contains(tag) } }
 
-    /// Waits until every operation has finished, every callback returned, and what monitors were to be told by then has been
-    /// told; returns early when the task is cancelled.
+    /// Waits until every operation has finished, every callback has returned, and monitors have received all events
+    /// until then.
     ///
-    /// In a suspended queue that may be never; cancelling the operations does not end those the queue already has.
+    /// Returns early when the task is cancelled.
+    ///
+    /// With a suspended queue this may take forever. Cancelling does not finish operations that the queue already
+    /// has, because it must start them first.
     public func drain() async {
         await scheduler.drain()
         guard !scheduler.context.monitors.isEmpty, !Task.isCancelled else { return }
@@ -147,12 +155,14 @@ public final class RequestManager: Sendable {
         }
     }
 
-    /// Cancels everything and takes no more: what is enqueued later ends with `.managerShutDown`.
+    /// Cancels everything.
     ///
-    /// Again: no effect.
+    /// Operations that are enqueued later fail with `.managerShutDown`.
+    ///
+    /// No effect if it is called again.
     public func shutDown() { scheduler.shutDown() }
 
-    /// Why an operation has not finished, in words: what it waits for, or what it does.
+    /// A text that says why an operation has not finished: what it waits for or is doing.
     ///
     /// - Complexity: O(*d*) for *d* dependencies.
     public func why(_ operation: AnyRequestOperation) -> String { scheduler.why(operation) }

@@ -1,30 +1,30 @@
-// The requests of a download in segments: the first byte, then each segment of one server after the other.
+// The requests of a segmented download: first one byte, then each segment, from one server after another.
 import Foundation
 
 extension SegmentedDownload {
-    /// The request's own server, then the mirrors.
+    /// The request's own server (nil), then the mirrors.
     private var servers: [URL?] { [nil] + mirrors }
 
     private func core(at server: URL?) -> RequestCore {
         var core = request.core
         if let server {
             (core.url, core.query) = (server, [])
-            // Secrets go to no other origin.
+            // Secrets are not sent to other origins.
             if (try? server.origin.get()) != (try? prepared.get().hostKey) {
                 core.dropSecrets(defaults)
                 core.policies.isMirror = true
             }
         }
-        // It is for the whole.
+        // The limit applies to the complete file, not to a segment.
         core.policies.bodyLimit = .max
         core.decodesAtOnce = true
         return core
     }
 
-    /// Asks for the first byte, and so for length and version, until a server answers.
+    /// Requests the first byte from one server after another, to learn length and version.
     ///
-    /// - Parameter conditions: those of ``ExistingFile/updateIfChanged``, which are about the first server's versions.
-    /// - Returns: the answer, and which server sent it; nil when none can be asked for a range.
+    /// - Parameter conditions: the fields of ``ExistingFile/updateIfChanged``, which apply to the first server only.
+    /// - Returns: the answer and the index of its server; nil when no server supports ranges.
     func probe(_ conditions: HeaderFields) async throws(RequestError) -> (ResponseHead, server: Int)? {
         var last: RequestError?
         for (index, server) in servers.enumerated() {
@@ -34,7 +34,7 @@ extension SegmentedDownload {
             core.headerFields["Accept-Encoding"] = "identity"
             core.policies.acceptableStatusCodes = .successful
             core.policies.acceptableContentTypes = .any
-            // An answer with the whole is not read.
+            // The body limit of one byte avoids reading an answer that has the complete file.
             (core.destination, core.policies.bodyLimit) = (.memory, 1)
             do throws(RequestError) {
                 return (try await send(Request<Void>(core: core) { _, _ in }).head, index)
@@ -50,9 +50,11 @@ extension SegmentedDownload {
         throw last ?? RequestError(.cancelled, "there is no server")
     }
 
-    /// Sends the requests of all segments; what made the first of them fail for good.
+    /// Sends the requests of all segments.
     ///
-    /// - Parameter known: which server's version is known.
+    /// Returns the first error that no other server could repair.
+    ///
+    /// - Parameter known: the server whose version is known.
     func fetch(_ segments: [FileSegment], of known: Int) async -> RequestError? {
         await withTaskGroup(of: RequestError?.self) { group in
             for segment in segments { group.addTask { await self.fetch(segment, of: known) } }
@@ -66,7 +68,7 @@ extension SegmentedDownload {
         }
     }
 
-    /// Asks one server after the other for a segment.
+    /// Requests a segment from one server after another.
     private func fetch(_ segment: FileSegment, of known: Int) async -> RequestError? {
         var last: RequestError?
         for turn in servers.indices {
@@ -93,7 +95,7 @@ extension SegmentedDownload {
         return try await operation.response()
     }
 
-    /// Which server sent which bytes.
+    /// Text that lists which server sent which bytes.
     func told(_ segments: [FileSegment]) -> String {
         let servers = state.withLock { $0.servers }
         return segments.map { segment in

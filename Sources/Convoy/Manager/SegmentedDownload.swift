@@ -1,13 +1,15 @@
-// One large file in several ranges at once.
+// One large file in several concurrent ranges.
 import Foundation
 
-/// A download of one file in segments, each an operation of its own, written in place into one part.
+/// A download of one file in segments.
 ///
-/// For servers that give each connection only so much, and for files that several servers have. The first request asks for
-/// one byte and so learns length and version; then the segments are asked for, each with `Range` and `If-Range`. A segment
-/// that fails is asked of the next mirror; what has come stays, and the same download later fetches only what is missing.
-/// One without segments goes on behind the first range that is there, and fetches what lies behind again. A server that
-/// cannot be asked for ranges of one version, or a file under 2 MiB, is downloaded in one piece.
+/// Each segment is an operation that writes into the same part.
+///
+/// Use it for servers that limit the rate of a connection, and for files that several servers have. The first request
+/// asks for one byte to learn length and version. Then each segment is requested with `Range` and `If-Range`. If a
+/// segment fails, the next mirror is asked. Received bytes are kept, and repeating the download fetches only the
+/// missing ranges. A download without segments resumes after the first complete range and fetches the rest again. The
+/// file is downloaded with one request if it is under 2 MiB or the server does not support ranges of one version.
 ///
 /// ```swift
 /// let download = manager.downloadInSegments(
@@ -15,12 +17,11 @@ import Foundation
 /// print(try await download.file())
 /// ```
 ///
-/// Mirrors may hold something else than the first server: with them a digest is needed, which the whole must have.
-/// Where it has not, the error names which server sent which bytes.
+/// Mirrors require a digest of the complete file, because they may hold another version. If the digest does not
+/// match, the error lists which server sent which bytes.
 ///
-/// ## Concurrency
-/// Every member may be used from any thread. The operations count against the manager's limits like any others: a limit for
-/// each host below the number of segments holds some of them back.
+/// ## Concurrency Every member may be used from any thread. The operations count against the manager's limits. If the
+/// limit for each host is below the number of segments, some segments wait.
 ///
 /// ## Topics
 /// - ``file()``
@@ -31,7 +32,7 @@ import Foundation
 public final class SegmentedDownload: Sendable {
     struct State {
         var operations: [AnyRequestOperation] = []
-        /// Which server was asked for each segment last.
+        /// The server that was last asked for each segment.
         var servers: [Int: URL] = [:]
     }
 
@@ -48,10 +49,10 @@ public final class SegmentedDownload: Sendable {
         _ manager: RequestManager, _ request: Request<Data>, _ plan: DownloadPlan, mirrors: [URL], count: Int
     ) {
         self.manager = manager
-        // For all segments together.
+        // One rate limit for all segments together.
         var request = request.sharingRateLimit(on: manager.configuration.clock)
         if let deadline = request.core.policies.deadline ?? manager.configuration.deadline {
-            // One for all: each request would begin to count anew.
+            // One deadline for all requests. Otherwise each request would start its own.
             let end = manager.configuration.clock.now + min(deadline, .seconds(1_000_000_000))
             request.core.policies.inheritedDeadline = min(end, request.core.policies.inheritedDeadline ?? end)
         }
@@ -77,24 +78,27 @@ public final class SegmentedDownload: Sendable {
     @discardableResult
     public func file() async throws(RequestError) -> URL { try await response().value }
 
-    /// The file, with the head of the answer to the first request, and the bytes that moved; see ``file()``.
+    /// The file, the head of the answer to the first request, and the number of bytes moved; see ``file()``.
     ///
-    /// A file that was there and was skipped has a head with the status 304, which no server sent.
+    /// If an existing file was skipped, the head has the status 304, which no server sent.
     public func response() async throws(RequestError) -> Response<URL> {
         guard let task = task.withLock({ $0 }) else { throw RequestError(.cancelled, "it was never begun") }
         return try await task.value.get()
     }
 
-    /// Cancels the download; what has come stays, and the same download later goes on.
+    /// Cancels the download.
     ///
-    /// Safe to call again; without effect once the file is complete.
+    /// Received bytes are kept, and repeating the download resumes it.
+    ///
+    /// You may call it again. It has no effect once the file is complete.
     public func cancel() { task.withLock { $0 }?.cancel() }
 
-    /// How much of the file is there, what an earlier download left included; never runs backwards, unless it has to start
-    /// over.
+    /// How much of the file exists, including bytes of an earlier download.
+    ///
+    /// Never decreases unless the download has to start over.
     public var progress: TransferProgress { download.progress.withLock { $0 } }
 
-    /// The operations so far, in the order in which they were made.
+    /// The operations so far, in the order of creation.
     public var operations: [AnyRequestOperation] { state.withLock { $0.operations } }
 
     // MARK: The way
@@ -137,7 +141,7 @@ public final class SegmentedDownload: Sendable {
             }
             guard let segments else { return await inOnePiece() }
             if let error = await fetch(segments, of: server) {
-                // The server has another version, or no ranges.
+                // The server has another version, or does not support ranges.
                 if error.underlying is UnexpectedRange { return await inOnePiece() }
                 throw error
             }
@@ -187,7 +191,7 @@ public final class SegmentedDownload: Sendable {
         return try result.get()
     }
 
-    /// For a server that sends no ranges, or ranges of different versions: as any other download.
+    /// Downloads the file with one request, for a server without ranges or with ranges of different versions.
     private func inOnePiece() async -> Result<Response<URL>, RequestError> {
         await close()
         let operation = manager.operation(request.saved(plan))
@@ -234,19 +238,19 @@ public final class SegmentedDownload: Sendable {
 }
 
 extension RequestManager {
-    /// Downloads one file in several ranges at once.
+    /// Downloads one file in several concurrent ranges.
     ///
     /// See ``SegmentedDownload`` and ``Request/saved(to:verifying:existing:permissions:)``.
     ///
     /// - Parameters:
     ///   - request: a GET.
     ///   - file: a file URL; its directory must exist.
-    ///   - segments: about how many ranges at once, 1 to 64; none is smaller than 1 MiB.
-    ///   - mirrors: other URLs of the same file; they need a digest. Those at other origins are sent no secret header fields,
-    ///     and credentials only of an authenticator whose `origins` name them.
+    ///   - segments: the approximate number of concurrent ranges, 1 to 64. None is smaller than 1 MiB.
+    ///   - mirrors: other URLs of the same file, which require a digest. Mirrors at other origins receive no secret
+    ///     header fields, and credentials only from an authenticator whose `origins` include them.
     ///   - digest: what the file must hash to.
     ///   - existing: what happens when the file exists.
-    /// - Returns: the download, begun.
+    /// - Returns: the download, already started.
     public func downloadInSegments(
         _ request: Request<Data>, to file: URL, segments: Int = 4, mirrors: [URL] = [],
         verifying digest: FileDigest? = nil, existing: ExistingFile = .overwrite

@@ -1,10 +1,12 @@
-// Work of unknown size as one operation.
+// An operation for work of unknown size.
 import Foundation
 
-/// An operation that stands for work of unknown size: a function that adds operations to it while it runs.
+/// An operation for work of unknown size.
 ///
-/// It finishes when its function has returned and the last callback of its last member has: what waits for it, a
-/// `BlockOperation` or a typed link, waits for all of them.
+/// Its function adds operations to it while it runs.
+///
+/// It finishes when its function and the last callback of its last member have returned. A `BlockOperation` or a
+/// typed link that depends on it therefore waits for all of them.
 ///
 /// ```swift
 /// let sync = manager.operation(named: "sync") { group in
@@ -18,10 +20,10 @@ import Foundation
 /// manager.enqueue(sync, report)
 /// ```
 ///
-/// It is enqueued, waited for, observed and cancelled as a request is, and sends nothing itself. It takes no slot. In your
-/// own operation queue a group counts as one operation until it finishes. Its members do not count, so they run with a limit
-/// of 1, too. Groups may be members of groups. In a queue with a limit, a group's function must not wait for a request that
-/// was enqueued with the manager instead of the group.
+/// You enqueue, await, observe and cancel it like a request. It sends nothing itself and takes no slot. In your own
+/// operation queue a group counts as one operation until it finishes. Its members do not count, so they run with a
+/// limit of 1, too. Groups may be members of groups. In a queue with a limit, a group's function must not wait for a
+/// request that was enqueued with the manager instead of the group.
 ///
 /// | what happens | what follows |
 /// |---|---|
@@ -33,12 +35,11 @@ import Foundation
 /// | it is suspended | likewise: its members are suspended, also those that are added; they are resumed with it, unless they were suspended by themselves too; the requests of a batch go on |
 /// | something is added after its end | that fails with `.invalidRequest`, unsent |
 ///
-/// Its priority when it is enqueued decides when it starts, not when its members do. `cancelAllOperations()` of its queue
-/// cancels it. A barrier waits for it, with all its members, those that are added behind the barrier too.
+/// Its priority at enqueueing decides when it starts, not when its members start. `cancelAllOperations()` of its
+/// queue cancels it. A barrier waits for it and all its members, including members that are added after the barrier.
 ///
-/// ## Concurrency
-/// Use it from any thread. The function runs in a task of its own, cancelled with the group. It must not wait for
-/// ``RequestManager/drain()``, which waits for the group.
+/// ## Concurrency Use it from any thread. The function runs in its own task, which is cancelled with the group. It
+/// must not wait for ``RequestManager/drain()``, which waits for the group.
 ///
 /// ## Topics
 /// - ``value``
@@ -46,9 +47,9 @@ import Foundation
 /// - ``onFinish(on:_:)-(Delivery?,_)``
 /// - ``copy()``
 public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unchecked Sendable {
-    // @unchecked: it adds to its superclass a lock of its own and a constant.
+    // @unchecked: it adds only a lock and a constant to its superclass.
 
-    /// What a group ends with.
+    /// The result of a group.
     public typealias Result = Swift.Result<Output, RequestError>
 
     private let members: Locked<GroupState>
@@ -77,9 +78,9 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
         whenSettled { [members] _ in withExtendedLifetime(members.withLock { $0.end() }) {} }
     }
 
-    /// The outcome; nil until there is one.
+    /// The outcome; nil until the group has finished.
     ///
-    /// Stored before `isFinished` turns true, and never changed.
+    /// It is set before `isFinished` becomes true and never changes.
     public var result: Result? { state.withLock { $0.outcome }.map { Self.typed($0) } }
 
     /// Adds a handler for the outcome.
@@ -87,7 +88,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
     /// As for a request, ``RequestOperation/onFinish(on:_:)-(Delivery?,_)``.
     ///
     /// - Parameters:
-    ///   - delivery: where to call it; by default the manager's choice, or a serial queue of this operation's own.
+    ///   - delivery: where to call it; by default the manager's choice, or a serial queue for this operation.
     ///   - handler: receives the outcome, after the callbacks of all members.
     @discardableResult
     public func onFinish(on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void) -> Self {
@@ -106,7 +107,9 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
         onFinish(on: .queue(.main)) { delivery.run($0, handler) }
     }
 
-    /// What its function has returned, when all its members have ended; it does not start the operation.
+    /// The value that the function returned, available when all members have ended.
+    ///
+    /// Reading it does not start the operation.
     ///
     /// Cancelling the task cancels the operation.
     ///
@@ -115,10 +118,10 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
         get async throws(RequestError) { try Self.typed(await outcome()).get() }
     }
 
-    /// A new group with the same function and name, which has not run, for the same manager.
+    /// A new group with the same function, name and manager, which has not run.
     ///
-    /// Members, handlers, observers and dependencies are not copied. The end of a group lets go of its function: the copy of
-    /// one that has finished ends with `.invalidRequest` and says so.
+    /// Members, handlers, observers and dependencies are not copied. A group releases its function when it ends, so a
+    /// copy of a finished group fails with `.invalidRequest`.
     ///
     /// - Thread: any.
     public override func copy() -> GroupOperation<Output> {
@@ -151,7 +154,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
     private var group: OperationGroup { OperationGroup(operation: self, state: members, scheduler: scheduler) }
 
     override func execute(_: Int, _: OperationState.Beginning) {
-        // Stopped meanwhile: it ends with that.
+        // The group was stopped meanwhile and ends with that failure.
         guard let work = members.withLock({ $0.begin() }) else { return }
         let group = group
         let task = Task {
@@ -180,7 +183,9 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
 }
 
 extension GroupOperation: TypedDependency {
-    /// The value; a link fails when there is none.
+    /// The value of the group.
+    ///
+    /// A link fails when there is none.
     public var input: DependencyInput<Output> { DependencyInput(self) { self.result } }
 }
 
@@ -196,7 +201,9 @@ private final class GroupValue<Output: Sendable>: AnyOutcome, @unchecked Sendabl
 }
 
 extension RequestManager {
-    /// Makes an operation that stands for work of unknown size; nothing runs until it is enqueued or started.
+    /// Makes an operation for work of unknown size.
+    ///
+    /// Nothing runs until it is enqueued or started.
     ///
     /// ```swift
     /// let pages = manager.operation(named: "all pages") { group in
@@ -212,9 +219,9 @@ extension RequestManager {
     /// ```
     ///
     /// - Parameters:
-    ///   - name: what it is called in messages and logs.
-    ///   - work: adds members to the group and returns the value of the operation. Runs in a task of its own, which is
-    ///     cancelled when the group is stopped; the group ends after it, whatever happens.
+    ///   - name: its name in messages and logs.
+    ///   - work: adds members to the group and returns the value of the operation. It runs in its own task, which is
+    ///     cancelled when the group is stopped. The group always ends after it.
     public func operation<Output>(
         named name: String, _ work: @escaping @Sendable (_ group: OperationGroup) async throws -> Output
     ) -> GroupOperation<Output> {

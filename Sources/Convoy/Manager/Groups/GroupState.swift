@@ -1,69 +1,83 @@
-// What a group knows of its function and its members: a model. Events go in, effects come out.
+// The state of a group's function and members: a state machine that receives events and returns effects.
 
 /// The state of a group.
 ///
-/// No lock, and nothing is called: a ``GroupOperation`` holds it behind its lock, gives it an event at a time, and performs
-/// the ``Effects`` after the lock has been given back.
+/// It has no lock and calls nothing. A ``GroupOperation`` holds it behind its lock, passes one event at a time, and
+/// performs the ``Effects`` after releasing the lock.
 struct GroupState {
-    /// The function of the group, with its output's type erased.
+    /// The function of the group, with its output type erased.
     typealias Work = @Sendable (OperationGroup) async -> AnyOutcome
 
     enum Phase {
-        /// Its function has not been called. Next: running, ended.
+        /// The function has not been called.
+        ///
+        /// Next: running, ended.
         case pending
-        /// Its function runs. Next: returned.
+        /// The function runs.
+        ///
+        /// Next: returned.
         case running
-        /// Its function has returned; members may have to end, and may still add others. Next: ended.
+        /// The function has returned.
+        ///
+        /// Members may still run and may still add others. Next: ended.
         case returned
-        /// Nothing can be added any more. Terminal.
+        /// Nothing can be added any more.
+        ///
+        /// Terminal.
         case ended
     }
 
     private var phase = Phase.pending
-    /// The function, until the end: for copies.
+    /// The function, kept until the end for copies.
     private(set) var work: Work?
     /// The members whose last callback has not returned.
     private(set) var members: [ObjectIdentifier: AnyRequestOperation] = [:]
-    /// Calls the function, while that runs.
+    /// The task that runs the function.
     private var task: Task<Void, Never>?
-    /// What the function has returned.
+    /// The outcome of the function.
     private var value: AnyOutcome?
-    /// The first reason to fail, which stops all that is left.
+    /// The first failure, which stops all remaining work.
     private var failure: AnyOutcome?
 
     init(_ work: @escaping Work) { self.work = work }
 
-    /// What is to be done after an event.
+    /// The effects of an event.
     struct Effects: Sendable {
-        /// What is stopped.
+        /// The members to cancel.
         var members: [AnyRequestOperation] = []
         var task: Task<Void, Never>?
-        /// The operation ends with this.
+        /// The outcome with which the operation ends.
         var outcome: AnyOutcome?
     }
 
     enum Admission {
-        /// It is waited for; stopped: it is to be cancelled at once.
+        /// The group waits for it.
+        ///
+        /// If the group is stopped, the member is cancelled at once.
         case joined(isStopped: Bool)
-        /// It is one already.
+        /// It is already a member.
         case isMember
         /// The group has ended.
         case late
     }
 
-    /// Whether its function has been called and has not returned.
+    /// Whether the function has been called and has not returned.
     var isRunning: Bool { if case .running = phase { true } else { false } }
-    /// Whether it ends with a failure, or has.
+    /// Whether the group has failed, or will when its members have ended.
     var isStopped: Bool { failure != nil }
 
-    /// The operation has been started; the result is the function to be called, nil for a group that was stopped before.
+    /// Starts the group.
+    ///
+    /// Returns the function to call; nil for a group that was stopped before.
     mutating func begin() -> Work? {
         guard case .pending = phase, failure == nil else { return nil }
         phase = .running
         return work
     }
 
-    /// The task that calls the function has been made; true when it is to be cancelled.
+    /// Stores the task that runs the function.
+    ///
+    /// Returns whether to cancel it.
     mutating func hold(_ task: Task<Void, Never>) -> Bool {
         if isRunning { self.task = task }
         return isStopped
@@ -75,15 +89,15 @@ struct GroupState {
         return .joined(isStopped: isStopped)
     }
 
-    /// A member has ended, and its last callback has returned.
+    /// Records that a member has ended and its last callback has returned.
     ///
-    /// - Parameter failure: why the group fails with it, if it does.
+    /// - Parameter failure: the group's failure, if this member makes it fail.
     mutating func leave(_ member: AnyRequestOperation, _ failure: AnyOutcome? = nil) -> Effects {
         members[ObjectIdentifier(member)] = nil
         return ending(failure.flatMap { stop($0) })
     }
 
-    /// The function has returned, or thrown.
+    /// Records that the function has returned or thrown.
     mutating func returned(_ outcome: AnyOutcome) -> Effects {
         guard isRunning else { return Effects() }
         (phase, task) = (.returned, nil)
@@ -91,9 +105,11 @@ struct GroupState {
         return ending(outcome.error == nil ? nil : stop(outcome))
     }
 
-    /// Stops all there is: the group ends with this when everything has.
+    /// Stops the function and all members.
     ///
-    /// Nil before its function is called, and after its end: the operation itself ends at once, or has.
+    /// The group ends with this outcome when they have ended.
+    ///
+    /// Nil before the function is called and after the end. Then the operation itself ends at once, or has ended.
     mutating func stop(_ outcome: AnyOutcome) -> Effects? {
         switch phase {
         case .pending:
@@ -107,7 +123,9 @@ struct GroupState {
         }
     }
 
-    /// The operation has ended; the result is what is to be let go of, outside the lock.
+    /// Records that the operation has ended.
+    ///
+    /// Returns what the caller must release outside the lock.
     mutating func end() -> Work? {
         defer { (phase, work) = (.ended, nil) }
         return work

@@ -1,17 +1,16 @@
-// What the function of a group adds members with.
+// The interface through which a group's function adds members.
 import Foundation
 
 /// The members of a ``GroupOperation``, as its function sees them.
 ///
-/// A member is any operation that the group waits for: a request, a link of a chain, a download, another group. The group
-/// ends when its function has returned and the last callback of its last member has too, so callbacks of members may add
-/// more.
+/// A member is any operation that the group waits for: a request, a link of a chain, a download, another group. The
+/// group ends when its function and the last callback of its last member have returned. Callbacks of members may
+/// therefore add more.
 ///
-/// Once the group has been stopped, what is added ends as `.cancelled`; once it has ended, as `.invalidRequest`, with a
-/// message that says so. Nothing of it is sent then.
+/// An operation that is added to a stopped group ends as `.cancelled`. After the group's end it fails with
+/// `.invalidRequest`. In both cases nothing is sent.
 ///
-/// ## Concurrency
-/// Use it from any thread.
+/// ## Concurrency Use it from any thread.
 ///
 /// ## Topics
 /// - ``enqueue(_:onFailure:)-(AnyRequestOperation...,_)``
@@ -24,13 +23,13 @@ public struct OperationGroup: Sendable {
 
     /// Enqueues operations as members of the group, in the group's manager.
     ///
-    /// One that was enqueued or started before is waited for like the others. One that waits for the group itself would
-    /// wait for ever: the group fails with `.dependencyCycle`, whose message names the cycle.
+    /// The group also waits for operations that were enqueued or started before. If an operation depends on the group
+    /// itself, the group fails with `.dependencyCycle`, and the message lists the cycle.
     ///
     /// - Parameters:
-    ///   - operations: the operations; once in a group, again has no effect.
-    ///   - policy: what the group does when one of them fails or is cancelled: by default it stops all there is, and fails with
-    ///     `.dependencyFailed`; with `.ignore` it goes on.
+    ///   - operations: the operations; adding one a second time has no effect.
+    ///   - policy: what the group does when one of them fails or is cancelled. By default it stops all members and
+    ///     fails with `.dependencyFailed`. With `.ignore` it continues.
     /// - Thread: any.
     /// - Complexity: O(1) amortised each.
     public func enqueue(_ operations: AnyRequestOperation..., onFailure policy: DependencyPolicy = .fail) {
@@ -65,8 +64,8 @@ public struct OperationGroup: Sendable {
 
     /// Sends a request as a member and waits for its response.
     ///
-    /// A failure is the caller's: it does not stop the group, unless its function throws it. Cancelling the task cancels
-    /// the request.
+    /// The caller handles a failure. It does not stop the group unless the group's function throws it. Cancelling the
+    /// task cancels the request.
     ///
     /// - Throws: why it failed.
     @discardableResult
@@ -77,16 +76,19 @@ public struct OperationGroup: Sendable {
         return try await operation.response()
     }
 
-    /// Stops the group: cancels its members, those that are added later too, and the task that runs its function.
+    /// Stops the group.
     ///
-    /// It ends as `.cancelled` when all of them have ended. Again, or when it has failed: no effect.
+    /// Cancels its members, including those added later, and the task of its function.
+    ///
+    /// The group ends as `.cancelled` when all of them have ended. No effect if it is called again or after a
+    /// failure.
     public func cancel() { operation.cancel() }
 
-    /// Whether the group has been stopped: it was cancelled, or a member or its function has failed.
+    /// Whether the group has been stopped: it was cancelled, or a member or its function failed.
     public var isCancelled: Bool { state.withLock { $0.isStopped } }
 
     private func add(_ member: AnyRequestOperation, onFailure policy: DependencyPolicy) {
-        // What only this type holds waits for nothing.
+        // An operation that only this type references has no dependencies, so it cannot be part of a cycle.
         if !member.traits.isUnseen, let cycle = DependencyGraph.join(member, to: operation) {
             let error = RequestError(.dependencyCycle, operation.message(of: cycle), request: operation.label)
             perform(state.withLock { $0.stop(AnyOutcome(error: error)) })
@@ -126,7 +128,9 @@ public struct OperationGroup: Sendable {
                 underlying: reason.root))
     }
 
-    /// Suspends the members, or resumes them, as the group is: what changes last is seen last.
+    /// Suspends or resumes the members to match the group.
+    ///
+    /// The latest change is applied last.
     func adjustMembers() {
         operation.context.taskControl.async {
             let members = state.withLock { Array($0.members.values) }
@@ -135,15 +139,15 @@ public struct OperationGroup: Sendable {
         }
     }
 
-    /// Performs what an event has led to.
+    /// Performs the effects of an event.
     func perform(_ effects: GroupState.Effects?) {
         guard let effects else { return }
         effects.task?.cancel()
         if !effects.members.isEmpty {
-            // Groups in groups may be as deep as a site's pages: one level after the other.
+            // Nested groups may be deep, so the trampoline cancels one level after the other instead of recursing.
             Trampoline.run { scheduler.frozen { for member in effects.members { member.cancel() } } }
         }
-        // Behind what the group itself has to call, and not on a transport's thread.
+        // Runs after the group's own callbacks, and not on a transport's thread.
         if let outcome = effects.outcome { operation.onLane { operation.conclude(outcome) } }
     }
 }

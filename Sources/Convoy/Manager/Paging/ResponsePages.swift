@@ -1,10 +1,10 @@
-// Pagination: responses one after the other, each telling the next request.
+// Pagination: each response determines the next request.
 import Foundation
 
-/// The pages of an answer that comes in several, as a sequence of responses.
+/// The pages of a paginated resource, as a sequence of responses.
 ///
-/// Each page is fetched when it is asked for, and only then: a loop that is left early fetches no more. A loop whose task is
-/// cancelled cancels the request under way. Every loop begins with the first page.
+/// The sequence fetches a page only when the loop asks for it. Leaving the loop early fetches no more pages.
+/// Cancelling the task cancels the running request. Every loop starts with the first page.
 ///
 /// ```swift
 /// let first = Request<[Item]>.get("https://example.com/items")
@@ -18,11 +18,10 @@ import Foundation
 /// for try await page in pages { show(page.value.items) }
 /// ```
 ///
-/// A page that was fetched before ends the sequence with `.pageRepeated`: it would lead in a circle. A server that makes up
-/// new pages for ever is bounded by `prefix(_:)`.
+/// A page that was fetched before ends the sequence with `.pageRepeated`, because it would cause an endless loop. Use
+/// `prefix(_:)` to limit a server that returns new pages without end.
 ///
-/// ## Concurrency
-/// `Sendable`; any number of tasks may read, each its own pages.
+/// ## Concurrency `Sendable`; any number of tasks may read, each its own pages.
 public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
     /// The elements.
     public typealias Element = Response<Output>
@@ -34,14 +33,14 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
     /// Makes the next request; nil after the last page.
     fileprivate let follow: @Sendable (Page) async throws(RequestError) -> Request<Output>?
 
-    /// A page, the request as it was made, and where that was meant to go.
+    /// A page: the response, its request, and the URL and method as prepared.
     fileprivate struct Page: Sendable {
         let response: Response<Output>
         let request: Request<Output>
         let prepared: PreparedRequest?
     }
 
-    /// Makes an iterator, which begins with the first page.
+    /// Makes an iterator, which starts with the first page.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 
     /// Fetches the pages.
@@ -60,7 +59,8 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
 
         /// Fetches the next page; nil after the last.
         ///
-        /// - Throws: why it could not be fetched, once; `.pageRepeated` for one that was fetched before. Then nil.
+        /// - Throws: once, the error of the request, or `.pageRepeated` for a page that was fetched before.
+        ///   Afterwards the result is nil.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(RequestError) -> Response<Output>? {
@@ -76,7 +76,7 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
             }
             let defaults = pages.manager.scheduler.context.defaults
             request.core = request.core.encoded(by: defaults.encoder)
-            // One that cannot be sent says so itself.
+            // A request that cannot be prepared fails when it is sent.
             let prepared = try? request.core.prepared(defaults)
             if let prepared, !fetched.insert(PageIdentity(prepared)).inserted {
                 throw RequestError(
@@ -93,7 +93,7 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
     }
 }
 
-/// What tells a page from others, in 16 bytes: there may be very many.
+/// Identifies a page in 16 bytes, because there may be very many.
 private struct PageIdentity: Hashable {
     private let (first, second): (Int, Int)
 
@@ -108,12 +108,14 @@ private struct PageIdentity: Hashable {
 }
 
 extension RequestManager {
-    /// The pages that begin with a request, each next one made from the response before it.
+    /// Pages that start with a request.
+    ///
+    /// Each next request is made from the response before it.
     ///
     /// - Parameters:
     ///   - first: the request of the first page.
-    ///   - next: makes the request of the next page; nil after the last. Called when that page is asked for. What it throws
-    ///     ends the sequence: a ``RequestError`` as it is, anything else as `.invalidRequest`.
+    ///   - next: makes the request of the next page; nil after the last. Called when that page is asked for. If it
+    ///     throws, the sequence ends with that ``RequestError``, or with `.invalidRequest` for any other error.
     public func pages<Output>(
         _ first: Request<Output>, next: @escaping @Sendable (Response<Output>) async throws -> Request<Output>?
     ) -> ResponsePages<Output> {
@@ -127,12 +129,14 @@ extension RequestManager {
         }
     }
 
-    /// The pages that begin with a request, each leading to the next by its `Link` field with the relation `next`
-    /// (RFC 8288).
+    /// Pages that start with a request.
     ///
-    /// The next page is asked for as the first was, by GET without a body (HEAD stays). A link to another origin gets none
-    /// of what is secret: no secret header field of the request or the manager, nothing that authenticators know. A link from
-    /// https to http ends the sequence with `.redirectRefused`, unless ``RedirectPolicy/allowsInsecure`` says otherwise.
+    /// The `Link` field with the relation `next` (RFC 8288) leads to the next page.
+    ///
+    /// The next request is like the first, but a GET without a body, or a HEAD if the first was one. A link to
+    /// another origin receives no secret: no secret header field of the request or the manager, and nothing from
+    /// authenticators. A link from https to http ends the sequence with `.redirectRefused`, unless
+    /// ``RedirectPolicy/allowsInsecure`` says otherwise.
     ///
     /// - Parameter first: the request of the first page.
     public func pages<Output>(_ first: Request<Output>) -> ResponsePages<Output> {
@@ -154,9 +158,9 @@ extension RequestManager {
 }
 
 extension Request {
-    /// The request as it goes to the next page.
+    /// The request of the next page.
     ///
-    /// - Parameter prepared: where this one was meant to go.
+    /// - Parameter prepared: the current request as prepared, before any redirect.
     fileprivate func leading(
         to link: URL, after response: Response<Output>, _ prepared: PreparedRequest?, _ defaults: RequestDefaults
     ) -> Request {
@@ -165,7 +169,7 @@ extension Request {
         target.dropUserInfo()
         target.fragment = nil
         var next = self
-        // A server that a redirect has led to has no say in what is sent to the first one.
+        // A server that a redirect led to must not decide what is sent to the first server.
         let origins = Set([prepared?.hostKey, response.request.hostKey, try? link.origin.get()])
         if origins.count == 1 {
             target.takeUserInfo(of: given)
@@ -182,7 +186,9 @@ extension Request {
         return next
     }
 
-    /// What is said of one resource: another page has other bytes and other validators.
+    /// Fields that describe one resource.
+    ///
+    /// Another page has other bytes and other validators.
     private static var firstPageFields: Set<String> {
         ["range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"]
     }

@@ -1,18 +1,20 @@
-// Server-sent events out of chunks that are cut anywhere.
+// Parses server-sent events from chunks of any size.
 import Foundation
 
 /// One event of a stream of server-sent events.
 public struct ServerSentEvent: Sendable, Hashable {
-    /// What the server calls the event, `message` when it does not say.
+    /// The event's type; `message` when the server sends none.
     public var type: String
-    /// The event's data; several lines are joined by LF.
+    /// The event's data.
+    ///
+    /// Several lines are joined by LF.
     public var data: String
-    /// The last id that the server has given, with this event or before; empty when there is none.
+    /// The last id that the server sent, with this event or before; empty when there is none.
     public var lastEventID: String
-    /// How long the server wants to be left alone before another connection; nil when it has not said.
+    /// The time that the server asks to wait before a reconnection; nil when it has not sent one.
     public var reconnectionTime: Duration?
 
-    /// Makes an event; for tests.
+    /// Makes an event, for tests.
     public init(type: String = "message", data: String, lastEventID: String = "", reconnectionTime: Duration? = nil) {
         self.type = type
         self.data = data
@@ -21,39 +23,43 @@ public struct ServerSentEvent: Sendable, Hashable {
     }
 }
 
-/// Reads a stream of events as the HTML standard has it, section 9.2.6, "Interpreting an event stream".
+/// Parses an event stream (HTML standard, section 9.2.6, "Interpreting an event stream").
 ///
-/// A value, fed with one chunk after another: append one, take events until there is none, append the next. An event that
-/// is not complete at the end is dropped.
+/// Append a chunk, take events until the result is nil, then append the next chunk. An event that is incomplete at
+/// the end is dropped.
 struct EventParser {
     private let maxBytes: Int
     private var lines: LineParser
     private var type = ""
     private var data = ""
-    /// The id that counts from the next empty line on.
+    /// The id that applies from the next empty line on.
     private var nextEventID: String?
-    /// The last id given; nil when none was, empty when the server took it back.
+    /// The last id received; nil when there was none, empty when the server reset it.
     private(set) var lastEventID: String?
     private(set) var reconnectionTime: Duration?
 
-    /// - Parameter maxBytes: how long a line, or the data of an event, may be.
+    /// - Parameter maxBytes: the maximum length of a line or of an event's data.
     init(maxBytes: Int) {
         self.maxBytes = maxBytes
         lines = LineParser(maxBytes: maxBytes)
     }
 
-    /// Adds a chunk; every event of the one before must have been taken.
+    /// Adds a chunk.
+    ///
+    /// All events of the previous chunk must have been taken.
     mutating func append(_ chunk: Data) { lines.append(chunk) }
 
-    /// Another connection begins: what was not complete is dropped, the last id and the time are kept.
+    /// Starts a new connection.
+    ///
+    /// Drops an incomplete event, and keeps the last id and the reconnection time.
     mutating func beginAgain() {
         lines = LineParser(maxBytes: maxBytes)
         (type, data, nextEventID) = ("", "", lastEventID)
     }
 
-    /// The next event, nil when more has to come.
+    /// The next event; nil when it needs more bytes.
     ///
-    /// - Throws: `.bodyTooLarge` for an event that is larger than allowed; nothing may be asked after that.
+    /// - Throws: `.bodyTooLarge` for an event larger than allowed. Do not call it again after that.
     mutating func next() throws(RequestError) -> ServerSentEvent? {
         while let line = try lines.next() {
             guard line.isEmpty else {
@@ -80,7 +86,7 @@ struct EventParser {
         case "id":
             if !value.contains(0) { nextEventID = String(Substring(value)) }
         case "retry":
-            // Digits only, and so many that they are a time.
+            // Accepts only digits, and only as many as fit a duration.
             guard value.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
                 let milliseconds = Int64(Substring(value)), milliseconds < 1 << 53
             else { break }
@@ -89,12 +95,12 @@ struct EventParser {
         }
     }
 
-    /// An empty line: the event is complete, if there is one.
+    /// Handles an empty line: completes the event, if there is one.
     private mutating func dispatch() -> ServerSentEvent? {
         lastEventID = nextEventID
         defer { (type, data) = ("", "") }
         guard !data.isEmpty else { return nil }
-        // By scalar: LF behind CR would be one character, and a combining one may stand first.
+        // Removes a scalar instead of a character, because CR LF and combining marks form one character.
         data.unicodeScalars.removeLast()
         return ServerSentEvent(
             type: type.isEmpty ? "message" : type, data: data, lastEventID: lastEventID ?? "",

@@ -1,35 +1,39 @@
-// Lines of text out of chunks that are cut anywhere.
+// Parses lines of text from chunks of any size.
 import Foundation
 
-/// Takes a text in UTF-8 apart at its line ends: LF, CR LF, or CR alone.
+/// Splits UTF-8 text at its line ends: LF, CR LF, or CR alone.
 ///
-/// A value, fed with one chunk after another: append one, take lines until there is none, append the next.
+/// Append a chunk, take lines until the result is nil, then append the next chunk.
 ///
-/// - Complexity: O(*n*) for *n* bytes, however they are cut.
+/// - Complexity: O(*n*) for *n* bytes, for any size of chunks.
 struct LineParser {
     private let maxBytes: Int
     private var chunk = Data()
-    /// The first byte of the chunk that has not been taken, from 0.
+    /// The offset of the first byte of the chunk that has not been taken.
     private var position = 0
-    /// The beginning of a line whose end has not come.
+    /// The start of a line whose end has not arrived.
     private var beginning: [UInt8] = []
-    /// A CR has ended the last line; an LF right behind it belongs to it.
+    /// Whether a CR ended the last line.
+    ///
+    /// An LF directly after it belongs to the same line end.
     private var skipsLineFeed = false
     private var isFirstLine = true
 
     init(maxBytes: Int) { self.maxBytes = max(0, maxBytes) }
 
-    /// Adds a chunk; every line of the one before must have been taken.
+    /// Adds a chunk.
+    ///
+    /// All lines of the previous chunk must have been taken.
     mutating func append(_ chunk: Data) {
         self.chunk = chunk
         position = 0
     }
 
-    /// The next line without its end, nil when more has to come.
+    /// The next line without its end; nil when it needs more bytes.
     ///
-    /// A byte order mark at the beginning is left out; what is not UTF-8 becomes U+FFFD.
+    /// A byte order mark at the beginning is removed. Invalid UTF-8 becomes U+FFFD.
     ///
-    /// - Throws: `.bodyTooLarge` for a line that is longer than allowed; nothing may be asked after that.
+    /// - Throws: `.bodyTooLarge` for a line longer than allowed. Do not call it again after that.
     mutating func next() throws(RequestError) -> String? {
         let (start, end, found) = find()
         guard beginning.count + end - start <= maxBytes else {
@@ -50,14 +54,14 @@ struct LineParser {
         return line ?? takeBeginning()
     }
 
-    /// The last line, when the text does not end with a line end.
+    /// The last line, if the text does not end with a line end.
     mutating func finish() -> String? {
         guard !beginning.isEmpty else { return nil }
         let (isMark, line) = (isFirstLine, takeBeginning())
         return isMark && line.isEmpty ? nil : line
     }
 
-    /// Looks for the next line end and steps over it.
+    /// Finds the next line end and moves behind it.
     private mutating func find() -> (start: Int, end: Int, found: Bool) {
         chunk.withUnsafeBytes { bytes in
             if skipsLineFeed, position < bytes.count {

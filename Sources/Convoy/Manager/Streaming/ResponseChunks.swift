@@ -3,10 +3,10 @@ import Foundation
 
 /// The body of one response, chunk by chunk, for one reader.
 ///
-/// The chunks are as the transport delivers them; small ones that wait for the reader are joined. A reader that is behind makes a transport that can pause do so; with
-/// one that cannot (URLSession on Linux) at most 64 MiB wait in memory, then the request ends with `.bodyTooLarge`; so does
-/// one whose whole body is larger than its ``Request/maxBodyBytes(_:)``. Leaving the loop early, or cancelling its
-/// task, cancels the request.
+/// The chunks arrive as the transport delivers them; small ones that wait for the reader are joined. If the reader is
+/// slow, the transport pauses. A transport that cannot pause (URLSession on Linux) buffers at most 64 MiB, then the
+/// request fails with `.bodyTooLarge`. It fails likewise if the complete body exceeds ``Request/maxBodyBytes(_:)``.
+/// Leaving the loop early, or cancelling its task, cancels the request.
 ///
 /// ```swift
 /// for try await chunk in manager.chunks(of: .get(url)) {
@@ -16,10 +16,10 @@ import Foundation
 public struct ResponseChunks: AsyncSequence, Sendable {
     /// The elements.
     public typealias Element = Data
-    /// What reading throws.
+    /// The error type of reading.
     public typealias Failure = RequestError
 
-    /// The operation behind it: its head, its progress, its outcome.
+    /// The underlying operation, with its head, progress and outcome.
     public let operation: RequestOperation<Void>
 
     let buffer: ChunkBuffer
@@ -32,7 +32,9 @@ public struct ResponseChunks: AsyncSequence, Sendable {
         operation.whenFinished(FinishHandler(place: .here) { buffer.end($0.error) })
     }
 
-    /// Makes the iterator; the sequence is read once.
+    /// Makes the iterator.
+    ///
+    /// The sequence can be read once.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(buffer: buffer, reader: reader) }
 
     /// Reads the chunks.
@@ -40,15 +42,15 @@ public struct ResponseChunks: AsyncSequence, Sendable {
         let buffer: ChunkBuffer
         fileprivate let reader: Reader
 
-        /// The next chunk, nil after the last.
+        /// The next chunk; nil after the last.
         ///
-        /// - Throws: the operation's error, after the chunks that had arrived; `.deadlineExceeded` and `.cancelled` at
-        ///   once.
+        /// - Throws: the operation's error, after the chunks that had arrived. `.deadlineExceeded` and `.cancelled`
+        ///   are thrown at once.
         public mutating func next(isolation _: isolated (any Actor)?) async throws(RequestError) -> Data? {
             try await ResponseChunks.next(of: buffer, reader.operation)
         }
 
-        /// The next chunk, nil after the last.
+        /// The next chunk; nil after the last.
         public mutating func next() async throws(RequestError) -> Data? {
             try await ResponseChunks.next(of: buffer, reader.operation)
         }
@@ -65,7 +67,7 @@ public struct ResponseChunks: AsyncSequence, Sendable {
         return try result.get()
     }
 
-    /// Cancels the request when its last iterator is gone.
+    /// Cancels the request when its last iterator is released.
     fileprivate final class Reader: Sendable {
         let operation: RequestOperation<Void>
 

@@ -3,13 +3,13 @@ import Foundation
 
 /// The body of one response, line by line, for one reader.
 ///
-/// LF, CR LF and CR alone end a line; a last line without an end is a line, and so is an empty one between two ends. The
-/// text is taken for UTF-8, whatever the charset: a byte order mark at its beginning is left out, and what is not valid
-/// becomes U+FFFD. A line longer than allowed ends the request with `.bodyTooLarge`. After a failure the lines that were
-/// complete come first, then the error; the beginning of a line is dropped.
+/// A line ends with LF, CR LF or CR. Empty lines and a last line without an end are included. The text is read as
+/// UTF-8, whatever the charset. A byte order mark at the beginning is removed, and invalid bytes become U+FFFD. A
+/// line longer than allowed fails the request with `.bodyTooLarge`. After a failure the complete lines are returned
+/// first, then the error is thrown. An incomplete line is dropped.
 ///
-/// Memory is bounded as for ``ResponseChunks``, plus one line. Leaving the loop early, or cancelling its task, cancels the
-/// request.
+/// Memory is limited as for ``ResponseChunks``, plus one line. Leaving the loop early, or cancelling its task,
+/// cancels the request.
 ///
 /// ```swift
 /// for try await line in manager.lines(of: .get("https://example.com/log")) {
@@ -17,15 +17,14 @@ import Foundation
 /// }
 /// ```
 ///
-/// ## Concurrency
-/// `Sendable`; one task reads.
+/// ## Concurrency `Sendable`. Only one task may read it.
 ///
 /// ## Topics
 /// - ``operation``
 public struct ResponseLines: AsyncSequence, Sendable {
     /// The elements.
     public typealias Element = String
-    /// What reading throws.
+    /// The error type of reading.
     public typealias Failure = RequestError
 
     private let chunks: ResponseChunks
@@ -36,10 +35,12 @@ public struct ResponseLines: AsyncSequence, Sendable {
         self.maxLineBytes = Int(clamping: maxLineBytes)
     }
 
-    /// The operation behind it: its head, its progress, its outcome.
+    /// The underlying operation, with its head, progress and outcome.
     public var operation: RequestOperation<Void> { chunks.operation }
 
-    /// Makes the iterator; the sequence is read once.
+    /// Makes the iterator.
+    ///
+    /// The sequence can be read once.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(
             operation: operation, chunks: chunks.makeAsyncIterator(),
@@ -59,9 +60,9 @@ public struct ResponseLines: AsyncSequence, Sendable {
             (self.operation, self.chunks, self.parser) = (operation, chunks, parser)
         }
 
-        /// The next line without its end, nil after the last.
+        /// The next line without its end; nil after the last.
         ///
-        /// - Throws: the operation's error, after the lines that were complete; again when asked again.
+        /// - Throws: the operation's error, after the complete lines. Later calls throw it again.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(RequestError) -> String? {
             if let end {
                 try end.get()
@@ -83,13 +84,15 @@ public struct ResponseLines: AsyncSequence, Sendable {
             return parser.finish()
         }
 
-        /// The next line without its end, nil after the last.
+        /// The next line without its end; nil after the last.
         public mutating func next() async throws(RequestError) -> String? { try await next(isolation: nil) }
     }
 }
 
 extension AnyRequestOperation {
-    /// Reads what has arrived; an error there is the operation's outcome, unless it has one.
+    /// Reads received data.
+    ///
+    /// A parse error becomes the operation's outcome, unless it already has one.
     func ending<Value>(with read: () throws(RequestError) -> Value) throws(RequestError) -> Value {
         do throws(RequestError) { return try read() } catch {
             let error = error.with(request?.summary)

@@ -1,15 +1,15 @@
-// The body as server-sent events, over one connection or many.
+// The body as server-sent events, over one or several connections.
 import Foundation
 
 /// The events that a server sends, for one reader.
 ///
-/// Reading begins the request. It asks for `text/event-stream` and takes nothing else: another content type ends it with
-/// `.unacceptableContentType`. A connection that ends is followed by another, as the policy of
-/// ``RequestManager/events(of:reconnecting:maxEventBytes:)`` says. A status of 204 is the end in any case, and any other
-/// but 200 is `.unacceptableStatus`. An event that was not complete is dropped.
-/// One larger than allowed ends the reading with `.bodyTooLarge`.
+/// Reading starts the request. It accepts only `text/event-stream`; another content type fails with
+/// `.unacceptableContentType`. After a connection ends, a new one follows according to the policy of
+/// ``RequestManager/events(of:reconnecting:maxEventBytes:)``. The status 204 ends the stream; any other status except
+/// 200 fails with `.unacceptableStatus`. An incomplete event is dropped. An event larger than allowed fails with
+/// `.bodyTooLarge`.
 ///
-/// Text is taken for UTF-8, and what is not valid becomes U+FFFD. Memory is bounded as for ``ResponseChunks``, plus one
+/// Text is read as UTF-8, and invalid bytes become U+FFFD. Memory is limited as for ``ResponseChunks``, plus one
 /// event. Leaving the loop early, or cancelling its task, cancels the request.
 ///
 /// ```swift
@@ -19,8 +19,7 @@ import Foundation
 /// }
 /// ```
 ///
-/// ## Concurrency
-/// `Sendable`; each iterator, read by one task, makes requests of its own.
+/// ## Concurrency `Sendable`. Each iterator sends its own requests and is read by one task.
 ///
 /// ## Topics
 /// - ``ServerSentEvent``
@@ -28,7 +27,7 @@ import Foundation
 public struct ServerSentEvents: AsyncSequence, Sendable {
     /// The elements.
     public typealias Element = ServerSentEvent
-    /// What reading throws.
+    /// The error type of reading.
     public typealias Failure = RequestError
 
     let manager: RequestManager
@@ -37,17 +36,18 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     let maxEventBytes: Int
     var reconnectionTimeHandler: (@Sendable (Duration) -> Void)?
 
-    /// The same events; the function is told how long the server wants to be left alone before another connection (`retry`),
-    /// as soon as that has come, with an event or without one.
+    /// The same events, with a handler for the reconnection time (`retry`) that the server sends with or without an
+    /// event.
     ///
-    /// - Parameter handler: called by the task that reads, before it gets the events behind; not again for the same time.
+    /// - Parameter handler: called by the reading task before the events that follow. It is not called again for the
+    ///   same time.
     public func onReconnectionTime(_ handler: @escaping @Sendable (Duration) -> Void) -> ServerSentEvents {
         var events = self
         events.reconnectionTimeHandler = handler
         return events
     }
 
-    /// Makes an iterator, which sends nothing until it is read.
+    /// Makes an iterator, which sends nothing until the first read.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(events: self, parser: EventParser(maxBytes: maxEventBytes))
     }
@@ -62,21 +62,21 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         private let events: ServerSentEvents
         private var parser: EventParser
         private var connection: Connection?
-        /// How many connections in a row have brought no event.
+        /// The number of consecutive connections without an event.
         private var fruitlessCount = 0
         private var end: Result<Void, RequestError>?
-        /// How long the server wants to be left alone before another connection; nil while it has not said.
+        /// The time that the server asks to wait before a reconnection; nil while it has not sent one.
         ///
-        /// ``ServerSentEvents/onReconnectionTime(_:)`` tells it as soon as it has come.
+        /// ``ServerSentEvents/onReconnectionTime(_:)`` reports it as soon as it arrives.
         public private(set) var reconnectionTime: Duration?
 
         fileprivate init(events: ServerSentEvents, parser: EventParser) {
             (self.events, self.parser) = (events, parser)
         }
 
-        /// The next event, nil after the last.
+        /// The next event; nil after the last.
         ///
-        /// - Throws: why there is no other, after the events that were complete; again when asked again.
+        /// - Throws: the error that ended the stream, after the complete events. Later calls throw it again.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(RequestError)
             -> ServerSentEvent?
         {
@@ -94,7 +94,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             }
         }
 
-        /// The next event, nil after the last.
+        /// The next event; nil after the last.
         public mutating func next() async throws(RequestError) -> ServerSentEvent? { try await next(isolation: nil) }
 
         private mutating func read(isolation actor: isolated (any Actor)?) async throws(RequestError)
@@ -133,9 +133,9 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             return Connection(operation: chunks.operation, chunks: chunks.makeAsyncIterator())
         }
 
-        /// How long to wait for the next connection; nil when there is none to be.
+        /// The wait before the next connection; nil when there is none.
         ///
-        /// - Throws: the failure, when it is final.
+        /// - Throws: the failure, if it is final.
         private mutating func delay(
             after operation: RequestOperation<Void>, _ failure: RequestError?
         ) throws(RequestError) -> Duration? {
@@ -154,7 +154,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     }
 }
 
-/// The wait for the next connection, in which there is no operation to be cancelled.
+/// The wait for the next connection, during which there is no operation to cancel.
 private final class Pause: Undertaking {
     private let end: AsyncStream<Never>.Continuation
     private let cancelled = Locked(false)
@@ -172,7 +172,7 @@ private final class Pause: Undertaking {
 extension Scheduler {
     /// Waits for a time.
     ///
-    /// - Throws: `.cancelled` as soon as the task is, or everything.
+    /// - Throws: `.cancelled` as soon as the task or everything is cancelled.
     fileprivate func pause(for delay: Duration, isolation _: isolated (any Actor)?) async throws(RequestError) {
         let (stream, continuation) = AsyncStream<Never>.makeStream()
         let pause = Pause(continuation)
