@@ -1,4 +1,4 @@
-// One line for everything that happens.
+// A log with one line for each event.
 import Foundation
 
 #if canImport(os)
@@ -14,29 +14,28 @@ import Foundation
 /// // GET https://example.com/b: unacceptableStatus: the server answered 404 (8 ms, 0 ms queued)
 /// ```
 ///
-/// A line never has a secret field, or user name and password of a URL; it shows the rest of the URL, the query included,
-/// and of a body that could not be decoded the value that did not fit.
-/// Control characters that a server sent are replaced by spaces: one event is one line.
+/// A line never contains a secret field or a URL's user name and password. It contains the rest of the URL, including
+/// the query. After a decoding failure it contains the offending value. Control characters from a server are replaced
+/// by spaces, so one event is one line.
 ///
-/// ## Concurrency
-/// `Sendable`. Lines are written on the manager's queue for monitors, in order, and with no lock held; a destination that
-/// is slow delays other monitors, never a request.
+/// ## Concurrency `Sendable`. Lines are written on the manager's queue for monitors, in order and without a lock. A
+/// slow destination delays other monitors, but no request.
 ///
 /// ## Topics
 /// - ``init(minimumLevel:)``
 /// - ``init(minimumLevel:write:)``
 /// - ``Level``
 public struct LogMonitor: EventMonitor {
-    /// How much a line matters.
+    /// The importance of a line.
     public enum Level: String, Sendable, Hashable, CaseIterable, Comparable {
-        /// It was queued, suspended or resumed, or an attempt started.
+        /// An operation was queued, suspended or resumed, or an attempt started.
         case debug
         /// An attempt led to another, or the request succeeded or was cancelled.
         case info
         /// The request failed.
         case error
 
-        /// By how much they matter.
+        /// Orders levels by importance.
         public static func < (left: Level, right: Level) -> Bool {
             (allCases.firstIndex(of: left) ?? 0) < (allCases.firstIndex(of: right) ?? 0)
         }
@@ -45,18 +44,18 @@ public struct LogMonitor: EventMonitor {
     private let minimumLevel: Level
     private let write: @Sendable (Level, String) -> Void
 
-    /// Makes a monitor that writes to the system's log on Apple platforms (subsystem `convoy`), else to standard error,
-    /// each line with its time.
+    /// Makes a monitor that writes to the system's log on Apple platforms (subsystem `convoy`), elsewhere to standard
+    /// error with a time in each line.
     ///
-    /// What cannot be written is dropped: a standard error that is closed fails no request; a pipe that is
-    /// not read holds the monitors up.
+    /// Lines that cannot be written are dropped, so a closed standard error fails no request. A pipe that nobody
+    /// reads blocks the monitors.
     ///
-    /// - Parameter minimumLevel: what matters less is left out; `.info` by default.
+    /// - Parameter minimumLevel: less important lines are left out; `.info` by default.
     public init(minimumLevel: Level = .info) {
         #if canImport(os)
             let logger = Logger(subsystem: "convoy", category: "requests")
             self.init(minimumLevel: minimumLevel) { level, line in
-                // Public: there is no secret in it, and a log without URLs is of no use.
+                // The line is public, because it contains no secret, and a log without URLs would be useless.
                 logger.log(level: level.systemLevel, "\(line, privacy: .public)")
             }
         #else
@@ -66,10 +65,10 @@ public struct LogMonitor: EventMonitor {
         #endif
     }
 
-    /// Makes a monitor that hands its lines to a function.
+    /// Makes a monitor that passes its lines to a function.
     ///
     /// - Parameters:
-    ///   - minimumLevel: what matters less is left out; `.info` by default.
+    ///   - minimumLevel: less important lines are left out; `.info` by default.
     ///   - write: receives a line, without a line feed. Runs on the manager's queue for monitors.
     public init(minimumLevel: Level = .info, write: @escaping @Sendable (_ level: Level, _ line: String) -> Void) {
         self.minimumLevel = minimumLevel
@@ -99,7 +98,7 @@ public struct LogMonitor: EventMonitor {
 }
 
 extension RequestEvent {
-    /// How much it matters; nil for what happens too often to be told.
+    /// The importance of the event; nil for events that are too frequent to log.
     fileprivate var level: LogMonitor.Level? {
         switch self {
         case .response, .progress: nil
@@ -133,7 +132,7 @@ extension AnyRequestOperation {
         let waited = timings.waited.map { ", \($0.shortWords) queued" } ?? ""
         let count = attempts.count > 1 ? ", \(attempts.count) attempts" : ""
         let spent = "\((timings.executed ?? .zero).shortWords)\(waited)\(count)"
-        // A message is a sentence of its own.
+        // Error messages are complete sentences.
         if let error { return "\(error.code): \(error.message) (\(spent))" }
         return "\(attempts.last?.statusCode ?? 0), \(progress.download.completedBytes) bytes in \(spent)"
     }

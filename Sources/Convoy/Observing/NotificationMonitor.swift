@@ -1,9 +1,10 @@
-// What happens to operations, as notifications.
+// Events of operations as notifications.
 import Foundation
 
-/// Posts a notification when an operation starts, finishes, is suspended or resumed, with the operation as its object.
+/// Posts a notification when an operation starts, finishes, is suspended or resumed, with the operation as its
+/// object.
 ///
-/// As AFNetworking did, and only where a manager has been given one: others pay nothing.
+/// AFNetworking posts similar notifications. A manager without this monitor posts none.
 ///
 /// ```swift
 /// let manager = RequestManager(
@@ -13,28 +14,28 @@ import Foundation
 /// ) { print($0.userInfo?[NotificationMonitor.errorKey] ?? "success") }
 /// ```
 ///
-/// ## Concurrency
-/// Notifications are posted on the manager's queue for monitors, in order, with no lock held. An observer without a queue of
-/// its own runs there: one that takes its time delays other monitors, never a request.
+/// ## Concurrency Notifications are posted on the manager's queue for monitors, in order and without a lock. An
+/// observer without its own queue runs there. A slow observer delays other monitors, but no request.
 ///
 /// ## Topics
 /// - ``init(center:)``
 /// - ``errorKey``
 public struct NotificationMonitor: EventMonitor, @unchecked Sendable {
-    // @unchecked: a notification center may be used from any thread, and does not say so on all platforms.
+    // @unchecked: any thread may use a notification center, but not all platforms declare it.
     private let center: NotificationCenter
 
     /// Makes a monitor that posts to a notification center.
     public init(center: NotificationCenter = .default) { self.center = center }
 
-    /// The key of the ``RequestError`` in the `userInfo` of `Notification.Name.requestOperationDidFinish`; after
-    /// a success there is none.
+    /// The key of the ``RequestError`` in the `userInfo` of `Notification.Name.requestOperationDidFinish`.
+    ///
+    /// Absent after a success.
     public static let errorKey = "ConvoyRequestError"
 
     /// Posts the notification of the event, if it has one.
     public func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
         switch event {
-        // Further attempts are no starts.
+        // Only the first attempt is a start.
         case .started(attempt: 1): center.post(name: .requestOperationDidStart, object: operation)
         case .suspended: center.post(name: .requestOperationDidSuspend, object: operation)
         case .resumed: center.post(name: .requestOperationDidResume, object: operation)
@@ -47,9 +48,11 @@ public struct NotificationMonitor: EventMonitor, @unchecked Sendable {
 }
 
 extension Notification.Name {
-    /// The first attempt of an operation has begun; posted by a ``NotificationMonitor``.
+    /// The first attempt of an operation has started.
+    ///
+    /// Posted by a ``NotificationMonitor``.
     public static let requestOperationDidStart = Notification.Name("ConvoyRequestOperationDidStart")
-    /// An operation has its outcome, whatever that is; one that never started has one too.
+    /// An operation has its outcome, even if it never started.
     public static let requestOperationDidFinish = Notification.Name("ConvoyRequestOperationDidFinish")
     /// An operation was suspended by its owner.
     public static let requestOperationDidSuspend = Notification.Name("ConvoyRequestOperationDidSuspend")

@@ -1,16 +1,18 @@
-// Writing to standard error without harm.
+// Safe writing to standard error.
 import Foundation
 
 extension Date {
-    /// The moment in UTC to the millisecond: `2026-11-21T16:05:05.123Z` (RFC 3339).
+    /// The moment in UTC with milliseconds: `2026-11-21T16:05:05.123Z` (RFC 3339).
     var internetTime: String { formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)) }
 }
 
 #if !canImport(os)
     enum StandardError {
-        /// Writes text to standard error; what cannot be written is dropped.
+        /// Writes text to standard error.
         ///
-        /// A pipe without a reader would send SIGPIPE, which ends a process that does not expect it.
+        /// Text that cannot be written is dropped.
+        ///
+        /// SIGPIPE is blocked, because a pipe without a reader would end the process.
         static func write(_ text: String) {
             var brokenPipe = sigset_t()
             var earlier = sigset_t()
@@ -23,7 +25,7 @@ extension Date {
                 if count > 0 {
                     bytes = bytes.dropFirst(count)
                 } else if count == 0 || errno != EINTR {
-                    // Taken back: it is this thread's own, and pending.
+                    // Consumes the pending SIGPIPE of this thread.
                     var atOnce = timespec()
                     if errno == EPIPE, sigismember(&earlier, SIGPIPE) == 0 { sigtimedwait(&brokenPipe, nil, &atOnce) }
                     break

@@ -1,19 +1,20 @@
-// One hop of a redirect, and what a hook may say to it.
+// One redirect, and the decisions of a hook.
 import Foundation
 
-/// A redirect that is about to be followed.
+/// A redirect that the policy allows.
 public struct Redirect: Sendable {
-    /// The answer that redirects.
+    /// The redirect response.
     public let response: ResponseHead
-    /// The request that was answered, without what interceptors added to it.
+    /// The redirected request, without additions of interceptors.
     public let from: PreparedRequest
-    /// The request that will be sent: method, body and fields are those of the hop, and credentials are gone when it
-    /// leads to another origin.
+    /// The request that will be sent, with its new method, body and fields.
+    ///
+    /// Without credentials if it leads to another origin.
     public let to: PreparedRequest
-    /// The number of the hop, from 1.
+    /// The number of the redirect, from 1.
     public let count: Int
 
-    /// Makes a redirect; to test a hook of your own.
+    /// Makes a redirect, to test your own hook.
     public init(response: ResponseHead, from: PreparedRequest, to: PreparedRequest, count: Int) {
         self.response = response
         self.from = from
@@ -22,25 +23,28 @@ public struct Redirect: Sendable {
     }
 }
 
-/// What becomes of a redirect.
+/// The decision about a redirect.
 public enum RedirectDecision: Sendable, Hashable {
-    /// It is followed.
+    /// Follow it.
     case follow
-    /// It is not: the request fails with `.redirectRefused`, and the error's ``RequestError/response`` is the answer
-    /// that wanted it.
-    case refuse
-    /// Another request is sent instead, usually a changed ``Redirect/to``.
+    /// Refuse it.
     ///
-    /// It is checked again. Credentials that are added to it reach the origin of ``Redirect/to``; on the way to any
-    /// other origin they are taken away.
+    /// The request fails with `.redirectRefused`, and the error's ``RequestError/response`` is the redirect response.
+    case refuse
+    /// Send another request instead, usually a changed ``Redirect/to``.
+    ///
+    /// The request is checked again. Added credentials are sent to the origin of ``Redirect/to`` only. They are
+    /// removed if the request goes to another origin.
     case rewrite(PreparedRequest)
 }
 
-/// What follows an answer.
+/// The result of evaluating a response.
 enum RedirectStep: Sendable {
-    /// It leads nowhere: it is the answer.
+    /// The response is not a redirect to follow.
+    ///
+    /// It is the answer.
     case stands
-    /// Another request is sent.
+    /// Another request follows.
     case follow(PreparedRequest, leavesOrigin: Bool)
     /// The request fails.
     case fail(RequestError)

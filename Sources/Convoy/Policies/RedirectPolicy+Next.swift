@@ -2,16 +2,19 @@
 import Foundation
 
 extension RedirectPolicy {
-    /// Whether an answer is followed, or refused with an error, rather than delivered.
+    /// Whether a response is followed or refused with an error, instead of being delivered.
     ///
-    /// Asked when the head arrives, to know what the body is for; ``next(after:of:earlier:)`` agrees.
+    /// Called when the head arrives, to decide what happens to the body. ``next(after:of:earlier:)`` decides
+    /// consistently.
     ///
-    /// - Thread: the transport's; no code of the user's is called.
+    /// - Thread: the transport's; no user code is called.
     func leads(_ head: ResponseHead, of request: PreparedRequest) -> Bool {
         maxCount > 0 && (try? RedirectTarget(head, of: request)) != nil
     }
 
-    /// Why an answer that is a redirect is not followed and stands, for people; nil where there is nothing to say of it.
+    /// Why a redirect is not followed and becomes the answer, as a text.
+    ///
+    /// Nil when there is nothing to say.
     func defect(of head: ResponseHead, of request: PreparedRequest) -> String? {
         guard maxCount > 0 else { return nil }
         do throws(RedirectTarget.Defect) {
@@ -22,13 +25,12 @@ extension RedirectPolicy {
         }
     }
 
-    /// What follows an answer: itself, another request, or a failure.
+    /// Decides what follows a response: it is the answer, another request follows, or the request fails.
     ///
     /// - Parameters:
-    ///   - request: what was sent, without what must not be sent again elsewhere: additions of interceptors, cookies of
-    ///     a jar.
-    ///   - earlier: the attempts that ended before this one, oldest first; those that did not end in a redirect do not
-    ///     count.
+    ///   - request: the request, without additions that must not be sent elsewhere (from interceptors or a cookie
+    ///     jar).
+    ///   - earlier: the attempts before this one, oldest first. Only those that ended in a redirect count.
     /// - Thread: the operation's; the hook is called.
     func next(after head: ResponseHead, of request: PreparedRequest, earlier: [AttemptRecord]) -> RedirectStep {
         guard maxCount > 0, let target = try? RedirectTarget(head, of: request) else { return .stands }
@@ -40,11 +42,11 @@ extension RedirectPolicy {
                     "more than \(maxCount) redirects, the limit: \(trail), to \(target.url.shortened)")
             }
             var from = request
-            // Its URL may have been set since its origin was noted.
+            // The hook may have changed the URL since the origin was recorded.
             try from.check()
             let proposed = try propose(target, after: head, of: from)
             let next = try ask(Redirect(response: head, from: from, to: proposed, count: trail.count))
-            // The hook may have given it another.
+            // The hook may have set another body.
             if let body = next.body, !body.canRepeat, body == from.body {
                 throw RequestError(
                     .bodyNotReplayable,
@@ -57,7 +59,7 @@ extension RedirectPolicy {
         }
     }
 
-    /// The request that a redirect asks for, if it may be sent.
+    /// The request that a redirect leads to, if it may be sent.
     private func propose(
         _ target: RedirectTarget, after head: ResponseHead, of from: PreparedRequest
     ) throws(RequestError) -> PreparedRequest {
@@ -75,7 +77,7 @@ extension RedirectPolicy {
         return proposed
     }
 
-    /// What the hook makes of it.
+    /// The hook's decision about it.
     private func ask(_ redirect: Redirect) throws(RequestError) -> PreparedRequest {
         switch onRedirect?(redirect) {
         case .follow, nil: return redirect.to
@@ -83,7 +85,7 @@ extension RedirectPolicy {
             throw RequestError(.redirectRefused, "onRedirect refused the redirect to \(redirect.to.url.shortened)")
         case .rewrite(var rewritten):
             try rewritten.check()
-            // Secrets were put in for where the hop was seen to lead, and for nowhere else.
+            // The hook added secrets for the origin of the proposed request only.
             if rewritten.hostKey != redirect.to.hostKey { try rewritten.dropWhatIsBoundToItsOrigin() }
             try allow(rewritten, after: redirect.from)
             return rewritten
@@ -101,20 +103,22 @@ extension RedirectPolicy {
 }
 
 extension RequestError {
-    /// Nothing can be sent where a server redirects to: it is at fault, and not the request.
+    /// The server redirected to a URL that cannot be requested.
+    ///
+    /// The error blames the server, not the request.
     fileprivate static func redirected(to url: URL, _ reason: RequestError) -> RequestError {
         RequestError(
             .redirectRefused, "the server redirects to \(url.shortened), and no request can go there",
             underlying: reason.underlying ?? reason)
     }
 
-    /// The same error; what a transport does not take, because a server has redirected there, is the server's fault.
+    /// The same error, or one that blames the server if the transport refuses a URL that a redirect named.
     ///
     /// - Parameters:
-    ///   - request: what was to be sent.
-    ///   - earlier: the attempt before it.
+    ///   - request: the request that the transport refused.
+    ///   - earlier: the previous attempt.
     func blamed(on earlier: AttemptRecord?, for request: PreparedRequest) -> RequestError {
-        // A hook that sends it elsewhere answers for that itself.
+        // If a hook chose another URL, the hook is responsible for it.
         guard code == .invalidRequest, let earlier, let head = earlier.response,
             case .redirect(to: request.url) = earlier.next,
             (try? RedirectTarget(head, of: earlier.request))?.url == request.url

@@ -1,12 +1,12 @@
 // How redirects are followed.
 import Foundation
 
-/// How redirects are followed: how many, whether from https to http, and what may refuse one.
+/// How redirects are followed: how many, whether from https to http, and which hook may refuse one.
 ///
-/// Followed are 301, 302, 303, 307 and 308 with one usable `Location`; any other 3xx is the answer. 303, and 301 or 302
-/// to a POST, turn the request into a GET without a body; 307 and 308 send the same body again (RFC 9110, section
-/// 15.4). `Authorization`, `Cookie`, `Proxy-Authorization` and fields marked as secret never go to another scheme, host
-/// or port.
+/// The policy follows 301, 302, 303, 307 and 308 with one usable `Location`. Any other 3xx is the answer. A 303, and
+/// a 301 or 302 to a POST, turn the request into a GET without a body. A 307 or 308 sends the same body again (RFC
+/// 9110, section 15.4). `Authorization`, `Cookie`, `Proxy-Authorization` and fields marked as secret are never sent
+/// to another scheme, host or port.
 ///
 /// ```swift
 /// let policy = RedirectPolicy(maxCount: 5) { hop in
@@ -14,31 +14,34 @@ import Foundation
 /// }
 /// ```
 ///
-/// Too many redirects fail with `.tooManyRedirects`, also to a place that was asked before: a server may have counted. A
-/// redirect to another scheme than http and https, to a host that cannot be asked, or from https to http fails with
-/// `.redirectRefused`. One without a usable `Location`, or with one above 16 KiB, is the answer; where its status is not
-/// acceptable, the error says what is wrong with it. Of a redirect that is followed the body does not matter, whole or cut.
+/// Too many redirects fail with `.tooManyRedirects`. A repeated URL is followed up to that limit, because a server
+/// may count requests. A redirect to another scheme than http and https, to an invalid host, or from https to http
+/// fails with `.redirectRefused`. A redirect without a usable `Location`, or with one above 16 KiB, is the answer. If
+/// its status is not acceptable, the error says what is wrong with it. The body of a followed redirect is ignored,
+/// even if it is incomplete.
 ///
-/// ## Concurrency
-/// `Sendable`; the hook is called in the operation's own order, never on a transport's thread and never under a lock.
+/// ## Concurrency `Sendable`. The hook is called in the operation's order, never on a transport's thread and never
+/// under a lock.
 ///
 /// ## Topics
 /// - ``follow``
 /// - ``never``
 /// - ``init(maxCount:allowsInsecure:onRedirect:)``
 public struct RedirectPolicy: Sendable {
-    /// How many redirects one after the other are followed; at 0 none is, and a redirect is the answer.
+    /// The maximum number of consecutive redirects.
+    ///
+    /// With 0 a redirect is the answer.
     public var maxCount: Int
-    /// Whether a redirect may lead from https to http, where what is sent can be read and changed on the way.
+    /// Whether a redirect may lead from https to http, where others on the network can read and change the request.
     public var allowsInsecure: Bool
-    /// Asked before a redirect that the policy allows is followed; nil when all of them are.
+    /// A hook that is asked before each redirect that the policy allows; nil to follow all of them.
     public var onRedirect: (@Sendable (Redirect) -> RedirectDecision)?
 
     /// Makes a policy.
     ///
     /// - Parameters:
-    ///   - maxCount: how many redirects one after the other are followed; 0 for none.
-    ///   - allowsInsecure: whether one may lead from https to http.
+    ///   - maxCount: the maximum number of consecutive redirects; 0 for none.
+    ///   - allowsInsecure: whether a redirect may lead from https to http.
     ///   - onRedirect: asked before each redirect that the policy allows; may refuse or change it.
     public init(
         maxCount: Int = 20, allowsInsecure: Bool = false,
@@ -51,6 +54,8 @@ public struct RedirectPolicy: Sendable {
 
     /// Up to 20 redirects, never from https to http.
     public static let follow = RedirectPolicy()
-    /// None: a redirect is the answer, to be accepted or not by its status code as any other.
+    /// Follows no redirects.
+    ///
+    /// A redirect is the answer, accepted or not by its status code.
     public static let never = RedirectPolicy(maxCount: 0)
 }

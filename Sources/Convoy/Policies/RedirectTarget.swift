@@ -1,32 +1,38 @@
-// Where an answer leads: the Location field, RFC 9110, section 10.2.2.
+// The target of a redirect: the Location field, RFC 9110, section 10.2.2.
 import Foundation
 
-/// The URL a redirect points at, resolved; it may be one that is never followed.
+/// The resolved URL of a redirect.
+///
+/// It may be one that is never followed.
 struct RedirectTarget {
-    /// With the fragment of the request's URL where the field has none of its own.
+    /// The URL.
+    ///
+    /// It has the fragment of the request's URL if the field has none.
     private(set) var url: URL
 
-    /// The status codes that name another URL to be asked (RFC 9110, section 15.4).
+    /// The status codes that name another URL to request (RFC 9110, section 15.4).
     ///
-    /// Not 300, which offers a choice, nor 304, which is an answer about a copy, nor 305 and 306, which are history.
+    /// Not 300, which offers a choice, nor 304, which confirms a cached copy, nor the obsolete 305 and 306.
     private static let statusCodes: Set = [301, 302, 303, 307, 308]
-    /// What no honest server needs; resolving costs time on a transport's thread.
+    /// The maximum length of a location.
+    ///
+    /// No honest server needs more, and resolving it costs time on a transport's thread.
     private static let maxBytes = 16 << 10
 
-    /// Whether it can be asked by HTTP at all.
+    /// Whether the scheme is http or https.
     var isWeb: Bool { ["http", "https"].contains(url.scheme?.lowercased()) }
 
-    /// Why an answer leads nowhere.
+    /// Why a response is not a redirect to follow.
     struct Defect: Error {
-        /// For people; nil of an answer that is no redirect.
+        /// A text for people; nil for a response that is not a redirect.
         let reason: String?
     }
 
-    /// Finds out where an answer leads.
+    /// Finds the target of a redirect.
     ///
-    /// - Throws: when it leads nowhere and therefore is the answer: without a redirect's status, and when there is no
-    ///   location, an empty or an overlong one, one that is no URL, an http URL without a usable host or port, or several
-    ///   that differ.
+    /// - Throws: when the response is not a redirect to follow. Its status is not a redirect, or the location is
+    ///   missing, empty, too long or not a URL. Or it is an http URL without a usable host or port, or there are
+    ///   several different locations.
     init(_ head: ResponseHead, of request: PreparedRequest) throws(Defect) {
         guard Self.statusCodes.contains(head.statusCode) else { throw Defect(reason: nil) }
         let reference = URLReference(try Self.location(of: head))
@@ -44,7 +50,7 @@ struct RedirectTarget {
             throw Defect(reason: "its Location cannot be followed: \(reason)")
         }
         guard case .success(origin) = request.url.origin else {
-            // A server does not set the user of another origin.
+            // A server must not set the user of another origin.
             resolved.dropUserInfo()
             guard let bare = resolved.url else { throw Defect(reason: "its Location is no URL without its user name") }
             url = bare
@@ -52,7 +58,7 @@ struct RedirectTarget {
         }
     }
 
-    /// The one location of an answer, with what no URL may contain encoded.
+    /// The one location of a response, with invalid characters encoded.
     private static func location(of head: ResponseHead) throws(Defect) -> String {
         guard head.headerFields.contains("Location") else { throw Defect(reason: "it has no Location") }
         guard let location = head.headerFields.soleValue(of: "Location"), !location.isJoinedLocation else {
@@ -64,7 +70,7 @@ struct RedirectTarget {
             throw Defect(reason: "its Location is \(count) bytes long, and \(maxBytes) are followed at most")
         }
         guard let url = location.requestURL else {
-            // What cannot be taken apart may have a password anywhere before an at sign.
+            // If a location cannot be parsed, it may contain a password anywhere before an at sign.
             let shown = location.contains("@") ? "" : ": \(String(location.prefix(100)).debugDescription)"
             throw Defect(reason: "its Location is no URL" + shown)
         }
@@ -73,9 +79,11 @@ struct RedirectTarget {
 }
 
 extension String {
-    /// Whether this looks like several locations that a loader has joined: a URL has no blank in it.
+    /// Whether this looks like several locations that a loader has joined.
     ///
-    /// One of them would be the base of a path that is made of the others.
+    /// A URL contains no blank.
+    ///
+    /// A joined text would otherwise be read as one URL with a strange path.
     fileprivate var isJoinedLocation: Bool {
         var rest = self[...]
         while let comma = rest.range(of: ", ") {

@@ -1,7 +1,7 @@
-// The way a request has gone from redirect to redirect.
+// The sequence of redirects of a request.
 import Foundation
 
-/// The requests that were answered with a redirect, the one just answered included.
+/// The requests that received a redirect, including the latest.
 struct RedirectTrail: CustomStringConvertible {
     private struct Hop {
         let method: HTTPMethod
@@ -11,7 +11,7 @@ struct RedirectTrail: CustomStringConvertible {
 
     private var hops: [Hop]
 
-    /// Retries on the way are no hops: the same URL is asked again on purpose then.
+    /// Retries are not counted, because they repeat the same URL on purpose.
     init(earlier: [AttemptRecord], request: PreparedRequest, statusCode: Int) {
         hops = earlier.compactMap { record in
             guard case .redirect = record.next else { return nil }
@@ -20,10 +20,12 @@ struct RedirectTrail: CustomStringConvertible {
         hops.append(Hop(method: request.method, url: request.url, statusCode: statusCode))
     }
 
-    /// How many redirects there have been.
+    /// The number of redirects.
     var count: Int { hops.count }
 
-    /// The hops in one line without credentials; the middle of many is left out.
+    /// The redirects in one line without credentials.
+    ///
+    /// The middle of a long list is left out.
     var description: String {
         let lines = hops.map { "\($0.method) \($0.url.shortened)" + ($0.statusCode.map { " (\($0))" } ?? "") }
         guard lines.count > 6 else { return lines.joined(separator: ", ") }
@@ -32,7 +34,7 @@ struct RedirectTrail: CustomStringConvertible {
 }
 
 extension URL {
-    /// The URL for a message: without credentials, and not longer than a line.
+    /// The URL for a message: without credentials, and at most one line long.
     var shortened: String {
         let text = redactedString
         return text.utf8.count <= 100 ? text : text.prefix(60) + "..." + text.suffix(30)

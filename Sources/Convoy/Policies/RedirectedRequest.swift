@@ -1,10 +1,12 @@
-// What a redirect makes of a request: RFC 9110, section 15.4.
+// How a redirect changes a request: RFC 9110, section 15.4.
 import Foundation
 
 extension PreparedRequest {
-    /// The request as it goes to another URL, with what the status code and the new origin leave of it.
+    /// The request for another URL.
     ///
-    /// - Throws: `.invalidRequest` when nothing can be sent to the URL.
+    /// The status code and the new origin decide which parts are kept.
+    ///
+    /// - Throws: `.invalidRequest` when the URL cannot be requested.
     func redirected(to target: URL, statusCode: Int) throws(RequestError) -> PreparedRequest {
         var next = self
         if becomesGet(by: statusCode) {
@@ -18,19 +20,19 @@ extension PreparedRequest {
         return next
     }
 
-    /// Whether the method changes, and the body goes.
+    /// Whether the method changes to GET and the body is dropped.
     private func becomesGet(by statusCode: Int) -> Bool {
         switch statusCode {
-        // As user agents have always done it, and section 15.4.2 lets them: only POST.
+        // Only POST changes, as in all user agents and as section 15.4.2 allows.
         case 301, 302: method == .post
         case 303: method != .get && method != .head
         default: false
         }
     }
 
-    /// Takes away what must not reach another origin than the one it was meant for: secrets, and the `Host` field.
+    /// Removes what must not be sent to another origin: secrets and the `Host` field.
     ///
-    /// - Throws: `.invalidRequest` when the URL does not survive it.
+    /// - Throws: `.invalidRequest` when the URL becomes invalid.
     mutating func dropWhatIsBoundToItsOrigin() throws(RequestError) {
         headerFields.removeAll { $0.isSecret || $0.name.equalsIgnoringCase("Host") }
         var reference = URLReference(url.absoluteString)
@@ -44,7 +46,7 @@ extension PreparedRequest {
 }
 
 extension HeaderFields {
-    /// What describes a body, and goes with it (RFC 9110, sections 8 and 15.4; RFC 3230; RFC 9530).
+    /// Fields that describe a body and are dropped with it (RFC 9110, sections 8 and 15.4; RFC 3230; RFC 9530).
     static let bodyFields: Set = [
         "content-type", "content-length", "content-encoding", "content-language", "content-location", "content-range",
         "content-disposition", "content-md5", "content-digest", "repr-digest", "digest", "last-modified",

@@ -1,11 +1,13 @@
-// Code of the user's around each attempt.
+// User code around each attempt.
 import Foundation
 
-/// Changes requests before they are sent, and looks at what came of each: signing, tokens, retries of your own.
+/// Changes requests before they are sent, and inspects the result of each attempt.
 ///
-/// A manager's interceptors are asked first, in their order, then the request's own. Each is asked for every attempt: for
-/// redirects and retries too, with the request as the library would send it, free of what interceptors added to the
-/// attempt before.
+/// Use it for signatures, tokens and your own retries.
+///
+/// A manager's interceptors are called first, in their order, then the request's own. Each is called for every
+/// attempt, including redirects and retries. It receives the request as the library would send it, without additions
+/// that interceptors made for the previous attempt.
 ///
 /// ```swift
 /// struct Signing: RequestInterceptor {
@@ -19,80 +21,89 @@ import Foundation
 /// }
 /// ```
 ///
-/// ## Concurrency
-/// `adapt` and `decide` run in a task of the attempt, which is cancelled with its operation; what they return then is
-/// dropped. While they are at work the operation holds no slot, so that they may send requests of their own through the
-/// same manager; give those ``Request/withoutInterceptors()``, or they wait for themselves. On a queue of your own it keeps
-/// its place, though: a queue that takes one operation at a time has no room for the other.
+/// ## Concurrency `adapt` and `decide` run in a task of the attempt, which is cancelled with its operation. Their
+/// result is then ignored. While they run, the operation holds no slot, so they may send requests through the same
+/// manager. Use ``Request/withoutInterceptors()`` for these, or they wait for themselves. In your own operation queue
+/// the operation keeps its place meanwhile. A queue with a limit of 1 therefore cannot run the other request.
 public protocol RequestInterceptor: Sendable {
     /// Changes a request before an attempt.
     ///
-    /// Credentials that are added (any field that ``HeaderFields/Field/isSecret``) are taken away again once a redirect has
-    /// led to another origin.
+    /// Added credentials (fields that are ``HeaderFields/Field/isSecret``) are removed once a redirect has led to
+    /// another origin.
     ///
-    /// - Throws: what ends the operation: a ``RequestError`` as it is, anything else as `.interceptorFailed`.
+    /// - Throws: an error that fails the operation: a ``RequestError`` unchanged, any other as `.interceptorFailed`.
     func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest
 
-    /// Whether an adapted request is still good to be sent; asked without a lock right before it is. After false it is
-    /// adapted again.
+    /// Whether an adapted request is still valid.
     ///
-    /// A token may have been refreshed while the request waited for its slot. Must be quick: this may be the thread that
-    /// resumes an operation.
+    /// Called without a lock directly before sending. If false, the request is adapted again.
+    ///
+    /// A token may have been refreshed while the request waited for its slot. The method must return quickly, because
+    /// it may run on the thread that resumes an operation.
     func isCurrent(_ request: PreparedRequest) -> Bool
 
-    /// Looks at the end of an attempt: the first interceptor that asks for something gets it.
+    /// Inspects the end of an attempt.
     ///
-    /// - Throws: what ends the operation, as for ``adapt(_:for:)``.
+    /// The first decision other than `.proceed` is taken.
+    ///
+    /// - Throws: an error that fails the operation, as for ``adapt(_:for:)``.
     func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision
 }
 
 extension RequestInterceptor {
-    /// By default the request stays as it is.
+    /// By default the request is not changed.
     public func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
         request
     }
-    /// By default an adapted request stays good.
+    /// By default an adapted request stays valid.
     public func isCurrent(_ request: PreparedRequest) -> Bool { true }
-    /// By default redirects and retries are left to the policies.
+    /// By default the policies decide about redirects and retries.
     public func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision {
         .proceed
     }
 }
 
-/// Which attempt of which request.
+/// Describes an attempt of a request.
 public struct AttemptContext: Sendable {
-    /// The number of the attempt, from 1; that of a job of a durable queue counts across starts.
+    /// The number of the attempt, from 1.
+    ///
+    /// For a job of a durable queue it continues across starts.
     public let number: Int
-    /// The request as the caller gave it, before redirects and interceptors.
+    /// The request as given by the caller, before redirects and interceptors.
     public let originalRequest: PreparedRequest
-    /// Whether a redirect has led to another origin, now or earlier: credentials are out of place from then on.
+    /// Whether a redirect has led to another origin, now or earlier.
+    ///
+    /// Do not add credentials from then on.
     public let hasLeftOrigin: Bool
-    /// Whether the request goes to a mirror at another origin than that of its download: only credentials that were meant for
-    /// the mirror by name are in place there.
+    /// Whether the request goes to a mirror at another origin than that of its download.
+    ///
+    /// Only add credentials that name the mirror.
     public internal(set) var isMirror = false
-    /// What became of the attempts before.
+    /// The records of the previous attempts.
     public let earlierAttempts: [AttemptRecord]
 }
 
-/// What came of an attempt.
+/// The result of an attempt.
 public struct AttemptEnd: Sendable {
-    /// The request as it was sent, what interceptors added included.
+    /// The request as sent, including additions of interceptors.
     public let request: PreparedRequest
     /// Status and header fields of the answer; nil when there was none.
     public let response: ResponseHead?
-    /// Why the attempt failed; nil when it brought an acceptable answer.
+    /// Why the attempt failed; nil after an acceptable answer.
     ///
-    /// Of an answer with an unacceptable status, its ``RequestError/body`` has the first 64 KiB, or as much as a body may
-    /// have where refusals are decoded.
+    /// After an unacceptable status, ``RequestError/body`` has the first 64 KiB of the body. If failures are decoded,
+    /// it has the body up to the body limit.
     public let error: RequestError?
 }
 
-/// What an interceptor wants after an attempt.
+/// The decision of an interceptor after an attempt.
 public enum InterceptorDecision: Sendable, Hashable {
-    /// Nothing: ask the next one, then the policies.
+    /// No decision: the next interceptor decides, then the policies.
     case proceed
-    /// Another attempt; at most ten an operation, after which the answer stands as it is.
+    /// Another attempt.
+    ///
+    /// At most ten for an operation; after that the answer is the outcome.
     case retry(after: Duration)
-    /// No other attempt: the answer or the failure stands.
+    /// No other attempt: the answer or the failure is the outcome.
     case stop
 }

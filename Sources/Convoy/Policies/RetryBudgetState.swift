@@ -1,9 +1,9 @@
-// The account of a retry budget.
+// The state of a retry budget.
 import Foundation
 
-/// What is left of a ``RetryBudget``: whole numbers only, so that nothing is lost or won by rounding.
+/// The balance of a ``RetryBudget``, in integers so that rounding loses nothing.
 struct RetryBudgetState: Sendable {
-    // Units a retry. So a thousandth of a retry a second, the smallest rate, is one unit a millisecond.
+    // Units for each retry. The smallest rate, a thousandth of a retry per second, is then one unit per millisecond.
     private static let retry: Int64 = 1_000_000
     private static let longestPause = Duration.seconds(864_000)
 
@@ -13,7 +13,7 @@ struct RetryBudgetState: Sendable {
     private let reserve: Int64
     private let limit: Int64
     private var balance: Int64
-    /// Up to when the reserve has come back; nil before anything happened.
+    /// The time up to which the reserve has been refilled; nil before the first event.
     private var counted: ContinuousClock.Instant?
 
     init(_ budget: RetryBudget) {
@@ -25,7 +25,7 @@ struct RetryBudgetState: Sendable {
         balance = reserve
     }
 
-    /// A first attempt is sent: it earns its part of a retry.
+    /// Credits a first attempt with its part of a retry.
     ///
     /// - Complexity: O(1).
     mutating func noteRequest(now: ContinuousClock.Instant) {
@@ -34,7 +34,7 @@ struct RetryBudgetState: Sendable {
         balance = min(balance + earned, limit)
     }
 
-    /// Takes one retry; false when there is none left.
+    /// Takes one retry; false when none is left.
     ///
     /// - Complexity: O(1).
     mutating func take(now: ContinuousClock.Instant) -> Bool {
@@ -45,7 +45,9 @@ struct RetryBudgetState: Sendable {
         return true
     }
 
-    /// The reserve comes back; what was earned beyond it stays as it is.
+    /// Refills the reserve.
+    ///
+    /// Earned retries above it are not changed.
     private mutating func refill(_ now: ContinuousClock.Instant) {
         guard let since = counted, balance < reserve else {
             counted = max(now, counted ?? now)
@@ -53,17 +55,17 @@ struct RetryBudgetState: Sendable {
         }
         let elapsed = since.duration(to: now)
         guard elapsed > .zero else { return }
-        // At most ten days: taking a duration apart traps for what its seconds cannot hold.
+        // At most ten days, because `components` traps when the seconds overflow.
         let (seconds, attoseconds) = min(elapsed, Self.longestPause).components
         let milliseconds = seconds * 1_000 + attoseconds / 1_000_000_000_000_000
-        // What is less than a millisecond is counted the next time.
+        // The remainder below a millisecond is counted the next time.
         counted = elapsed > Self.longestPause ? now : since + .milliseconds(milliseconds)
         balance += min(milliseconds * perMillisecond, reserve - balance)
     }
 
     private static func whole(_ value: Double, times factor: Double, atMost limit: Int64) -> Int64 {
         let product = (value * factor).rounded()
-        // What is no number is not more than zero either.
+        // NaN also fails this comparison.
         return product > 0 ? Int64(min(product, Double(limit))) : 0
     }
 }

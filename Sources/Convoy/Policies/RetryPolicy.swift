@@ -1,13 +1,13 @@
 // When a request is sent again, and after which wait.
 import Foundation
 
-/// When a request that failed is sent again, how often, and after which wait.
+/// When a failed request is sent again, how often, and after which wait.
 ///
-/// Only what can be repeated without harm is: methods that are idempotent (RFC 9110, section 9.2.2), and requests with
-/// an `Idempotency-Key` that is not empty. The wait before retry *n* is a random part of `baseDelay` doubled *n* - 1
-/// times, at most `maxDelay`, so that clients that failed together do not come back together (full jitter; tests take the
-/// randomness out by a constant `RequestManager.Configuration.jitter`). Where the answer has a
-/// `Retry-After`, that time comes first, up to ``maxRetryAfter``.
+/// Only requests that are safe to repeat are retried: those with an idempotent method (RFC 9110, section 9.2.2) or a
+/// non-empty `Idempotency-Key`. The wait before retry *n* is a random part of `baseDelay` doubled *n* - 1 times, at
+/// most `maxDelay`. This full jitter spreads clients that failed at the same time. Tests set a constant
+/// `RequestManager.Configuration.jitter`. A `Retry-After` of the answer is added before that wait, up to
+/// ``maxRetryAfter``.
 ///
 /// ```swift
 /// var policy = RetryPolicy.standard
@@ -17,13 +17,12 @@ import Foundation
 /// let request = report.retries(policy)
 /// ```
 ///
-/// A host whose name has no address is asked for once more only.
+/// If a host name has no address, the request is retried only once.
 ///
-/// Never repeated, whatever the lists say: what was cancelled, ran out of its deadline, failed in TLS or in decoding,
-/// and every other failure that is not ``RequestError/isRetryable``, status codes aside.
+/// Cancellations, exceeded deadlines, and failures in TLS or decoding are never retried, even if a list includes
+/// them. The same holds for every other failure that is not ``RequestError/isRetryable``, except status codes.
 ///
-/// ## Concurrency
-/// `Sendable`, without shared state.
+/// ## Concurrency `Sendable`, without shared state.
 ///
 /// ## Topics
 /// - ``never``
@@ -32,41 +31,48 @@ import Foundation
 /// - ``errorCodes``
 /// - ``retryAfterScope``
 public struct RetryPolicy: Sendable, Hashable {
-    /// How many attempts there may be after the first; 3 by default.
+    /// The maximum number of attempts after the first; 3 by default.
     public var maxRetries: Int
-    /// What the first wait is a part of; half a second by default.
+    /// The upper limit of the first wait; half a second by default.
     public var baseDelay: Duration
-    /// What the longest wait is a part of; 30 seconds by default.
+    /// The upper limit of any wait; 30 seconds by default.
     public var maxDelay: Duration
-    /// The status codes that are worth another attempt where the request's own check does not accept them.
+    /// The status codes that lead to a retry, unless the request accepts them.
     public var statusCodes: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
-    /// The failures that are worth another attempt: `.timedOut`, `.connectionFailed` and `.connectionLost` by default.
+    /// The error codes that lead to a retry: `.timedOut`, `.connectionFailed` and `.connectionLost` by default.
     public var errorCodes = Self.retryableCodes
-    /// Whether a request is sent again too that the server may have carried out already: a POST is then done twice.
+    /// Whether non-idempotent requests are retried too, even if the server may have processed them.
+    ///
+    /// A POST may then take effect twice.
     public var retriesNonIdempotent = false
-    /// The longest `Retry-After` that is kept to; one that is longer is cut to this; five minutes by default.
+    /// The longest `Retry-After` that is respected; five minutes by default.
+    ///
+    /// A longer one is shortened to this.
     public var maxRetryAfter = Duration.seconds(300)
-    /// Which requests a `Retry-After` is for; the one that was answered with it by default.
+    /// The requests that a `Retry-After` applies to; by default only the request that received it.
     public var retryAfterScope = RetryAfterScope.request
 
-    /// Which requests wait when an answer asks for a time (`Retry-After`).
+    /// The requests that wait for a `Retry-After`.
     public enum RetryAfterScope: Sendable, Hashable {
-        /// The one that was answered: a status code says nothing of other URLs.
-        case request
-        /// Every request of the manager to that host, scheme and port included, that has not been sent yet.
+        /// The request that received it.
         ///
-        /// For servers that count all requests together; the request that was answered need not be one that is repeated, and
-        /// ``RequestManager/why(_:)`` of each that waits names it. One whose deadline ends before the host may be asked again ends at
-        /// once with `.deadlineExceeded`, whose message names the answer that asked.
+        /// A status code says nothing about other URLs.
+        case request
+        /// Every unsent request of the manager to the same scheme, host and port.
+        ///
+        /// Use it for servers that count all requests together. It applies even if the answered request is not
+        /// retried. ``RequestManager/why(_:)`` of each waiting request names that request. If a deadline is earlier
+        /// than the end of the wait, the request fails at once with `.deadlineExceeded`, and the message names the
+        /// answer.
         case host
     }
 
     /// Makes a policy.
     ///
     /// - Parameters:
-    ///   - maxRetries: how many attempts there may be after the first.
-    ///   - baseDelay: what the first wait is a part of.
-    ///   - maxDelay: what the longest wait is a part of.
+    ///   - maxRetries: the maximum number of attempts after the first.
+    ///   - baseDelay: the upper limit of the first wait.
+    ///   - maxDelay: the upper limit of any wait.
     public init(
         maxRetries: Int = 3, baseDelay: Duration = .milliseconds(500), maxDelay: Duration = .seconds(30)
     ) {
@@ -77,20 +83,20 @@ public struct RetryPolicy: Sendable, Hashable {
 
     /// No retry.
     public static let never = RetryPolicy(maxRetries: 0)
-    /// Three retries, after up to half a second, a second and two.
+    /// Three retries, after at most half a second, one second and two.
     public static let standard = RetryPolicy()
 
     private static let retryableCodes = Set(RequestError.Code.all.filter { $0.facts.contains(.retryable) })
 
-    /// Whether a request that failed is sent again.
+    /// Whether a failed request is sent again.
     ///
-    /// - Parameter retries: how many retries it has had.
+    /// - Parameter retries: the number of retries so far.
     func permits(_ error: RequestError, of request: PreparedRequest, retries: Int) -> Bool {
         guard retries < maxRetries, retriesNonIdempotent || request.isIdempotent else { return false }
         if error.code == .unacceptableStatus {
             return error.response.map { statusCodes.contains($0.statusCode) } ?? false
         }
-        // A name without an address seldom gets one within seconds.
+        // A name without an address rarely gets one within seconds.
         if error.isOfUnknownHost, retries > 0 { return false }
         return error.isRetryable && errorCodes.contains(error.code) && !error.code.facts.contains(.final)
     }
@@ -99,10 +105,10 @@ public struct RetryPolicy: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - n: the number of the retry, from 1.
-    ///   - unit: a random number from 0 up to 1.
+    ///   - unit: a random number from 0 to 1.
     /// - Complexity: O(1): at most about a hundred doublings.
     package func delay(beforeRetry n: Int, unit: Double) -> Duration {
-        // A century: nothing that is reckoned with the wait overflows.
+        // A century, so that no later sum overflows.
         let longest = max(.zero, min(maxDelay, .seconds(3_155_760_000 as Int64)))
         var ceiling = max(.zero, min(baseDelay, longest))
         var count = 1
@@ -110,18 +116,20 @@ public struct RetryPolicy: Sendable, Hashable {
             ceiling = min(ceiling + ceiling, longest)
             count += 1
         }
-        // Rounding must not lead beyond the longest wait, nor what is no number (zero, in this order) trap.
+        // Rounding must not exceed the longest wait, and NaN must not trap. In this order `max` turns NaN into zero.
         return min(ceiling * min(max(0, unit), 1), longest)
     }
 
-    /// How long the server asks to be left alone, cut to ``maxRetryAfter``; nil when it does not ask.
+    /// The wait that the server asks for, limited to ``maxRetryAfter``; nil when it asks for none.
     package func retryAfter(in head: ResponseHead, now: Date) -> Duration? {
         head.retryAfter(now: now).map { max(.zero, min($0, maxRetryAfter)) }
     }
 }
 
 extension RequestError {
-    /// Whether the name of the host has no address; transports say so by the error beneath.
+    /// Whether the host name has no address.
+    ///
+    /// Transports report this in the underlying error.
     fileprivate var isOfUnknownHost: Bool {
         if let error = underlying as? URLError { return [.cannotFindHost, .dnsLookupFailed].contains(error.code) }
         #if canImport(CLibcurl)

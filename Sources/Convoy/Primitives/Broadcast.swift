@@ -1,32 +1,33 @@
 // One source of values, several readers.
 
-/// An asynchronous sequence of what happens, for any number of readers.
+/// An asynchronous sequence of events, for any number of readers.
 ///
-/// Each iterator gets what happens after it was made, and ends when the source does; one made after the end gets the last
-/// value, if there was one. Of values that only tell a newer state, as progress, a slow reader gets the latest.
+/// Each iterator receives the events after its creation, and ends when the source ends. An iterator made after the
+/// end receives the last value, if there was one. If each value replaces the one before, such as progress, a slow
+/// reader receives only the latest.
 public struct Broadcast<Element: Sendable>: AsyncSequence, Sendable {
     let source: BroadcastSource<Element>
     var pace: BroadcastPace?
 
-    /// Makes an iterator that reads from now on.
+    /// Makes an iterator that reads events from now on.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(reader: source.makeReader(pace)) }
 
     /// Reads a broadcast.
     public struct AsyncIterator: AsyncIteratorProtocol, Sendable {
         let reader: BroadcastReader<Element>
 
-        /// The next value; nil at the end, and when the task is cancelled.
+        /// The next value; nil at the end and when the task is cancelled.
         public mutating func next() async -> Element? { await reader.next() }
     }
 }
 
-/// How often a reader gets a value at most.
+/// The maximum rate of values for a reader.
 struct BroadcastPace: Sendable {
     let interval: Duration
     let clock: any RequestClock
 
     init(_ interval: Duration, _ clock: any RequestClock) {
-        // A sum that overflows would trap: thirty years are for ever.
+        // Limited to thirty years, because an overflowing sum would trap.
         self.interval = min(interval, .seconds(1_000_000_000))
         self.clock = clock
     }
@@ -34,7 +35,7 @@ struct BroadcastPace: Sendable {
 
 /// The sending end.
 ///
-/// Sends come one after the other: the caller sees to that.
+/// The caller must not send concurrently.
 final class BroadcastSource<Element: Sendable>: Sendable {
     private struct State {
         var readers: [BroadcastReader<Element>] = []
@@ -46,8 +47,8 @@ final class BroadcastSource<Element: Sendable>: Sendable {
     private let rules: BroadcastRules<Element>
 
     /// - Parameters:
-    ///   - replaces: whether a value still waiting to be read is replaced by a new one.
-    ///   - repeats: whether a value says the same as the one before it, and is left out.
+    ///   - replaces: whether a new value replaces an unread one.
+    ///   - repeats: whether a value equals the previous one and is left out.
     init(
         replaces: @escaping @Sendable (_ waiting: Element, _ new: Element) -> Bool,
         repeats: (@Sendable (_ last: Element, _ new: Element) -> Bool)? = nil
@@ -64,7 +65,7 @@ final class BroadcastSource<Element: Sendable>: Sendable {
         for reader in readers { reader.push(element) }
     }
 
-    /// Ends it, with a last value in the same step: a reader that comes meanwhile gets that value, too.
+    /// Ends the broadcast and sends a last value in the same step, so that a reader made meanwhile receives it too.
     func end(with element: Element? = nil) {
         let readers = state.withLock { state -> [BroadcastReader<Element>] in
             guard !state.hasEnded else { return [] }
@@ -93,7 +94,7 @@ final class BroadcastSource<Element: Sendable>: Sendable {
     }
 }
 
-/// What becomes of a value that follows another.
+/// How a value relates to the previous one.
 struct BroadcastRules<Element: Sendable>: Sendable {
     let replaces: @Sendable (_ waiting: Element, _ new: Element) -> Bool
     let repeats: (@Sendable (_ last: Element, _ new: Element) -> Bool)?

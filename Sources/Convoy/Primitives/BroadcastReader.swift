@@ -7,9 +7,9 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         var next = 0
         var continuation: CheckedContinuation<Element?, Never>?
         var hasEnded = false
-        /// What came last; kept only where repeats are left out.
+        /// The last value, stored only if repeated values are left out.
         var last: Element?
-        /// Before which nothing is given.
+        /// The time before which no value is delivered.
         var due: ContinuousClock.Instant?
         var isTimerSet = false
 
@@ -50,7 +50,7 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         give()
     }
 
-    /// Ends it behind what waits to be read.
+    /// Ends the sequence after the unread values.
     func end() {
         state.withLock { $0.hasEnded = true }
         give()
@@ -69,7 +69,7 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isMisused = state.withLock { state in
-                    // A second waiter on one iterator is a misuse; it ends at once instead of leaking the first.
+                    // A second waiter on one iterator is a misuse. It ends at once, so that the first is not leaked.
                     guard state.continuation == nil else { return true }
                     state.continuation = continuation
                     if Task.isCancelled { state.hasEnded = true }
@@ -88,7 +88,7 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         case wait(until: ContinuousClock.Instant)
     }
 
-    /// Gives the waiting iterator what there is, if it is time.
+    /// Delivers a value to the waiting iterator, if its interval has passed.
     private func give() {
         let now = pace?.clock.now
         let step = state.withLock { state -> Step in

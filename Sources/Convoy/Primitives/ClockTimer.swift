@@ -1,26 +1,27 @@
-// What a clock does at a moment.
+// Work that a clock runs at a moment.
 
-/// Something that will be done at a moment, unless it is cancelled; what a ``RequestClock`` fires.
+/// Work that a ``RequestClock`` runs at a moment, unless it is cancelled.
 ///
-/// ## Concurrency
-/// Use it from any thread: of two that fire or cancel it, one does.
+/// ## Concurrency Use it from any thread. If two threads fire or cancel it, only one of them takes effect.
 public final class ClockTimer: Sendable {
     private let work: Locked<(@Sendable () -> Void)?>
     private let endsSomething = Locked(false)
 
-    /// Makes a timer; a clock fires it.
+    /// Makes a timer, which a clock fires.
     public init(_ work: @escaping @Sendable () -> Void) { self.work = Locked(work) }
 
-    /// Does it; a second time, or after `cancel()`, nothing.
+    /// Runs the work.
+    ///
+    /// No effect a second time or after `cancel()`.
     public func fire() { take()?() }
 
-    /// What was to be done is let go of.
+    /// Releases the work without running it.
     public func cancel() { withExtendedLifetime(take()) {} }
 
-    /// Whether it has fired or was cancelled: then nothing follows.
+    /// Whether it has fired or was cancelled.
     public var isOver: Bool { work.withLock { $0 == nil } }
 
-    /// Whether it ends an operation, whose deadline it is.
+    /// Whether it is the deadline of an operation.
     package var isDeadline: Bool { endsSomething.withLock { $0 } }
 
     func noteDeadline() { endsSomething.withLock { $0 = true } }

@@ -2,12 +2,12 @@
 
 /// A moment of the continuous clock, to the nanosecond.
 ///
-/// `ContinuousClock.Instant` is laid out by the library of the process: each copy of a struct with one in it asks at run time
-/// how large it is. A struct with these is copied as its bytes.
+/// `ContinuousClock.Instant` has a resilient layout, so copying a struct that contains one looks up its size at run
+/// time. A struct with this type is copied as plain bytes.
 struct CompactInstant: Sendable, Hashable {
     private let nanoseconds: Int64
 
-    /// What the nanoseconds count from: the clock tells no number.
+    /// The zero of the nanoseconds, because the clock has no numeric value.
     private static let origin = ContinuousClock.now
 
     init(_ instant: ContinuousClock.Instant) {

@@ -5,32 +5,35 @@ import Foundation
     import Network
 #endif
 
-/// Tells whether there is a network, as far as this machine can know: what is behind its first cable is not looked at.
+/// Reports whether this machine has a network.
+///
+/// It only knows the local interfaces, not what is behind them.
 protocol ConnectivityMonitor: AnyObject, Sendable {
-    /// Tells of each change from now on; before the first, there is one. Once.
+    /// Starts reporting changes.
     ///
-    /// - Parameter tell: called in the order of the changes, until the monitor is let go of.
+    /// Until the first report, a network is assumed. Called once.
+    ///
+    /// - Parameter tell: called in the order of the changes, until the monitor is released.
     func start(_ tell: @escaping @Sendable (_ isConnected: Bool) -> Void)
-    /// Looks now, and tells of a change before it calls back.
+    /// Checks now, and reports a change before it calls `then`.
     func look(_ then: @escaping @Sendable (_ isConnected: Bool) -> Void)
 }
 
 /// The system's own network: rtnetlink on Linux, `NWPathMonitor` on Apple platforms.
 ///
-/// On Linux there is a network when an interface other than the loopback's is up and running and has an address that is
-/// valid beyond its link; elsewhere, and where that cannot be found out, there always is one.
+/// On Linux a network exists when an interface other than loopback is up and running and has an address beyond link
+/// scope. If that cannot be determined, a network is assumed.
 ///
-/// ## Concurrency
-/// What it notes is touched on its queue only, behind a lock for the compiler.
+/// ## Concurrency Its state is used on its queue only. The lock is for the compiler.
 final class SystemConnectivity: ConnectivityMonitor {
     private struct State {
         var tell: (@Sendable (Bool) -> Void)?
         var isConnected = true
-        /// Whether changes are told.
+        /// Whether the system reports changes.
         ///
-        /// While they are not there is a network: nothing would say that it has come back.
+        /// If it does not, a network is assumed, because its return would not be reported.
         var isWatching = false
-        /// What watches; it is cancelled at the end.
+        /// The object that watches, cancelled at the end.
         #if canImport(Network)
             var source: NWPathMonitor?
         #else
@@ -44,8 +47,8 @@ final class SystemConnectivity: ConnectivityMonitor {
     private let opens: @Sendable () -> Int32?
 
     /// - Parameters:
-    ///   - looks: whether there is a network now.
-    ///   - opens: a socket of rtnetlink's; nil when there is none to be had.
+    ///   - looks: checks whether there is a network now.
+    ///   - opens: opens an rtnetlink socket; nil when that fails.
     init(
         looks: @escaping @Sendable () -> Bool? = { SystemConnectivity.isConnected },
         opens: @escaping @Sendable () -> Int32? = { SystemConnectivity.openSocket() }
@@ -84,7 +87,7 @@ final class SystemConnectivity: ConnectivityMonitor {
     }
 
     #if os(Linux)
-        /// Whether there is a network now; nil when that cannot be found out.
+        /// Whether there is a network now; nil when unknown.
         static var isConnected: Bool? {
             var list: UnsafeMutablePointer<ifaddrs>?
             guard getifaddrs(&list) == 0 else { return nil }
@@ -107,13 +110,15 @@ final class SystemConnectivity: ConnectivityMonitor {
             return false
         }
 
-        /// Looks again whenever rtnetlink tells of a change to links or addresses; what it says of that is not read.
+        /// Checks again when rtnetlink reports a change of links or addresses.
+        ///
+        /// The content of the message is not used.
         private func watch() -> Bool {
             guard let socket = opens() else { return false }
             let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
             source.setEventHandler { [weak self] in
                 guard Self.drain(socket) else {
-                    // Nothing more will be told: nothing waits for it.
+                    // No more changes will be reported, so no request may wait for one.
                     self?.state.withLock { state in
                         state.isWatching = false
                         state.source?.cancel()
@@ -145,19 +150,21 @@ final class SystemConnectivity: ConnectivityMonitor {
             return isBound ? descriptor : nil
         }
 
-        /// Takes what has come off the socket, so much at a time; false when the socket is of no use any more.
+        /// Reads all messages from the socket.
+        ///
+        /// False when the socket can no longer be used.
         private static func drain(_ socket: Int32) -> Bool {
             var buffer = [UInt8](repeating: 0, count: 8_192)
             for _ in 0..<64 {
                 let count = recv(socket, &buffer, buffer.count, Int32(MSG_DONTWAIT))
                 if count > 0 { continue }
-                // ENOBUFS: more had come than the kernel keeps, which says that something has changed.
+                // ENOBUFS: the kernel dropped messages, which means that something has changed.
                 return count < 0 && [EAGAIN, EWOULDBLOCK, EINTR, ENOBUFS].contains(errno)
             }
             return true
         }
     #elseif canImport(Network)
-        /// Known from what the path monitor tells.
+        /// The path monitor reports it.
         static var isConnected: Bool? { nil }
         static func openSocket() -> Int32? { nil }
 

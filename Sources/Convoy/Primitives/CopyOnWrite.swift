@@ -1,8 +1,10 @@
-// A large value that is handed on by reference.
+// A large value that is passed by reference.
 
-/// A value in an object of its own: a copy of it retains that object, and a change copies the object first when others have it.
+/// A value in an object.
 ///
-/// For values with many fields, or with a field whose size only another library knows, such as `URL`: copying one of them
+/// A copy retains the object. A change copies the object first if others share it.
+///
+/// Use it for values with many fields or with a field of another library's type, such as `URL`. Copying such a value
 /// calls a function for each field.
 struct CopyOnWrite<Value: Sendable>: @unchecked Sendable {
     // @unchecked: `box` is changed only while this is its only owner.

@@ -1,18 +1,19 @@
-// A duration in seconds, and for people.
+// A duration in seconds, and as a text.
 import Foundation
 
 extension Duration {
-    /// The duration in seconds, for Foundation: at most eleven days, which is for ever to a timeout, and what no loader
-    /// trips over.
+    /// The duration in seconds for Foundation, at most eleven days.
+    ///
+    /// Longer timeouts cause errors in some loaders.
     var seconds: TimeInterval {
-        // Before it is taken apart: that traps for what Int64 cannot hold.
+        // Compared first, because the conversion traps when the seconds overflow `Int64`.
         guard self < .seconds(1_000_000) else { return 1_000_000 }
         guard self > .zero else { return 0 }
         let (seconds, attoseconds) = components
         return TimeInterval(seconds) + TimeInterval(attoseconds) * 1e-18
     }
 
-    /// The duration for people: whole milliseconds below a second, then seconds with one decimal.
+    /// The duration as a text: whole milliseconds below a second, then seconds with one decimal.
     var words: String {
         let milliseconds = Int((seconds * 1_000).rounded())
         guard milliseconds >= 1_000 else { return "\(milliseconds) ms" }

@@ -1,14 +1,15 @@
-// How many more files and sockets this process may open.
+// How many more file descriptors this process may open.
 #if os(Linux)
     import Foundation
 
     enum FileDescriptors {
-        /// Above this limit a process is taken to have as many as it wants: looking at each number would take too long.
+        /// Above this limit, descriptors count as unlimited, because checking each number would take too long.
         private static let mostLookedAt: rlim_t = 16_384
 
-        /// How many may still be opened; `Int.max` where the limit is high.
+        /// How many descriptors may still be opened; `Int.max` when the limit is high.
         ///
-        /// Needs none itself. O(*n*) for a limit of *n*, which is one of numbers: what is open may have any.
+        /// It opens none itself. O(*n*) for a limit of *n*, because open descriptors may have any number below the
+        /// limit.
         static var freeCount: Int {
             var limit = rlimit()
             guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur <= mostLookedAt

@@ -1,4 +1,4 @@
-// The smallest of many, again and again.
+// A priority queue.
 
 /// A binary heap with its least element first.
 struct Heap<Element: Comparable> {

@@ -1,34 +1,38 @@
-// Where code runs that may block: in order for each member, and never long behind another's.
+// An executor for code that may block. It keeps the order for each member, and no member waits long for another.
 import Foundation
 
-/// What has code to run in order, on whatever worker takes it.
+/// An object whose code runs in order on any worker.
 protocol LaneMember: AnyObject, Sendable {
-    /// Runs all of it.
+    /// Runs all queued code.
     func runLane()
 }
 
-/// Runs callbacks, decoders and builders of one manager's operations, or works with the disk of all downloads.
+/// Runs callbacks, decoders and builders of one manager's operations, or the disk operations of all downloads.
 ///
-/// An executor with workers that are added while they block. A member is queued once, with all the code it has to run; a
-/// worker dequeues it, runs that code in order and takes the next. One worker is enough for brief code, and waking it once
-/// for many members is what makes them cheap. A timer ticks every millisecond while members wait: if none was dequeued since
-/// the last tick, the workers are assumed to be blocked and their number doubles; otherwise one is added, up to the number of
-/// cores. So what blocks delays others by a millisecond or two.
+/// The executor adds workers while the existing ones block. A member is queued once, with all the code it has to run.
+/// A worker dequeues it, runs that code in order and takes the next member. One worker suffices for brief code, and
+/// one wake-up for many members is cheap. A timer ticks every millisecond while members wait. If none was dequeued
+/// since the last tick, the workers are assumed to block, and their number doubles. Otherwise one worker is added, up
+/// to the number of cores. Blocking code therefore delays others by one or two milliseconds.
 final class Lanes: Sendable {
     private struct State {
+        /// The members.
+        ///
         /// Those before `next` have been dequeued.
         var waiting: [(any LaneMember)?] = []
         var next = 0
-        /// How many have been dequeued, ever.
+        /// The total number of dequeued members.
         var dequeuedCount = 0
         var dequeuedAtLastTick = 0
         var isTicking = false
         var workers = 0
         var extraWorkers = 0
-        /// Workers' queues without work; the last one's thread is awake.
+        /// The queues of idle workers.
+        ///
+        /// The thread of the last one is awake.
         var idle: [DispatchQueue] = []
         var queueCount = 0
-        /// Of the workers.
+        /// The quality of service of the workers.
         let quality: DispatchQoS
 
         var waitingCount: Int { waiting.count - next }
@@ -39,7 +43,7 @@ final class Lanes: Sendable {
                 return nil
             }
             defer {
-                // What has been dequeued is not kept.
+                // Releases the dequeued member.
                 waiting[next] = nil
                 (next, dequeuedCount) = (next + 1, dequeuedCount + 1)
                 if next > 256, next * 2 > waiting.count {
@@ -50,7 +54,7 @@ final class Lanes: Sendable {
             return waiting[next]
         }
 
-        /// Queues for so many more workers.
+        /// Makes queues for more workers.
         mutating func makeWorkers(_ count: Int) -> [DispatchQueue] {
             workers += count
             return (0..<count).map { _ in
@@ -61,7 +65,9 @@ final class Lanes: Sendable {
             }
         }
 
-        /// Lets a worker go that has no work; whether an extra one is to be given back.
+        /// Retires an idle worker.
+        ///
+        /// Returns whether an extra worker is returned to the limit.
         mutating func retire(_ queue: DispatchQueue) -> Bool {
             workers -= 1
             if idle.count < Lanes.coreCount { idle.append(queue) }
@@ -74,14 +80,16 @@ final class Lanes: Sendable {
     private let state: Locked<State>
     private let timerQueue = DispatchQueue(label: "convoy.lanes")
     private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
-    /// How many extra workers lanes may have together; each has one worker besides.
+    /// Limits the extra workers of several `Lanes`.
     ///
-    /// libdispatch has 255 threads, and others need some: corelibs makes the thread that starts a task wait for a queue of
-    /// its own, and were all threads to wait for it, none would be left to run it.
+    /// Each also has one worker that does not count.
+    ///
+    /// libdispatch has 255 threads, which are also used elsewhere. In corelibs a thread that starts a task waits for
+    /// an internal queue. If all threads waited, none could run that queue.
     final class WorkerLimit: Sendable {
-        /// Of the callbacks of all managers.
+        /// The limit for the callbacks of all managers.
         static let callbacks = WorkerLimit(128)
-        /// A limit of its own, so that a disk that hangs holds up no callback.
+        /// A separate limit, so that a hanging disk blocks no callback.
         static let disk = WorkerLimit(96)
 
         private let limit: Int
@@ -89,7 +97,7 @@ final class Lanes: Sendable {
 
         private init(_ limit: Int) { self.limit = limit }
 
-        /// Takes as many as are left, but no more than are wanted.
+        /// Takes the wanted number of workers, or the remaining ones if fewer are left.
         func take(_ wanted: Int) -> Int {
             used.withLock { used in
                 let granted = max(0, min(wanted, limit - used))
@@ -121,7 +129,9 @@ final class Lanes: Sendable {
         if ticks { tickLater() }
     }
 
-    /// Does what is known to block, on a worker: meanwhile it counts for none, so that nothing waits for it, or for a tick.
+    /// Runs code that is known to block, on a worker.
+    ///
+    /// It does not count as busy, so other members do not wait for it or for a tick.
     func blocking<Value>(_ work: () -> Value) -> Value {
         let queues = state.withLock { state in
             state.workers -= 1
@@ -169,22 +179,26 @@ final class Lanes: Sendable {
     }
 }
 
-/// The code a member has to run.
+/// The code that a member has to run.
 struct LaneWork {
     private var pending: [@Sendable () -> Void] = []
     private var isQueued = false
 
-    /// Adds a piece; true when the member has to be queued for it.
+    /// Adds code.
+    ///
+    /// Returns whether the member has to be queued.
     mutating func add(_ piece: @escaping @Sendable () -> Void) -> Bool {
         put(piece)
         defer { isQueued = true }
         return !isQueued
     }
 
-    /// Adds a piece that may wait for the next one.
+    /// Adds code that may wait until other code is queued.
     mutating func put(_ piece: @escaping @Sendable () -> Void) { pending.append(piece) }
 
-    /// Everything to run now; nil when there is nothing, and the member is queued no more.
+    /// Takes all code to run now.
+    ///
+    /// Nil when there is none; then the member is no longer queued.
     mutating func take() -> [@Sendable () -> Void]? {
         isQueued = !pending.isEmpty
         defer { pending = [] }

@@ -1,20 +1,22 @@
-// Buffers for large bodies, used again.
+// Reused buffers for large bodies.
 #if canImport(CLibcurl)
     import Foundation
 
-    /// Buffers of one size that body bytes pass through.
+    /// Buffers of one size for body bytes.
     ///
-    /// Memory of that size is given back to the system when it is freed; getting it again, zeroed, page by page, costs more
-    /// than the copy into it.
+    /// Freed memory of that size goes back to the system. Getting zeroed pages again costs more than the copy into
+    /// them.
     enum LargeBuffers {
         static let byteCount = 256 << 10
-        /// As many are kept for later: 4 MiB.
+        /// The maximum number of unused buffers: 4 MiB.
         private static let limit = 16
         private static let kept = Locked<[Buffer]>([])
 
-        /// A buffer out of use: it belongs to the caller that takes it.
+        /// An unused buffer.
+        ///
+        /// It belongs to the caller that takes it.
         private struct Buffer: @unchecked Sendable {
-            // @unchecked: a pointer is not. One that is here is in no other hands.
+            // @unchecked: a pointer is not Sendable, but nobody else uses a stored buffer.
             let address: UnsafeMutableRawPointer
         }
 
@@ -32,7 +34,9 @@
             if !isKept { buffer.deallocate() }
         }
 
-        /// The first bytes of a buffer as data, which gives it back.
+        /// The first bytes of a buffer as data.
+        ///
+        /// Releasing the data returns the buffer.
         static func data(_ buffer: UnsafeMutableRawPointer, count: Int) -> Data {
             Data(bytesNoCopy: buffer, count: count, deallocator: .custom { buffer, _ in giveBack(buffer) })
         }

@@ -1,21 +1,21 @@
-// The one lock of the library: a value behind a mutex.
+// The lock of the library: a value behind a mutex.
 import Foundation
 
-/// A value that is only reached while a lock is held.
+/// A value that can only be used while a lock is held.
 ///
-/// Every use is a leaf: the closure decides and returns what is to be done; the caller does it after the lock has
-/// been given back. No callback, KVO pair, task call or second lock ever runs inside ``withLock(_:)``.
+/// The lock is a leaf. The closure decides and returns what to do, and the caller does it after the lock is released.
+/// No callback, KVO notification, task call or second lock runs inside ``withLock(_:)``.
 ///
-/// What leaves the closure is `Sendable`: an object whose members belong to the lock is not, and so it cannot be looked at
-/// after the lock has been given back.
+/// The closure's result is `Sendable`. An object that the lock guards is not, so it cannot be used after the lock is
+/// released.
 ///
-/// The system's mutex and not `Synchronization.Mutex`: the thread sanitizer sees the former and reports false races on the
-/// latter. Mutex and value share one allocation, and the value is reached by its address: no check for exclusive access at
-/// run time, which the mutex gives anyway.
+/// It uses the system's mutex, because the thread sanitizer reports false races with `Synchronization.Mutex`. Mutex
+/// and value share one allocation. The value is accessed by its address, which avoids run-time exclusivity checks
+/// that the mutex makes redundant.
 ///
 /// - Complexity: O(1), plus what the closure does.
 package struct Locked<State>: @unchecked Sendable {
-    // @unchecked: the state is touched nowhere but in `withLock`, between lock and unlock.
+    // @unchecked: only `withLock` touches the state, between lock and unlock.
     private let box: ManagedBuffer<SystemMutex, State>
 
     package init(_ state: consuming State) {

@@ -1,17 +1,21 @@
-// How fast something moves at the moment.
+// The current rate of a transfer.
 import Foundation
 
-/// A moving average of bytes per second: what is three seconds old counts about a third.
+/// A moving average of bytes per second.
+///
+/// Bytes from three seconds ago have about a third of the weight.
 package struct RateMeter: Sendable {
     private static let memorySeconds = 3.0
 
-    /// The average; nil until some time has passed.
+    /// The average; nil until enough time has passed.
     package private(set) var bytesPerSecond: Double?
     private var last: (bytes: Int64, moment: ContinuousClock.Instant)?
 
     package init() {}
 
-    /// Notes a count; one that runs backwards begins anew.
+    /// Records a count.
+    ///
+    /// A lower count than the last one starts over.
     package mutating func note(_ bytes: Int64, at moment: ContinuousClock.Instant) {
         guard let last, bytes >= last.bytes else {
             self.last = (bytes, moment)

@@ -1,23 +1,25 @@
-// Time: what waits are measured by, and what wakes them.
+// The clock that measures and ends waits.
 import Foundation
 
-/// What a manager measures its waits by: back-off, deadlines, holds of hosts, limits of bytes a second.
+/// The clock for a manager's waits: back-off, deadlines, host back-offs, limits of bytes per second.
 ///
-/// The system's unless ``RequestManager/Configuration/clock`` is another; `VirtualClock` of `ConvoyTesting` moves when a test
-/// says so, so that retries and deadlines are tested without waiting.
+/// It is the system's clock unless you set ``RequestManager/Configuration/clock``. A test moves the `VirtualClock` of
+/// `ConvoyTesting`, so that it can test retries and deadlines without waiting.
 ///
-/// ## Concurrency
-/// Every member is called from any thread. ``now`` and ``date`` are asked often and call nothing of a manager's.
+/// ## Concurrency Every member is called from any thread. ``now`` and ``date`` are called often and must not call the
+/// manager.
 public protocol RequestClock: AnyObject, Sendable {
-    /// The moment on the continuous clock: it is never set forward or back.
+    /// The current moment of the continuous clock, which is never set forward or back.
     var now: ContinuousClock.Instant { get }
-    /// The calendar's date, for header fields that name one.
+    /// The calendar date, for header fields that contain one.
     var date: Date { get }
-    /// Makes a timer with the work, and fires it at a moment, or soon when that has passed; never from within this call.
+    /// Makes a timer with the work and fires it at a moment, or soon if the moment has passed.
     ///
-    /// A clock that stands still until a test moves it may have what is due wait for the next move.
+    /// Never fires it within this call.
     ///
-    /// The work is brief and may run on any thread, one timer after the other.
+    /// A virtual clock may fire a due timer at its next move.
+    ///
+    /// The work is brief and may run on any thread. Timers must not run concurrently.
     ///
     /// - Returns: the timer, which the caller may cancel.
     func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> ClockTimer

@@ -3,7 +3,9 @@
 @preconcurrency import Dispatch
 import Foundation
 
-/// The system's clock: one timer source for all that waits.
+/// The system's clock.
+///
+/// It uses one timer source for all timers.
 ///
 /// ## Topics
 /// - ``shared``
@@ -13,7 +15,7 @@ public final class SystemClock: RequestClock {
 
     private struct State {
         var timers = TimerQueue()
-        /// What the source is set to, or about to be.
+        /// The moment to which the source is set, or will be set.
         var armed: ContinuousClock.Instant?
         var source: (any DispatchSourceTimer)?
     }
@@ -33,7 +35,7 @@ public final class SystemClock: RequestClock {
     /// The calendar's date.
     public var date: Date { Date() }
 
-    /// Fires a timer at a moment, or at once when that has passed, on the clock's own queue (`convoy.clock`).
+    /// Fires a timer at a moment, or at once if it has passed, on the clock's queue (`convoy.clock`).
     ///
     /// - Complexity: O(log *n*) for *n* timers, amortised.
     public func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> ClockTimer {
@@ -44,12 +46,12 @@ public final class SystemClock: RequestClock {
             state.armed = instant
             return true
         }
-        // There, so that of two threads that set it the earlier moment wins.
+        // On the queue, so that of two threads that set the source, the earlier moment wins.
         if isEarlier { queue.async { self.fire() } }
         return timer
     }
 
-    /// Fires what is due, and sets the source to what is next.
+    /// Fires due timers, and sets the source to the next moment.
     ///
     /// - Thread: the clock's queue.
     private func fire() {
@@ -59,9 +61,9 @@ public final class SystemClock: RequestClock {
             return (state.armed, state.source)
         }
         guard let next, let source else { return }
-        // At most an hour at a time: what is further away is looked at again, and no arithmetic can overflow.
+        // At most an hour at a time. A later moment is checked again then, and no sum can overflow.
         let wait = min(max(.zero, ContinuousClock.now.duration(to: next)), .seconds(3_600))
-        // Rounded up: a timer that is early by a fraction would find nothing due and be set again.
+        // Rounded up, because a source that fires slightly early would find no due timer.
         source.schedule(deadline: .now() + .nanoseconds(Int((wait.seconds * 1e9).rounded(.up)) + 1))
     }
 }

@@ -1,6 +1,8 @@
 // The timers of a clock.
 
-/// The moments to come, the next one first; cancelled ones go when they outnumber the others.
+/// The future moments, the next one first.
+///
+/// Cancelled ones are removed when they outnumber the others.
 struct TimerQueue {
     private struct Entry: Comparable {
         let instant: ContinuousClock.Instant
@@ -31,7 +33,7 @@ struct TimerQueue {
         entries.insert(Entry(instant: instant, number: lastNumber, timer: timer))
     }
 
-    /// The first timer whose moment has come.
+    /// Takes the first timer that is due.
     mutating func takeDue(_ now: ContinuousClock.Instant) -> ClockTimer? {
         guard let next, next <= now else { return nil }
         return entries.popFirst()?.timer

@@ -1,8 +1,10 @@
-// One timer at a time, noted behind a lock and set outside of it.
+// One timer at a time, recorded behind a lock and set outside of it.
 
-/// Notes under a lock when a timer is to fire; ``Move`` does, outside the lock, what follows from that.
+/// Records under a lock when a timer fires.
+///
+/// The ``Move`` sets or cancels timers outside the lock.
 struct TimerSlot {
-    /// What is to be done outside the lock.
+    /// The work to do outside the lock.
     struct Move {
         fileprivate let old: ClockTimer?
         fileprivate let due: ContinuousClock.Instant?
@@ -13,7 +15,9 @@ struct TimerSlot {
     private var number: UInt64 = 0
     private var timer: ClockTimer?
 
-    /// Notes another moment, nil for never; the result is nil when nothing is to be done.
+    /// Records another moment, nil for never.
+    ///
+    /// Returns nil when nothing has to be done.
     mutating func move(to instant: ContinuousClock.Instant?) -> Move? {
         guard instant != due else { return nil }
         number += 1
@@ -21,14 +25,18 @@ struct TimerSlot {
         return Move(old: timer, due: instant, number: number)
     }
 
-    /// Notes that a timer fires; false for one that was moved meanwhile, which means nothing any more.
+    /// Records that a timer fires.
+    ///
+    /// False for an outdated timer, which must be ignored.
     mutating func fired(_ numberOfFired: UInt64) -> Bool {
         guard numberOfFired == number, due != nil else { return false }
         (due, timer) = (nil, nil)
         return true
     }
 
-    /// Keeps a timer, so that it can be cancelled; false for one that was moved meanwhile, or has fired.
+    /// Stores a timer so that it can be cancelled.
+    ///
+    /// False if it is outdated or has fired.
     fileprivate mutating func keep(_ made: ClockTimer, _ numberOfMade: UInt64) -> Bool {
         guard numberOfMade == number, due != nil else { return false }
         timer = made
@@ -40,8 +48,8 @@ extension TimerSlot.Move {
     /// Cancels and sets timers.
     ///
     /// - Parameters:
-    ///   - withSlot: reaches the slot under its lock.
-    ///   - work: is done on the clock's queue, with a number for ``TimerSlot/fired(_:)``.
+    ///   - withSlot: accesses the slot under its lock.
+    ///   - work: runs on the clock's queue, with a number for ``TimerSlot/fired(_:)``.
     func perform(
         on clock: any RequestClock, withSlot: ((inout TimerSlot) -> Bool) -> Bool,
         _ work: @escaping @Sendable (UInt64) -> Void

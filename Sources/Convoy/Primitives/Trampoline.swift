@@ -1,7 +1,9 @@
-// Work that leads to more work of its kind, in a loop instead of in ever deeper calls.
+// A loop for work that leads to more work of its kind, instead of recursion.
 import Foundation
 
-/// Flattens what would recurse: a failing chain of 100,000 operations, or one that is freed, would overflow the stack.
+/// Replaces deep recursion by a loop.
+///
+/// A failing or released chain of 100,000 operations would overflow the stack.
 enum Trampoline {
     private final class Pending {
         var work: [(() -> Void)?] = []
@@ -10,14 +12,19 @@ enum Trampoline {
 
     private static let key = "convoy.cascade"
 
-    /// Runs work at once, or, inside other work on the same thread, as soon as that has returned.
+    /// Runs work at once.
+    ///
+    /// Inside other work on the same thread, runs it after that has returned.
     static func run(_ work: @escaping () -> Void) {
         begin { $0.work.append(work) }
     }
 
-    /// Lets go of objects at once, or, inside a cascade on the same thread, as soon as the work before has returned.
+    /// Releases objects at once.
     ///
-    /// - Parameter objects: what to let go of; empty afterwards, so that the cascade holds the last reference.
+    /// Inside another release on the same thread, releases them after that has returned.
+    ///
+    /// - Parameter objects: the objects to release; empty afterwards, so that the trampoline holds the last
+    ///   reference.
     static func release(_ objects: inout [AnyObject]) {
         guard !objects.isEmpty else { return }
         begin { pending in
@@ -36,8 +43,8 @@ enum Trampoline {
         var (nextWork, nextObject) = (0, 0)
         while nextWork < pending.work.count || nextObject < pending.objects.count {
             if nextObject < pending.objects.count {
-                // The last reference goes at the end of this turn: what that leads to joins the list, which must not be
-                // in the middle of a change then.
+                // The object is released at the end of this iteration. Objects that this releases are appended to the
+                // list, which must not be modified at that moment.
                 let object = pending.objects[nextObject]
                 pending.objects[nextObject] = nil
                 nextObject += 1

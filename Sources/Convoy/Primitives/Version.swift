@@ -1,6 +1,6 @@
 // Which Convoy this is.
 
-/// The library's version, for those of the package that tell it.
+/// The library's version, for the other targets of the package.
 package enum Version {
     package static let current = "0.2.0"
 }

@@ -1,26 +1,28 @@
-// How the answers of a request are taken.
+// How the answers of a request are evaluated.
 import Foundation
 
-/// How the answers of a request are taken: the part of a request that an attempt needs when it has been sent.
+/// How the answers of a request are evaluated.
+///
+/// An attempt needs only this part of a request after sending it.
 struct AnswerRules: Sendable {
     let method: HTTPMethod
     let destination: BodyDestination
     let policyBox: RequestCore.PolicyBox?
-    /// Whether making the output takes no time and no code of the user's.
+    /// Whether decoding takes no time and calls no user code.
     let decodesAtOnce: Bool
 
-    /// Whether the body of an answer with an unacceptable status is kept whole, to be decoded.
+    /// Whether the complete body of an answer with an unacceptable status is kept for decoding.
     var decodesRefusals: Bool { policyBox?.policies.decodesRefusal != nil }
 
-    /// How many bytes of body are accepted, wherever they go; nil where neither the request nor its manager says.
+    /// The maximum size of a body for any destination; nil when neither the request nor its manager sets one.
     func bodyLimit(_ defaults: RequestDefaults) -> Int64? {
         policyBox?.policies.bodyLimit ?? defaults.maxBodyBytes
     }
 
-    /// How many bytes of body may be in memory at once.
+    /// The maximum size of a body in memory.
     func memoryLimit(_ defaults: RequestDefaults) -> Int64 { bodyLimit(defaults) ?? 64 << 20 }
 
-    /// Why an answer is not acceptable, by its status or by its content type; nil for one that is.
+    /// Why an answer is not acceptable, by its status or content type; nil when it is acceptable.
     func refusal(of head: ResponseHead, _ defaults: RequestDefaults) -> RequestError? {
         guard (policyBox?.policies.acceptableStatusCodes ?? defaults.acceptableStatusCodes)(head.statusCode) else {
             return RequestError(
@@ -33,7 +35,7 @@ struct AnswerRules: Sendable {
         }
         if head.expectedBytes == 0 { return nil }
         let given = head.headerFields.values(of: "Content-Type").last
-        // RFC 9110, section 8.3: what has no type may be taken for this one.
+        // RFC 9110, section 8.3: a body without a type may be treated as this type.
         let type = given.flatMap(ContentTypeCheck.mediaType) ?? "application/octet-stream"
         if acceptableContentTypes(type) { return nil }
         let named = given.map { "as \($0.prefix(100).debugDescription)" } ?? "without a content type"

@@ -1,10 +1,10 @@
-// Where the body goes and what it becomes.
+// The destination of the body and its output.
 import Foundation
 
 extension Request {
-    /// The same request with an output made by a function of yours.
+    /// The same request with an output made by your function.
     ///
-    /// - Parameter decode: makes the output of a complete body; what it throws becomes `.decodingFailed`.
+    /// - Parameter decode: makes the output from a complete body. An error that it throws becomes `.decodingFailed`.
     /// - Thread: one of the library's, never a transport's.
     public func decoding<NewOutput: Sendable>(
         _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> NewOutput
@@ -12,7 +12,7 @@ extension Request {
         decoding(as: DecodingIdentity(), decode)
     }
 
-    /// The same, with what tells it from other ways of decoding.
+    /// The same with an identity, which distinguishes it from other ways of decoding.
     func decoding<NewOutput: Sendable>(
         as identity: any AnyObject & Sendable,
         _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> NewOutput
@@ -27,7 +27,7 @@ extension Request {
         }
     }
 
-    /// The same request with its output changed by a function of yours.
+    /// The same request with its output changed by your function.
     public func map<NewOutput: Sendable>(
         _ transform: @escaping @Sendable (Output) throws -> NewOutput
     ) -> Request<NewOutput> {
@@ -38,26 +38,29 @@ extension Request {
         }
     }
 
-    /// The same request with a body kept as it is sent where its content coding is not known, instead of the error
-    /// `.badResponse`; ``Response/undecodedCoding`` tells which coding the bytes have.
+    /// The same request, but it accepts a body with an unknown content coding without decoding it.
     ///
-    /// Known codings are decoded as without it, and nothing is asked for: no `Accept-Encoding` is sent for it. What decodes
-    /// the output gets the bytes as they are. URLSession decodes bodies by itself: on Linux its loader may refuse such a body.
+    /// By default such a body fails with `.badResponse`. ``Response/undecodedCoding`` names the coding.
+    ///
+    /// Known codings are still decoded, and no `Accept-Encoding` is added. The decoder of the output receives the
+    /// encoded bytes. URLSession decodes bodies itself, and on Linux its loader may refuse such a body.
     public func keepingUnknownCodings() -> Self { changed { $0.policies.keepsUnknownCodings = true } }
 
-    /// The same request for its status and header fields only; the body is received and dropped.
+    /// The same request for its status and header fields only.
+    ///
+    /// The body is received and dropped.
     public func ignoringBody() -> Request<Void> {
         Request<Void>(core: to(.nowhere)) { _, _ in }
     }
 
     /// The same request with the body written to an `OutputStream`.
     ///
-    /// The output is what a stream to memory holds at the end, or nil for any other stream. The stream is made when an
-    /// acceptable answer arrives, and again should the body start afresh; it is opened, written and closed here. Every
-    /// write is checked: -1, or 0 from a stream at capacity, ends the request with `.destinationUnwritable`.
+    /// The output is the content of a memory stream, or nil for any other stream. The stream is made when an
+    /// acceptable answer arrives, and again if the body starts over. The library opens, writes and closes it. A write
+    /// that returns -1, or 0 for a full stream, fails the request with `.destinationUnwritable`.
     ///
-    /// - Parameter makeStream: makes an unopened stream. It and the stream are used on one queue of the operation's own;
-    ///   a stream that blocks delays no other request, and at most 64 MiB wait for it.
+    /// - Parameter makeStream: makes an unopened stream. The function and the stream are used on the operation's own
+    ///   queue. A blocking stream delays no other request, and at most 64 MiB wait for it.
     public func written(to makeStream: @escaping @Sendable () -> OutputStream) -> Request<Data?> {
         Request<Data?>(core: to(.stream(makeStream))) { body, _ in body.storedData }
     }

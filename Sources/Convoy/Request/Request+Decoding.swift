@@ -2,10 +2,10 @@
 import Foundation
 
 extension Request where Output: Decodable {
-    /// The same request with its output decoded from JSON by a decoder of yours.
+    /// The same request with its output decoded from JSON by your decoder.
     ///
-    /// The body may be in UTF-8, UTF-16 or UTF-32, with or without a byte order mark, and may be a fragment. An `Optional`
-    /// output is nil for an empty body. `Data` and `String` are those of JSON here.
+    /// The body may be in UTF-8, UTF-16 or UTF-32, with or without a byte order mark, and may be a fragment. An
+    /// `Optional` output is nil for an empty body. `Data` and `String` are decoded from JSON too.
     ///
     /// ```swift
     /// let decoder = JSONDecoder()
@@ -14,7 +14,7 @@ extension Request where Output: Decodable {
     ///     .decoding(with: decoder)
     /// ```
     ///
-    /// - Parameter decoder: used as it is; do not change it afterwards.
+    /// - Parameter decoder: the decoder, which you must not change afterwards.
     public func decoding(with decoder: JSONDecoder) -> Self {
         decoding(as: decoder) { body, head in
             try ResponseDecoding.absent(Output.self, body)
@@ -22,12 +22,12 @@ extension Request where Output: Decodable {
         }
     }
 
-    /// The same request with its output decoded from a property list, XML or binary.
+    /// The same request with its output decoded from an XML or binary property list.
     ///
-    /// An `Optional` output is nil for an empty body. Lists nested deeper than 200 are refused: Foundation's decoder can
-    /// run out of stack.
+    /// An `Optional` output is nil for an empty body. Lists nested deeper than 200 are refused: Foundation's decoder
+    /// can run out of stack.
     ///
-    /// - Parameter decoder: used as it is; do not change it afterwards.
+    /// - Parameter decoder: the decoder, which you must not change afterwards.
     public func decoding(with decoder: PropertyListDecoder) -> Self {
         decoding(as: decoder) { body, _ in
             try ResponseDecoding.absent(Output.self, body)
@@ -37,13 +37,13 @@ extension Request where Output: Decodable {
 }
 
 extension Request {
-    /// The same request with a typed failure: what the body of an answer with an unacceptable status tells.
+    /// The same request with a typed failure, decoded from the body of an answer with an unacceptable status.
     ///
-    /// The operation fails as without it, with `.unacceptableStatus`, and so do its dependents, batches and logs; the error
-    /// gives the decoded value, ``RequestError/refusal(as:)``. Retries and redirects come first: only an answer that would
-    /// be the outcome is decoded, when its body is complete and at most ``maxBodyBytes(_:)`` long. Of one whose body is
-    /// no such failure, a proxy's page for example, the error has no value, and its message says why. The content type is
-    /// not checked. Such a request shares no transfer with others.
+    /// The operation still fails with `.unacceptableStatus`, also for its dependents, batches and logs.
+    /// ``RequestError/refusal(as:)`` of the error returns the decoded value. Only the final answer is decoded, after
+    /// redirects and retries. Its body must be complete and at most ``maxBodyBytes(_:)`` long. If the body is not
+    /// such a failure, for example a proxy's page, the error has no value and its message says why. The content type
+    /// is not checked. Such a request does not share its transfer with others.
     ///
     /// ```swift
     /// struct Problem: Error, Decodable { var title: String }
@@ -56,11 +56,11 @@ extension Request {
     /// }
     /// ```
     ///
-    /// Whatever makes the output, before or after: the failure stays. Set again, the last one counts.
+    /// Changing the output before or after this call keeps the failure. If it is set again, the last one is used.
     ///
     /// - Parameters:
-    ///   - type: what the body of a failure is decoded to, from JSON.
-    ///   - decoder: used as it is, do not change it afterwards; that of the manager by default,
+    ///   - type: the type that is decoded from JSON.
+    ///   - decoder: the decoder, which you must not change afterwards; by default the manager's,
     ///     ``RequestManager/Configuration/decoder``.
     public func failing<Failure: Error & Decodable>(with type: Failure.Type, decoder: JSONDecoder? = nil) -> Self {
         changed {
@@ -71,9 +71,9 @@ extension Request {
         }
     }
 
-    /// The same with a function of yours, ``failing(with:decoder:)``.
+    /// The same request with a typed failure made by your function; see ``failing(with:decoder:)``.
     ///
-    /// - Parameter decode: makes the failure of a complete body; when it throws, the error has no value.
+    /// - Parameter decode: makes the failure from a complete body. If it throws, the error has no value.
     /// - Thread: one of the library's, never a transport's.
     public func failing<Failure: Error>(
         _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Failure
@@ -84,12 +84,12 @@ extension Request {
         }
     }
 
-    /// Sets which content types are accepted; every one by default.
+    /// Sets the accepted content types; every type by default.
     ///
-    /// Others end with `.unacceptableContentType`, whatever the destination, before anything is written. The type is
-    /// compared without case and without its parameters. An answer with a body and without a type, or with one that cannot
-    /// be read, counts as `application/octet-stream` (RFC 9110, section 8.3); an answer that can have no body is accepted,
-    /// and one whose status is not acceptable is not looked at. No `Accept` field is sent for it.
+    /// Other types fail with `.unacceptableContentType` before anything is written, for every destination. The type
+    /// is compared without case and parameters. A body with a missing or unreadable type counts as
+    /// `application/octet-stream` (RFC 9110, section 8.3). An answer that cannot have a body is accepted. The check
+    /// does not apply to an unacceptable status. No `Accept` field is added.
     ///
     /// - Parameter types: such as `application/json`, `image/*` or `*/*`.
     public func acceptableContentTypes(_ types: String...) -> Self { acceptableContentTypes(types) }

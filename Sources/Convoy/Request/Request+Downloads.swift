@@ -1,39 +1,41 @@
-// The body into a file: whole, verified, continued where an earlier one stopped.
+// Bodies that are written to a file: complete, verified, resumed after an interruption.
 import Foundation
 
 extension Request {
     /// The same request with the body written to a file; the output is the file's URL.
     ///
-    /// Bytes go to a part beside the target, `.NAME.convoy-part`. Only when the body is complete, has its length and its
-    /// digest and is on the disk, the part is renamed to the target: the target is absent, or as it was before, or whole.
+    /// Bytes are written to a part beside the target, `.NAME.convoy-part`. The part is renamed to the target only
+    /// when the body is complete, its length and digest are correct, and it is on the disk. The target is therefore
+    /// always missing, unchanged or complete.
     ///
-    /// What has been received survives a failure, a cancellation and the end of the process: the same download, also in
-    /// another process, continues where it stopped. It asks for the rest only (`Range`), and only of the same version
-    /// (`If-Range` with a strong entity tag, or a modification date that is one, RFC 9110, section 13.1.5). From a server
-    /// that cannot do this, or whose file has changed, it begins anew; where the answer has no such validator, a failure
-    /// leaves nothing behind. Of less than 1 MiB a kill keeps nothing. Nothing is kept that shows the URL. A part that is
-    /// never asked for again stays until you remove it.
+    /// Received bytes survive a failure, a cancellation and the end of the process. Repeating the download, also in
+    /// another process, resumes it. It requests only the rest (`Range`) of the same version (`If-Range` with a strong
+    /// entity tag or a strong modification date, RFC 9110, section 13.1.5). If the server does not support this, or
+    /// its file has changed, the download starts over. Without a strong validator, a failure keeps no bytes. If the
+    /// process is killed before 1 MiB has arrived, no bytes are kept. The part's record does not contain the URL. A part
+    /// whose download is never repeated stays until you remove it.
     ///
-    /// Answers without content replace nothing. With 304, which comes when the request accepts it or with
-    /// ``ExistingFile/updateIfChanged``, the file that is there is the output; 204, 205, and 304 where there is no file,
-    /// are `.badResponse`.
+    /// Answers without content do not replace the file. With a 304, which the request must accept or
+    /// ``ExistingFile/updateIfChanged`` allows, the existing file is the output. A 204, a 205, and a 304 without an
+    /// existing file fail with `.badResponse`.
     ///
-    /// The server is asked for no content coding (`Accept-Encoding: identity`), and one that it puts on the file all the
-    /// same is the label of a file that is stored so, a `.gz` for example: the bytes are kept as they are sent, and so are
-    /// digests. ``decodingFile()`` asks for codings and undoes them; such a download, one with an `Accept-Encoding`, a
-    /// `Range` or a condition of its own, and any but a GET without a body begin anew each time. A coding that is not known
-    /// ends it with `.badResponse`, unless the request names it in `Accept-Encoding`. URLSession decodes without being
-    /// asked: over it an answer with a coding ends with `.badResponse`.
+    /// The request asks for no content coding (`Accept-Encoding: identity`). If the answer still has one, it
+    /// describes a stored file such as a `.gz`, and the bytes are written without decoding. Digests apply to these
+    /// bytes too. ``decodingFile()`` asks for codings and decodes them. Such a download always starts over. So does a
+    /// download with its own `Accept-Encoding`, `Range` or condition, and any request other than a GET without a
+    /// body. An unknown coding fails with `.badResponse`, unless the request names it in `Accept-Encoding`.
+    /// URLSession always decodes, so with it an answer with a coding fails with `.badResponse`.
     ///
     /// - Parameters:
     ///   - file: a file URL; its directory must exist.
-    ///   - digest: what the file must hash to; otherwise it ends with `.integrityFailed` and nothing is kept. Without one,
-    ///     a digest that the server sends (`Repr-Digest`, RFC 9530, or `Digest`) is held to.
+    ///   - digest: the expected digest of the file. A mismatch fails with `.integrityFailed` and keeps no bytes.
+    ///     Without this parameter, a digest that the server sends (`Repr-Digest`, RFC 9530, or `Digest`) is checked.
     ///   - existing: what happens when the file exists; it is replaced by default.
-    ///   - permissions: the mode of the file, of which the process's mask takes its part.
-    /// - Errors: `.destinationInUse` at once when another download to this file is under way, in any process;
-    ///   `.destinationExists`, `.diskFull`, `.integrityFailed`; `.destinationUnwritable`, also when another process has
-    ///   written to the part, or when the directory could not be brought to the disk, with the file in its place.
+    ///   - permissions: the mode of the file, reduced by the process's umask.
+    /// - Errors: `.destinationInUse` at once if another download to this file is running in any process;
+    ///   `.destinationExists`, `.diskFull`, `.integrityFailed`; `.destinationUnwritable`, also if another process has
+    ///   written to the part. It is also the error if syncing the directory failed; then the file is already in
+    ///   place.
     public func saved(
         to file: URL, verifying digest: FileDigest? = nil, existing: ExistingFile = .overwrite,
         permissions: UInt16 = 0o666
@@ -45,16 +47,16 @@ extension Request {
 
     /// The same request with the body written to a file in a directory; the output is the file's URL.
     ///
-    /// As ``saved(to:verifying:existing:permissions:)``, and the name is the one that the server proposes
-    /// (`Content-Disposition`, RFC 6266) or the last part of the URL that answered, made safe: one visible name in this
-    /// directory, whatever the server says.
+    /// It works like ``saved(to:verifying:existing:permissions:)``. The name is proposed by the server
+    /// (`Content-Disposition`, RFC 6266) or is the last part of the final URL. It is made safe: always one visible
+    /// name in this directory.
     ///
     /// - Parameters:
     ///   - directory: a file URL; it must exist.
-    ///   - digest: what the file must hash to.
-    ///   - existing: what happens when there is a file of that name; the new one gets a number by default. The name is
-    ///     known when the answer has come: ``ExistingFile/skip`` saves no transfer here.
-    ///   - permissions: the mode of the file, of which the process's mask takes its part.
+    ///   - digest: the expected digest of the file.
+    ///   - existing: what happens when a file of that name exists; by default the new file gets a number. The name is
+    ///     known only after the answer has arrived, so ``ExistingFile/skip`` does not avoid the request.
+    ///   - permissions: the mode of the file, reduced by the process's umask.
     public func saved(
         in directory: URL, verifying digest: FileDigest? = nil, existing: ExistingFile = .rename,
         permissions: UInt16 = 0o666
@@ -65,10 +67,11 @@ extension Request {
                 permissions: mode_t(permissions & 0o7777)))
     }
 
-    /// The same request, asking for a coded body and decoding it on its way into a file; without effect for bodies that go
-    /// elsewhere, which are decoded in any case.
+    /// The same request, but it accepts content codings and decodes the body before writing it to a file.
     ///
-    /// What is kept of such a download cannot be continued, and it comes in one piece where segments are asked for.
+    /// No effect for other destinations, whose bodies are always decoded.
+    ///
+    /// Such a download cannot be resumed, and it is never split into segments.
     public func decodingFile() -> Self { changed { $0.policies.decodesFile = true } }
 
     func saved(_ plan: DownloadPlan) -> Request<URL> {

@@ -1,10 +1,12 @@
-// The smallest uses: Request.get, .post and their family.
-// The last line of each comment is what the compiler shows below its error for an output of the main actor's.
+// Short forms: Request.get, .post and others. The compiler shows the last line of each comment below its error for an
+// output that is isolated to the main actor.
 import Foundation
 
 extension Request where Output: Decodable {
-    /// Describes a request whose answer is `Data` (the raw body), `String` (decoded by its charset) or any other
-    /// `Decodable` (from JSON, in UTF-8, UTF-16 or UTF-32); or an `Optional` of these, nil for an empty body.
+    /// Describes a request with an output of type `Data` (the raw body), `String` (decoded by its charset) or any
+    /// other `Decodable` (from JSON, in UTF-8, UTF-16 or UTF-32).
+    ///
+    /// An `Optional` of these is nil for an empty body.
     ///
     /// - Parameters:
     ///   - method: the request method.
@@ -40,7 +42,7 @@ extension Request where Output: Decodable {
         Self(method: .post, url: url).json(json)
     }
 
-    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
+    /// A POST request with a JSON body that is not `Sendable`; see ``json(_:encoder:)-(Encodable,_)``.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public static func post(_ url: some RequestURL, json: some Encodable) -> Self {
@@ -59,7 +61,7 @@ extension Request where Output: Decodable {
         Self(method: .put, url: url).json(json)
     }
 
-    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
+    /// A PUT request with a JSON body that is not `Sendable`; see ``json(_:encoder:)-(Encodable,_)``.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public static func put(_ url: some RequestURL, json: some Encodable) -> Self {
@@ -73,7 +75,7 @@ extension Request where Output: Decodable {
         Self(method: .patch, url: url).json(json)
     }
 
-    /// The same for a value that is not `Sendable`: ``json(_:encoder:)-(Encodable,_)``.
+    /// A PATCH request with a JSON body that is not `Sendable`; see ``json(_:encoder:)-(Encodable,_)``.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public static func patch(_ url: some RequestURL, json: some Encodable) -> Self {

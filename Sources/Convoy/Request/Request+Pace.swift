@@ -1,21 +1,20 @@
-// How fast a request's answer may come, and has to.
+// Maximum and minimum speed of a request's answer.
 
 extension Request {
-    /// Sets how many bytes of body may be received a second; nil, the default, for as many as come.
+    /// Sets the maximum number of body bytes per second; nil, the default, means no limit.
     ///
-    /// The limit of the manager, ``RequestManager/maxBytesPerSecond``, holds as well: the lower one is felt. A tenth of a
-    /// second's worth may come at once. Counted are bytes of bodies as they are handed over, after a content coding has been
-    /// undone; header fields and what is sent are not. What the system takes from the network ahead of time, into the
-    /// buffers of its sockets, comes on top once.
+    /// The manager's limit, ``RequestManager/maxBytesPerSecond``, applies as well. The bytes of a tenth of a second
+    /// may arrive at once. Body bytes are counted after content decoding. Header fields and sent bytes are not
+    /// counted. The system's socket buffers may receive their size in addition once.
     ///
-    /// A limit holds the transfer back, and neither the idle timeout nor ``minimumSpeed(bytesPerSecond:over:)`` runs while it
-    /// does; ``attemptTimeout(_:)`` and ``deadline(_:)`` do. All attempts of an operation share it. Of requests that share a
-    /// transfer (``coalesced()``) the first one's counts.
+    /// The limit pauses the transfer. During a pause the idle timeout and ``minimumSpeed(bytesPerSecond:over:)`` do
+    /// not run, but ``attemptTimeout(_:)`` and ``deadline(_:)`` do. All attempts of an operation share the limit. If
+    /// requests share a transfer (``coalesced()``), the limit of the first one is used.
     ///
-    /// Set again, the last one counts.
+    /// If it is set again, the last value is used.
     ///
-    /// - Parameter limit: bytes a second. Zero or less ends the request with `.invalidRequest`.
-    /// - Errors: `.invalidRequest`, before anything is sent, over a transport that cannot be held: URLSession on Linux.
+    /// - Parameter limit: bytes per second. Zero or less fails the request with `.invalidRequest`.
+    /// - Errors: `.invalidRequest`, before anything is sent, with a transport that cannot pause: URLSession on Linux.
     public func maxBytesPerSecond(_ limit: Int64?) -> Self {
         changed {
             $0.policies.maxBytesPerSecond = limit
@@ -23,25 +22,29 @@ extension Request {
         }
     }
 
-    /// The same request with its limit shared by all operations that are made from it: the parts of one download.
+    /// The same request with one rate limit for all operations made from it, such as the segments of a download.
     func sharingRateLimit(on clock: any RequestClock) -> Self {
         guard let limit = core.policyBox?.policies.maxBytesPerSecond else { return self }
         return changed { $0.policies.sharedRateLimit = RateLimit(limit, clock: clock) }
     }
 
-    /// Sets how fast its body has to come; by default only the idle timeout ends one that does not.
+    /// Sets the minimum speed of the body.
     ///
-    /// An attempt of which less has come in the given time ends with `.timedOut` and says how much: a retry or the resuming
-    /// of a download takes over where the request allows it. The time counts from the head of the answer on, in stretches
-    /// of that length, so that the end comes after one stretch at the earliest and two at the latest. It does not count while
-    /// the operation is suspended, its reader or the disk is behind, or a rate limit holds the transfer back.
+    /// By default only the idle timeout ends a slow transfer.
     ///
-    /// Set again, the last one counts. Of requests that share a transfer (``coalesced()``) the first one's counts.
+    /// An attempt that receives fewer bytes within the duration ends with `.timedOut`, and the message says how many
+    /// arrived. A retry or a resumed download follows if the request allows it. The time is measured in consecutive
+    /// windows from the head of the answer on. A stalled transfer therefore ends after one to two windows. Time does
+    /// not count while the operation is suspended, while its reader or the disk is slow, or while a rate limit pauses
+    /// the transfer.
+    ///
+    /// If it is set again, the last value is used. If requests share a transfer (``coalesced()``), the value of the
+    /// first one is used.
     ///
     /// - Parameters:
-    ///   - bytesPerSecond: bytes of body a second, after a content coding has been undone; zero or less ends the request with
+    ///   - bytesPerSecond: body bytes per second after content decoding. Zero or less fails the request with
     ///     `.invalidRequest`.
-    ///   - duration: how long it may be slower; zero or less ends the request with `.invalidRequest`.
+    ///   - duration: the length of a window. Zero or less fails the request with `.invalidRequest`.
     public func minimumSpeed(bytesPerSecond: Int64, over duration: Duration) -> Self {
         changed {
             $0.policies.minimumSpeed = MinimumSpeed(bytesPerSecond: bytesPerSecond, duration: duration)
@@ -50,7 +53,7 @@ extension Request {
 }
 
 extension RequestPolicies {
-    /// Why no request can be sent with these, or nil.
+    /// Why these settings make a request invalid; nil when they are valid.
     var paceDefect: String? {
         if let maxBytesPerSecond, maxBytesPerSecond <= 0 { return "the rate limit is not positive" }
         guard let minimumSpeed else { return nil }

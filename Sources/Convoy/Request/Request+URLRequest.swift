@@ -1,4 +1,4 @@
-// Requests of Foundation's.
+// Conversion from and to Foundation's requests.
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -6,12 +6,12 @@ import Foundation
 #endif
 
 extension Request where Output: Decodable {
-    /// Describes what a `URLRequest` does: its method, URL, header fields, body and timeout.
+    /// Makes a request from a `URLRequest`: its method, URL, header fields, body and timeout.
     ///
-    /// The output is made as by `init(method:url:)`. A body is its `httpBody`, else its `httpBodyStream`, which can be read
-    /// once: such a request is sent once, and not again for a redirect or a retry. A `timeoutInterval` other than
-    /// Foundation's 60 seconds is the ``idleTimeout(_:)``. What is about a loader of Foundation's (cache policy, cookies,
-    /// kinds of network) is left out. A request without a URL is refused, see ``defect``.
+    /// The output is decoded as by `init(method:url:)`. The body is the `httpBody`, or else the `httpBodyStream`. A
+    /// stream can be read only once, so a redirect or a retry cannot send it again. A `timeoutInterval` other than
+    /// Foundation's 60 seconds becomes the ``idleTimeout(_:)``. Settings for Foundation's loader (cache policy,
+    /// cookies, network types) are ignored. A request without a URL is invalid, see ``defect``.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public init(_ request: URLRequest) {
@@ -21,7 +21,7 @@ extension Request where Output: Decodable {
 }
 
 extension Request where Output == Data {
-    /// Describes what a `URLRequest` does, for the raw body of its answer.
+    /// Makes a request from a `URLRequest`, for the raw body of its answer.
     public init(_ request: URLRequest) {
         self.init(method: HTTPMethod(rawValue: request.httpMethod ?? "GET"), url: request.url?.absoluteString ?? "")
         core.take(request)
@@ -29,7 +29,9 @@ extension Request where Output == Data {
 }
 
 extension Request where Output == Void {
-    /// Describes what a `URLRequest` does; the body of its answer is dropped.
+    /// Makes a request from a `URLRequest`.
+    ///
+    /// The body of its answer is dropped.
     public init(_ request: URLRequest) {
         self.init(method: HTTPMethod(rawValue: request.httpMethod ?? "GET"), url: request.url?.absoluteString ?? "")
         core.take(request)
@@ -38,7 +40,7 @@ extension Request where Output == Void {
 
 extension RequestCore {
     fileprivate mutating func take(_ request: URLRequest) {
-        // A dictionary has no order that lasts.
+        // Sorted by name, because the order of a dictionary is not stable.
         for (name, value) in (request.allHTTPHeaderFields ?? [:]).sorted(by: { $0.key < $1.key }) {
             headerFields.add(name, value)
         }
@@ -55,27 +57,28 @@ extension RequestCore {
     }
 }
 
-/// A stream on its way from the caller to the body's queue.
+/// Passes a stream from the caller to the body's queue.
 private struct GivenStream: @unchecked Sendable {
-    // @unchecked: `InputStream` is not Sendable. A body that cannot be repeated is begun once, and its queue alone uses it.
+    // @unchecked: `InputStream` is not Sendable. A body that cannot be repeated is read once, and only on its queue.
     let stream: InputStream
 }
 
 extension URLRequest {
-    /// The request as Foundation describes one: URL, method, header fields, body and timeout.
+    /// Makes a `URLRequest` from a request: URL, method, header fields, body and timeout.
     ///
-    /// What the manager would add (its defaults, cookies, interceptors) is not there. A body in memory becomes `httpBody`,
-    /// any other a stream that can be read once.
+    /// It does not contain what a manager adds (defaults, cookies, interceptors). A body in memory becomes
+    /// `httpBody`, any other a stream that can be read once.
     ///
     /// - Parameters:
-    ///   - request: checked as it is when it is sent.
-    ///   - baseURL: what a relative URL is resolved against, as ``RequestManager/Configuration/baseURL``.
-    /// - Throws: `.invalidRequest` for one that cannot be sent, `.bodyUnreadable` for a file that cannot be read.
+    ///   - request: the request, checked as before sending.
+    ///   - baseURL: the base of a relative URL, as ``RequestManager/Configuration/baseURL``.
+    /// - Throws: `.invalidRequest` for a request that cannot be sent, `.bodyUnreadable` for a file that cannot be
+    ///   read.
     public init<Output>(_ request: Request<Output>, relativeTo baseURL: URL? = nil) throws(RequestError) {
         self.init(try PreparedRequest(request.core, baseURL: baseURL))
     }
 
-    /// A request that was checked, or sent, as Foundation describes one.
+    /// Makes a `URLRequest` from a request that was checked or sent.
     public init(_ request: PreparedRequest) {
         self.init(url: request.url, timeoutInterval: request.idleTimeout.seconds)
         httpMethod = request.method.rawValue
@@ -89,22 +92,26 @@ extension URLRequest {
 }
 
 extension HTTPURLResponse {
-    /// The head of an answer as Foundation describes one; nil when no transport has told its URL.
+    /// Makes an `HTTPURLResponse` from the head of an answer.
     ///
-    /// Fields of one name are joined, `Set-Cookie` too, as URLSession does.
+    /// Nil when the transport did not report the URL.
+    ///
+    /// Fields of one name are joined, including `Set-Cookie`, as in URLSession.
     public convenience init?(_ head: ResponseHead) {
         guard let url = head.url else { return nil }
         self.init(head, url)
     }
 
-    /// The answer's head as Foundation describes one; its URL is that of the last request, when the transport tells none.
+    /// Makes an `HTTPURLResponse` from the head of an answer.
+    ///
+    /// Its URL is that of the last request if the transport reports none.
     public convenience init?<Value>(_ response: Response<Value>) {
         self.init(response.head, response.head.url ?? response.request.url)
     }
 
     private convenience init?(_ head: ResponseHead, _ url: URL) {
         var fields: [String: String] = [:]
-        // As each was spelled first: a server may send thousands.
+        // The first spelling of each name. A dictionary, because a server may send thousands of fields.
         var names: [String: String] = [:]
         for field in head.headerFields {
             let key = field.name.lowercased()

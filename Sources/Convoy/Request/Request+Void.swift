@@ -1,8 +1,10 @@
-// Requests whose answer is nothing but its status and header fields, and those whose call names no output at all.
+// Requests without an output, and requests for calls that name no output type.
 import Foundation
 
 extension Request where Output == Void {
-    /// Describes a request whose answer is its status and header fields; a body is received and dropped.
+    /// Describes a request for status and header fields only.
+    ///
+    /// A body is received and dropped.
     ///
     /// - Parameters:
     ///   - method: the request method.
@@ -15,41 +17,53 @@ extension Request where Output == Void {
     @_disfavoredOverload
     public static func get(_ url: some RequestURL) -> Self { Self(method: .get, url: url) }
 
-    /// A DELETE request whose answer's body is dropped.
+    /// A DELETE request.
+    ///
+    /// The body of its answer is dropped.
     @_disfavoredOverload
     public static func delete(_ url: some RequestURL) -> Self { Self(method: .delete, url: url) }
 
-    /// A POST request whose answer's body is dropped; give it a body with ``body(_:contentType:)-(Data,_)``.
+    /// A POST request whose answer's body is dropped.
+    ///
+    /// Set its body with ``body(_:contentType:)-(Data,_)``.
     @_disfavoredOverload
     public static func post(_ url: some RequestURL) -> Self { Self(method: .post, url: url) }
 
-    /// A POST request with a JSON body, whose answer's body is dropped.
+    /// A POST request with a JSON body.
+    ///
+    /// The body of its answer is dropped.
     @_disfavoredOverload
     public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
         Self(method: .post, url: url).json(json)
     }
 
-    /// A PUT request whose answer's body is dropped; give it a body with ``body(_:contentType:)-(Data,_)``.
+    /// A PUT request whose answer's body is dropped.
+    ///
+    /// Set its body with ``body(_:contentType:)-(Data,_)``.
     @_disfavoredOverload
     public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
 
-    /// A PUT request with a JSON body, whose answer's body is dropped.
+    /// A PUT request with a JSON body.
+    ///
+    /// The body of its answer is dropped.
     @_disfavoredOverload
     public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
         Self(method: .put, url: url).json(json)
     }
 
-    /// A PATCH request with a JSON body, whose answer's body is dropped.
+    /// A PATCH request with a JSON body.
+    ///
+    /// The body of its answer is dropped.
     @_disfavoredOverload
     public static func patch(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
         Self(method: .patch, url: url).json(json)
     }
 }
 
-/// What a call gets that names no output, such as `manager.send(.get(url))`: its body, as it is.
+/// Requests for calls that name no output type, such as `manager.send(.get(url))`: the raw body.
 ///
-/// Without these the compiler would take those above, as the only ones with an output of their own, and the body would be
-/// dropped in silence.
+/// Without these functions the compiler would choose those above, because only they have a fixed output type. The
+/// body would be dropped silently.
 extension Request where Output == Data {
     /// A GET request for the raw body.
     public static func get(_ url: some RequestURL) -> Self { Self(method: .get, url: url) }
@@ -57,7 +71,9 @@ extension Request where Output == Data {
     /// A DELETE request for the raw body of its answer.
     public static func delete(_ url: some RequestURL) -> Self { Self(method: .delete, url: url) }
 
-    /// A POST request for the raw body of its answer; give it a body with ``body(_:contentType:)-(Data,_)``.
+    /// A POST request for the raw body of its answer.
+    ///
+    /// Set its body with ``body(_:contentType:)-(Data,_)``.
     public static func post(_ url: some RequestURL) -> Self { Self(method: .post, url: url) }
 
     /// A POST request with a JSON body, for the raw body of its answer.
@@ -65,7 +81,9 @@ extension Request where Output == Data {
         Self(method: .post, url: url).json(json)
     }
 
-    /// A PUT request for the raw body of its answer; give it a body with ``body(_:contentType:)-(Data,_)``.
+    /// A PUT request for the raw body of its answer.
+    ///
+    /// Set its body with ``body(_:contentType:)-(Data,_)``.
     public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
 
     /// A PUT request with a JSON body, for the raw body of its answer.

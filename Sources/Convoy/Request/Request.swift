@@ -1,10 +1,10 @@
-// What to send, and how its answer becomes an output: a value.
+// A request: what to send, and how to decode the answer.
 import Foundation
 
-/// A description of one HTTP request and of how its answer becomes an `Output`.
+/// A description of one HTTP request and of how its answer is decoded to an `Output`.
 ///
-/// A value: building it sends nothing, holds no lock and opens nothing. The same request can be sent any number of
-/// times; each sending is a ``RequestOperation``.
+/// Building a request sends nothing and opens nothing. You can send the same request any number of times. Each time
+/// makes a ``RequestOperation``.
 ///
 /// ```swift
 /// let request = Request<User>.get("https://example.com/users/1")
@@ -14,30 +14,31 @@ import Foundation
 /// let user = try await manager.send(request).value
 /// ```
 ///
-/// A request that cannot be sent (CR, LF or NUL in a header field, a method that is no token, a URL without http or
-/// https and a host, parameters that cannot be encoded) says so at once in ``defect``. Nothing of it is ever sent: its
-/// operation finishes with `.invalidRequest` and that reason.
+/// If a request cannot be sent, ``defect`` has the reason at once. Causes are CR, LF or NUL in a header field, a
+/// method that is not a token, a URL without http or https and a host, and parameters that cannot be encoded. Such a
+/// request is never sent. Its operation fails with `.invalidRequest` and that reason.
 ///
-/// ## Concurrency
-/// `Sendable`, without shared state.
+/// ## Concurrency `Sendable`, without shared state.
 ///
 /// ## Topics
 /// - ``init(method:url:decoding:)``
 /// - ``defect``
 public struct Request<Output: Sendable>: Sendable {
-    /// By reference: a request is handed on often, and changed while it is built.
+    /// Shared by reference, because a request is passed on often and rarely changed.
     private(set) var sharedCore: CopyOnWrite<RequestCore>
     var decode: BodyDecoder<Output>
-    /// What decodes alike has the same; nil for what is shared with no other request.
+    /// Requests with the same identity decode alike.
+    ///
+    /// Nil when the decoding cannot be shared.
     var decodingIdentity: (any AnyObject & Sendable)?
 
-    /// Describes a request whose body is turned into the output by a function of yours.
+    /// Describes a request whose output is made by your function.
     ///
     /// - Parameters:
     ///   - method: the request method; `.get` by default.
     ///   - url: a URL or a string; a relative one is resolved against the manager's base URL (RFC 3986, section 5).
-    ///   - decoding: makes the output of a complete body; what it throws becomes `.decodingFailed`.
-    ///     Runs in the operation's own order, never on a transport's thread, and may take its time.
+    ///   - decoding: makes the output from a complete body. An error that it throws becomes `.decodingFailed`. It
+    ///     runs in the operation's own order, never on a transport's thread, and may block.
     public init(
         method: HTTPMethod = .get, url: some RequestURL,
         decoding: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output
@@ -54,7 +55,7 @@ public struct Request<Output: Sendable>: Sendable {
         decodingIdentity = identity
         if core.url == nil {
             let text = String(describing: url)
-            // What cannot be taken apart may have a password anywhere before an at sign.
+            // If the text cannot be parsed, it may contain a password anywhere before an at sign.
             core.defect = text.contains("@") ? "the text given is not a URL" : "\(text.debugDescription) is not a URL"
         }
     }
@@ -67,7 +68,7 @@ public struct Request<Output: Sendable>: Sendable {
         decodingIdentity = identity
     }
 
-    /// What does not depend on the output.
+    /// The part that does not depend on the output.
     var core: RequestCore {
         _read { yield sharedCore.value }
         _modify { yield &sharedCore.value }
@@ -75,45 +76,52 @@ public struct Request<Output: Sendable>: Sendable {
 
     /// Why this request can never be sent, or nil.
     ///
-    /// A relative URL is no defect: a manager may have a base for it. Nor is JSON that has not been encoded yet: a manager may
-    /// have an encoder for it.
+    /// A relative URL is valid here, because a manager may have a base for it. So is JSON that has not been encoded
+    /// yet, because a manager may have an encoder for it.
     ///
     /// - Complexity: O(*n*) for *n* bytes of header fields.
     public var defect: String? { core.findDefect() }
 
     /// The request method.
     public var method: HTTPMethod { core.method }
-    /// The URL, perhaps relative, without what ``query(_:)`` has added; nil when the string given was no URL.
+    /// The URL, possibly relative, without the items of ``query(_:)``.
+    ///
+    /// Nil when the given string was not a URL.
     public var url: URL? { core.url }
     /// The header fields.
     public var headerFields: HeaderFields { core.headerFields }
-    /// The body, if there is one in memory.
+    /// The body, if it is in memory.
     ///
-    /// JSON that waits for the encoder of a manager is encoded by a plain one for each look; nil when that cannot encode it.
+    /// JSON that waits for a manager's encoder is encoded by a plain one at each access; nil when that fails.
     public var body: Data? { if case .data(let data)? = core.encoded(by: nil).body { data } else { nil } }
-    /// The tags, by which a manager can find the request.
+    /// The tags, by which a manager finds the request.
     public var tags: Set<String> { core.tags }
-    /// The priority it is queued with.
+    /// The queue priority.
     public var priority: Operation.QueuePriority { core.priority }
 }
 
 extension Request: CustomStringConvertible, CustomReflectable {
     /// Method and URL, without credentials.
     public var description: String { core.summary.description }
-    /// The description only: a reflection would show what descriptions leave out.
+    /// Only the description, because a reflection would show secrets.
     public var customMirror: Mirror { Mirror(self, children: ["request": description]) }
 }
 
-/// Turns what was received into an output; throws what `.decodingFailed` will carry.
+/// Decodes a received body.
+///
+/// An error that it throws becomes part of `.decodingFailed`.
 typealias BodyDecoder<Output> = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> Output
 
-/// Makes the failure that the body of an answer with an unacceptable status tells; throws when it tells none.
+/// Decodes the failure from the body of an answer with an unacceptable status.
+///
+/// Throws when the body is not one.
 typealias RefusalDecoder = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> any Error
 
 extension Request {
-    /// Whether it has no code or object of the caller's, but decoders: keeping it keeps nothing else alive.
+    /// Whether the request contains no user code or objects besides decoders, so that keeping it keeps nothing else
+    /// alive.
     var isValue: Bool {
-        // A function of the caller's has an identity of its own.
+        // A user function has its own identity.
         let decodesByFunction = decodingIdentity is DecodingIdentity && decodingIdentity !== DecodingIdentity.standard
         return !decodesByFunction && core.isValue
     }
@@ -135,10 +143,11 @@ extension RequestCore {
     }
 }
 
-/// What tells one way of decoding from another, unless a decoder object does.
+/// Identifies a way of decoding that has no decoder object.
 ///
-/// A request keeps its own through all changes that leave its output alone.
+/// A request keeps its identity unless its output changes.
 final class DecodingIdentity: Sendable {
-    /// That of ``Request/init(method:url:)`` and its family, which depends on the output's type alone.
+    /// The identity of ``Request/init(method:url:)`` and its short forms, whose decoding depends only on the output
+    /// type.
     static let standard = DecodingIdentity()
 }

@@ -1,4 +1,4 @@
-// What of a request does not depend on its output.
+// The part of a request that does not depend on its output.
 import Foundation
 
 /// The part of a request that does not depend on its output.
@@ -6,18 +6,18 @@ struct RequestCore: Sendable {
     var method: HTTPMethod
     var url: URL?
     var headerFields = HeaderFields()
-    /// What the query of the URL gets behind it, encoded.
+    /// Encoded items that are appended to the URL's query.
     var query: [String] = []
     var body: GivenBody?
     var tags: Set<String> = []
     var name: String?
     var priority = Operation.QueuePriority.normal
     var destination = BodyDestination.memory
-    /// Boxed: a queued operation stays small.
+    /// Boxed, to keep a queued operation small.
     var policyBox: PolicyBox?
-    /// Whether making the output takes no time and no code of the user's.
+    /// Whether decoding takes no time and calls no user code.
     var decodesAtOnce = false
-    /// What went wrong while it was built: an encoding error, a string that is no URL.
+    /// What went wrong while the request was built: an encoding error, or a string that is not a URL.
     var defect: String?
 
     init(method: HTTPMethod, url: URL?) {
@@ -51,9 +51,9 @@ extension RequestCore {
 }
 
 extension RequestCore {
-    /// The same with its JSON body encoded; nil for a plain encoder.
+    /// The same request with its JSON body encoded; nil means a plain encoder.
     ///
-    /// User code runs: on the calling thread, and never under a lock.
+    /// User code runs on the calling thread, never under a lock.
     func encoded(by encoder: JSONEncoder?) -> RequestCore {
         guard case .json(let encode)? = body else { return self }
         var core = self
@@ -66,24 +66,24 @@ extension RequestCore {
         return core
     }
 
-    /// Says that something could not be encoded, and why.
+    /// A text saying that something could not be encoded, and why.
     static func defect(_ name: String, _ error: any Error) -> String {
         "\(name) could not be encoded: \((error as? EncodingError)?.reason ?? "\(error)")"
     }
 }
 
 extension RequestCore: CustomReflectable {
-    /// The summary only, as for a request.
+    /// Only the summary, because a reflection would show secrets.
     var customMirror: Mirror { Mirror(self, children: ["request": summary.description]) }
 }
 
 extension RequestCore {
-    /// How its answers are taken.
+    /// How the answers are evaluated.
     var answerRules: AnswerRules {
         AnswerRules(
             method: method, destination: destination, policyBox: policyBox, decodesAtOnce: decodesAtOnce)
     }
 
-    /// How many bytes of body are accepted, wherever they go; nil where neither the request nor its manager says.
+    /// The maximum size of a body for any destination; nil when neither the request nor its manager sets one.
     func bodyLimit(_ defaults: RequestDefaults) -> Int64? { answerRules.bodyLimit(defaults) }
 }

@@ -1,9 +1,13 @@
-// What a request leaves to its manager.
+// The manager's defaults for its requests.
 import Foundation
 
-/// What holds for every request of a manager that says nothing else; made once, and read without a lock.
+/// The manager's defaults for its requests.
+///
+/// They are made once and read without a lock.
 final class RequestDefaults: Sendable {
-    /// What a relative URL is resolved against; its path ends with a slash.
+    /// The base of relative URLs.
+    ///
+    /// Its path ends with a slash.
     let baseURL: URL?
     let headerFields: HeaderFields
     let encoder: JSONEncoder?
@@ -15,13 +19,13 @@ final class RequestDefaults: Sendable {
     let acceptableStatusCodes: StatusCheck
     /// Whether the manager has a cache.
     let hasCache: Bool
-    /// Why no request can be sent with these, or nil.
+    /// Why these defaults make every request invalid; nil when they are valid.
     let defect: String?
 
-    /// For operations made without a manager.
+    /// The defaults for operations without a manager.
     static let standard = RequestDefaults()
 
-    /// - Parameter baseURL: gets a slash behind its last component, which is kept so.
+    /// - Parameter baseURL: gets a slash at its end, so that its last component is kept.
     init(
         baseURL: URL? = nil, headerFields: HeaderFields = [:], encoder: JSONEncoder? = nil,
         decoder: JSONDecoder? = nil, idleTimeout: Duration = .seconds(60), attemptTimeout: Duration? = nil,
@@ -54,11 +58,11 @@ final class RequestDefaults: Sendable {
             }
     }
 
-    /// The header fields of a request, behind those that it leaves to its manager.
+    /// The header fields of the manager that the request does not replace, followed by the request's own.
     ///
-    /// With a base URL, secrets go to its origin only.
+    /// With a base URL, secret fields of the manager are sent to its origin only.
     ///
-    /// - Parameter hostKey: where the request goes.
+    /// - Parameter hostKey: the origin of the request.
     func headerFields(of core: RequestCore, to hostKey: String) -> HeaderFields {
         let omitted = core.policyBox?.policies.omittedHeaderFields ?? []
         let isElsewhere = baseURL.map { (try? $0.origin.get()) != hostKey } ?? false
@@ -73,7 +77,7 @@ final class RequestDefaults: Sendable {
 }
 
 extension RequestCore {
-    /// Takes away what must not reach another origin: secrets, those of the manager too, and the `Host` field.
+    /// Removes what must not be sent to another origin: secrets, including the manager's, and the `Host` field.
     mutating func dropSecrets(_ defaults: RequestDefaults) {
         headerFields.removeAll { $0.isSecret || $0.name.equalsIgnoringCase("Host") }
         policies.omittedHeaderFields.formUnion(defaults.headerFields.filter(\.isSecret).map { $0.name.lowercased() })
@@ -81,7 +85,7 @@ extension RequestCore {
 }
 
 extension URL {
-    /// The URL with a slash behind its path, so that a relative one is resolved to something below it.
+    /// The URL with a slash at the end of its path, so that relative URLs are resolved below it.
     fileprivate var endingWithSlash: URL {
         guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true),
             !components.percentEncodedPath.hasSuffix("/")

@@ -1,8 +1,8 @@
-// Which content types are an answer and which are a failure.
+// Which content types are acceptable.
 
 /// Decides whether a content type is acceptable.
 ///
-/// A value, not a function: it is asked on a transport's thread, where no user code may run.
+/// It is a value instead of a function, because it runs on a transport's thread, where no user code may run.
 struct ContentTypeCheck: Sendable, Hashable {
     struct Problem: Error {
         let reason: String
@@ -32,10 +32,10 @@ struct ContentTypeCheck: Sendable, Hashable {
         }
     }
 
-    /// What is accepted, for people.
+    /// The accepted types as a text.
     var description: String { ranges?.joined(separator: ", ") ?? "*/*" }
 
-    /// Type and subtype in lower case, without parameters; nil for what is no media type.
+    /// Type and subtype in lower case, without parameters; nil when the text is not a media type.
     static func mediaType(of contentType: String) -> String? {
         let type = String(contentType.prefix { $0 != ";" }).trimmingBlanks.lowercased()
         let parts = type.split(separator: "/", omittingEmptySubsequences: false)

@@ -1,8 +1,10 @@
-// What a decoder found wrong, in words a person can use.
+// Decoding errors as readable text.
 import Foundation
 
 extension Error {
-    /// Where in the body the problem is, what was expected and what was found; other errors as they describe themselves.
+    /// The place in the body, the expected and the found value.
+    ///
+    /// Other errors are described as usual.
     var decodingWords: String {
         switch self as? DecodingError {
         case .typeMismatch(let type, let context)?:
@@ -18,7 +20,9 @@ extension Error {
 }
 
 extension DecodingError {
-    /// The type wanted; what decoders ask for to look into an object or array by what that is in the body.
+    /// The name of the wanted type.
+    ///
+    /// An internal type of a decoder is named after its JSON value, object or array.
     fileprivate static func name(_ type: any Any.Type) -> String {
         if type == [String: Any].self { return "an object" }
         return type == [Any].self ? "an array" : String(String(describing: type).prefix(100))
@@ -26,9 +30,9 @@ extension DecodingError {
 }
 
 extension DecodingError.Context {
-    /// Such as `at user.tags[2]: `; empty for the whole body.
+    /// The place, for example `at user.tags[2]: `; empty for the complete body.
     ///
-    /// Cut where it is long: a body may have any key.
+    /// A long place is shortened, because a body may have any key.
     fileprivate var place: String {
         if codingPath.isEmpty { return "" }
         var path = ""
@@ -46,7 +50,7 @@ extension DecodingError.Context {
         return "at \(path): "
     }
 
-    /// What Foundation says that it found.
+    /// What Foundation reports as found.
     fileprivate var found: String? {
         guard let start = debugDescription.range(of: " but found ")?.upperBound,
             let end = debugDescription.range(of: " instead", range: start..<debugDescription.endIndex)?.lowerBound
@@ -54,6 +58,6 @@ extension DecodingError.Context {
         return String(debugDescription[start..<end].prefix(100))
     }
 
-    /// What the decoder says, cut: it may have a value of the body in it.
+    /// The decoder's description, shortened because it may contain a value of the body.
     fileprivate var shortDescription: String { String(debugDescription.prefix(300)) }
 }

@@ -1,4 +1,4 @@
-// Property lists that would run a decoder out of stack.
+// A check for property lists that would overflow a decoder's stack.
 import Foundation
 
 extension ResponseDecoding {
@@ -6,7 +6,8 @@ extension ResponseDecoding {
         _ type: Output.Type, _ body: Data, _ decoder: PropertyListDecoder
     ) throws -> Output {
         guard !body.isEmpty else { throw DecodingError.emptyBody }
-        // Foundation parses XML by recursion without a limit, and follows a binary list's references as far as types go.
+        // Foundation parses XML recursively without a limit. It follows the references of a binary list as deep as
+        // the types do.
         guard PropertyListDepth.isBearable(body) else {
             throw DecodingError.corrupted("it is nested deeper than \(PropertyListDepth.maximum), or in itself", nil)
         }
@@ -16,9 +17,13 @@ extension ResponseDecoding {
 
 /// Measures how deep a property list is nested, without recursion.
 enum PropertyListDepth {
-    /// 600 levels of XML are too much for a stack of 512 KiB, which Apple's threads have.
+    /// The maximum depth.
+    ///
+    /// 600 levels of XML overflow a stack of 512 KiB, which Apple's threads have.
     static let maximum = 200
-    /// What a binary list may come to, references to the same object counted each time.
+    /// The maximum number of objects of a binary list.
+    ///
+    /// References to the same object count each time.
     static let maxObjects = 10_000_000
 
     static func isBearable(_ body: Data) -> Bool {
@@ -31,15 +36,16 @@ enum PropertyListDepth {
         guard let (mark, encoding) = marks.first(where: { body.starts(with: $0.0) }) else {
             return body.withUnsafeBytes { isBearable(xml: $0) }
         }
-        // What cannot be converted is the decoder's to refuse.
+        // The decoder refuses text that cannot be converted.
         guard var text = String(data: body.dropFirst(mark.count), encoding: encoding) else { return true }
         return text.withUTF8 { isBearable(xml: UnsafeRawBufferPointer($0)) }
     }
 
-    /// Counts the tags of arrays and dictionaries, as Foundation finds them: what it takes otherwise than XML has it, and
-    /// so would not be counted, is refused.
+    /// Counts the tags of arrays and dictionaries as Foundation reads them.
+    ///
+    /// Text that Foundation reads differently from XML is refused, because the count would be wrong.
     private static func isBearable(xml bytes: UnsafeRawBufferPointer) -> Bool {
-        // Not in XML; there are those of UTF-16 and UTF-32 without a mark.
+        // XML contains no zero bytes, but UTF-16 and UTF-32 without a mark do.
         guard !bytes.contains(0) else { return false }
         var text = XMLText(bytes)
         var depth = 0
@@ -50,20 +56,20 @@ enum PropertyListDepth {
             } else if text.skip("![CDATA[") {
                 guard text.skip(to: "]]>") else { return true }
             } else if text.skip("?") {
-                // Within an element Foundation takes `<?>` for a whole instruction, before it for the beginning of one.
+                // Within an element Foundation reads `<?>` as a complete instruction, before it as the start of one.
                 guard !text.skip(">") else { return false }
                 guard text.skip(to: "?>") else { return true }
             } else if text.skip("!") {
-                // No property list declares anything within itself, and what that hides would not be counted.
+                // No property list has declarations inside, and tags hidden by them would not be counted.
                 guard text.skip(to: ">", unless: "[") else { return false }
             } else {
                 let isEnd = text.skip("/")
                 let isRoot = text.skip("plist")
                 let nests = !isRoot && (text.skip("array") || text.skip("dict"))
-                // Foundation looks for the end of a tag only, and XML has no `<` in one.
+                // Foundation only looks for the end of a tag, and an XML tag contains no `<`.
                 guard text.skip(to: ">", unless: "<") else { return false }
                 if isRoot, !isEnd {
-                    // Foundation nests these too.
+                    // Foundation also nests elements after the root.
                     guard !hasRoot else { return false }
                     hasRoot = true
                 } else if nests, isEnd {
@@ -85,14 +91,14 @@ private struct XMLText {
 
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-    /// Moves past a word if it comes next.
+    /// Moves past a word if it is next.
     mutating func skip(_ word: StaticString) -> Bool {
         guard isAt(index, word) else { return false }
         index += word.utf8CodeUnitCount
         return true
     }
 
-    /// Whether a word came last.
+    /// Whether a word is directly before the position.
     func isBehind(_ word: StaticString) -> Bool { isAt(index - word.utf8CodeUnitCount, word) }
 
     private func isAt(_ start: Int, _ word: StaticString) -> Bool {
@@ -102,7 +108,9 @@ private struct XMLText {
         return true
     }
 
-    /// Moves past the next occurrence of a word; false, and to the end or past the other, when there is none before.
+    /// Moves past the next occurrence of a word.
+    ///
+    /// False if the other word or the end is reached first.
     mutating func skip(to word: StaticString, unless other: StaticString? = nil) -> Bool {
         while index < bytes.count {
             if skip(word) { return true }
@@ -122,7 +130,7 @@ private struct BinaryList {
     private let top: Int
     private let table: Int
 
-    /// Nil for what is no binary list: the decoder says so.
+    /// Nil when the data is not a binary list; the decoder then reports it.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= 40 else { return nil }
         self.bytes = bytes
@@ -136,14 +144,16 @@ private struct BinaryList {
         (self.count, self.top, self.table) = (count, top, table)
     }
 
-    /// As Foundation reads it, which looks at the last eight bytes only.
+    /// Reads an integer like Foundation, which uses only the last eight bytes.
     private static func number(_ bytes: UnsafeRawBufferPointer, at index: Int, size: Int) -> Int? {
         guard index >= 0, index <= bytes.count - size else { return nil }
         let number = bytes[index..<index + size].suffix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         return number < 1 << 62 ? Int(number) : nil
     }
 
-    /// Where the references of an array, set or dictionary are; empty for other objects, or what cannot be read.
+    /// The range of the references of an array, set or dictionary.
+    ///
+    /// Empty for other objects and unreadable ones.
     private func references(of object: Int) -> Range<Int> {
         guard let offset = Self.number(bytes, at: table + object * offsetSize, size: offsetSize), offset < bytes.count
         else { return 0..<0 }
@@ -162,23 +172,24 @@ private struct BinaryList {
         return start..<start + length * width
     }
 
-    /// An object that is being looked into.
+    /// An object whose references are being followed.
     private struct Open {
         let object: Int
-        /// The references that are left.
+        /// The remaining references.
         var rest: Range<Int>
-        /// How many objects it comes to so far, and how deep.
+        /// Its size and depth so far.
         var size = 1
         var depth = 0
     }
 
-    /// What is known of an object, in four bytes: a list may have as many objects as bytes.
+    /// The result for an object in four bytes, because a list may have as many objects as bytes.
     private struct Known {
         static let open = Known(size: 0, depth: 1)
         private let bits: UInt32
 
         init() { bits = 0 }
-        /// - Parameters: at most ``PropertyListDepth/maxObjects``, and a little more than the depth allowed.
+        /// - Parameters: size and depth, at most ``PropertyListDepth/maxObjects`` and slightly more than the maximum
+        ///   depth.
         init(size: Int, depth: Int) { bits = UInt32(size) << 8 | UInt32(depth) }
 
         var isNothing: Bool { bits == 0 }
@@ -187,7 +198,7 @@ private struct BinaryList {
         var depth: Int { Int(bits & 0xFF) }
     }
 
-    /// Whether no object is in itself, none is too deep, and there are not too many.
+    /// Whether no object contains itself, none is too deep, and there are not too many.
     func isBearable() -> Bool {
         var known = [Known](repeating: Known(), count: count)
         known[top] = .open
@@ -198,7 +209,7 @@ private struct BinaryList {
             if open.rest.isEmpty {
                 path.removeLast()
                 known[open.object] = Known(size: open.size, depth: open.depth)
-                // Its parent reads the reference again, and finds it known.
+                // The parent reads the reference again and then finds the result.
                 continue
             }
             steps += 1
@@ -208,7 +219,7 @@ private struct BinaryList {
                 path.append(Open(object: child, rest: references(of: child)))
             } else {
                 path[last].rest = open.rest.lowerBound + referenceSize..<open.rest.upperBound
-                // One that leads nowhere is refused by the decoder if it follows it, which it need not.
+                // An invalid reference is ignored. The decoder refuses it if it follows it.
                 if let child, child < count {
                     guard !known[child].isOpen else { return false }
                     path[last].size += known[child].size

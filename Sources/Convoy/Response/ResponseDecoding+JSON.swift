@@ -1,12 +1,13 @@
-// JSON, whatever its encoding, and what is wrong with it.
+// JSON in any encoding, and its errors.
 import Foundation
 
 extension ResponseDecoding {
     /// Decodes JSON.
     ///
-    /// In UTF-8, UTF-16 or UTF-32, told by its first bytes and not by its content type (RFC 8259, section 8.1); only what
-    /// is not valid UTF-8 is taken for what a charset parameter says. Foundation's decoder takes the mark of UTF-32 in
-    /// little endian for that of UTF-16, and on Linux it does not tell what is wrong.
+    /// UTF-8, UTF-16 or UTF-32 is recognised by the first bytes, not by the content type (RFC 8259, section 8.1). A
+    /// charset parameter is used only for a body that is not valid UTF-8. The conversion is done here, because
+    /// Foundation's decoder mistakes the mark of little-endian UTF-32 for UTF-16. On Linux it also does not report
+    /// what is wrong.
     static func json<Output: Decodable>(
         _ type: Output.Type, _ body: Data, _ head: ResponseHead, _ decoder: JSONDecoder
     ) throws -> Output {
@@ -28,7 +29,7 @@ extension ResponseDecoding {
         }
     }
 
-    /// The body in UTF-8, by the charset of its content type; nil when it names none that fits.
+    /// The body converted to UTF-8 by the charset of its content type; nil when it names none that fits.
     private static func converted(_ body: Data, _ head: ResponseHead) -> Data? {
         guard let name = charset(of: head.headerFields["Content-Type"] ?? ""), let encoding = encoding(named: name),
             encoding != .utf8
@@ -36,7 +37,7 @@ extension ResponseDecoding {
         return string(body, encoding).map { Data($0.utf8) }
     }
 
-    /// JSON in UTF-8 without a byte order mark; copied only when it is not that.
+    /// JSON in UTF-8 without a byte order mark, copied only if necessary.
     private static func inUTF8(_ body: Data) throws -> Data {
         let first = Array(body.prefix(4))
         let zeros = first.map { $0 == 0 }
@@ -71,7 +72,7 @@ extension ResponseDecoding {
 }
 
 extension DecodingError {
-    /// No body where a value was wanted.
+    /// The error for an empty body when a value is required.
     static var emptyBody: DecodingError { corrupted("the body is empty; an optional output would be nil", nil) }
 
     static func corrupted(_ problem: String, _ underlying: (any Error)?) -> DecodingError {

@@ -1,8 +1,8 @@
-// Which status codes are an answer and which are a failure.
+// Which status codes are acceptable.
 
 /// Decides whether a status code is acceptable.
 ///
-/// A value, not a function: it is asked on a transport's thread, where no user code may run.
+/// It is a value instead of a function, because it runs on a transport's thread, where no user code may run.
 public struct StatusCheck: Sendable, Hashable {
     private enum Kind: Hashable {
         case any
@@ -16,9 +16,9 @@ public struct StatusCheck: Sendable, Hashable {
     public static let successful = StatusCheck(kind: .range(200...299))
     /// Every status code, for callers that decide themselves.
     public static let any = StatusCheck(kind: .any)
-    /// Those from a first to a last.
+    /// A range of codes.
     public static func range(_ codes: ClosedRange<Int>) -> StatusCheck { StatusCheck(kind: .range(codes)) }
-    /// Exactly these.
+    /// A set of codes.
     public static func codes(_ codes: Set<Int>) -> StatusCheck { StatusCheck(kind: .codes(codes)) }
 
     func callAsFunction(_ statusCode: Int) -> Bool {

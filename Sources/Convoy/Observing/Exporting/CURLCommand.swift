@@ -2,31 +2,33 @@
 import Foundation
 
 extension PreparedRequest {
-    /// The request as a command for `curl`, to be pasted into a POSIX shell: it sends what ``CurlTransport`` would send.
+    /// The request as a `curl` command for a POSIX shell.
     ///
-    /// Method, target, header fields and body are the same bytes, the fields that the transport adds included. Whatever
-    /// the values are, the shell runs nothing but `curl` and, before a body that is no plain text or comes in pieces, such as
-    /// a ``MultipartForm``, `printf`, `cat` and `test`. The command is one line, unless the name of a body's file ends in a
-    /// line feed. URLSession adds other fields of its own.
+    /// It sends what ``CurlTransport`` would send.
     ///
-    /// A body that cannot be shown, because it comes from a stream or has more than 16 KiB in memory, is left to the reader:
-    /// it is read from a file called `<replace this by a file with the body, …>`. There is none, so the shell refuses the
-    /// command until the name is replaced. The body of a file is read from that file, into curl's memory.
+    /// Method, target, header fields and body are the same bytes, including the fields that the transport adds. For
+    /// any values, the shell runs only `curl`. For a body that is not plain text or has several parts, such as a
+    /// ``MultipartForm``, it also runs `printf`, `cat` and `test`. The command is one line, unless the name of a
+    /// body's file ends in a line feed. URLSession would add other fields.
+    ///
+    /// A body from a stream, or one of more than 16 KiB in memory, is not included. The command reads it from a file
+    /// called `<replace this by a file with the body, …>`. The shell refuses the command until you replace that name.
+    /// A body from a file is read from that file, into curl's memory.
     ///
     /// ```swift
     /// print(operation.request?.cURLCommand() ?? "")
     /// // curl -H 'Authorization: <redacted>' … 'https://example.com/users/1'
     /// ```
     ///
-    /// - Parameter revealingSecrets: whether the values of secret fields (``HeaderFields/Field/isSecret``) and user name and
-    ///   password of the URL are shown; by default they are replaced by `<redacted>`. Other fields, the path, the query and
-    ///   the body are shown as they are: put secrets in none of them.
+    /// - Parameter revealingSecrets: whether to show the values of secret fields (``HeaderFields/Field/isSecret``)
+    ///   and the URL's user name and password. By default they are replaced by `<redacted>`. Other fields, the path,
+    ///   the query and the body are shown unchanged, so do not put secrets there.
     /// - Complexity: O(*n*) for *n* bytes of header fields and of body shown.
     public func cURLCommand(revealingSecrets: Bool = false) -> String {
         let body = method == .head ? .none : CURLBody(self)
         var words: [String] = []
         let target = revealingSecrets ? url.absoluteString : url.replacingUserInfo(by: "<redacted>")
-        // curl would expand these as patterns, and take these segments out.
+        // curl would expand these characters as patterns and remove dot segments.
         if target.contains(where: { "[]{}".contains($0) }) { words.append("--globoff") }
         if target.contains("/.") || target.lowercased().contains("%2e") { words.append("--path-as-is") }
         if method == .head {
@@ -40,7 +42,8 @@ extension PreparedRequest {
         return body.before + "curl " + words.joined(separator: " ") + body.after
     }
 
-    /// The fields as curl takes them: `Name;` for one without a value, `Name:` for one of its own that is not wanted.
+    /// The fields in curl's syntax: `Name;` for a field without a value, `Name:` to remove a field that curl would
+    /// add.
     private func headerLines(revealingSecrets: Bool, _ body: CURLBody) -> [String] {
         var lines = headerFields.filter { !$0.isFraming }.map { field in
             let value = (revealingSecrets ? field.value : field.shownValue).trimmingBlanks
@@ -57,19 +60,19 @@ extension PreparedRequest {
         return lines
     }
 
-    /// Whether the answer may come encoded, and is to be shown decoded.
+    /// Whether the answer may have a content coding that curl has to decode.
     private var acceptsCodings: Bool { !headerFields.contains("Accept-Encoding") && !headerFields.contains("Range") }
 }
 
 extension Request {
     /// The request as a command for `curl`; see ``PreparedRequest/cURLCommand(revealingSecrets:)``.
     ///
-    /// What a manager adds to a request, an interceptor's token or a cookie, is not in it:
-    /// ``AttemptRecord/request`` has what was sent.
+    /// It does not contain what a manager adds, such as an interceptor's token or a cookie. ``AttemptRecord/request``
+    /// has the request as sent.
     ///
     /// - Parameters:
-    ///   - baseURL: what a relative URL is resolved against.
-    ///   - revealingSecrets: whether secrets are shown; by default they are replaced by `<redacted>`.
+    ///   - baseURL: the base of a relative URL.
+    ///   - revealingSecrets: whether to show secrets; by default they are replaced by `<redacted>`.
     /// - Throws: `.invalidRequest` for a request that cannot be sent, with the reason; `.bodyUnreadable`.
     public func cURLCommand(
         relativeTo baseURL: URL? = nil, revealingSecrets: Bool = false
@@ -79,7 +82,9 @@ extension Request {
 }
 
 extension URL {
-    /// The URL with something else in the place of user name and password, every other byte as it is.
+    /// The URL with user name and password replaced by a placeholder.
+    ///
+    /// Every other byte is unchanged.
     fileprivate func replacingUserInfo(by placeholder: String) -> String {
         var reference = URLReference(absoluteString)
         guard reference.authority?.contains("@") == true else { return absoluteString }
@@ -89,20 +94,20 @@ extension URL {
     }
 }
 
-/// How a body gets to curl.
+/// How the command passes a body to curl.
 private struct CURLBody {
-    /// What stands before the command: `printf … | `.
+    /// The text before the command: `printf …  `.
     var before = ""
     var arguments: [String] = []
-    /// What stands behind it: a file to read.
+    /// The text after the command: a file to read.
     var after = ""
-    /// Whether curl may ask the server first whether it wants so much.
+    /// Whether curl may send `Expect: 100-continue`.
     var isLong = false
 
     static let none = CURLBody()
-    /// The longest body that is shown.
+    /// The maximum length of a body that is shown.
     private static let shownBytes = 16 << 10
-    /// From here on some version of curl sends `Expect`.
+    /// From this length on, some versions of curl send `Expect`.
     private static let longBytes = 1_024
 
     var isThere: Bool { !arguments.isEmpty }
@@ -111,7 +116,7 @@ private struct CURLBody {
 
     init(_ request: PreparedRequest) {
         switch request.body {
-        // The transport says that there is none.
+        // The transport sends an empty body here, with `Content-Length: 0`.
         case nil: if [.post, .put, .patch].contains(request.method) { arguments = ["--data-raw", "''"] }
         case .data(let data): show(data)
         case .file(let file, let byteCount): read(file.path, byteCount: byteCount)
@@ -127,7 +132,7 @@ private struct CURLBody {
         isLong = data.count >= Self.longBytes
         if let text = String(validating: data, as: UTF8.self), !text.unicodeScalars.contains(where: \.isUnsafeAtPrompt)
         {
-            // Not --data-binary, to which a body that begins with an at sign is the name of a file.
+            // `--data-binary` would read a body that starts with an at sign as a file name.
             arguments = ["--data-raw", text.shellWord]
         } else {
             before = "printf \(data.printfFormat) | "
@@ -135,7 +140,7 @@ private struct CURLBody {
         }
     }
 
-    /// As the pieces are: curl's own forms would have other boundaries and other names.
+    /// Joins the parts with `cat`, because curl's own forms would have other boundaries and names.
     private mutating func join(_ bodies: [RequestBody]) {
         var (shownBytes, tests, pieces) = (0, "", "")
         for body in bodies {
@@ -144,7 +149,7 @@ private struct CURLBody {
                 shownBytes += data.count
                 pieces += " printf \(data.printfFormat);"
             case .file(let file, _):
-                // The shell would go on without it.
+                // The shell would continue without the file.
                 tests += "test -r \(file.path.shellWord) && "
                 pieces += " cat \(file.path.shellWord);"
             case .joined, .stream: shownBytes = .max
@@ -162,7 +167,7 @@ private struct CURLBody {
         read("<replace this by a file with the body, \(what)>", byteCount: byteCount)
     }
 
-    /// By the shell, which refuses a file that is not there; curl would send an empty body.
+    /// Reads the file with the shell, which refuses a missing one, while curl would send an empty body.
     private mutating func read(_ path: String, byteCount: Int64) {
         isLong = byteCount >= Self.longBytes
         arguments = ["--data-binary", "@-"]

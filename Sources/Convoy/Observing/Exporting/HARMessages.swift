@@ -1,13 +1,15 @@
-// Requests and responses as HAR 1.2 tells them.
+// Requests and responses in the form of HAR 1.2.
 import Foundation
 
-/// What of a message is shown.
+/// The parts of a message that are shown.
 struct HARStyle: Sendable {
     var revealsSecrets: Bool
     var bodyLimitBytes: Int
     var secretWords: SecretWords
 
-    /// A URL without its fragment, and without secrets unless they are shown.
+    /// A URL without its fragment.
+    ///
+    /// Secrets are replaced unless they are revealed.
     func url(_ url: URL) -> String {
         var reference = URLReference(url.absoluteString)
         reference.fragment = nil
@@ -33,7 +35,7 @@ struct HARStyle: Sendable {
         .array(fields.map { ["name": .string($0.name), "value": .string(value($0))] })
     }
 
-    /// A body that is kept, as text.
+    /// A recorded body as text.
     func text(_ body: Data) -> String? {
         body.count <= bodyLimitBytes ? String(validating: body, as: UTF8.self) : nil
     }
@@ -66,13 +68,13 @@ extension AttemptRecord {
     }
 
     private func cookies(_ style: HARStyle) -> JSONValue {
-        // By bytes: a separator and a combining mark behind it are one character.
+        // Splits bytes, because a separator and a combining mark after it form one character.
         let pairs = request.headerFields.values(of: "Cookie").flatMap { $0.utf8.split(separator: UInt8(ascii: ";")) }
         return .array(
             pairs.map { pair in
                 let halves = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
                     .map { String(Substring($0)).trimmingCharacters(in: .whitespaces) }
-                // Without `=` all of it may be a secret.
+                // Without `=`, the complete text may be a secret.
                 let value = halves.count > 1 ? halves[1] : halves[0]
                 return [
                     "name": .string(halves.count > 1 ? halves[0] : ""),
@@ -81,7 +83,7 @@ extension AttemptRecord {
             })
     }
 
-    /// - Parameter body: the bytes of the answer, where they are known.
+    /// - Parameter body: the bytes of the answer, if known.
     func harResponse(_ style: HARStyle, body: Data?, now: Date) -> JSONValue {
         let fields = response?.headerFields ?? [:]
         let receivedHeaderBytes = metrics?.receivedHeaderBytes ?? 0
@@ -128,6 +130,6 @@ extension AttemptRecord {
 }
 
 extension Substring {
-    /// Percent-decoded, where that gives text.
+    /// The percent-decoded text, if the result is valid.
     fileprivate var decoded: String { removingPercentEncoding ?? String(self) }
 }

@@ -1,7 +1,7 @@
 // The requests of a manager as an HTTP archive: HAR 1.2.
 import Foundation
 
-/// Keeps what was sent and answered, to be looked at with the tools of a browser: an HTTP archive (HAR 1.2).
+/// Records requests and responses as an HTTP archive (HAR 1.2), which browsers can display.
 ///
 /// ```swift
 /// let recorder = HARRecorder()
@@ -11,27 +11,27 @@ import Foundation
 /// try recorder.write(to: URL(fileURLWithPath: "requests.har"))
 /// ```
 ///
-/// With bodies (`bodyLimitBytes`) it can be replayed in tests: `StubTransport(replaying:)` of `ConvoyTesting`.
+/// An archive with bodies (`bodyLimitBytes`) can be replayed in tests with `StubTransport(replaying:)` of
+/// `ConvoyTesting`.
 ///
-/// Every attempt is an entry of its own, redirects and retries too. The time before it is its `blocked` time: behind
-/// dependencies and for a slot, in back-off, with interceptors; `_queued` is what of it no retry's delay asked for. The
-/// entries of a request follow each other without a gap, so that their times add up to its life. A request of which nothing
-/// was sent has no entry; of those that shared a transfer, the transfer has one.
+/// Every attempt is an entry, including redirects and retries. Its `blocked` time is the wait before it: for
+/// dependencies, a slot, back-off and interceptors. `_queued` is the part of it without back-off. The entries of a
+/// request have no gaps, so their times add up to its duration. A request that was never sent has no entry. Requests
+/// that share a transfer have one entry together.
 ///
-/// Secrets are replaced by `<redacted>` when they are recorded, and are never in the memory of the recorder:
+/// Secrets are replaced by `<redacted>` when they are recorded, so the recorder never stores them:
 ///
 /// - the values of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie`, and of fields that are marked
 ///   (``HeaderFields/Field/isSecret``);
 /// - user name and password of URLs;
-/// - the values of header fields, query parameters and fields of URL-encoded forms whose names look like secrets by
-///   ``secretWords``, to which others can be added.
+/// - the values of header fields, query parameters and fields of URL-encoded forms whose names contain one of the
+///   ``secretWords``, which you can extend.
 ///
-/// Paths, other parameters and fields and, where they are asked for, all other bodies are kept as they are: a token in an
-/// answer's JSON too. Header fields are those that the request had; what the transport adds, as `Host`, is not among them.
+/// Paths, other parameters and fields, and all other recorded bodies are stored unchanged, including a token in an
+/// answer's JSON. The header fields are those of the request, without fields that the transport adds, such as `Host`.
 ///
-/// ## Concurrency
-/// Every member may be used from any thread. Recording happens on the manager's queue for monitors; what has just finished
-/// is there a moment later, or after ``RequestManager/drain()``.
+/// ## Concurrency Every member may be used from any thread. Recording happens on the manager's queue for monitors. A
+/// finished request is recorded a moment later, at the latest after ``RequestManager/drain()``.
 ///
 /// ## Topics
 /// - ``init(requestLimit:bodyLimitBytes:revealingSecrets:secretWords:)``
@@ -46,16 +46,18 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     }
 
     private struct State {
-        /// The entries of each request, the oldest at `droppedCount` modulo the limit.
+        /// The entries of each request in a ring buffer.
+        ///
+        /// The oldest is at `droppedCount` modulo the limit.
         var requests: [[Entry]] = []
         var droppedCount = 0
     }
 
-    /// The words by which names of secrets are told, unless others are given.
+    /// The default words that mark a name as the name of a secret.
     ///
-    /// A name is compared by its letters and digits, without case: `X-Api-Key`, `api_key` and `apiKey` are one. A word of five
-    /// letters or more is looked for anywhere in the name (`token` in `X-Amz-Security-Token`); a shorter one is the whole
-    /// name (`sig`).
+    /// Names are compared by their letters and digits, without case: `X-Api-Key`, `api_key` and `apiKey` are equal. A
+    /// word of five or more letters matches anywhere in the name (`token` in `X-Amz-Security-Token`). A shorter word
+    /// must be the complete name (`sig`).
     public static let secretWords = SecretWords.standardWords
 
     private static let shownWords = SecretWords.standard
@@ -64,14 +66,15 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     private let requestLimit: Int
     private let state = Locked(State())
 
-    /// Makes a recorder; give it to a manager's configuration.
+    /// Makes a recorder for a manager's configuration.
     ///
     /// - Parameters:
-    ///   - requestLimit: how many requests are kept, the newest; 1,000 by default, at least 1.
-    ///   - bodyLimitBytes: how large a body may be to be kept; 0, the default: none is. Of requests, those from memory that
-    ///     are text; of answers, the last one of a request, where it was received into memory. Its operation keeps it too.
-    ///   - revealingSecrets: whether secrets are kept; by default they are replaced by `<redacted>`.
-    ///   - secretWords: the words by which names of secrets are told; add yours to ``secretWords``.
+    ///   - requestLimit: how many of the newest requests are kept; 1,000 by default, at least 1.
+    ///   - bodyLimitBytes: the maximum size of a recorded body; 0, the default, records none. Request bodies are
+    ///     recorded if they are text in memory. The body of a request's last answer is recorded if it was received
+    ///     into memory; the operation keeps it too.
+    ///   - revealingSecrets: whether secrets are recorded; by default they are replaced by `<redacted>`.
+    ///   - secretWords: the words that mark a name as the name of a secret; add yours to ``secretWords``.
     public init(
         requestLimit: Int = 1_000, bodyLimitBytes: Int = 0, revealingSecrets: Bool = false,
         secretWords: Set<String> = HARRecorder.secretWords
@@ -81,15 +84,15 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
         self.requestLimit = max(1, requestLimit)
     }
 
-    /// A URL as it is recorded: without user name and password, and without the values that ``secretWords`` tell of.
+    /// A URL in recorded form: without user name and password, and without values whose names match ``secretWords``.
     package static func redacted(_ url: String) -> String { shownWords.redacted(reference: url) }
 
     var keptBodyBytes: Int { style.bodyLimitBytes }
 
-    /// How many requests there are.
+    /// The number of recorded requests.
     public var requestCount: Int { state.withLock { $0.requests.count } }
 
-    /// How many older requests had to make room.
+    /// The number of older requests that were dropped for newer ones.
     public var droppedRequestCount: Int { state.withLock { $0.droppedCount } }
 
     /// Records a request that has finished.
@@ -104,7 +107,7 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
         }
     }
 
-    /// The archive: JSON in UTF-8, its entries in the order in which they began.
+    /// The archive as JSON in UTF-8, with entries in the order of their start.
     ///
     /// - Complexity: O(*n* log *n*) for *n* entries.
     public func har() -> Data {
@@ -116,9 +119,9 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
         return Data((start + entries.map(\.json).joined(separator: ",\n") + "]}}\n").utf8)
     }
 
-    /// Writes the archive to a file, which is replaced as a whole.
+    /// Writes the archive to a file, which is replaced atomically.
     ///
-    /// A link, a device or a pipe is written to and stays what it is: `/dev/stdout` for one.
+    /// A link, a device or a pipe, such as `/dev/stdout`, is written to instead of replaced.
     ///
     /// - Throws: `.destinationUnwritable` with the reason.
     /// - Thread: any; blocks while it writes.
@@ -133,7 +136,9 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
 }
 
 extension AnyRequestOperation {
-    /// An entry for each attempt of this finished operation; none where it has shared another's transfer.
+    /// One entry for each attempt of a finished operation.
+    ///
+    /// None if it used another operation's transfer.
     fileprivate func harEntries(_ style: HARStyle) -> [(started: Date, entry: JSONValue)] {
         let (outcome, isShared) = state.withLock { ($0.outcome, $0.followUp?.isShared == true) }
         guard let outcome, !isShared else { return [] }
@@ -157,7 +162,7 @@ extension AnyRequestOperation {
                 "request": attempt.harRequest(style),
                 "response": attempt.harResponse(style, body: isLast ? body : nil, now: date),
                 "cache": [:], "timings": harTimings.json,
-                // Not its label, which may have the URL in it.
+                // The operation's label is not used, because it may contain the URL.
                 "comment": .string(
                     "\(name.map { "\($0): " } ?? "")attempt \(attempt.number) of \(attempts.count)"),
             ]
@@ -170,7 +175,7 @@ extension AnyRequestOperation {
 }
 
 extension AttemptRecord.Next {
-    /// How long the next attempt was to wait.
+    /// The delay before the next attempt.
     fileprivate var delay: Duration {
         switch self {
         case .retry(let delay), .intercepted(let delay): delay

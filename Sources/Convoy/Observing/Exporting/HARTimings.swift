@@ -1,18 +1,20 @@
-// Where the time of an attempt went, as HAR 1.2 counts it.
+// The timings of an attempt in the form of HAR 1.2.
 import Foundation
 
-/// The phases of one attempt, one after the other, in whole microseconds; nil where a phase does not apply.
+/// The phases of one attempt in order, in whole microseconds; nil when a phase does not apply.
 ///
-/// They add up to ``time``, the TLS handshake being part of ``connect``.
+/// They add up to ``time``. The TLS handshake is part of ``connect``.
 package struct HARTimings: Equatable {
-    /// Before the attempt: behind dependencies and for a slot, in back-off, with interceptors.
+    /// The time before the attempt: waiting for dependencies, a slot, back-off and interceptors.
     package var blocked: Int64
-    /// How much of that was not asked for by a retry's delay.
+    /// The part of ``blocked`` that was not back-off.
     package var queued: Int64
     package var dns: Int64?
     package var connect: Int64?
     package var ssl: Int64?
-    /// Not measured by any transport: the request's body is part of ``wait``.
+    /// No transport measures it.
+    ///
+    /// The time to send a body is part of ``wait``.
     package let send: Int64 = 0
     package var wait: Int64
     package var receive: Int64
@@ -20,14 +22,15 @@ package struct HARTimings: Equatable {
     package var time: Int64 { blocked + (dns ?? 0) + (connect ?? 0) + send + wait + receive }
 
     /// - Parameters:
-    ///   - waited: from the end of the attempt before, or from the beginning, to this attempt.
-    ///   - delay: how much of that a retry's policy wanted.
-    ///   - total: from the start of the attempt to its end; decoding is part of it.
-    ///   - firstByte: from the start of the attempt to the first byte of the answer, where the operation noted it.
-    ///   - hasAnswer: whether an answer came.
-    ///   - hasBody: whether the request had one. Then the noted first byte counts: libcurl 7 takes the first byte that is
-    ///     sent for it.
-    ///   - metrics: what the transport measured; each moment is kept between those around it.
+    ///   - waited: the time from the end of the previous attempt, or from enqueueing, to this attempt.
+    ///   - delay: the part of it that the retry policy required.
+    ///   - total: the time from the start of the attempt to its end, including decoding.
+    ///   - firstByte: the time from the start of the attempt to the answer's first byte, if the operation recorded
+    ///     it.
+    ///   - hasAnswer: whether there was an answer.
+    ///   - hasBody: whether the request had a body. Then the recorded first byte is used, because libcurl 7 reports
+    ///     the first byte sent instead.
+    ///   - metrics: the transport's measurements. Each moment is limited to the range between its neighbours.
     package init(
         waited: Duration, delay: Duration, total: Duration, firstByte: Duration?, hasAnswer: Bool,
         hasBody: Bool = false, metrics: TransferMetrics?
@@ -38,7 +41,7 @@ package struct HARTimings: Equatable {
         var start: Int64 = 0
         if let metrics, !metrics.isReusedConnection {
             let looked = min(metrics.nameLookup.microseconds, end)
-            // One that never came about took the rest of the time.
+            // A connection attempt that failed took the rest of the time.
             let isConnected = metrics.connect > .zero || hasAnswer
             let connected = isConnected ? max(looked, min(metrics.connect.microseconds, end)) : end
             start =
@@ -54,7 +57,7 @@ package struct HARTimings: Equatable {
         receive = end - answered
     }
 
-    /// The `timings` of an entry; -1 stands for what does not apply.
+    /// The `timings` of an entry; -1 means that a phase does not apply.
     var json: JSONValue {
         let optional = { (value: Int64?) in value.map(JSONValue.inMilliseconds) ?? -1 }
         return [
@@ -67,17 +70,19 @@ package struct HARTimings: Equatable {
 }
 
 extension Duration {
-    /// Whole microseconds, rounded; none for a negative duration, and at most thirty years.
+    /// Whole microseconds, rounded.
+    ///
+    /// Zero for a negative duration, and at most thirty years.
     fileprivate var microseconds: Int64 { Int64(min(max(0, self / .microseconds(1)), 1e15).rounded()) }
 }
 
 extension JSONValue {
-    /// Microseconds as milliseconds with no more than three decimals: sums of them are exact.
+    /// Microseconds as milliseconds with at most three decimals, so that sums are exact.
     static func inMilliseconds(_ microseconds: Int64) -> JSONValue { .number(microseconds.thousandths) }
 }
 
 extension Int64 {
-    /// A thousandth of the number, in decimal: 12345 is `12.345`, 12000 is `12`.
+    /// The number divided by 1,000, in decimal: 12345 is `12.345`, 12000 is `12`.
     fileprivate var thousandths: String {
         guard self % 1_000 != 0 else { return String(self / 1_000) }
         let digits = String((self % 1_000).magnitude)

@@ -1,15 +1,16 @@
-// Words for a POSIX shell that reach a program as they are: Shell Command Language, section 2.2.
+// Quoting for a POSIX shell: Shell Command Language, section 2.2.
 
 extension String {
-    /// The text as one word of a shell command, on one line: what is typed or pasted is what the program gets, in dash,
-    /// bash and zsh, at a prompt with history expansion too.
+    /// The text as one word of a shell command, on one line.
     ///
-    /// A control character at a prompt edits the line, or ends it; so do those that a paste brings. It is written as an
-    /// escape that `printf` undoes. A word cannot contain NUL.
+    /// The program receives exactly this text in dash, bash and zsh, also at a prompt with history expansion.
+    ///
+    /// A typed or pasted control character would edit or end the line at a prompt. It is written as an escape, which
+    /// `printf` decodes. A word cannot contain NUL.
     var shellWord: String {
         guard unicodeScalars.contains(where: \.isUnsafeAtPrompt) else {
-            // Nothing is special between single quotes but the quote itself.
-            // By scalars: a quote and a combining mark behind it are one character, which is not the quote.
+            // Between single quotes only the quote itself is special. The loop uses scalars, because a quote and a
+            // combining mark after it form one character.
             var word = String.UnicodeScalarView("'".unicodeScalars)
             for scalar in unicodeScalars {
                 if scalar == "'" { word.append(contentsOf: #"'\''"#.unicodeScalars) } else { word.append(scalar) }
@@ -17,7 +18,7 @@ extension String {
             word.append("'")
             return String(word)
         }
-        // A command substitution drops the line feeds at its end.
+        // Line feeds at the end are handled separately, because a command substitution drops them.
         var rest = self[...]
         while rest.unicodeScalars.last == "\n" { rest.unicodeScalars.removeLast() }
         let lineFeeds = String(repeating: "\n", count: unicodeScalars.count - rest.unicodeScalars.count)
@@ -27,7 +28,7 @@ extension String {
 }
 
 extension Sequence<UInt8> {
-    /// A quoted format that makes `printf` write these bytes, whatever they are.
+    /// A quoted format with which `printf` writes exactly these bytes.
     ///
     /// - Complexity: O(*n*); up to four characters a byte.
     var printfFormat: String {
@@ -35,7 +36,7 @@ extension Sequence<UInt8> {
         for (index, byte) in enumerated() {
             switch byte {
             case UInt8(ascii: "%"): format += "%%"
-            // An option begins with a minus, and history expansion with an exclamation mark.
+            // A minus at the start would begin an option, and an exclamation mark a history expansion.
             case UInt8(ascii: "-") where index == 0, UInt8(ascii: "'"), UInt8(ascii: "!"), UInt8(ascii: "\\"), ..<0x20,
                 0x7F...:
                 let octal = String(byte, radix: 8)
@@ -48,6 +49,6 @@ extension Sequence<UInt8> {
 }
 
 extension Unicode.Scalar {
-    /// Whether it does something at a prompt, or to the look of a line, instead of standing there.
+    /// Whether the character would act on a prompt or on the display of a line.
     var isUnsafeAtPrompt: Bool { isControl || (!isASCII && properties.generalCategory == .format) }
 }

@@ -1,13 +1,14 @@
-// So many bytes a second, for all that are charged to one limit.
+// A limit of bytes per second for several transfers.
 
 import Synchronization
 
-/// Lets at most so many bytes a second come: a transfer that charges more waits for its turn.
+/// Limits bytes per second.
 ///
-/// First come, first served: each charge is paid after those before it, so that all that want more get equal shares.
+/// A transfer that has received more waits for its turn.
 ///
-/// ## Concurrency
-/// One lock, a leaf. Waiters are called with no lock held.
+/// Charges are paid in order of arrival, so that waiting transfers get equal shares.
+///
+/// ## Concurrency Waiters are called without a lock.
 ///
 /// - Complexity: O(log *n*) amortised for *n* waiters, every member.
 final class RateLimit: Sendable {
@@ -19,21 +20,21 @@ final class RateLimit: Sendable {
     }
 
     private struct Waiting {
-        /// Of his last charge.
+        /// The position of the waiter's last charge.
         let position: Int64
         let wake: @Sendable () -> Void
     }
 
     private struct State {
-        /// Nil for no limit.
+        /// Nil without a limit.
         var bucket: TokenBucket?
         var waiting: [ObjectIdentifier: Waiting] = [:]
-        /// The waiters in order, and entries of some that have left.
+        /// The waiters in order, including entries of waiters that have left.
         var turns = Heap<Turn>()
         var timer = TimerSlot()
     }
 
-    /// What is to be done outside the lock.
+    /// The work to do outside the lock.
     private struct Effects {
         var wakes: [@Sendable () -> Void] = []
         var move: TimerSlot.Move?
@@ -41,12 +42,14 @@ final class RateLimit: Sendable {
 
     private let clock: any RequestClock
     private let state: Locked<State>
-    /// Whether there is a limit; while there is none, no transfer waits.
+    /// Whether there is a limit.
+    ///
+    /// Without one, no transfer waits.
     private let isSet: Atomic<Bool>
 
     /// Makes a limit.
     ///
-    /// - Parameter rate: bytes a second; nil and less than 1 mean none.
+    /// - Parameter rate: bytes per second; nil and values below 1 mean no limit.
     init(_ rate: Int64?, clock: any RequestClock) {
         self.clock = clock
         let bucket = Self.makeBucket(rate, clock.now)
@@ -58,9 +61,11 @@ final class RateLimit: Sendable {
         rate.flatMap { $0 > 0 ? TokenBucket(rate: $0, now: now) : nil }
     }
 
-    /// Bytes a second; nil for no limit, and setting less than 1 means none too.
+    /// Bytes per second.
     ///
-    /// A change takes effect at once, for those that wait as well.
+    /// Nil and values below 1 mean no limit.
+    ///
+    /// A change takes effect at once, also for waiting transfers.
     var bytesPerSecond: Int64? {
         get { state.withLock { $0.bucket?.rate } }
         set {
@@ -78,20 +83,22 @@ final class RateLimit: Sendable {
         }
     }
 
-    /// Without a limit a charge costs no lock.
+    /// Whether there is no limit, read without the lock.
     var isUnlimited: Bool { !isSet.load(ordering: .acquiring) }
 
-    /// How many bytes are to be charged at a time, so that no transfer waits long: what comes in a twentieth of a second.
+    /// How many bytes to charge at a time: those of a twentieth of a second, so that no transfer waits long.
     var pieceBytes: Int {
         if isUnlimited { return .max }
         return state.withLock { $0.bucket.map { Int(clamping: max(1_024, $0.rate / 20)) } ?? .max }
     }
 
-    /// Charges bytes that have come; false when they have to be waited for.
+    /// Charges received bytes.
+    ///
+    /// False when the transfer has to wait for them.
     ///
     /// - Parameters:
-    ///   - payer: whose bytes they are; charged again while it waits, it waits for all.
-    ///   - wake: is called when they have been paid for, unless it leaves: on any thread, with no lock held.
+    ///   - payer: the transfer. If it is charged again while it waits, it waits for all of its charges.
+    ///   - wake: called when the charges are paid, unless the transfer has left. Runs on any thread, without a lock.
     func charge(
         _ count: Int, to payer: ObjectIdentifier, wake: @autoclosure () -> @Sendable () -> Void
     ) -> Bool {
@@ -112,7 +119,9 @@ final class RateLimit: Sendable {
     /// Whether a transfer waits until its charges have been paid for.
     func holds(_ payer: ObjectIdentifier) -> Bool { !isUnlimited && state.withLock { $0.waiting[payer] != nil } }
 
-    /// Forgets a transfer that has ended; what it was charged has come, and others wait for it.
+    /// Removes a transfer that has ended.
+    ///
+    /// Its bytes have arrived, so other transfers still wait for its charges.
     func leave(_ payer: ObjectIdentifier) {
         if isUnlimited { return }
         let (effects, gone) = state.withLock { state -> (Effects?, Waiting?) in
@@ -121,11 +130,11 @@ final class RateLimit: Sendable {
             state.turns = Heap()
             return (Effects(move: state.timer.move(to: nil)), gone)
         }
-        // What it captured goes outside the lock.
+        // Releases the closure's captures outside the lock.
         withExtendedLifetime(gone) { if let effects { perform(effects) } }
     }
 
-    /// Takes out whose charges have been paid for, and sets the timer for the next.
+    /// Takes out the waiters whose charges are paid, and sets the timer for the next.
     private static func settle(_ state: inout State, _ now: ContinuousClock.Instant) -> Effects {
         var effects = Effects()
         while let turn = state.turns.first {

@@ -1,12 +1,12 @@
-// So many requests a second: as users configure it, and its token bucket.
+// A limit of requests per second: its configuration and its token bucket.
 
-/// How many requests are sent in a time.
+/// A limit of requests per period.
 ///
-/// A token bucket: one request every ``period`` / ``requests``, and after a pause up to ``burst`` at once. Each attempt
-/// counts, redirects and retries too. Requests over the limit wait in their queue, so that priorities and their order are
-/// kept; those to other hosts go on. One whose deadline comes before the next token ends at once, with `.deadlineExceeded`
-/// and a message that names the rate, as a retry does that could only come too late: though a request that is cancelled
-/// before it is sent may give its token back.
+/// It is a token bucket: one request every ``period`` / ``requests``, and after a pause up to ``burst`` at once. Each
+/// attempt counts, including redirects and retries. Requests over the limit wait in their queue, which keeps their
+/// priorities and order. Requests to other hosts continue. If a deadline is earlier than the next token, the request
+/// fails at once with `.deadlineExceeded`, and the message names the rate. It does not wait for a token that a
+/// cancelled request might return.
 ///
 /// ```swift
 /// var configuration = RequestManager.Configuration()
@@ -14,10 +14,9 @@
 /// configuration.requestRate = RequestRate(600, per: .seconds(60), burst: 20)
 /// ```
 ///
-/// Values out of range are brought into it when they are used; none is an error.
+/// Values out of range are clamped when they are used.
 ///
-/// ## Concurrency
-/// A value; use it from any thread.
+/// ## Concurrency A value; use it from any thread.
 ///
 /// ## Topics
 /// - ``perSecond(_:)``
@@ -25,11 +24,15 @@
 /// - ``period``
 /// - ``burst``
 public struct RequestRate: Sendable, Hashable {
-    /// How many requests in each ``period``; at least 1.
+    /// The number of requests in each ``period``; at least 1.
     public var requests: Int
-    /// The time for which ``requests`` counts; a second by default, zero to a day, and zero means no limit.
+    /// The period of ``requests``, from zero to a day; a second by default.
+    ///
+    /// Zero means no limit.
     public var period: Duration
-    /// How many may be sent at once after a pause; 1 by default, which keeps them evenly apart; 1 to 1,000,000.
+    /// The number of requests that may be sent at once after a pause, from 1 to 1,000,000.
+    ///
+    /// The default of 1 keeps them evenly spaced.
     public var burst: Int
 
     /// Makes a rate.
@@ -39,7 +42,7 @@ public struct RequestRate: Sendable, Hashable {
         self.burst = burst
     }
 
-    /// So many requests a second, evenly apart.
+    /// A number of requests per second, evenly spaced.
     public static func perSecond(_ requests: Int) -> RequestRate { RequestRate(requests) }
 
     /// The time from one request to the next.
@@ -48,7 +51,9 @@ public struct RequestRate: Sendable, Hashable {
     var words: String { "\(max(1, requests)) requests in \(period.words)" }
 }
 
-/// The token bucket of a ``RequestRate``, as the moment at which all tokens that were taken will have come (GCRA).
+/// The token bucket of a ``RequestRate``.
+///
+/// It stores the moment at which all taken tokens are replenished (GCRA).
 ///
 /// - Complexity: O(1), every member.
 struct RequestPacer {
@@ -57,7 +62,7 @@ struct RequestPacer {
     /// How far ahead of the clock tokens may be taken.
     private let credit: Duration
     private var paidAt: ContinuousClock.Instant?
-    /// When a token was last taken while all were there.
+    /// When a token was last taken from a full bucket.
     private var wasFull: ContinuousClock.Instant?
 
     init(_ rate: RequestRate) {
@@ -66,26 +71,28 @@ struct RequestPacer {
         credit = interval * (min(max(1, rate.burst), 1_000_000) - 1)
     }
 
-    /// When there is a token; nil when there is one now.
+    /// When the next token is available; nil when one is available now.
     func due(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         paidAt.flatMap { $0 - credit > now ? $0 - credit : nil }
     }
 
-    /// That there is no token before a deadline, for people; nil when there is one.
+    /// A text saying that no token is available before a deadline; nil when one is.
     func words(past deadline: ContinuousClock.Instant, now: ContinuousClock.Instant) -> String? {
         guard let due = due(after: now), due >= deadline else { return nil }
         return "\(rate.words) at most, the next after its deadline, in \(now.duration(to: due).words)"
     }
 
-    /// Takes a token, whether there is one or not: what comes later waits for it.
+    /// Takes a token even if none is available.
+    ///
+    /// Later requests wait for it.
     mutating func take(now: ContinuousClock.Instant) {
         if paidAt.map({ $0 <= now }) ?? true { wasFull = now }
         paidAt = max(paidAt ?? now, now) + interval
     }
 
-    /// Gives a token back with which nothing was sent.
+    /// Returns an unused token.
     ///
-    /// Without effect when all tokens have been there since it was taken: time has brought another in its place.
+    /// No effect if the bucket was full since the token was taken, because time has already replaced it.
     mutating func giveBack(takenAt: ContinuousClock.Instant) {
         if let paidAt, let wasFull, takenAt >= wasFull { self.paidAt = paidAt - interval }
     }

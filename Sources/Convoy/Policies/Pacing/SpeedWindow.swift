@@ -1,43 +1,47 @@
-// How much came in a stretch of time, as a value.
+// The bytes received within a window of time: a value.
 
-/// The least speed that is good enough.
+/// The minimum speed of a transfer.
 struct MinimumSpeed: Sendable {
     /// At least 1.
     var bytesPerSecond: Int64
-    /// How long less than that may come; positive.
+    /// The length of the window in which fewer bytes fail the transfer; positive.
     var duration: Duration
 }
 
-/// Counts what comes in stretches of time, in which the time that something holds the bytes back does not count.
+/// Counts bytes in consecutive windows of time.
+///
+/// Time in which the transfer is paused does not count.
 struct SpeedWindow {
     enum Verdict: Equatable {
-        /// As fast as it has to be, or not known yet.
+        /// The speed is sufficient, or not known yet.
         case goesOn
         case isTooSlow(bytes: Int64, time: Duration)
     }
 
     private let minimum: MinimumSpeed
-    /// Counted before `runningSince`.
+    /// The time of this window before `runningSince`.
     private var counted = Duration.zero
-    /// Nil while the bytes are held back.
+    /// Nil while the transfer is paused.
     private var runningSince: ContinuousClock.Instant?
     private var bytes: Int64 = 0
     private var lastChange: UInt32?
 
     init(_ minimum: MinimumSpeed) { self.minimum = minimum }
 
-    /// When to look; nil while the bytes are held back.
+    /// When to check; nil while the transfer is paused.
     var due: ContinuousClock.Instant? { runningSince.map { $0 + (length - counted) } }
 
-    /// A sum that overflows would trap: thirty years are for ever.
+    /// Limited to thirty years, because an overflowing sum would trap.
     private var length: Duration { min(minimum.duration, .seconds(1_000_000_000)) }
 
-    /// Begins afresh, with bytes that are held back until it is noted that they are not.
+    /// Starts over.
+    ///
+    /// The transfer counts as paused until `note` says otherwise.
     mutating func begin() { self = SpeedWindow(minimum) }
 
-    /// Notes whether bytes may come.
+    /// Records whether the transfer runs or is paused.
     ///
-    /// - Parameter change: the number of the change that made it so; what was noted of a later one stands.
+    /// - Parameter change: the number of the change. A change with a lower number than the last one is ignored.
     mutating func note(isRunning: Bool, change: UInt32, now: ContinuousClock.Instant) {
         if let lastChange, change < lastChange { return }
         lastChange = change
@@ -49,10 +53,10 @@ struct SpeedWindow {
         }
     }
 
-    /// Notes bytes that have come.
+    /// Counts received bytes.
     mutating func add(_ count: Int) { bytes = bytes.addingReportingOverflow(Int64(count)).partialValue }
 
-    /// Looks, and begins the next stretch when this one is over.
+    /// Checks the speed, and starts the next window when this one is over.
     mutating func look(now: ContinuousClock.Instant) -> Verdict {
         count(now)
         guard runningSince != nil, counted >= length else { return .goesOn }

@@ -1,9 +1,8 @@
-// Ends what comes too slowly.
+// Ends transfers that are too slow.
 
-/// Watches how fast bytes come, and tells when that is too slow.
+/// Watches the speed of a transfer, and reports when it is too low.
 ///
-/// ## Concurrency
-/// One lock, a leaf. The handler is called with no lock held, on the clock's queue.
+/// ## Concurrency The handler is called on the clock's queue, without a lock.
 final class StallDetector: Sendable {
     private struct State {
         var window: SpeedWindow
@@ -22,11 +21,11 @@ final class StallDetector: Sendable {
         state = Locked(State(window: SpeedWindow(minimum)))
     }
 
-    /// Counts from now on, once it is noted that bytes may come.
+    /// Starts counting, as soon as `note` reports a running transfer.
     ///
-    /// Again: afresh. After `stop()`: no effect.
+    /// A second call starts over. No effect after `stop()`.
     ///
-    /// - Parameter tell: is called when too little has come, once.
+    /// - Parameter tell: called once, when too few bytes arrived.
     func begin(_ tell: @escaping @Sendable (RequestError) -> Void) {
         change { state, _ in
             state.window.begin()
@@ -34,19 +33,23 @@ final class StallDetector: Sendable {
         }
     }
 
-    /// Notes whether bytes may come; without effect before `begin`.
+    /// Records whether the transfer runs or is paused.
     ///
-    /// - Parameter change: the number of the change that made it so; what was noted of a later one stands.
+    /// No effect before `begin`.
+    ///
+    /// - Parameter change: the number of the change. A change with a lower number than the last one is ignored.
     func note(isRunning: Bool, change number: UInt32) {
         change { state, now in
             if state.tell != nil { state.window.note(isRunning: isRunning, change: number, now: now) }
         }
     }
 
-    /// Notes bytes that have come.
+    /// Counts received bytes.
     func add(_ count: Int) { state.withLock { $0.window.add(count) } }
 
-    /// Ends; nothing is reported after it.
+    /// Stops.
+    ///
+    /// Nothing is reported afterwards.
     func stop() {
         let tell = state.withLock { state in
             state.isOver = true

@@ -1,59 +1,62 @@
-// So many bytes a second, as a value.
+// A token bucket for bytes per second: a value.
 
-/// A token bucket in which bytes that have come are charged, and a transfer that was charged waits until that has been paid
-/// for.
+/// A token bucket that charges received bytes.
 ///
-/// Bytes are counted from the beginning: a charge is paid when the count that has been paid reaches it. So charges are
-/// paid in the order in which they came, nothing is rounded twice, and another rate moves all that is still owed.
+/// A transfer waits until its charge is paid.
+///
+/// Bytes are counted from the start. A charge is paid when the count of paid bytes reaches it. Charges are therefore
+/// paid in order, rounding errors do not add up, and a new rate applies to all open charges.
 ///
 /// - Complexity: O(1), every member.
 struct TokenBucket {
-    /// Bytes a second, at least 1.
+    /// Bytes per second, at least 1.
     private(set) var rate: Int64
-    /// All that has been charged.
+    /// The sum of all charges.
     private(set) var charged: Int64 = 0
-    /// At this moment so much had been paid; more than was charged is credit.
+    /// The bytes paid at a moment.
+    ///
+    /// An excess over the charges is credit.
     private var anchor: (instant: ContinuousClock.Instant, paid: Int64)
 
-    /// Makes a bucket that is full.
+    /// Makes a full bucket.
     ///
-    /// - Parameter rate: bytes a second; less than 1 counts as 1.
+    /// - Parameter rate: bytes per second; less than 1 counts as 1.
     init(rate: Int64, now: ContinuousClock.Instant) {
         self.rate = max(1, rate)
         anchor = (now, Self.burst(of: self.rate))
     }
 
-    /// How much may come at once after a pause: what comes in a tenth of a second.
+    /// The bytes allowed at once after a pause: those of a tenth of a second.
     private static func burst(of rate: Int64) -> Int64 { max(1, rate / 10) }
 
-    /// Charges bytes that have come.
+    /// Charges received bytes.
     ///
-    /// - Returns: what ``moment(of:)`` tells the moment of at which they have been paid for.
+    /// - Returns: the position to pass to ``moment(of:)``.
     mutating func charge(_ count: Int, now: ContinuousClock.Instant) -> Int64 {
         limitCredit(now)
         charged = charged.addingSaturated(Int64(max(0, count)))
         return charged
     }
 
-    /// When everything up to a position has been paid for, at the rate of now.
+    /// When everything up to a position is paid, at the current rate.
     func moment(of position: Int64) -> ContinuousClock.Instant {
         anchor.instant + .seconds(position.subtractingSaturated(anchor.paid)) / rate
     }
 
-    /// Sets another rate for what is owed and what comes.
+    /// Sets another rate for open and future charges.
     mutating func setRate(_ newRate: Int64, now: ContinuousClock.Instant) {
         limitCredit(now)
-        // Once for each change: what is rounded here does not add up.
+        // The rounding happens once for each change of the rate.
         let paid = anchor.instant.duration(to: now).seconds * Double(rate)
         let whole = Int64(min(max(0, paid), 9e18))
         anchor = (max(now, anchor.instant), min(anchor.paid.addingSaturated(whole), fullPaid))
         rate = max(1, newRate)
     }
 
-    /// What has been paid when there is as much credit as there can be.
+    /// The count of paid bytes at the maximum credit.
     private var fullPaid: Int64 { charged.addingSaturated(Self.burst(of: rate)) }
 
-    /// Credit for more than a burst lapses.
+    /// Credit beyond a burst expires.
     private mutating func limitCredit(_ now: ContinuousClock.Instant) {
         if moment(of: fullPaid) < now { anchor = (now, fullPaid) }
     }

@@ -1,7 +1,9 @@
-// Single bytes, gathered into the chunks that are sent.
+// Single bytes, collected into chunks for sending.
 import Foundation
 
-/// The bytes of a sequence in chunks of 16 KiB, the last one as long as it comes.
+/// The bytes of a sequence in chunks of 16 KiB.
+///
+/// The last chunk may be shorter.
 struct ByteChunks<Bytes: AsyncSequence & Sendable>: AsyncSequence, Sendable where Bytes.Element == UInt8 {
     let bytes: Bytes
 

@@ -6,12 +6,13 @@ import Foundation
 #endif
 
 extension Request {
-    /// Compresses the body with gzip, and says so in `Content-Encoding`: now, on the calling thread, unless it is JSON that is
-    /// still to be encoded, ``json(_:)``.
+    /// Compresses the body with gzip and sets `Content-Encoding`.
     ///
-    /// Goes behind the function that sets the body: one set later is sent as it is, under a field that is then wrong. The
-    /// server has to expect it; there is no asking first. A request without a body, or with one that is not in memory (a
-    /// file, a stream, a sequence, a form in parts), becomes invalid, with the reason.
+    /// It runs on the calling thread, except for JSON that is encoded later (``json(_:)``).
+    ///
+    /// Call it after the function that sets the body. A body that is set later is sent uncompressed under a wrong
+    /// field. The server has to expect gzip, because HTTP cannot ask first. A request without a body, or with a body
+    /// that is not in memory (a file, a stream, a sequence, a multipart form), becomes invalid with the reason.
     ///
     /// - Complexity: O(*n*) for *n* bytes of body.
     public func gzipped() -> Self {
@@ -38,7 +39,7 @@ extension Request {
     }
 }
 
-/// One gzip member with bytes in it.
+/// Writes one gzip member.
 enum Gzip {
     struct Failure: Error, CustomStringConvertible {
         let reason: String
@@ -60,12 +61,12 @@ enum Gzip {
             return Data(bytesNoCopy: output, count: count, deallocator: .free)
         }
     #else
-        /// Never run: there was no Apple platform to run it on.
+        /// Not tested, because no Apple platform was available.
         static func compress(_ data: Data) throws(Failure) -> Data {
-            // Empty bytes are refused by the system: a last block with nothing in it.
+            // The system refuses empty data. These bytes are a last block without content.
             var deflated = Data([0x03, 0x00])
             if !data.isEmpty {
-                // Raw deflate, whatever its name.
+                // Despite its name, `.zlib` is raw deflate.
                 do { deflated = try (data as NSData).compressed(using: .zlib) as Data } catch {
                     throw Failure(reason: "the body could not be compressed: \(error.localizedDescription)")
                 }

@@ -1,4 +1,4 @@
-// What a request sends: each function returns a changed copy.
+// The body of a request. Each function returns a changed copy.
 import Foundation
 
 extension Request {
@@ -10,11 +10,13 @@ extension Request {
         }
     }
 
-    /// Sends a file as the body, read while it is sent, and sets the content type unless that is nil.
+    /// Sends a file as the body, and sets the content type unless it is nil.
     ///
-    /// The file is looked at when the request is ready to run, its dependencies finished. One that is missing, unreadable or
-    /// no regular file, or becomes shorter while it is sent, ends the request with `.bodyUnreadable`; of one that grows
-    /// meanwhile, a log for example, what was there is sent.
+    /// The file is read while it is sent.
+    ///
+    /// The file is checked when the request is ready to run and its dependencies have finished. The request fails
+    /// with `.bodyUnreadable` if the file is missing, unreadable, not a regular file, or becomes shorter while it is
+    /// sent. If the file grows meanwhile, for example a log, only the initial length is sent.
     public func body(fromFile file: URL, contentType: String? = "application/octet-stream") -> Self {
         changed {
             $0.body = .file(file)
@@ -25,21 +27,22 @@ extension Request {
 
     /// Sets a JSON body and its content type.
     ///
-    /// - Parameter value: what to encode, on the thread that makes an operation of the request and once for each operation,
-    ///   by the encoder of its manager (``RequestManager/Configuration/encoder``), else by a plain `JSONEncoder`. When it
-    ///   cannot be encoded the operation ends with `.invalidRequest`, which names the key path and the reason.
+    /// - Parameter value: the value to encode. It is encoded once for each operation, on the thread that makes the
+    ///   operation, by the manager's encoder (``RequestManager/Configuration/encoder``) or a plain `JSONEncoder`. If
+    ///   encoding fails, the operation fails with `.invalidRequest`, which names the key path and the reason.
     public func json(_ value: some Encodable & Sendable) -> Self {
         changed { $0.setJSON(.json { try ($0 ?? JSONEncoder()).encode(value) }) }
     }
 
-    /// Sets a JSON body and its content type, made by an encoder of yours.
+    /// Sets a JSON body and its content type, with your own encoder.
     ///
-    /// A value that cannot be encoded makes the request invalid, with the key path and the reason.
+    /// A value that cannot be encoded makes the request invalid. The error names the key path and the reason.
     ///
     /// - Parameters:
-    ///   - value: what to encode, now, on the calling thread.
-    ///   - encoder: the encoder. Nil, the default, is for what is not `Sendable`, or not `Encodable` outside the main actor: a
-    ///     plain `JSONEncoder`, which cannot be replaced later. A manager with an encoder of its own refuses such a request.
+    ///   - value: the value to encode at once, on the calling thread.
+    ///   - encoder: the encoder. Nil, the default, means a plain `JSONEncoder`. Use nil for values that are not
+    ///     `Sendable`, or not `Encodable` outside the main actor. A manager with its own encoder refuses a request
+    ///     made with nil.
     public func json(_ value: some Encodable, encoder: JSONEncoder? = nil) -> Self {
         let request = settingJSON { try (encoder ?? JSONEncoder()).encode(value) }
         guard encoder == nil, case .data(let data)? = request.core.body else { return request }
@@ -54,34 +57,36 @@ extension Request {
         }
     }
 
-    /// Sets a body of text in UTF-8, and its content type unless that is nil.
+    /// Sets a text body in UTF-8, and its content type unless that is nil.
     public func body(_ text: String, contentType: String? = "text/plain; charset=utf-8") -> Self {
         body(Data(text.utf8), contentType: contentType)
     }
 
-    /// Sets a body of fields, as a form in a browser sends them: `application/x-www-form-urlencoded`, in UTF-8.
+    /// Sets form fields as the body, as a browser does: `application/x-www-form-urlencoded` in UTF-8.
     ///
-    /// - Parameter fields: in this order; a name may occur several times, and a nil value is sent as an empty one.
+    /// - Parameter fields: the fields in order. A name may occur several times. A nil value is sent as an empty one.
     public func form(_ fields: [URLQueryItem]) -> Self {
         body(FormFields.encoded(fields), contentType: "application/x-www-form-urlencoded")
     }
 
-    /// Sends what a stream gives, read while it is sent, and sets the content type unless that is nil.
+    /// Sends the bytes of a stream, and sets the content type unless it is nil.
     ///
-    /// A stream that fails, gives fewer bytes than declared or more, ends the request with `.bodyUnreadable`; the server
-    /// never sees such a body as complete. To know that there are no more, the last bytes are held back until the stream
-    /// says that it ends.
+    /// The stream is read while it is sent.
+    ///
+    /// If a stream fails, or returns fewer or more bytes than declared, the request fails with `.bodyUnreadable`. The
+    /// server never sees such a body as complete, because the last bytes are sent only after the stream has reported
+    /// its end.
     ///
     /// - Parameters:
-    ///   - byteCount: the length; nil when it is not known, which sends the body in chunks (RFC 9112, section 7.1). With 0
-    ///     nothing is asked of the stream.
-    ///   - canRepeat: whether `stream` gives the same bytes each time it is called, so that the body can follow a redirect
-    ///     or be sent again. A body that cannot is sent once, whatever comes of it: where it would be needed a second time
-    ///     the request ends with `.bodyNotReplayable`, and a retry does not take place.
+    ///   - byteCount: the length. Nil when unknown; the body is then sent in chunks (RFC 9112, section 7.1). With 0
+    ///     the stream is not read.
+    ///   - canRepeat: whether `stream` returns the same bytes each time, so that a redirect or a retry can send the
+    ///     body again. Otherwise it is sent only once. If a redirect needs it again, the request fails with
+    ///     `.bodyNotReplayable`, and retries do not take place.
     ///   - contentType: the value of `Content-Type`; nil leaves the field alone.
-    ///   - stream: makes an unopened stream, for each attempt; nil when there is none.
-    ///     Called on a queue of the request's own, where the stream is read; over URLSession on Linux that is the
-    ///     loader's one queue, so that a stream that waits holds up every other transfer there.
+    ///   - stream: makes an unopened stream for each attempt; nil when there is none. It is called on the request's
+    ///     own queue, where the stream is also read. With URLSession on Linux that is the loader's only queue, so a
+    ///     blocking stream delays every other transfer.
     public func body(
         byteCount: Int64? = nil, canRepeat: Bool = true, contentType: String? = "application/octet-stream",
         stream: @escaping @Sendable () -> InputStream?
@@ -89,23 +94,23 @@ extension Request {
         body(.stream(byteCount: byteCount, canRepeat: canRepeat, stream), contentType: contentType)
     }
 
-    /// Sends the chunks of a sequence as they come, and sets the content type unless that is nil.
+    /// Sends the chunks of an asynchronous sequence, and sets the content type unless it is nil.
     ///
-    /// The sequence is asked for no more than a few chunks, or 64 KiB of small ones, ahead of what the network takes. Chunks
-    /// that are there together go out together. One that throws, or gives fewer bytes than declared or more, ends the
-    /// request with `.bodyUnreadable`; the server never sees such a body as complete. With a declared length the last chunk
-    /// is held back until the sequence ends. While nothing comes the idle timeout runs. It is asked in tasks with the
-    /// priority of the one that calls this function; when the request ends first, the task that waits for the next chunk is
-    /// cancelled.
+    /// The library reads at most a few chunks, or 64 KiB of small ones, ahead of the network. Chunks that are
+    /// available together are sent together. If the sequence throws, or returns fewer or more bytes than declared,
+    /// the request fails with `.bodyUnreadable`. The server never sees such a body as complete. With a declared
+    /// length, the last chunk is sent only after the sequence has ended. The idle timeout runs while no chunk
+    /// arrives. The sequence is read in tasks with the priority of the task that calls this function. If the request
+    /// ends first, the task that waits for the next chunk is cancelled.
     ///
-    /// URLSession on Linux cannot wait for bytes: there the request is refused with `.invalidRequest`.
+    /// URLSession on Linux cannot wait for bytes, so it refuses the request with `.invalidRequest`.
     ///
     /// - Parameters:
-    ///   - chunks: asked for an iterator once for each attempt.
-    ///   - byteCount: the length; nil when it is not known, which sends the body in chunks (RFC 9112, section 7.1). With 0
-    ///     nothing is asked of the sequence.
-    ///   - canRepeat: whether another iterator gives the same bytes, so that the body can follow a redirect or be sent
-    ///     again; what becomes of one that cannot, see ``body(byteCount:canRepeat:contentType:stream:)``.
+    ///   - chunks: the sequence. Each attempt makes one iterator.
+    ///   - byteCount: the length. Nil when unknown; the body is then sent in chunks (RFC 9112, section 7.1). With 0
+    ///     the sequence is not read.
+    ///   - canRepeat: whether another iterator returns the same bytes, so that a redirect or a retry can send the
+    ///     body again. Otherwise see ``body(byteCount:canRepeat:contentType:stream:)``.
     ///   - contentType: the value of `Content-Type`; nil leaves the field alone.
     public func body<Chunks: AsyncSequence & Sendable>(
         _ chunks: Chunks, byteCount: Int64? = nil, canRepeat: Bool = false,
@@ -114,15 +119,14 @@ extension Request {
         body(.sequence(chunks, byteCount: byteCount, canRepeat: canRepeat), contentType: contentType)
     }
 
-    /// Sends the bytes of a sequence, gathered into chunks of 16 KiB.
+    /// Sends the bytes of a sequence, collected into chunks of 16 KiB.
     ///
-    /// Everything else is as for a sequence of `Data`, which is the better one for bytes that come now and then and should
-    /// go out at once, and the faster one.
+    /// Everything else is as for a sequence of `Data`. That function is faster, and it sends sparse bytes at once.
     ///
     /// - Parameters:
-    ///   - bytes: asked for an iterator once for each attempt.
+    ///   - bytes: the sequence. Each attempt makes one iterator.
     ///   - byteCount: the length, or nil.
-    ///   - canRepeat: whether another iterator gives the same bytes.
+    ///   - canRepeat: whether another iterator returns the same bytes.
     ///   - contentType: the value of `Content-Type`; nil leaves the field alone.
     public func body<Bytes: AsyncSequence & Sendable>(
         _ bytes: Bytes, byteCount: Int64? = nil, canRepeat: Bool = false,
@@ -131,10 +135,12 @@ extension Request {
         body(ByteChunks(bytes: bytes), byteCount: byteCount, canRepeat: canRepeat, contentType: contentType)
     }
 
-    /// Sends a form in parts, files among them read while they are sent, as `multipart/form-data` (RFC 7578).
+    /// Sends a multipart form as `multipart/form-data` (RFC 7578).
     ///
-    /// A file that is missing, unreadable, a directory, or changes its size while it is sent, ends the request with
-    /// `.bodyUnreadable`.
+    /// Its files are read while they are sent.
+    ///
+    /// The request fails with `.bodyUnreadable` if a file is missing, unreadable, a directory, or changes its size
+    /// while it is sent.
     public func multipart(_ form: MultipartForm) -> Self {
         changed {
             $0.body = .multipart(form)
@@ -157,9 +163,10 @@ extension RequestCore {
         headerFields["Content-Type"] = "application/json"
     }
 
-    /// Has the request send a stream.
+    /// Sets a stream as the body.
     mutating func take(_ stream: BodyStream) {
-        // The bytes of an empty one would not be asked for, and so not be missed.
+        // A stream with length 0 would never be read, so its errors would not be noticed. An empty body is sent
+        // instead.
         body = stream.byteCount == 0 ? .data(Data()) : .stream(stream)
         if let byteCount = stream.byteCount, byteCount < 0 { defect = "the length of the body is negative" }
     }

@@ -1,7 +1,9 @@
-// Errors of encoding that say where.
+// Encoding errors with a key path.
 
 extension EncodingError {
-    /// What cannot be encoded, without the value: it may be a secret.
+    /// A value that cannot be encoded.
+    ///
+    /// The message does not contain the value, which may be a secret.
     static func refusal(
         _ reason: String, at codingPath: [any CodingKey], underlying: (any Error)? = nil
     ) -> EncodingError {
@@ -12,12 +14,14 @@ extension EncodingError {
         .refusal("it is nested too deep, or in itself", at: codingPath)
     }
 
-    /// What a type or a rule of the caller's has thrown, with its place; an error that has one already as it is.
+    /// An error of a custom type or rule, with its key path.
+    ///
+    /// An `EncodingError` is not changed.
     static func failure(_ error: any Error, at codingPath: [any CodingKey]) -> EncodingError {
         error as? EncodingError ?? .refusal("\(error)", at: codingPath, underlying: error)
     }
 
-    /// The key path and what is wrong there, in words: `user.scores[0]: it is empty`.
+    /// The key path and the problem there as a text: `user.scores[0]: it is empty`.
     var reason: String {
         guard case .invalidValue(_, let context) = self else { return "\(self)" }
         let path = context.codingPath.keyPath
@@ -26,7 +30,9 @@ extension EncodingError {
 }
 
 extension [any CodingKey] {
-    /// The path as one would write it in code: `user.scores[0]`, `user["first name"]`; shortened in its middle.
+    /// The path in the syntax of code: `user.scores[0]`, `user["first name"]`.
+    ///
+    /// A long path is shortened in the middle.
     var keyPath: String {
         let steps = map { key in
             if let index = key.intValue { return "[\(index)]" }

@@ -1,4 +1,4 @@
-// The containers of values with keys and of elements without.
+// Keyed and unkeyed containers.
 
 /// Values with keys.
 struct KeyedParameters<Key: CodingKey>: KeyedEncodingContainerProtocol {
@@ -19,7 +19,7 @@ struct KeyedParameters<Key: CodingKey>: KeyedEncodingContainerProtocol {
         existingPlace(for: key).unkeyedContainer()
     }
 
-    /// What a superclass encodes here goes beside the values of its subclass, as a form wants it.
+    /// Encodes a superclass beside the values of its subclass, because a form has no nesting for it.
     func superEncoder() -> any Encoder {
         let node = ParameterNode()
         encoder.node.put(node, for: nil)
@@ -28,20 +28,20 @@ struct KeyedParameters<Key: CodingKey>: KeyedEncodingContainerProtocol {
 
     func superEncoder(forKey key: Key) -> any Encoder { place(for: key) }
 
-    /// A new place: what the key had before is replaced.
+    /// Makes a new node, which replaces the key's previous value.
     private func place(for key: Key) -> ParameterEncoder {
         let node = ParameterNode()
         encoder.node.put(node, for: key.stringValue)
         return encoder.nested(node, key)
     }
 
-    /// The place a key has already, so that two containers for one key fill the same.
+    /// The existing node of a key, so that two containers for one key share it.
     private func existingPlace(for key: Key) -> ParameterEncoder {
         guard let node = encoder.node.members[key.stringValue] else { return place(for: key) }
         return encoder.nested(node, key)
     }
 
-    // Left to themselves these leave nil out before the rule for nil is asked.
+    // The default implementations would leave nil out before the rule for nil is applied.
     private func encodeOptional(_ value: (some Encodable)?, _ key: Key) throws {
         if let value { try encode(value, forKey: key) } else { try encodeNil(forKey: key) }
     }

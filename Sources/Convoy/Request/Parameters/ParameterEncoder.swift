@@ -1,10 +1,11 @@
-// The encoder that a value encodes itself with: it builds the tree.
+// The encoder that values encode themselves with. It builds the tree.
 import Foundation
 
-/// An encoder for one place in the tree, and the container of a single value there.
+/// An encoder for one node of the tree, and the single-value container there.
 struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
-    /// How deep encoders and containers may be in one another, two for each dictionary or array in another: a cycle of
-    /// references must not end the process.
+    /// The maximum nesting of encoders and containers, two for each nested dictionary or array.
+    ///
+    /// A cycle of references must not end the process.
     static let maxDepth = 256
 
     let encoding: ParameterEncoding
@@ -26,10 +27,12 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
 
     func singleValueContainer() -> any SingleValueEncodingContainer { self }
 
-    /// At the top, nil is no parameters at all, whatever becomes of it elsewhere.
+    /// At the top level, nil means no parameters at all, regardless of the rule for nil.
     func encodeNil() throws { try node.set(codingPath.isEmpty ? nil : encoding.nilEncoding.text, at: codingPath) }
 
-    /// Encodes any value, a number or a type of the caller's: every container ends here.
+    /// Encodes any value.
+    ///
+    /// Every container calls this function.
     func encode(_ value: some Encodable) throws {
         guard depth <= Self.maxDepth else { throw EncodingError.tooDeep(at: codingPath) }
         if try encodePlain(value) { return }
@@ -38,7 +41,7 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
         do { try value.encode(to: below) } catch { throw EncodingError.failure(error, at: codingPath) }
     }
 
-    /// Encodes what is written as one text; false for everything else.
+    /// Encodes a value that is a single text; false for any other value.
     private func encodePlain(_ value: some Encodable) throws -> Bool {
         let text: String?
         switch value {
@@ -66,10 +69,11 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
         do { return try rule.apply(value) } catch { throw EncodingError.failure(error, at: codingPath) }
     }
 
-    /// The encoder for what is below a key, whose node the caller has put there.
+    /// The encoder for the value of a key, whose node the caller has added.
     func nested(_ node: ParameterNode, _ key: any CodingKey) -> ParameterEncoder {
         guard depth < Self.maxDepth else {
-            // Nothing can be thrown here; what is encoded further down goes nowhere, so that the tree gets no deeper.
+            // This function cannot throw. Values below are encoded into a detached node, so that the tree does not
+            // get deeper.
             self.node.refuse(EncodingError.tooDeep(at: codingPath))
             return ParameterEncoder(
                 encoding: encoding, node: ParameterNode(), codingPath: codingPath, depth: Self.maxDepth + 1)
@@ -78,7 +82,7 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
     }
 }
 
-/// A number that is written as it describes itself.
+/// A number that is written as its description.
 protocol ParameterNumber: CustomStringConvertible {}
 
 extension Int: ParameterNumber {}

@@ -1,29 +1,31 @@
-// What becomes of keys.
+// Rules for keys.
 
 extension ParameterEncoding {
-    /// What becomes of keys.
+    /// How keys are written.
     ///
-    /// The rule is given the whole key as it will be sent, before it is percent-encoded: `parentKey[childKey][]`.
+    /// The rule receives the complete key before percent-encoding: `parentKey[childKey][]`.
     public struct KeyEncoding: Sendable, Hashable {
         let rule: Rule<String, String>
 
-        /// The keys as they are; the default.
+        /// The keys unchanged; the default.
         public static let useDefaultKeys = custom { $0 }
         /// `oneTwoThree` becomes `one_two_three`, `userID[firstName]` becomes `user_id[first_name]`.
         ///
-        /// A word begins at a capital behind a small letter, and at the last of several capitals when a small letter
-        /// follows: `myURLProperty` becomes `my_url_property`.
+        /// A word begins at an upper-case letter after a lower-case one. It also begins at the last of several
+        /// upper-case letters if a lower-case one follows: `myURLProperty` becomes `my_url_property`.
         public static let convertToSnakeCase = custom { $0.separatingWords(with: "_") }
         /// `oneTwoThree` becomes `one-two-three`.
         public static let convertToKebabCase = custom { $0.separatingWords(with: "-") }
-        /// `oneTwoThree` becomes `OneTwoThree`; only the first letter of the whole key changes.
+        /// `oneTwoThree` becomes `OneTwoThree`.
+        ///
+        /// Only the first letter of the complete key changes.
         public static let capitalized = custom { $0.prefix(1).uppercased() + $0.dropFirst() }
         /// `oneTwoThree` becomes `ONETWOTHREE`.
         public static let uppercased = custom { $0.uppercased() }
         /// `oneTwoThree` becomes `onetwothree`.
         public static let lowercased = custom { $0.lowercased() }
 
-        /// A rule of yours, given the whole key.
+        /// Your own rule, which receives the complete key.
         public static func custom(_ encode: @escaping @Sendable (_ key: String) -> String) -> Self {
             Self(rule: Rule(encode))
         }
@@ -31,7 +33,9 @@ extension ParameterEncoding {
 }
 
 extension String {
-    /// The words of a key in camel case, in small letters; behind brackets and dots they begin afresh.
+    /// The words of a key in camel case, in lower case.
+    ///
+    /// Brackets and dots start a new word.
     fileprivate func separatingWords(with separator: String) -> String {
         let scalars = Array(unicodeScalars)
         var result = ""
@@ -52,7 +56,7 @@ extension ArraySlice<Unicode.Scalar> {
         while next < endIndex, let capital = self[next...].firstIndex(where: \.isCapital) {
             starts.append(capital)
             guard let small = self[capital...].firstIndex(where: \.isSmall) else { break }
-            // Of several capitals the last begins the next word.
+            // The last of several upper-case letters begins the next word.
             if small > capital + 1 { starts.append(small - 1) }
             next = small + 1
         }

@@ -1,8 +1,8 @@
-// The options of a parameter encoding: a few named rules each, and most take a rule of yours.
+// The options of a parameter encoding. Each has named rules, and most accept a custom rule.
 import Foundation
 
 extension ParameterEncoding {
-    /// What the keys of an array's elements look like.
+    /// How the keys of an array's elements are written.
     public struct ArrayEncoding: Sendable, Hashable {
         let rule: Rule<(key: String, index: Int), String>
 
@@ -10,16 +10,16 @@ extension ParameterEncoding {
         public static let brackets = custom { key, _ in key + "[]" }
         /// `key=a&key=b`: the key is repeated.
         public static let noBrackets = custom { key, _ in key }
-        /// `key[0]=a&key[1]=b`, which also keeps apart the elements of arrays of dictionaries.
+        /// `key[0]=a&key[1]=b`, which also separates the elements of arrays of dictionaries.
         public static let indexInBrackets = custom { key, index in "\(key)[\(index)]" }
 
-        /// A rule of yours, given the key of the array and the index of the element.
+        /// Your own rule, which receives the key of the array and the index of the element.
         public static func custom(_ encode: @escaping @Sendable (_ key: String, _ index: Int) -> String) -> Self {
             Self(rule: Rule { encode($0.key, $0.index) })
         }
     }
 
-    /// What true and false look like.
+    /// How true and false are written.
     public enum BoolEncoding: Sendable, Hashable {
         /// `1` and `0`; the default.
         case numeric
@@ -27,22 +27,24 @@ extension ParameterEncoding {
         case literal
     }
 
-    /// What bytes look like.
+    /// How bytes are written.
     public struct DataEncoding: Sendable, Hashable {
         let rule: Rule<Data, String?>
 
         /// Base64; the default.
         public static let base64 = custom { $0.base64EncodedString() }
-        /// As `Data` encodes itself: an array of bytes.
+        /// As `Data` encodes itself: an array of numbers.
         public static let deferredToData = Self(rule: Rule { _ in nil })
 
-        /// A rule of yours; what it throws ends the encoding.
+        /// Your own rule.
+        ///
+        /// An error that it throws ends the encoding.
         public static func custom(_ encode: @escaping @Sendable (Data) throws -> String) -> Self {
             Self(rule: Rule { try encode($0) })
         }
     }
 
-    /// What dates look like.
+    /// How dates are written.
     public struct DateEncoding: Sendable, Hashable {
         let rule: Rule<Date, String?>
 
@@ -55,16 +57,18 @@ extension ParameterEncoding {
         /// `2001-01-01T00:02:03Z` (RFC 3339), in whole seconds.
         public static let iso8601 = custom { $0.formatted(.iso8601) }
 
-        /// As a formatter says; it must not be changed any more.
+        /// As written by a formatter, which you must not change afterwards.
         public static func formatted(_ formatter: DateFormatter) -> Self { custom { formatter.string(from: $0) } }
 
-        /// A rule of yours; what it throws ends the encoding.
+        /// Your own rule.
+        ///
+        /// An error that it throws ends the encoding.
         public static func custom(_ encode: @escaping @Sendable (Date) throws -> String) -> Self {
             Self(rule: Rule { try encode($0) })
         }
     }
 
-    /// What becomes of arrays and dictionaries without an element, for which a query has no words.
+    /// How empty arrays and dictionaries are written, for which a query has no notation.
     public enum EmptyEncoding: Sendable, Hashable {
         /// They are left out with their key; the default.
         case dropKey
@@ -74,7 +78,7 @@ extension ParameterEncoding {
         case refuse
     }
 
-    /// How the keys of what is nested are put together.
+    /// How nested keys are joined.
     public struct KeyPathEncoding: Sendable, Hashable {
         let rule: Rule<String, String>
 
@@ -83,13 +87,15 @@ extension ParameterEncoding {
         /// `parent.child.grandchild`.
         public static let dots = custom { ".\($0)" }
 
-        /// A rule of yours: what is put behind a key for the key below it.
+        /// Your own rule.
+        ///
+        /// It returns the text that is appended to a key for the nested key.
         public static func custom(_ encode: @escaping @Sendable (_ subkey: String) -> String) -> Self {
             Self(rule: Rule(encode))
         }
     }
 
-    /// What becomes of nil.
+    /// How nil is written.
     public enum NilEncoding: Sendable, Hashable {
         /// It is left out with its key; the default.
         case dropKey
@@ -97,7 +103,7 @@ extension ParameterEncoding {
         case dropValue
         /// Its key is sent with `null`.
         case null
-        /// Its key is sent with a value of yours.
+        /// Its key is sent with your value.
         case custom(String)
 
         var text: String? {
@@ -110,7 +116,7 @@ extension ParameterEncoding {
         }
     }
 
-    /// What spaces look like.
+    /// How spaces are written.
     public enum SpaceEncoding: Sendable, Hashable {
         /// `%20`; the default.
         case percentEscaped
@@ -119,7 +125,7 @@ extension ParameterEncoding {
     }
 }
 
-/// A function with an identity, so that options that hold one can be compared.
+/// A function with an identity, so that options that contain one can be compared.
 final class Rule<Input, Output>: Sendable, Hashable {
     let apply: @Sendable (Input) throws -> Output
 

@@ -1,10 +1,10 @@
-// How parameters become the text of a query or a form.
+// The encoding of parameters as a query or a form.
 import Foundation
 
-/// How parameters become the text of a query or of an `application/x-www-form-urlencoded` body.
+/// Encodes parameters as a query or an `application/x-www-form-urlencoded` body.
 ///
-/// Options, names and defaults are those of Alamofire 5's `URLEncodedFormEncoder`, and so is the text, except where
-/// Alamofire loses something: here elements are not sorted, keys that are numbers stay keys, and a URL is one text.
+/// Options, names and defaults are those of Alamofire 5's `URLEncodedFormEncoder`. The text is the same except where
+/// Alamofire loses information. Here elements are not sorted, numeric keys stay keys, and a URL is one text.
 ///
 /// ```swift
 /// let search: [String: Any] = [
@@ -17,55 +17,61 @@ import Foundation
 /// // page=2&user%5Bname%5D=Ann&user%5Btags%5D=b&user%5Btags%5D=a
 /// ```
 ///
-/// The second form, keys sorted, `key[sub]` for dictionaries and the same key again for each element of an array, is that
-/// of Pitaya and of many small libraries.
+/// The second form is used by Pitaya and many small libraries: sorted keys, `key[sub]` for dictionaries, and a
+/// repeated key for array elements.
 ///
-/// Nothing gets lost but what an option says: `nilEncoding` rules what becomes of nil, `emptyEncoding` of arrays and
-/// dictionaries without an element. What has no key at all, an array or a single value at the top, is an error. A key that
-/// a type encodes again replaces the earlier value, as in `JSONEncoder`. Elements keep their order, and their index,
-/// whatever is left out before them.
+/// Only options drop values: `nilEncoding` decides about nil, `emptyEncoding` about empty arrays and dictionaries. An
+/// array or a single value at the top level has no key, which is an error. If a type encodes a key twice, the later
+/// value replaces the earlier, as in `JSONEncoder`. Elements keep their order and their index, even if earlier ones
+/// are left out.
 ///
-/// Text is percent-encoded in UTF-8 (RFC 3986, section 2.1); letters, digits, `-._~` and `/?` stay.
+/// Text is percent-encoded in UTF-8 (RFC 3986, section 2.1). Letters, digits, `-._~` and `/?` are kept.
 ///
-/// ## Concurrency
-/// A value, `Sendable`. Two encodings are equal when all their options are; a custom option only equals its copies.
+/// ## Concurrency A `Sendable` value. Two encodings are equal if all their options are equal. A custom option equals
+/// only its copies.
 ///
 /// ## Topics
-/// - ``init(alphabetizeKeyValuePairs:arrayEncoding:boolEncoding:dataEncoding:dateEncoding:emptyEncoding:keyEncoding:keyPathEncoding:nilEncoding:spaceEncoding:allowedCharacters:)``
+/// -
+///   ``init(alphabetizeKeyValuePairs:arrayEncoding:boolEncoding:dataEncoding:dateEncoding:emptyEncoding:keyEncoding:keyPathEncoding:nilEncoding:spaceEncoding:allowedCharacters:)``
 /// - ``encode(_:)``
 public struct ParameterEncoding: Sendable, Hashable {
     /// The encoding with every option at its default.
     public static let `default` = ParameterEncoding()
 
-    /// Whether the pairs of each dictionary and each type are sorted; otherwise they keep the order they were encoded in.
+    /// Whether the pairs of each dictionary and each type are sorted.
     ///
-    /// A Swift `Dictionary` has another order in each process; one of values of several types is always sorted by its keys.
+    /// Otherwise they keep the order of encoding.
+    ///
+    /// A Swift `Dictionary` has another order in each process. A `[String: Any?]` dictionary is always sorted by its
+    /// keys.
     public var alphabetizeKeyValuePairs: Bool
-    /// What the keys of an array's elements look like.
+    /// How the keys of an array's elements are written.
     public var arrayEncoding: ArrayEncoding
-    /// What true and false look like.
+    /// How true and false are written.
     public var boolEncoding: BoolEncoding
-    /// What bytes look like.
+    /// How bytes are written.
     public var dataEncoding: DataEncoding
-    /// What dates look like.
+    /// How dates are written.
     public var dateEncoding: DateEncoding
-    /// What becomes of arrays and dictionaries without an element.
+    /// How empty arrays and dictionaries are written.
     public var emptyEncoding: EmptyEncoding
-    /// What becomes of keys.
+    /// How keys are written.
     public var keyEncoding: KeyEncoding
-    /// How the keys of what is nested are put together.
+    /// How nested keys are joined.
     public var keyPathEncoding: KeyPathEncoding
-    /// What becomes of nil.
+    /// How nil is written.
     public var nilEncoding: NilEncoding
-    /// What spaces look like.
+    /// How spaces are written.
     public var spaceEncoding: SpaceEncoding
-    /// The characters beside letters, digits and `-._~` that stay as they are.
+    /// The characters that are not percent-encoded, besides letters, digits and `-._~`.
     ///
-    /// Only those of `/?:@!$'()*,;` can: what RFC 3986, section 3.4, allows in a query and what has no meaning in a form.
-    /// Others are percent-encoded all the same. `/` and `?` by default.
+    /// Only characters of `/?:@!$'()*,;` have an effect, which RFC 3986, section 3.4, allows in a query and which
+    /// have no meaning in a form. Others are still percent-encoded. The default is `/` and `?`.
     public var allowedCharacters: Set<Character>
 
-    /// Makes an encoding; each option has Alamofire's default.
+    /// Makes an encoding.
+    ///
+    /// Each option has Alamofire's default.
     public init(
         alphabetizeKeyValuePairs: Bool = true, arrayEncoding: ArrayEncoding = .brackets,
         boolEncoding: BoolEncoding = .numeric, dataEncoding: DataEncoding = .base64,
@@ -87,15 +93,17 @@ public struct ParameterEncoding: Sendable, Hashable {
         self.allowedCharacters = allowedCharacters
     }
 
-    /// The text of parameters: pairs joined with `&`; empty for an empty dictionary and for nil.
+    /// Encodes parameters as pairs joined with `&`.
     ///
-    /// Numbers are written as Swift writes them (`1.0`, `inf`, `nan`), a `Decimal` in all its digits, a URL as its absolute
-    /// string. An enum with associated values is a dictionary, `key[case][_0]`.
+    /// The result is empty for an empty dictionary and for nil.
+    ///
+    /// Numbers are written as in Swift (`1.0`, `inf`, `nan`), a `Decimal` with all its digits, a URL as its absolute
+    /// string. An enum with associated values is written as a dictionary, `key[case][_0]`.
     ///
     /// - Parameter parameters: a dictionary, or a type that encodes itself as one.
     /// - Returns: ASCII text, ready for a query or a body.
-    /// - Throws: an error that names the key path: of what has no key, of more than 128 levels, of a key with two meanings,
-    ///   of what a type or a custom option has thrown.
+    /// - Throws: an error that names the key path. The causes are a value without a key, more than 128 levels, a key
+    ///   with two meanings, or an error of a type or a custom option.
     /// - Complexity: O(*n* log *n*) for *n* values.
     public func encode(_ parameters: some Encodable) throws(EncodingError) -> String {
         let root = ParameterNode()
@@ -108,12 +116,12 @@ public struct ParameterEncoding: Sendable, Hashable {
             throw .failure(error, at: [])
         }
     }
-    /// The text of parameters of several types: a literal, or a dictionary of variables, nested as one likes.
+    /// Encodes parameters of several types: a literal or a dictionary, with any nesting.
     ///
-    /// The compiler cannot check the values. Those that can be encoded are: any `Encodable`, a dictionary with text for keys,
-    /// an array, an `NSNumber`; nil and `NSNull` are no value.
+    /// The compiler cannot check the values. Allowed are any `Encodable`, a dictionary with string keys, an array and
+    /// an `NSNumber`. Nil and `NSNull` are treated as nil.
     ///
-    /// - Throws: as ``encode(_:)-(Encodable)``; an error with the key path of any other value.
+    /// - Throws: as ``encode(_:)-(Encodable)``, and an error with the key path for any other value.
     @_disfavoredOverload
     public func encode(_ parameters: [String: Any?]) throws(EncodingError) -> String {
         try encode(UncheckedParameter(value: parameters))

@@ -1,23 +1,27 @@
-// What a value has encoded so far: a tree in the order of encoding.
+// The tree of encoded values, in the order of encoding.
 
-/// A place that a value encodes itself into.
+/// A node into which a value encodes itself.
 final class ParameterNode {
     enum Content {
-        /// Nothing yet. Next: any other.
+        /// Empty.
+        ///
+        /// Next: any other.
         case nothing
         /// A nil that is left out. Next: any other.
         case absent
         /// A single value. Final.
         case text(String)
-        /// Elements in order; grows.
+        /// Elements in order, growing.
         case array([ParameterNode])
-        /// Values by key; grows.
+        /// Values by key, growing.
         case object(Members)
     }
 
-    /// The values of an object in the order in which their keys came first.
+    /// The values of an object in the order of the first use of their keys.
     struct Members {
-        /// A value without a key is what a superclass encodes: its values belong to the object itself.
+        /// A value without a key was encoded by a superclass.
+        ///
+        /// Its values belong to the object itself.
         private(set) var list: [(key: String?, node: ParameterNode)] = []
         private var positions: [String: Int] = [:]
 
@@ -34,7 +38,9 @@ final class ParameterNode {
     }
 
     private(set) var content = Content.nothing
-    /// The first thing that went wrong where nothing can be thrown; found when the tree is read.
+    /// The first error that could not be thrown.
+    ///
+    /// It is reported when the tree is read.
     private(set) var defect: EncodingError?
 
     /// Stores a single value, or a nil that is left out.
@@ -45,7 +51,9 @@ final class ParameterNode {
         }
     }
 
-    /// The values by key, perhaps none yet; an array or a single value in their place is a defect.
+    /// The values by key, possibly empty.
+    ///
+    /// An array or a single value here is an error.
     var members: Members { if case .object(let members) = content { members } else { Members() } }
 
     /// The number of elements.
@@ -67,10 +75,12 @@ final class ParameterNode {
         }
     }
 
-    /// Puts a value in an object; without a key, that of a superclass.
+    /// Adds a value to an object.
+    ///
+    /// Without a key it is that of a superclass.
     func put(_ node: ParameterNode, for key: String?) {
         guard case .object(var members) = content else { return }
-        content = .nothing  // Not copied while it grows.
+        content = .nothing  // content = .nothing  // Avoids a copy while the storage grows.
         members.set(node, for: key)
         content = .object(members)
     }
@@ -83,11 +93,11 @@ final class ParameterNode {
         content = .array(elements)
     }
 
-    /// Notes an error, the first one of this place.
+    /// Records an error, if it is the first of this node.
     func refuse(_ error: EncodingError) { defect = defect ?? error }
 }
 
-/// A key of ours: a name, or the index of an element.
+/// An internal key: a name, or the index of an element.
 struct ParameterKey: CodingKey {
     let stringValue: String
     let intValue: Int?

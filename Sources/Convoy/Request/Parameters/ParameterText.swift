@@ -1,4 +1,4 @@
-// The text of a tree: keys put together, pairs sorted, everything escaped.
+// Writes a tree as text: joins keys, sorts pairs, percent-encodes everything.
 
 /// Writes a tree as pairs.
 struct ParameterText {
@@ -12,7 +12,7 @@ struct ParameterText {
             allowed: "-._~\(choosable)", writesSpaceAsPlus: encoding.spaceEncoding == .plusReplaced)
     }
 
-    /// The pairs of a whole tree.
+    /// The pairs of the complete tree.
     func text(of root: ParameterNode) throws -> String {
         if let defect = root.defect { throw defect }
         switch root.content {
@@ -23,7 +23,7 @@ struct ParameterText {
         }
     }
 
-    /// The pairs of one place; nil when it is left out.
+    /// The pairs of one node; nil when it is left out.
     private func text(of node: ParameterNode, key: String, at path: [any CodingKey]) throws -> String? {
         if let defect = node.defect { throw defect }
         switch node.content {
@@ -45,7 +45,7 @@ struct ParameterText {
         }
     }
 
-    /// The pairs of an object, sorted where that is wanted.
+    /// The pairs of an object, sorted if requested.
     private func joined(
         _ members: ParameterNode.Members, below key: String?, at path: [any CodingKey]
     ) throws -> String? {
@@ -57,7 +57,7 @@ struct ParameterText {
         return segments.isEmpty ? nil : segments.joined(separator: "&")
     }
 
-    /// The values of an object with those of its superclass, in the order of encoding.
+    /// The values of an object and its superclass, in the order of encoding.
     private func flattened(
         _ members: ParameterNode.Members, at path: [any CodingKey]
     ) throws -> [(key: String, node: ParameterNode)] {

@@ -1,5 +1,5 @@
-// The smallest uses with parameters: Request.get(url, query:), .post(url, form:), and JSON written down in the call.
-// Those with [String: Any?] stand back behind the others, which the compiler can check.
+// Short forms with parameters: Request.get(url, query:), .post(url, form:), and JSON literals. The overloads with
+// [String: Any?] are disfavored, because the compiler can check the others.
 
 extension Request where Output: Decodable {
     /// A GET request with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
@@ -7,8 +7,9 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
-    /// A GET request with parameters in its query: a dictionary of several types, nested as one likes; see
-    /// ``query(_:encoding:)-([String:Any?],_)``.
+    /// A GET request with parameters in its query, as a dictionary of several types with any nesting.
+    ///
+    /// See ``query(_:encoding:)-([String:Any?],_)``.
     @_disfavoredOverload
     public static func get(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -19,21 +20,21 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, form: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).form(form, encoding: encoding) }
 
-    /// A POST request with a form: a dictionary of several types, nested as one likes.
+    /// A POST request with a form, as a dictionary of several types with any nesting.
     @_disfavoredOverload
     public static func post(
         _ url: some RequestURL, form: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { post(url).form(form, encoding: encoding) }
 
-    /// A POST request with a JSON body: a dictionary of several types, nested as one likes.
+    /// A POST request with a JSON body, as a dictionary of several types with any nesting.
     @_disfavoredOverload
     public static func post(_ url: some RequestURL, json: [String: Any?]) -> Self { post(url).json(json) }
 
-    /// A PUT request with a JSON body: a dictionary of several types, nested as one likes.
+    /// A PUT request with a JSON body, as a dictionary of several types with any nesting.
     @_disfavoredOverload
     public static func put(_ url: some RequestURL, json: [String: Any?]) -> Self { put(url).json(json) }
 
-    /// A PATCH request with a JSON body: a dictionary of several types, nested as one likes.
+    /// A PATCH request with a JSON body, as a dictionary of several types with any nesting.
     @_disfavoredOverload
     public static func patch(_ url: some RequestURL, json: [String: Any?]) -> Self {
         Self(method: .patch, url: url).json(json)

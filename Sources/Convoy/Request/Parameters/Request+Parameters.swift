@@ -2,7 +2,9 @@
 import Foundation
 
 extension Request {
-    /// Adds parameters to the query, behind what is there already; they are encoded now, on the calling thread.
+    /// Appends parameters to the query.
+    ///
+    /// They are encoded at once, on the calling thread.
     ///
     /// ```swift
     /// // A type that encodes itself; a dictionary.
@@ -12,17 +14,17 @@ extension Request {
     /// Request<[User]>.get(url).query(["user": ["name": name, "tags": tags]])
     /// ```
     ///
-    /// Parameters that cannot be encoded make the request invalid, with the key path and the reason. What has no pairs,
-    /// an empty dictionary or nil, adds nothing.
+    /// Parameters that cannot be encoded make the request invalid. The error names the key path and the reason. An
+    /// empty dictionary or nil adds nothing.
     ///
     /// - Parameters:
-    ///   - parameters: a dictionary, or a type that encodes itself as one; encoded now, on the calling thread.
-    ///   - encoding: how; that of Alamofire by default.
+    ///   - parameters: a dictionary, or a type that encodes itself as one.
+    ///   - encoding: the encoding; Alamofire's by default.
     public func query(_ parameters: some Encodable, encoding: ParameterEncoding = .default) -> Self {
         addingQuery { try encoding.encode(parameters) }
     }
 
-    /// Adds parameters to the query, behind what is there already: a dictionary of several types, nested as one likes.
+    /// Appends parameters to the query, as a dictionary of several types with any nesting.
     ///
     /// The compiler cannot check the values; see ``ParameterEncoding/encode(_:)-([String:Any?])``.
     @_disfavoredOverload
@@ -30,24 +32,24 @@ extension Request {
         addingQuery { try encoding.encode(parameters) }
     }
 
-    /// Sets parameters as a form's body (`application/x-www-form-urlencoded`), in place of any other body.
+    /// Sets parameters as a form body (`application/x-www-form-urlencoded`), in place of any other body.
     ///
     /// ```swift
     /// Request<Token>.post(url).form(["name": name, "remember": true])
     /// ```
     ///
     /// The content type is `application/x-www-form-urlencoded; charset=utf-8`, unless there is no body yet and a
-    /// `Content-Type` has been set. Parameters that cannot be encoded make the request invalid, with the key path and the
-    /// reason.
+    /// `Content-Type` has been set. Parameters that cannot be encoded make the request invalid. The error names the
+    /// key path and the reason.
     ///
     /// - Parameters:
-    ///   - parameters: a dictionary, or a type that encodes itself as one; encoded now, on the calling thread.
-    ///   - encoding: how; that of Alamofire by default.
+    ///   - parameters: a dictionary, or a type that encodes itself as one; encoded at once, on the calling thread.
+    ///   - encoding: the encoding; Alamofire's by default.
     public func form(_ parameters: some Encodable, encoding: ParameterEncoding = .default) -> Self {
         settingForm { try encoding.encode(parameters) }
     }
 
-    /// Sets parameters as a form's body, in place of any other body: a dictionary of several types, nested as one likes.
+    /// Sets parameters as a form body, in place of any other body, as a dictionary of several types with any nesting.
     ///
     /// The compiler cannot check the values; see ``ParameterEncoding/encode(_:)-([String:Any?])``.
     @_disfavoredOverload
@@ -55,11 +57,11 @@ extension Request {
         settingForm { try encoding.encode(parameters) }
     }
 
-    /// Sets a JSON body and its content type: a dictionary of several types, nested as one likes.
+    /// Sets a JSON body and its content type, from a dictionary of several types with any nesting.
     ///
-    /// The compiler cannot check the values: those of ``ParameterEncoding/encode(_:)-([String:Any?])`` can be encoded, and
-    /// another makes the request invalid, with its key path. They are encoded now, on the calling thread, by a plain encoder
-    /// where none is given, whatever the manager's is.
+    /// The compiler cannot check the values. Allowed are those of ``ParameterEncoding/encode(_:)-([String:Any?])``.
+    /// Any other value makes the request invalid, with its key path. They are encoded at once, on the calling thread,
+    /// by the given encoder, never by the manager's.
     @_disfavoredOverload
     public func json(_ values: [String: Any?], encoder: JSONEncoder = JSONEncoder()) -> Self {
         settingJSON { try encoder.encode(UncheckedParameter(value: values)) }
@@ -73,7 +75,8 @@ extension Request {
 
     private func settingForm(_ encode: () throws -> String) -> Self {
         encoded("the form", encode) { core, text in
-            // What describes a body that is replaced goes with it; what stands alone is the caller's.
+            // Fields that describe a replaced body are replaced too. A content type without a body was set by the
+            // caller and is kept.
             if core.body != nil || !core.headerFields.contains("Content-Type") {
                 core.headerFields["Content-Type"] = "application/x-www-form-urlencoded; charset=utf-8"
             }
@@ -81,12 +84,12 @@ extension Request {
         }
     }
 
-    /// Sets a JSON body that is encoded here and now.
+    /// Sets a JSON body that is encoded at once.
     func settingJSON(_ encode: () throws -> Data) -> Self {
         encoded("the JSON body", encode) { $0.setJSON(.data($1)) }
     }
 
-    /// The request with something encoded, or with the reason why it cannot be.
+    /// The request with an encoded value, or with the reason why encoding failed.
     private func encoded<Encoded>(
         _ name: String, _ encode: () throws -> Encoded, _ use: (inout RequestCore, Encoded) -> Void
     ) -> Self {

@@ -1,4 +1,4 @@
-// Parameters in the query, for every method and output: Request.delete(url, query:) and its family.
+// Short forms with query parameters for every method and output: Request.delete(url, query:) and others.
 import Foundation
 
 extension Request where Output: Decodable {
@@ -7,7 +7,7 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
-    /// A DELETE request with parameters in its query: a dictionary of several types, nested as one likes.
+    /// A DELETE request with parameters in its query, as a dictionary of several types with any nesting.
     @_disfavoredOverload
     public static func delete(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -18,7 +18,7 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
-    /// A POST request with parameters in its query: a dictionary of several types, nested as one likes.
+    /// A POST request with parameters in its query, as a dictionary of several types with any nesting.
     @_disfavoredOverload
     public static func post(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -29,7 +29,7 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 
-    /// A PUT request with parameters in its query: a dictionary of several types, nested as one likes.
+    /// A PUT request with parameters in its query, as a dictionary of several types with any nesting.
     @_disfavoredOverload
     public static func put(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -43,7 +43,7 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
-    /// A GET request with parameters in its query: a dictionary of several types, nested as one likes.
+    /// A GET request with parameters in its query, as a dictionary of several types with any nesting.
     @_disfavoredOverload
     public static func get(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -55,7 +55,7 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
-    /// A DELETE request with parameters in its query: a dictionary of several types, nested as one likes.
+    /// A DELETE request with parameters in its query, as a dictionary of several types with any nesting.
     @_disfavoredOverload
     public static func delete(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -67,7 +67,7 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
-    /// A POST request with parameters in its query: a dictionary of several types, nested as one likes.
+    /// A POST request with parameters in its query, as a dictionary of several types with any nesting.
     @_disfavoredOverload
     public static func post(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -79,7 +79,7 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 
-    /// A PUT request with parameters in its query: a dictionary of several types, nested as one likes.
+    /// A PUT request with parameters in its query, as a dictionary of several types with any nesting.
     @_disfavoredOverload
     public static func put(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -90,51 +90,55 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { head(url).query(query, encoding: encoding) }
 
-    /// A HEAD request with parameters in its query: a dictionary of several types, nested as one likes.
+    /// A HEAD request with parameters in its query, as a dictionary of several types with any nesting.
     @_disfavoredOverload
     public static func head(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { head(url).query(query, encoding: encoding) }
 }
 
-/// What a call gets that names no output.
+/// Requests for calls that do not name an output: the raw body.
 extension Request where Output == Data {
     /// A GET request for the raw body, with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
     public static func get(
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
-    /// A GET request for the raw body, with parameters in its query: a dictionary of several types, nested as one likes.
+    /// A GET request for the raw body, with parameters in its query, as a dictionary of several types with any
+    /// nesting.
     public static func get(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
-    /// A DELETE request for the raw body of its answer, with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
+    /// A DELETE request for the raw body, with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
     public static func delete(
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
-    /// A DELETE request for the raw body of its answer, with parameters in its query: a dictionary of several types, nested as one likes.
+    /// A DELETE request for the raw body, with parameters in its query, as a dictionary of several types with any
+    /// nesting.
     public static func delete(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
-    /// A POST request for the raw body of its answer, with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
+    /// A POST request for the raw body, with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
     public static func post(
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
-    /// A POST request for the raw body of its answer, with parameters in its query: a dictionary of several types, nested as one likes.
+    /// A POST request for the raw body, with parameters in its query, as a dictionary of several types with any
+    /// nesting.
     public static func post(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
-    /// A PUT request for the raw body of its answer, with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
+    /// A PUT request for the raw body, with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
     public static func put(
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 
-    /// A PUT request for the raw body of its answer, with parameters in its query: a dictionary of several types, nested as one likes.
+    /// A PUT request for the raw body, with parameters in its query, as a dictionary of several types with any
+    /// nesting.
     public static func put(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }

@@ -1,4 +1,4 @@
-// Parameters whose types are known only when they are encoded: what a [String: Any] holds.
+// Parameters whose types are known only at run time: the values of a [String: Any].
 import Foundation
 
 /// A value of any type in a tree of parameters.
@@ -6,7 +6,7 @@ struct UncheckedParameter: Encodable {
     let value: Any
 
     func encode(to encoder: any Encoder) throws {
-        // What can encode itself first, nil among it: elsewhere than on Linux, numbers and text are also objects.
+        // `Encodable` is checked first, including nil. On Apple platforms numbers and strings also bridge to objects.
         switch value {
         case let value as any Encodable: try encode(value, in: encoder.singleValueContainer())
         case let values as [String: Any]: try encode(values, to: encoder)
@@ -27,7 +27,7 @@ struct UncheckedParameter: Encodable {
         if let value { try container.encode(value) } else { try container.encodeNil() }
     }
 
-    /// Other encoders have no bound of their own: theirs is the stack.
+    /// Checks the depth for other encoders, which have no limit and would overflow the stack.
     private static func checkDepth(of encoder: any Encoder) throws {
         guard encoder.codingPath.count < 128 else { throw EncodingError.tooDeep(at: encoder.codingPath) }
     }
@@ -47,9 +47,9 @@ struct UncheckedParameter: Encodable {
     }
 }
 
-/// An optional, whatever it holds.
+/// An optional of any type.
 private protocol Wrapper {
-    /// What it holds, to be looked at; nil when it is empty.
+    /// The wrapped value; nil when the optional is empty.
     var wrapped: UncheckedParameter? { get }
 }
 
@@ -58,7 +58,7 @@ extension Optional: Wrapper {
 }
 
 extension NSNumber {
-    /// The number as a value of Swift's, which keeps true and 1 apart.
+    /// The number as a Swift value, which distinguishes true from 1.
     fileprivate var plain: any Encodable {
         switch String(cString: objCType) {
         case "c": boolValue
