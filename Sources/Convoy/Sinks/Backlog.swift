@@ -1,16 +1,16 @@
-// How far the reader of a body is behind.
+// Counts how far the reader of a body is behind.
 import Dispatch
 
-/// Counts the bytes that have arrived and have not been taken; says when no more should come.
+/// Counts bytes that have arrived and have not been read, and decides when to pause the transfer.
 struct Backlog {
     private(set) var bytes: Int64 = 0
-    /// Whether so much waits that no more should come.
+    /// Whether enough bytes wait that the transfer should pause.
     private(set) var isHeld = false
     private let highWaterBytes: Int64
 
     init(highWaterBytes: Int64) { self.highWaterBytes = max(1, highWaterBytes) }
 
-    /// What may come over a limit where the transport can be held: what it had in hands.
+    /// How many bytes may arrive beyond a limit if the transport can pause: those it had already read.
     static let slackBytes: Int64 = 1 << 20
 
     mutating func add(_ count: Int) {
@@ -18,7 +18,9 @@ struct Backlog {
         if bytes >= highWaterBytes { isHeld = true }
     }
 
-    /// Counts what has been taken; true when more may come that could not before.
+    /// Counts read bytes.
+    ///
+    /// Returns whether the transfer may resume.
     mutating func remove(_ count: Int) -> Bool {
         bytes -= Int64(count)
         guard isHeld, bytes <= highWaterBytes / 2 else { return false }
@@ -27,14 +29,20 @@ struct Backlog {
     }
 }
 
-/// What a sink that works elsewhere tells the attempt it works for; on any thread, with no lock held.
+/// How a sink on another thread reports to its attempt.
+///
+/// Called on any thread, without a lock.
 struct SinkCalls: Sendable {
-    /// It cannot take the body: once or never.
+    /// Reports that the sink cannot take the body.
+    ///
+    /// Called at most once.
     let fail: @Sendable (RequestError) -> Void
-    /// ``BodySink/isHeld`` has turned false; it may come late, so look then.
+    /// Reports that ``BodySink/isHeld`` has become false.
+    ///
+    /// The call may be late, so check the property.
     let caughtUp: @Sendable () -> Void
-    /// Whether the transport stops when it is told that no more should come.
+    /// Whether the transport can pause.
     let canHold: Bool
-    /// A serial queue that all sinks of one operation share; asked for when one is needed.
+    /// Returns a serial queue that all sinks of one operation share.
     let queue: @Sendable () -> DispatchQueue
 }

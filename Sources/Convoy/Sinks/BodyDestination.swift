@@ -1,7 +1,7 @@
-// Where a body goes.
+// The destination of a body.
 import Foundation
 
-/// Where a request wants its body.
+/// The destination that a request sets for its body.
 enum BodyDestination: Sendable {
     case memory
     case nowhere
@@ -19,7 +19,7 @@ extension BodyDestination {
         }
     }
 
-    /// What the attempts of one operation fill, where that is a file.
+    /// Makes the target that the attempts of one operation fill, if the destination is a file.
     func makeDownload() -> (any DownloadTarget)? {
         switch self {
         case .file(let plan): Download(plan)
@@ -28,13 +28,13 @@ extension BodyDestination {
         }
     }
 
-    /// Makes the sink for the body of an acceptable answer, unless that goes into a file.
+    /// Makes the sink for the body of an acceptable answer, unless the destination is a file.
     func makeSink(
         for head: ResponseHead, limit: Int64, calls: @autoclosure () -> SinkCalls
     ) throws(RequestError) -> any BodySink {
         switch self {
         case .memory:
-            // The caller's limit has been looked at; where there is none, this is that of memory.
+            // The caller's limit was already checked. Without one, the memory limit applies here.
             if let expected = head.expectedBytes, expected > limit {
                 throw .tooLarge("the server announced \(expected) bytes", limit: limit)
             }

@@ -1,49 +1,55 @@
-// What takes a body, and what it becomes there.
+// The object that receives a body, and its result.
 import Foundation
 
-/// A complete body: its bytes, where they were kept.
+/// A complete body: its bytes, if they were kept.
 struct ReceivedBody: Sendable {
     var storedData: Data?
-    /// The file it was put into.
+    /// The file to which the body was written.
     var file: URL?
-    /// What decodes JSON where the request names no decoder; nil for a plain one.
+    /// The JSON decoder if the request names none; nil for a plain one.
     var decoder: JSONDecoder?
     var data: Data { storedData ?? Data() }
 }
 
-/// Takes one body, in pieces.
+/// Receives one body in chunks.
 ///
-/// Its owner calls one member at a time, and none after `finish` or `discard`; `discard` may come while it verifies.
+/// The owner calls one member at a time, and none after `finish` or `discard`. It may call `discard` during
+/// verification.
 ///
-/// No user code runs inside `write`: a sink keeps the bytes, writes them to a file, or hands them over.
+/// No user code runs inside `write`. A sink stores the bytes, writes them to a file, or passes them on.
 protocol BodySink: AnyObject, Sendable {
-    /// Takes the next piece. Every write is checked: what it throws ends the operation.
+    /// Receives the next chunk.
+    ///
+    /// An error that it throws fails the operation.
     func write(_ data: Data) throws(RequestError)
-    /// Whether that takes no time and calls nothing, so that it may happen under a lock.
+    /// Whether `write` takes no time and calls nothing, so that it may run under a lock.
     var writesAtOnce: Bool { get }
-    /// Whether so much waits to be written or read that no more should come.
+    /// Whether enough bytes wait to be written or read that the transfer should pause.
     var isHeld: Bool { get }
-    /// Whether what it takes is of the body that was asked for.
+    /// Whether the bytes are part of the requested body, and therefore count as progress.
     var counts: Bool { get }
-    /// The body is complete: check it, which may take its time, and call with what is wrong; on any thread, or never when it
-    /// is discarded meanwhile.
+    /// Verifies the complete body, which may take time.
+    ///
+    /// Calls `completion` with the error on any thread, or never if the body is discarded meanwhile.
     func verify(_ completion: @escaping @Sendable (RequestError?) -> Void)
-    /// The body is good: put it in its place and tell, once, on any thread.
+    /// Moves a verified body to its place, and calls `completion` once, on any thread.
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void)
-    /// The body is not wanted any more: leave nothing behind but what can be continued, then call; on any thread.
+    /// Discards the body.
+    ///
+    /// Keeps only what can be resumed, then calls `completion` on any thread.
     func discard(_ completion: @escaping @Sendable () -> Void)
 }
 
 extension BodySink {
-    /// A sink that hands on what it takes.
+    /// By default the sink passes bytes on.
     var writesAtOnce: Bool { false }
-    /// A sink that keeps up.
+    /// By default the sink is never behind.
     var isHeld: Bool { false }
-    /// A sink of what was asked for.
+    /// By default all bytes count.
     var counts: Bool { true }
-    /// A sink that has nothing to check.
+    /// By default there is nothing to verify.
     func verify(_ completion: @escaping @Sendable (RequestError?) -> Void) { completion(nil) }
-    /// A sink that leaves nothing behind.
+    /// By default there is nothing to remove.
     func discard(_ completion: @escaping @Sendable () -> Void) { completion() }
 }
 

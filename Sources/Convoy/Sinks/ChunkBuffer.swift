@@ -1,7 +1,7 @@
-// The body as a sequence of chunks: between the transport and the reader.
+// The body as a sequence of chunks, between the transport and the reader.
 import Foundation
 
-/// Holds chunks until the reader takes them.
+/// Stores chunks until the reader takes them.
 final class ChunkBuffer: Sendable {
     private struct State {
         var chunks: [Data] = []
@@ -12,7 +12,9 @@ final class ChunkBuffer: Sendable {
         var continuation: CheckedContinuation<Result<Data?, RequestError>, Never>?
         var calls: SinkCalls?
 
-        /// The first chunk, which is not kept: a reader that is always behind never empties the list.
+        /// Takes the first chunk and releases it.
+        ///
+        /// A reader that is always behind never empties the list.
         mutating func takeNext() -> Data {
             let chunk = chunks[next]
             chunks[next] = Data()
@@ -27,20 +29,22 @@ final class ChunkBuffer: Sendable {
         }
     }
 
-    /// From here on the transport is held, where it can be; less when the request allows less.
+    /// The number of waiting bytes at which the transport pauses, if it can.
+    ///
+    /// A lower limit of the request is used instead.
     private static let highWaterBytes: Int64 = 1 << 20
 
     private let state = Locked(State())
 
-    /// Whether the reader is so far behind that no more should come.
+    /// Whether the reader is so far behind that the transfer should pause.
     private var isHeld: Bool { state.withLock { $0.backlog.isHeld } }
 
-    /// Whether some of the body has been read.
+    /// Whether the reader has read any of the body.
     var hasDelivered: Bool { state.withLock { $0.hasDelivered } }
 
-    /// A body begins.
+    /// Starts a body.
     ///
-    /// One that begins again after bytes have been read cannot be continued.
+    /// A body that starts over after bytes were read is an error.
     func makeSink(limit: Int64, calls: SinkCalls) throws(RequestError) -> any BodySink {
         let (hasDelivered, old) = state.withLock { state in
             (state.chunks, state.next) = ([], 0)
@@ -80,7 +84,7 @@ final class ChunkBuffer: Sendable {
                 state.hasDelivered = true
                 return (Optional(continuation), Int64(0))
             }
-            // Small pieces that wait are joined.
+            // Joins small chunks that wait.
             if let last = state.chunks.indices.last, last >= state.next, state.chunks[last].count + data.count <= 16_384
             {
                 state.chunks[last].append(data)
@@ -95,11 +99,11 @@ final class ChunkBuffer: Sendable {
         if waiting > limit { throw .tooLarge("the reader is behind by \(waiting) bytes", limit: limit) }
     }
 
-    /// Nothing follows: nil for a complete body.
+    /// Ends the sequence; nil for a complete body.
     func end(_ error: RequestError?) {
         let (continuation, calls) = state.withLock { state in
             if state.end == nil { state.end = .some(error) }
-            // The caller's own will is not kept waiting by what has not been read.
+            // A cancellation or deadline does not wait until the remaining chunks are read.
             if let error, [.deadlineExceeded, .cancelled].contains(error.code) { (state.chunks, state.next) = ([], 0) }
             defer { (state.continuation, state.calls) = (nil, nil) }
             return (state.continuation, state.calls)
@@ -108,7 +112,7 @@ final class ChunkBuffer: Sendable {
         continuation?.resume(returning: error.map { .failure($0) } ?? .success(nil))
     }
 
-    /// The next chunk, nil after the last one of a complete body, or why there is none.
+    /// The next chunk, nil after the last one of a complete body, or the error.
     func next() async -> Result<Data?, RequestError> {
         await withCheckedContinuation { continuation in
             let (ready, calls): (Result<Data?, RequestError>?, SinkCalls?) = state.withLock { state in

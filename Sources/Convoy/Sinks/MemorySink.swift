@@ -8,7 +8,7 @@ final class MemorySink: BodySink, @unchecked Sendable {
     private let truncates: Bool
     @exclusivity(unchecked) private var data = Data()
 
-    /// - Parameter truncates: whether bytes beyond the limit are dropped instead of ending the request.
+    /// - Parameter truncates: whether bytes beyond the limit are dropped instead of failing the request.
     init(limit: Int64, truncates: Bool = false) {
         self.limit = limit
         self.truncates = truncates
@@ -19,7 +19,7 @@ final class MemorySink: BodySink, @unchecked Sendable {
     func write(_ new: Data) throws(RequestError) {
         let room = limit - Int64(data.count)
         if Int64(new.count) <= room {
-            // The first piece is kept as it is: most bodies are one.
+            // The first chunk is not copied, because most bodies have only one.
             if data.isEmpty { data = new } else { data.append(new) }
         } else if truncates {
             data.append(new.prefix(Int(clamping: max(0, room))))

@@ -1,11 +1,11 @@
-// Writing a body to the caller's OutputStream.
+// Writes a body to the caller's OutputStream.
 import Foundation
 
-/// Hands a body to an `OutputStream` on a queue of the operation's own: a stream that blocks holds nothing else up.
+/// Writes a body to an `OutputStream` on the operation's own queue, so that a blocking stream delays nothing else.
 final class StreamSink: BodySink {
     /// The stream, used on the queue only.
     private final class Writer: @unchecked Sendable {
-        // @unchecked: a stream is not Sendable; it and `hasFailed` are touched on the serial queue only.
+        // @unchecked: a stream is not Sendable. It and `hasFailed` are used on the serial queue only.
         let makeStream: @Sendable () -> OutputStream
         var stream: OutputStream?
         var hasFailed = false
@@ -32,7 +32,7 @@ final class StreamSink: BodySink {
         queue = calls.queue()
         queue.async {
             let stream = makeStream()
-            // Foundation traps on some calls of a stream that has been closed.
+            // Foundation traps on some calls of a closed stream.
             guard stream.streamStatus == .notOpen else {
                 return self.end(nil, "the output stream had been opened or closed before; make a new one each time")
             }
@@ -64,7 +64,7 @@ final class StreamSink: BodySink {
             let memory = stream.property(forKey: .dataWrittenToMemoryStreamKey) as? Data
             stream.close()
             writer.stream = nil
-            // What was kept back is written when a stream is closed.
+            // Buffered bytes are written when a stream is closed.
             if stream.streamStatus == .error {
                 return completion(
                     .failure(
@@ -94,7 +94,7 @@ final class StreamSink: BodySink {
             guard let base = bytes.bindMemory(to: UInt8.self).baseAddress else { return }
             while offset < bytes.count, result > 0 {
                 result = stream.write(base + offset, maxLength: bytes.count - offset)
-                // A class of the caller's may claim anything.
+                // A caller's subclass may return any number.
                 if result > bytes.count - offset { result = -1 }
                 if result > 0 { offset += result }
             }
@@ -104,10 +104,10 @@ final class StreamSink: BodySink {
         end(stream, "\(what), after \(offset) of \(data.count) bytes of a write")
     }
 
-    /// Closes the stream and tells why, unless the operation has ended.
+    /// Closes the stream and reports the reason, unless the operation has ended.
     private func end(_ stream: OutputStream?, _ what: String) {
         writer.hasFailed = true
-        // Asked for without an error, Foundation's `streamError` traps on some streams.
+        // Foundation's `streamError` traps on some streams that have no error.
         let error = stream?.streamStatus == .error ? stream?.streamError : nil
         stream?.close()
         writer.stream = nil

@@ -1,11 +1,11 @@
-// How the body of an answer is coded, and what is to be undone: RFC 9112, section 6, and RFC 9110, section 8.4.
+// Transfer and content codings of an answer: RFC 9112, section 6, and RFC 9110, section 8.4.
 import Foundation
 
 extension ResponseHead {
-    /// Why the end of a body in HTTP/1.1 cannot be told, or nil.
+    /// Why the end of an HTTP/1.1 body is undefined; nil when it is defined.
     ///
-    /// Requests ask for no transfer coding (`TE`), so nothing but `chunked` may come, once and without parameters
-    /// (RFC 9112, sections 6.1, 7.1 and 7.4).
+    /// Requests send no `TE`, so only `chunked` is allowed, once and without parameters (RFC 9112, sections 6.1, 7.1
+    /// and 7.4).
     var transferCodingDefect: String? {
         guard headerFields.contains("Transfer-Encoding") else { return nil }
         let codings = headerFields.listMembers(of: "Transfer-Encoding").map(\.lowercasedASCII)
@@ -14,35 +14,37 @@ extension ResponseHead {
         return "the transfer coding of the answer is \"\(names.printablePrefix)\", where only chunked may be"
     }
 
-    /// The content codings in the order in which they were applied, in lower case; empty for a body as it is.
+    /// The content codings in the order of application, in lower case; empty without a coding.
     fileprivate var contentCodings: [String] {
         headerFields.listMembers(of: "Content-Encoding").map(\.lowercasedASCII)
             .filter { !["identity", "none"].contains($0) }
     }
 
-    /// The content coding of the body, all of it in one spelling; nil for a body as it is.
+    /// The content codings of the body in canonical spelling; nil without a coding.
     var coding: String? {
         let codings = contentCodings
         return codings.isEmpty ? nil : codings.joined(separator: ", ")
     }
 }
 
-/// What a transport does with the content codings of bodies, the same for all.
+/// The rules for content codings, the same for all transports.
 enum ContentCodings {
-    /// How many codings a body may have: no server needs more, and each costs memory.
+    /// The maximum number of codings.
+    ///
+    /// No server needs more, and each costs memory.
     private static let maxCount = 5
-    /// What can be undone where the system has the library.
+    /// The codings that can be decoded if the system has the library.
     static let decodable: Set = ["gzip", "x-gzip", "deflate", "br", "zstd"]
-    /// What servers put on files that are stored like that, besides.
+    /// Further codings that servers use for stored files.
     private static let stored: Set = ["compress", "x-compress", "bzip2", "x-bzip2", "xz", "x-xz"]
 
-    /// The codings to be undone, the last one applied last; empty for a body that is kept as it is sent.
+    /// The codings to decode, in the order of application; empty for a body that is not decoded.
     ///
-    /// One rule for every destination: a coding that is not known, or too many of them, is an error, unless the request
-    /// itself names it in `Accept-Encoding`, or keeps what is not known. A request for `identity` keeps the bytes as they are sent, because the coding
-    /// is then the label of a file that is stored so: a `.gz` that its server labels `gzip`.
+    /// The rule is the same for every destination. An unknown coding, or too many codings, is an error. It is allowed
+    /// if the request names it in `Accept-Encoding` or accepts unknown codings. A request for `identity` does not
+    /// decode, because the coding then describes a stored file, such as a `.gz` that its server labels `gzip`.
     ///
-    /// - Throws: why the answer cannot be used.
+    /// - Throws: an error when the answer cannot be used.
     static func toUndo(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> [String] {
         let codings = head.contentCodings
         guard !codings.isEmpty, head.hasBody(for: request.method) else { return [] }
@@ -76,12 +78,13 @@ enum ContentCodings {
 }
 
 extension Response {
-    /// The content coding that the bytes of the body still have, `compress` or `br, aes128gcm` say; nil when they were decoded
-    /// or had none.
+    /// The content coding that the body still has, for example `compress` or `br, aes128gcm`.
     ///
-    /// They have one where the request keeps them as they are sent: files as a rule
-    /// (``Request/saved(to:verifying:existing:permissions:)``), and bodies whose coding is not known after
-    /// ``Request/keepingUnknownCodings()``, or that was named in `Accept-Encoding`.
+    /// Nil when it was decoded or had none.
+    ///
+    /// Files usually keep their coding (``Request/saved(to:verifying:existing:permissions:)``). So do bodies with an
+    /// unknown coding if the request uses ``Request/keepingUnknownCodings()`` or names the coding in
+    /// `Accept-Encoding`.
     public var undecodedCoding: String? {
         guard let coding = head.coding, head.hasBody(for: request.method),
             let undone = try? ContentCodings.toUndo(head, of: request)
@@ -91,20 +94,22 @@ extension Response {
 }
 
 extension ResponseHead {
-    /// Whether a body can follow (RFC 9110, section 6.4.1).
+    /// Whether the answer can have a body (RFC 9110, section 6.4.1).
     func hasBody(for method: HTTPMethod) -> Bool {
         method != .head && statusCode != 204 && statusCode != 304 && !isInformational
     }
 }
 
 extension String {
-    /// With the capital letters of ASCII, and no others, made small.
+    /// The text with ASCII letters in lower case.
+    ///
+    /// Other letters are not changed.
     fileprivate var lowercasedASCII: String {
         let capitals = UInt8(ascii: "A")...UInt8(ascii: "Z")
         return String(decoding: utf8.map { capitals.contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 
-    /// Its beginning, without what could harm a log or a terminal: it is a server's text.
+    /// The start of a server's text, without characters that could harm a log or a terminal.
     ///
     /// Letters that are not ASCII are shown as `?`.
     var printablePrefix: String {

@@ -1,24 +1,25 @@
-// The public key of a certificate, of which pins are taken, and certificates out of PEM files.
+// The public key of a certificate for pinning, and certificates from PEM files.
 import Foundation
 
-/// An X.509 certificate as far as its public key (RFC 5280, section 4.1).
+/// Reads the public key of an X.509 certificate (RFC 5280, section 4.1).
 ///
-/// For transports whose TLS library gives the certificate only: URLSession on Apple platforms.
+/// For transports whose TLS library provides only the certificate: URLSession on Apple platforms.
 enum CertificateKey {
-    /// The pin of a certificate's key: the base64 of the SHA-256 of its DER SubjectPublicKeyInfo (RFC 7469, section 2.4).
+    /// The pin of a certificate's key: the base64 of the SHA-256 of its DER SubjectPublicKeyInfo (RFC 7469, section
+    /// 2.4).
     ///
     /// - Parameter certificate: the certificate in DER.
-    /// - Returns: nil for what is no certificate.
+    /// - Returns: nil when the data is not a certificate.
     static func pin(of certificate: Data) -> String? {
         guard let info = subjectPublicKeyInfo(of: certificate) else { return nil }
         return Data(SHA256.digest(of: info)).base64EncodedString()
     }
 
-    /// The bytes of the SubjectPublicKeyInfo, its own tag and length included.
+    /// The bytes of the SubjectPublicKeyInfo, including its tag and length.
     private static func subjectPublicKeyInfo(of certificate: Data) -> Data? {
         var all = DERReader(rest: certificate[...])
         guard var outer = all.next(.sequence)?.content, var body = outer.next(.sequence)?.content else { return nil }
-        // Of version 1 certificates there is no version.
+        // Version 1 certificates have no version field.
         _ = body.next(.version)
         guard body.next(.integer) != nil else { return nil }
         // Algorithm of the signature, issuer, validity, subject.
@@ -26,9 +27,11 @@ enum CertificateKey {
         return body.next(.sequence)?.bytes
     }
 
-    /// The certificates of a PEM text (RFC 7468), in DER; other things in it are passed over.
+    /// The certificates of a PEM text (RFC 7468), in DER.
     ///
-    /// - Returns: nil where a certificate is cut or no base64.
+    /// Other content is ignored.
+    ///
+    /// - Returns: nil when a certificate is truncated or not base64.
     static func certificates(inPEM text: String) -> [Data]? {
         var certificates: [Data] = []
         var lines: [Substring]?
@@ -48,7 +51,7 @@ enum CertificateKey {
     }
 }
 
-/// Reads one DER value after another (X.690, section 8.1); never past its end.
+/// Reads one DER value after another (X.690, section 8.1), never past the end.
 private struct DERReader {
     enum Tag: UInt8 {
         case integer = 0x02
@@ -59,7 +62,7 @@ private struct DERReader {
 
     var rest: Data
 
-    /// The next value, when it has this tag: all its bytes, and what is in it.
+    /// The next value if it has this tag: its bytes and its content.
     mutating func next(_ tag: Tag) -> (bytes: Data, content: DERReader)? {
         guard rest.first == tag.rawValue, let (headerBytes, length) = length,
             length <= rest.count - headerBytes
@@ -69,7 +72,7 @@ private struct DERReader {
         return (bytes, DERReader(rest: bytes.dropFirst(headerBytes)))
     }
 
-    /// How many bytes tag and length take, and how many follow; in up to four bytes.
+    /// The bytes of tag and length, and the length of the content, encoded in up to four bytes.
     private var length: (headerBytes: Int, length: Int)? {
         guard let first = rest.dropFirst().first else { return nil }
         guard first & 0x80 != 0 else { return (2, Int(first)) }

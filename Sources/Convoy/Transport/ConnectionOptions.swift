@@ -1,7 +1,7 @@
-// How connections are made and whom they trust.
+// How connections are made, and which certificates are trusted.
 import Foundation
 
-/// How a transport makes its connections: whom it trusts, by which proxy it goes, how long it tries.
+/// How a transport connects: trust, proxy, timeouts and protocol versions.
 ///
 /// ```swift
 /// var options = ConnectionOptions()
@@ -12,10 +12,9 @@ import Foundation
 ///     configuration: .init(transport: try .connecting(with: options)))
 /// ```
 ///
-/// What a transport cannot do is refused when it is asked for, never ignored: URLSession on Linux honours none of these, and
-/// on Apple platforms ``trust-swift.property``, ``pinnedPublicKeys``, ``minimumTLSVersion`` and a
-/// ``clientCertificate-swift.property`` from an archive.
-/// Managers whose options are equal share their connections.
+/// A transport refuses an option that it does not support, and never ignores one. URLSession on Linux supports none
+/// of them. On Apple platforms it supports ``trust-swift.property``, ``pinnedPublicKeys``, ``minimumTLSVersion`` and
+/// a ``clientCertificate-swift.property`` from an archive. Managers whose options are equal share their connections.
 ///
 /// ## Topics
 /// - ``trust-swift.property``
@@ -27,34 +26,38 @@ import Foundation
 /// - ``hostOverrides``
 /// - ``acceptsMissingCloseNotify``
 public struct ConnectionOptions: Sendable, Hashable {
-    /// Whose certificates are good.
+    /// Which certificates are trusted.
     public enum Trust: Sendable, Hashable {
         /// The certificate authorities of the system.
         case system
-        /// Those in a file of PEM certificates, and no others.
+        /// The certificates in a PEM file, and no others.
         case certificates(in: URL)
-        /// Every certificate: neither it nor the name in it is checked, of servers and of proxies.
+        /// Every certificate of servers and proxies.
         ///
-        /// For test servers only: what lies between client and server can read and change everything.
-        /// ``ConnectionOptions/pinnedPublicKeys`` are checked all the same. For libcurl only.
+        /// Neither the certificate nor its name is checked.
+        ///
+        /// Use it for test servers only, because anybody on the network path can read and change everything.
+        /// ``ConnectionOptions/pinnedPublicKeys`` are still checked. Only libcurl supports it.
         case unverified
     }
 
-    /// The certificate of this client, for servers that ask.
+    /// The certificate of this client, for servers that request one.
     public struct ClientCertificate: Sendable, Hashable {
         /// How certificate and key are stored.
         public enum Format: Sendable, Hashable {
-            /// A PEM file each: for libcurl.
+            /// Two PEM files, for libcurl.
             case pem
-            /// One PKCS #12 archive: for URLSession on Apple platforms, and a libcurl without GnuTLS.
+            /// One PKCS #12 archive, for URLSession on Apple platforms and for libcurl without GnuTLS.
             case archive
         }
 
         /// How certificate and key are stored.
         public let format: Format
-        /// The file with the certificate, and perhaps its chain.
+        /// The file with the certificate, optionally with its chain.
         public var certificateFile: URL
-        /// The file with the private key; of an archive the same file.
+        /// The file with the private key.
+        ///
+        /// For an archive the same file.
         public var privateKeyFile: URL
         /// The password of the key or the archive, if it has one.
         public var password: String?
@@ -67,7 +70,7 @@ public struct ConnectionOptions: Sendable, Hashable {
             self.password = password
         }
 
-        /// Describes a client certificate with its key in one PKCS #12 archive, a file called `.p12` or `.pfx`.
+        /// Describes a client certificate with its key in one PKCS #12 archive, with the extension `.p12` or `.pfx`.
         public init(archive: URL, password: String? = nil) {
             format = .archive
             certificateFile = archive
@@ -76,25 +79,31 @@ public struct ConnectionOptions: Sendable, Hashable {
         }
     }
 
-    /// By which way requests go.
+    /// The proxy of requests.
     public enum Proxy: Sendable, Hashable {
-        /// What `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` say when the first request is sent.
+        /// The proxy from `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, read when the first request is
+        /// sent.
         case environment
-        /// Straight to the server, whatever the environment says.
+        /// No proxy, even if the environment names one.
         case direct
-        /// By this proxy, its port included: `http://name:port`, `https://name:port`, or by SOCKS, where `socks5h` and
-        /// `socks4a` have the proxy look names up, `socks5` and `socks4` this machine; with credentials that only the proxy
-        /// gets to see.
+        /// A proxy with its port: `http://name:port`, `https://name:port`, or a SOCKS proxy.
+        ///
+        /// With `socks5h` and `socks4a` the proxy resolves names, with `socks5` and `socks4` this machine does. Only
+        /// the proxy receives the credentials.
         case server(URL, userName: String? = nil, password: String? = nil)
     }
 
-    /// Which addresses a host has, whatever the name service says; curl's `--resolve`.
+    /// Fixed addresses of a host, as with curl's `--resolve`.
     public struct HostOverride: Sendable, Hashable {
-        /// The name of the host, as it stands in URLs.
+        /// The name of the host, as in URLs.
         public var host: String
-        /// The port that the addresses are for; other ports of the host are looked up.
+        /// The port to which the addresses apply.
+        ///
+        /// Other ports of the host are resolved as usual.
         public var port: Int
-        /// The addresses, IPv4 or IPv6, one at least; tried as those of the name service are.
+        /// At least one IPv4 or IPv6 address.
+        ///
+        /// They are tried like resolved addresses.
         public var addresses: [String]
 
         /// Describes the addresses of one host and port.
@@ -102,7 +111,7 @@ public struct ConnectionOptions: Sendable, Hashable {
         /// - Parameters:
         ///   - host: the name of the host.
         ///   - port: the port; 443 by default.
-        ///   - addresses: `127.0.0.1` or `::1`, say.
+        ///   - addresses: for example `127.0.0.1` or `::1`.
         public init(_ host: String, port: Int = 443, addresses: [String]) {
             self.host = host
             self.port = port
@@ -110,15 +119,15 @@ public struct ConnectionOptions: Sendable, Hashable {
         }
     }
 
-    /// Which versions of HTTP may be spoken.
+    /// The allowed versions of HTTP.
     public enum HTTPVersion: Sendable, Hashable {
-        /// HTTP/2 over TLS where the server offers it, else HTTP/1.1.
+        /// HTTP/2 over TLS if the server offers it, otherwise HTTP/1.1.
         case automatic
         /// HTTP/1.1 only.
         case http1
     }
 
-    /// Versions of TLS that a connection may be asked to have at least.
+    /// The minimum version of TLS.
     public enum TLSVersion: Sendable, Hashable {
         /// TLS 1.2 (RFC 5246).
         case tls12
@@ -126,57 +135,68 @@ public struct ConnectionOptions: Sendable, Hashable {
         case tls13
     }
 
-    /// How long connecting may take, name lookup and TLS handshake included; 30 seconds by default, to the millisecond.
+    /// The maximum time to connect, including name resolution and TLS handshake, in milliseconds; 30 seconds by
+    /// default.
     public var connectTimeout = Duration.seconds(30)
-    /// Whose certificates are good; the system's authorities by default.
+    /// Which certificates are trusted; by default those of the system's authorities.
     public var trust = Trust.system
-    /// The servers' public keys that are accepted: each the base64 of the SHA-256 of a DER SubjectPublicKeyInfo
-    /// (RFC 7469, section 2.4); any key when empty.
+    /// The accepted public keys of servers, each as the base64 of the SHA-256 of a DER SubjectPublicKeyInfo (RFC
+    /// 7469, section 2.4).
     ///
-    /// Checked beside ``trust-swift.property``, not in its place.
+    /// An empty set accepts any key.
+    ///
+    /// They are checked in addition to ``trust-swift.property``.
     public var pinnedPublicKeys: Set<String> = []
-    /// The oldest version of TLS that is spoken, with servers and with proxies that are reached by TLS; 1.2 by default.
+    /// The minimum version of TLS with servers and https proxies; 1.2 by default.
     ///
-    /// A server that offers older ones only is a `.tlsFailed`.
+    /// A server that offers only older versions fails with `.tlsFailed`.
     public var minimumTLSVersion = TLSVersion.tls12
     /// The certificate of this client; none by default.
     public var clientCertificate: ClientCertificate?
-    /// By which way requests go; what the environment says by default.
+    /// The proxy of requests; by default that of the environment.
     public var proxy = Proxy.environment
-    /// Which addresses hosts have, whatever the name service says; none by default.
+    /// Fixed addresses of hosts, in place of name resolution; none by default.
     ///
-    /// URL, `Host` field and the name that a certificate is checked for stay what they are. Not asked where a request goes by
-    /// a proxy, which looks names up itself. Of two for the same host and port the last one counts.
+    /// The URL, the `Host` field and the checked certificate name do not change. They are not used for a proxy that
+    /// resolves names itself. If two have the same host and port, the last one is used.
     public var hostOverrides: [HostOverride] = []
-    /// Which versions of HTTP may be spoken.
+    /// The allowed versions of HTTP.
     public var httpVersion = HTTPVersion.automatic
-    /// Whether a body without a length is taken for complete when its TLS connection is closed without TLS's
-    /// `close_notify`; false by default, for old servers.
+    /// Whether a body without a length counts as complete when its TLS connection is closed without a `close_notify`
+    /// alert.
     ///
-    /// Such a body can be cut on the way without notice (RFC 9112, section 9.8), so it ends with
-    /// `.connectionLost` otherwise. A body whose length is told, or that comes in chunks or over HTTP/2, ends by itself.
+    /// False by default; true is for old servers.
     ///
-    /// libcurl tells it with OpenSSL, LibreSSL, BoringSSL and GnuTLS. It cannot be told over URLSession on Linux, nor with
-    /// a libcurl on another TLS library: there such a body always counts as complete.
+    /// An attacker could truncate such a body unnoticed (RFC 9112, section 9.8), so by default it fails with
+    /// `.connectionLost`. A body with a length, in chunks or over HTTP/2 has its own end.
+    ///
+    /// libcurl detects it with OpenSSL, LibreSSL, BoringSSL and GnuTLS. URLSession on Linux and other TLS libraries
+    /// cannot, so such a body always counts as complete there.
     public var acceptsMissingCloseNotify = false
-    /// How many bytes of header an answer may have, interim responses included; 300 KiB by default and at most.
+    /// The maximum size of an answer's header in bytes, including interim responses.
+    ///
+    /// 300 KiB is the default and the upper limit.
     public var maxHeaderBytes: Int64 = 300 << 10
-    /// How many fields the header of an answer may have; 5,000 by default and at most.
+    /// The maximum number of header fields of an answer.
+    ///
+    /// 5,000 is the default and the upper limit.
     public var maxHeaderFieldCount = 5_000
-    /// How long connections are kept without work; 60 seconds by default.
+    /// How long idle connections are kept open; 60 seconds by default.
     ///
-    /// After that they are closed, and the thread that served them ends until there is work again.
+    /// After that they are closed, and their thread ends until it is needed again.
     public var idleConnectionTime = Duration.seconds(60)
-    /// How many threads move bytes; 2 by default.
+    /// The number of threads that transfer bytes; 2 by default.
     ///
-    /// The second begins when the first has four transfers. One fills a core with some ten thousand small requests a second.
-    /// Hosts over TLS, whose connections can be shared by requests, are served by one of them each.
+    /// The second starts when the first has four transfers. One thread fills a core at about ten thousand small
+    /// requests per second. Each https host uses only one thread, because its requests can share connections.
     public var engineCount = 2
 
     /// Makes the default options.
     public init() {}
 
-    /// Which of these differ from the defaults: what a transport that can do none of it refuses by name.
+    /// The names of options that differ from the defaults.
+    ///
+    /// A transport that supports none of them refuses them by name.
     var namesOfChanges: [String] {
         let standard = ConnectionOptions()
         let changes: [(String, Bool)] = [
@@ -199,14 +219,14 @@ public struct ConnectionOptions: Sendable, Hashable {
 }
 
 extension ConnectionOptions.ClientCertificate: CustomStringConvertible, CustomReflectable {
-    /// The files, without the password.
+    /// The paths of the files, without the password.
     public var description: String { "\(certificateFile.path), key \(privateKeyFile.path)" }
-    /// The description only: a reflection would show the password.
+    /// Only the description, because a reflection would show the password.
     public var customMirror: Mirror { Mirror(self, children: ["files": description]) }
 }
 
 extension ConnectionOptions.Proxy: CustomStringConvertible, CustomReflectable {
-    /// The way, without credentials.
+    /// The proxy, without credentials.
     public var description: String {
         switch self {
         case .environment: "as the environment says"
@@ -214,6 +234,6 @@ extension ConnectionOptions.Proxy: CustomStringConvertible, CustomReflectable {
         case .server(let url, _, _): url.redactedString
         }
     }
-    /// The description only: a reflection would show the password.
+    /// Only the description, because a reflection would show the password.
     public var customMirror: Mirror { Mirror(self, children: ["proxy": description]) }
 }

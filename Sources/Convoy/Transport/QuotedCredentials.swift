@@ -1,23 +1,23 @@
-// User names and passwords in what libcurl says of a failure.
+// Removes user names and passwords from libcurl's error messages.
 import Foundation
 
-/// Takes user names and passwords out of texts that quote them.
+/// Removes user names and passwords from messages that quote them.
 ///
-/// libcurl quotes a URL or a proxy variable that it cannot use: whole, in parts, or cut where its buffer of 256 bytes ends.
-/// What it makes of a malformed one is anything: of `bob:a/b@proxy` the host is `bob`. So every part of what was given is
-/// looked for, and a text that still shows one is dropped.
+/// libcurl quotes a URL or a proxy variable that it cannot use: completely, in parts, or truncated at its buffer of
+/// 256 bytes. It may parse a malformed one in any way; the host of `bob:a/b@proxy` is `bob`. The code therefore
+/// searches for every part of the given texts. If a message still contains one, it is dropped.
 struct QuotedCredentials {
-    /// What may be quoted as a whole.
+    /// Texts that may be quoted completely.
     private let quotable: [String]
     /// Parts of user names and passwords.
     private var secrets: Set<String> = []
 
-    /// Whatever libcurl may have been given for a request.
+    /// Collects all credentials that libcurl may know for a request.
     ///
     /// - Parameters:
-    ///   - url: of the request.
-    ///   - options: its proxy and the password of a key.
-    ///   - environment: gives the value of a variable.
+    ///   - url: the URL of the request.
+    ///   - options: the options, for the proxy and the password of a key.
+    ///   - environment: returns the value of an environment variable.
     init(
         of url: URL?, _ options: ConnectionOptions? = nil,
         environment: (String) -> String? = { getenv($0).map { String(cString: $0) } }
@@ -39,10 +39,10 @@ struct QuotedCredentials {
         "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
     ]
 
-    /// A text without them; nil when it shows some in a way that cannot be cut out.
+    /// The message without credentials; nil when it contains some that cannot be removed.
     func removed(from text: String) -> String? {
         guard !secrets.isEmpty else { return Self.withoutUserInfo(text) }
-        // What has been cut may be the beginning of one.
+        // The end of a truncated message may be the beginning of a secret.
         guard text.utf8.count < 200 else { return nil }
         var text = text
         for value in quotable { text = text.replacingOccurrences(of: value, with: "<redacted>") }
@@ -51,13 +51,13 @@ struct QuotedCredentials {
         let lowercased = text.lowercased()
         let shows = secrets.contains { secret in
             let secret = secret.lowercased()
-            // A short one would be found in many a word.
+            // A short secret would be found inside many words.
             return secret.count < 4 ? words.contains(secret) : lowercased.contains(secret)
         }
         return shows ? nil : text
     }
 
-    /// Replaces what stands before an `@`, up to the next blank, quote or slash.
+    /// Replaces the text before an `@`, back to the previous blank, quote or slash.
     private static func withoutUserInfo(_ text: String) -> String {
         guard let at = text.lastIndex(of: "@") else { return text }
         let start = text[..<at].lastIndex { " '\"".contains($0) }.map(text.index(after:)) ?? text.startIndex
@@ -66,8 +66,8 @@ struct QuotedCredentials {
         return withoutUserInfo(String(text[..<userInfo])) + "<redacted>" + text[at...]
     }
 
-    /// The parts of what may be a secret in a URL or a variable: what stands before the last `@`, or all of what is
-    /// neither a host nor a host with a port.
+    /// The possible secrets in a URL or a variable: the text before the last `@`, or everything that is not a host
+    /// with an optional port.
     private static func secretParts(of value: String) -> [String] {
         let rest = value.range(of: "://").map { value[$0.upperBound...] } ?? value[...]
         if let at = rest.lastIndex(of: "@") { return parts(of: String(rest[..<at])) }
@@ -75,7 +75,7 @@ struct QuotedCredentials {
             ? parts(of: String(rest)) : []
     }
 
-    /// As they stand and decoded.
+    /// The parts as written and percent-decoded.
     private static func parts(of text: String) -> [String] {
         [text, text.removingPercentEncoding ?? text].flatMap { text in
             text.split { !$0.isLetter && !$0.isNumber }.map(String.init)

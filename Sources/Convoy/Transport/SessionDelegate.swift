@@ -1,4 +1,4 @@
-// The one delegate of the session: which client a callback is for, and what an error means.
+// The delegate of the session. It finds the client of a callback, and translates errors.
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -12,14 +12,14 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         let request: PreparedRequest
         let body: LoaderBody?
         var isChallenged = false
-        /// Why the connection was not made, where a challenge was answered with that.
+        /// Why the connection was refused after a challenge.
         var refusal: RequestError?
         var hasHead = false
         var expectedBytes: Int64?
         var receivedBytes: Int64 = 0
     }
 
-    /// By task identifier, which is unique within the one session.
+    /// By task identifier, which is unique within a session.
     private let entries = Locked<[Int: Entry]>([:])
 
     #if canImport(Security)
@@ -53,10 +53,12 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         completionHandler(.allow)
     }
 
-    /// Ends a task whose answer cannot be used; what it still brings is dropped.
+    /// Ends a task whose answer cannot be used.
+    ///
+    /// Further data is dropped.
     private func end(_ task: URLSessionTask, with defect: RequestError) {
         let entry = entries.withLock { $0.removeValue(forKey: task.taskIdentifier) }
-        // corelibs waits in `cancel()` for the queue that this runs on.
+        // In corelibs, `cancel()` waits for the queue that runs this code.
         DispatchQueue.global().async { task.cancel() }
         entry?.client.didFinish(defect)
     }
@@ -67,7 +69,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
             return entries[dataTask.taskIdentifier]?.client
         }
         guard let client, !client.didReceive(data) else { return }
-        // corelibs cannot pause: there the client lives with what comes, up to its limit.
+        // corelibs cannot pause, so there the client buffers the data up to its limit.
         #if canImport(Darwin)
             dataTask.suspend()
             client.didHold()
@@ -92,8 +94,8 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         _: URLSession, task: URLSessionTask, willPerformHTTPRedirection _: HTTPURLResponse,
         newRequest _: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
-        // The redirect is the answer. Following it here would carry credentials to another host and crash corelibs.
-        // corelibs traps when it is told of a task that has been cancelled meanwhile.
+        // The redirect is the answer. Following it here would send credentials to another host, and would crash
+        // corelibs. corelibs also traps if the completion handler of a cancelled task is called.
         if task.state != .canceling { completionHandler(nil) }
     }
 
@@ -102,15 +104,15 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(FoundationNetworking)
-            // Without an answer corelibs hangs for ever. Refusing ends the task as cancelled, after the 401 and its body;
-            // it does so with a call that waits for the loader's queue, which is where we are.
+            // Without an answer corelibs hangs forever. Refusing ends the task as cancelled after the 401 and its
+            // body. It also waits for the loader's queue, which runs this code.
             entries.withLock { $0[task.taskIdentifier]?.isChallenged = true }
             DispatchQueue.global().async { completionHandler(.cancelAuthenticationChallenge, nil) }
         #else
             let space = challenge.protectionSpace
             switch space.authenticationMethod {
             case NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate:
-                // Not here, where other tasks' callbacks wait.
+                // Not on this thread, because callbacks of other tasks wait for it.
                 DispatchQueue.global().async { [self, identifier = task.taskIdentifier] in
                     switch security.answer(to: space) {
                     case .system: completionHandler(.performDefaultHandling, nil)
@@ -128,7 +130,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
 
     func urlSession(_: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let entry = entries.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
-        // corelibs does not tell its delegate of a redirect without a usable Location, and drops its body.
+        // corelibs does not report a redirect without a usable Location to its delegate, and drops its body.
         if error == nil, !entry.hasHead, let response = task.response as? HTTPURLResponse {
             let head = ResponseHead(response)
             entry.client.didReceive(head)
@@ -148,10 +150,10 @@ extension SessionDelegate.Entry {
         receivedBytes = 0
     }
 
-    /// Why an answer cannot be used, as far as the loader lets it be seen.
+    /// Why an answer cannot be used, as far as the loader shows it.
     func defect(of head: ResponseHead) -> RequestError? {
         guard head.hasBody(for: request.method) else { return nil }
-        // Apple's loader writes a coding of its own into the field once it has read the chunks.
+        // Apple's loader replaces the field's value after decoding the chunks.
         #if canImport(FoundationNetworking)
             if let defect = head.transferCodingDefect { return RequestError(.badResponse, defect) }
         #endif
@@ -163,24 +165,24 @@ extension SessionDelegate.Entry {
         )
     }
 
-    /// What the loader's error means; nil when the answer is complete all the same.
+    /// Translates the loader's error; nil when the answer is complete nevertheless.
     fileprivate func meaning(of error: any Error, _ url: URL?) -> RequestError? {
-        // The loader only says that the task was cancelled.
+        // The loader only reports that the task was cancelled.
         if let failure = body?.failure { return failure }
         let code = (error as? URLError)?.code ?? .unknown
         if code == .cancelled, isChallenged, hasHead { return nil }
         if code == .cancelled, let refusal { return refusal }
         let text = error.localizedDescription
         let (kind, what) = kind(of: code, text, isHTTPS: url?.scheme == "https")
-        // On Linux the words are libcurl's.
+        // On Linux the text comes from libcurl.
         let shown = QuotedCredentials(of: url).removed(from: text)
         return RequestError(
             kind, shown.map { "\(what) (\($0))" } ?? what,
             underlying: shown == text ? error.withoutURL : URLError(code))
     }
 
-    /// The kind of failure; where corelibs has one code for many, by the beginning of libcurl's message, which is all there
-    /// is.
+    /// The kind of failure, which also depends on the start of libcurl's message, because corelibs uses one code for
+    /// many failures.
     private func kind(of code: URLError.Code, _ text: String, isHTTPS: Bool) -> (RequestError.Code, String) {
         switch code {
         case .cancelled: (.cancelled, "it was cancelled")
@@ -203,7 +205,7 @@ extension SessionDelegate.Entry {
         case .unknown where text.hasPrefix("Error while processing content unencoding"):
             (.badResponse, "the body is not encoded as it says")
         case .unknown where hasHead && receivedBytes < expectedBytes ?? .max:
-            // corelibs has one code for a body that was cut and for one that is malformed.
+            // corelibs has one code for truncated and malformed bodies.
             (
                 .connectionLost,
                 "the body ended after \(receivedBytes) of \(expectedBytes.map(String.init) ?? "an unknown number of") bytes"
@@ -217,9 +219,9 @@ extension SessionDelegate.Entry {
 }
 
 extension ResponseHead {
-    /// The loader's response.
+    /// Converts the loader's response.
     ///
-    /// It has joined the fields of one name, and lost their order; those of Set-Cookie are taken apart again.
+    /// The loader has joined fields of one name and lost their order. The values of `Set-Cookie` are separated again.
     init(_ response: HTTPURLResponse) {
         var fields = HeaderFields()
         for (name, value) in response.allHeaderFields {
@@ -228,10 +230,10 @@ extension ResponseHead {
                 fields.add(name, value)
                 continue
             }
-            // The one field whose values cannot stand in one line (RFC 9110, section 5.3).
+            // `Set-Cookie` is the only field whose values cannot be joined in one line (RFC 9110, section 5.3).
             for text in SetCookie.apart(value) { fields.add(name, String(text)) }
         }
-        // Of an encoded body the length says nothing about what is delivered.
+        // The length of an encoded body differs from the length of the decoded bytes.
         let coding = fields["Content-Encoding"] ?? "identity"
         let length = coding.equalsIgnoringCase("identity") ? response.expectedContentLength : -1
         self.init(
@@ -241,7 +243,7 @@ extension ResponseHead {
 }
 
 extension Error {
-    /// The loader's error without the URL, which may have a password in it.
+    /// The loader's error without the URL, which may contain a password.
     fileprivate var withoutURL: any Error {
         guard let error = self as? URLError else { return self }
         let names = ["NSErrorFailingURLKey", "NSErrorFailingURLStringKey"]

@@ -5,23 +5,23 @@
     import Foundation
     import Security
 
-    /// What ``ConnectionOptions`` ask of a session, in the form in which its challenges are answered.
+    /// The settings of ``ConnectionOptions`` for a session, prepared for its challenges.
     struct SessionSecurity: Sendable {
-        /// What a challenge is answered with.
+        /// The answer to a challenge.
         enum Answer {
-            /// As the system does without a delegate.
+            /// The system's default handling.
             case system
             case credential(URLCredential)
-            /// The connection is not made, for this reason.
+            /// The connection is refused for this reason.
             case refusal(RequestError)
         }
 
-        /// What URLSession can do of the options, by name.
+        /// The names of the options that URLSession supports.
         static let honoured: Set = ["trust", "pinnedPublicKeys", "minimumTLSVersion", "clientCertificate"]
-        /// What is asked by default: nothing.
+        /// The default settings.
         static let standard = SessionSecurity()
 
-        /// The certificates that are trusted, in DER; nil for the system's.
+        /// The trusted certificates in DER; nil for the system's.
         private let anchors: [Data]?
         private let pins: Set<String>
         private let minimumTLSVersion: ConnectionOptions.TLSVersion
@@ -31,7 +31,7 @@
 
         /// Reads the files.
         ///
-        /// - Throws: `.transportFailed` for what cannot be read or used, naming the option.
+        /// - Throws: `.transportFailed` when a file cannot be read or used. The message names the option.
         init(_ options: ConnectionOptions) throws(RequestError) {
             anchors = try Self.anchors(of: options.trust)
             for pin in options.pinnedPublicKeys where Data(base64Encoded: pin)?.count != 32 {
@@ -44,14 +44,14 @@
             }
         }
 
-        /// Sets what a session is told before it is made.
+        /// Configures a session before it is made.
         func apply(to configuration: URLSessionConfiguration) {
             configuration.tlsMinimumSupportedProtocolVersion = minimumTLSVersion == .tls12 ? .TLSv12 : .TLSv13
         }
 
-        /// What a challenge of the TLS handshake is answered with.
+        /// The answer to a TLS challenge.
         ///
-        /// - Thread: any but the session's own: blocks while certificates are looked up.
+        /// - Thread: any but the session's own, because it blocks while certificates are evaluated.
         func answer(to space: URLProtectionSpace) -> Answer {
             guard space.authenticationMethod == NSURLAuthenticationMethodServerTrust else {
                 return credential.map { .credential($0) } ?? .system
@@ -64,7 +64,9 @@
             return .credential(URLCredential(trust: trust))
         }
 
-        /// Why a server is not trusted, or nil; a pin is one more condition.
+        /// Why a server is not trusted, or nil.
+        ///
+        /// A pin is an additional condition.
         private func defect(of trust: SecTrust) -> String? {
             if let anchors {
                 let certificates = anchors.compactMap { SecCertificateCreateWithData(nil, $0 as CFData) }
@@ -102,7 +104,7 @@
             }
             var options: [String: Any] = [kSecImportExportPassphrase as String: certificate.password ?? ""]
             #if os(macOS)
-                // Else into the user's keychain; elsewhere there is no other place than memory.
+                // Otherwise the identity is stored in the user's keychain. Other systems only have memory.
                 options[kSecImportToMemoryOnly as String] = true
             #endif
             let archive = try contents(of: certificate.certificateFile, for: name)
@@ -116,9 +118,9 @@
                 throw defect(
                     "\(name): the archive \(certificate.certificateFile.path) cannot be used: \(reason ?? "\(status)")")
             }
-            // A conditional cast of a type of CoreFoundation is an error; the type has been looked at.
+            // A conditional cast to a CoreFoundation type does not compile. The type was checked above.
             let identity = unsafeDowncast(value, to: SecIdentity.self)
-            // The first one of the chain is that of the identity.
+            // The first certificate of the chain is that of the identity.
             let chain = (item[kSecImportItemCertChain as String] as? [SecCertificate])?.dropFirst()
             return URLCredential(identity: identity, certificates: chain.map(Array.init), persistence: .forSession)
         }
@@ -139,7 +141,7 @@
 
         private static let others = Locked<[ConnectionOptions: WeakTransport]>([:])
 
-        /// The transport of all managers with these options.
+        /// The transport that all managers with these options share.
         static func shared(for options: ConnectionOptions) throws(RequestError) -> URLSessionTransport {
             let made = URLSessionTransport(try SessionSecurity(options))
             return others.withLock { others in

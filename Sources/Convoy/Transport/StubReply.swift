@@ -1,10 +1,10 @@
-// What a stub answers with: a value.
+// The reply of a stub: a value.
 import Foundation
 
-/// An answer of a ``StubTransport``, or a failure in its place; by and by, where a test wants that.
+/// An answer of a ``StubTransport``, or a failure.
 ///
-/// The whole body of the request is told to have been sent when the reply comes. For steps, use a transport with a handler:
-/// ``StubExchange/sent(totalBytes:)``.
+/// Before the reply, the complete body of the request is reported as sent. To report it in steps, use a transport
+/// with a handler and ``StubExchange/sent(totalBytes:)``.
 ///
 /// ```swift
 /// stub.route(
@@ -20,18 +20,20 @@ public struct StubReply: Sendable {
     }
 
     private let outcome: Outcome
-    /// How long it is until it comes, by the transport's clock; zero unless ``after(_:)`` says otherwise.
+    /// The delay of the reply on the transport's clock; zero unless ``after(_:)`` sets it.
     public private(set) var delay = Duration.zero
 
-    /// Nothing: the request waits until it is cancelled, or its deadline has passed.
+    /// No reply.
+    ///
+    /// The request waits until it is cancelled or its deadline has passed.
     public static let never = StubReply(outcome: .nothing)
 
-    /// An answer with a status code, and a body if there is one.
+    /// An answer with a status code and an optional body.
     public static func status(_ statusCode: Int, headerFields: HeaderFields = [:], body: Data = Data()) -> StubReply {
         StubReply(outcome: .answer(statusCode, headerFields, body))
     }
 
-    /// An answer with a text for its body, in UTF-8.
+    /// An answer with a text body in UTF-8.
     public static func status(_ statusCode: Int, headerFields: HeaderFields = [:], body: String) -> StubReply {
         status(statusCode, headerFields: headerFields, body: Data(body.utf8))
     }
@@ -41,7 +43,9 @@ public struct StubReply: Sendable {
         status(200, headerFields: ["Content-Type": "application/octet-stream"], body: data)
     }
 
-    /// An answer whose body is JSON, with its content type unless the fields have one.
+    /// An answer with a JSON body.
+    ///
+    /// The content type is set unless the fields have one.
     public static func json(_ text: String, statusCode: Int = 200, headerFields: HeaderFields = [:]) -> StubReply {
         var fields = headerFields
         if !fields.contains("Content-Type") { fields["Content-Type"] = "application/json" }
@@ -56,19 +60,19 @@ public struct StubReply: Sendable {
     /// A failure, as a transport reports it.
     public static func failure(_ error: RequestError) -> StubReply { StubReply(outcome: .failure(error)) }
 
-    /// A failure of a kind, as a transport reports it.
+    /// A failure with a code, as a transport reports it.
     public static func failure(_ code: RequestError.Code) -> StubReply {
         failure(RequestError(code, "the stub was told to fail"))
     }
 
-    /// The same reply, later; the time counts from the request on.
+    /// The same reply with a delay, measured from the request.
     public func after(_ delay: Duration) -> StubReply {
         var reply = self
         reply.delay = delay
         return reply
     }
 
-    /// Tells an exchange, now.
+    /// Sends the reply to an exchange.
     func tell(_ exchange: StubExchange) {
         if let byteCount = exchange.request.body?.byteCount, byteCount > 0 { exchange.sent(totalBytes: byteCount) }
         switch outcome {

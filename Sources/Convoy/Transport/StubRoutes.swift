@@ -1,7 +1,7 @@
-// Which request gets which answer of a stub.
+// The routes of a stub.
 import Foundation
 
-/// Which requests a route is for.
+/// The requests to which a route applies.
 struct StubPattern: Sendable, CustomStringConvertible {
     let method: HTTPMethod?
     let host: String?
@@ -14,7 +14,9 @@ struct StubPattern: Sendable, CustomStringConvertible {
         return Self.matches(self.path.split(separator: "/")[...], path.split(separator: "/")[...])
     }
 
-    /// One component after the other; `*` is any one, and `**` at the end whatever follows.
+    /// Compares the components.
+    ///
+    /// `*` matches one, and `**` at the end matches any number.
     private static func matches(_ pattern: ArraySlice<Substring>, _ path: ArraySlice<Substring>) -> Bool {
         if pattern.last == "**" {
             return path.count >= pattern.count - 1 && matches(pattern.dropLast(), path.prefix(pattern.count - 1))
@@ -27,7 +29,7 @@ struct StubPattern: Sendable, CustomStringConvertible {
     }
 }
 
-/// The routes of a stub, and what it was asked.
+/// The routes of a stub, and the requests it received.
 final class StubRoutes: Sendable {
     private struct Route: Sendable {
         let pattern: StubPattern
@@ -64,11 +66,11 @@ final class StubRoutes: Sendable {
         }
         let reply = route.makeReply(request)
         guard reply.delay > .zero else { return reply.tell(exchange) }
-        // Thirty years are for ever: a sum that overflows would trap.
+        // Limited to thirty years, because an overflowing sum would trap.
         let isSystemClock = clock === SystemClock.shared
         _ = clock.wake(at: clock.now + min(reply.delay, .seconds(1_000_000_000))) {
-            // What a client does may take its time, and every timer of the process waits for that queue. On a clock that a
-            // test moves it happens before the next timer, so that the order of both is that of their moments.
+            // A client may take time, and every timer of the process waits for the clock's queue, so the reply runs
+            // elsewhere. On a virtual clock it runs before the next timer, to keep the order of moments.
             guard isSystemClock else { return reply.tell(exchange) }
             self.queue.async { reply.tell(exchange) }
         }
@@ -76,20 +78,22 @@ final class StubRoutes: Sendable {
 }
 
 extension StubTransport {
-    /// Makes a transport that answers by ``route(_:host:_:replies:)-(_,_,_,StubReply...)``, and keeps ``calls``.
+    /// Makes a transport that answers by ``route(_:host:_:replies:)-(_,_,_,StubReply...)`` and records ``calls``.
     ///
     /// - Parameters:
-    ///   - clock: what delays are measured by: give it the manager's, a virtual one for example.
+    ///   - clock: the clock of delays. Pass the manager's clock, for example a virtual one.
     ///   - pausesInPlace: as for ``init(pausesInPlace:handler:)``.
     public convenience init(clock: any RequestClock = SystemClock.shared, pausesInPlace: Bool = true) {
         let routes = StubRoutes(clock: clock)
         self.init(pausesInPlace: pausesInPlace, routes: routes) { routes.answer($0) }
     }
 
-    /// Answers requests of one method with replies, one after the other; the last one again and again.
+    /// Answers requests of one method with a list of replies.
     ///
-    /// The route that was added last and matches answers. A request that no route matches ends with `.transportFailed` and
-    /// names the routes there are. Without effect for a transport with a handler of its own.
+    /// The last reply is repeated.
+    ///
+    /// If several routes match, the latest one answers. A request without a matching route fails with
+    /// `.transportFailed`, and the message lists the routes. No effect for a transport with a handler.
     ///
     /// ```swift
     /// let stub = StubTransport()
@@ -102,42 +106,41 @@ extension StubTransport {
     /// ```
     ///
     /// - Parameters:
-    ///   - method: compared as it is.
-    ///   - host: its name, without the port, compared without case; nil, the default, for every one.
-    ///   - path: compared by its components as they are sent, percent escapes included and without the query. `*` stands for
-    ///     one component, `**` at the end for any number of them, none included.
-    ///   - replies: without any, ``StubReply/never``.
+    ///   - method: the method, case-sensitive.
+    ///   - host: the host name without the port, case-insensitive; nil, the default, for every host.
+    ///   - path: the path as sent, with percent escapes and without the query. `*` matches one component, `**` at the
+    ///     end any number of them, including none.
+    ///   - replies: the replies; none means ``StubReply/never``.
     /// - Thread: any.
     public func route(_ method: HTTPMethod, host: String? = nil, _ path: String, replies: StubReply...) {
         routes?.add(StubPattern(method: method, host: host, path: path), Self.sequence(replies))
     }
 
-    /// Answers requests of one method with the replies of an array, as
+    /// Answers requests of one method with an array of replies; see
     /// ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
     public func route(_ method: HTTPMethod, host: String? = nil, _ path: String, replies: [StubReply]) {
         routes?.add(StubPattern(method: method, host: host, path: path), Self.sequence(replies))
     }
 
-    /// Answers requests of every method with replies, as
+    /// Answers requests of every method with a list of replies; see
     /// ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
     public func route(host: String? = nil, _ path: String, replies: StubReply...) {
         routes?.add(StubPattern(method: nil, host: host, path: path), Self.sequence(replies))
     }
 
-    /// Answers requests of every method with the replies of an array, as
+    /// Answers requests of every method with an array of replies; see
     /// ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
     public func route(host: String? = nil, _ path: String, replies: [StubReply]) {
         routes?.add(StubPattern(method: nil, host: host, path: path), Self.sequence(replies))
     }
 
-    /// Answers requests of one method with what a function makes of each, as
-    /// ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
+    /// Answers requests of one method with a function; see ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
     ///
     /// - Parameters:
-    ///   - method: compared as it is.
-    ///   - host: its name, without the port, compared without case; nil, the default, for every one.
+    ///   - method: the method, case-sensitive.
+    ///   - host: the host name without the port, case-insensitive; nil, the default, for every host.
     ///   - path: a pattern, as for the other routes.
-    ///   - makeReply: called on the thread that begins the attempt; it must not wait.
+    ///   - makeReply: makes the reply. Called on the thread that starts the attempt; it must not block.
     public func route(
         _ method: HTTPMethod, host: String? = nil, _ path: String,
         _ makeReply: @escaping @Sendable (PreparedRequest) -> StubReply
@@ -145,13 +148,12 @@ extension StubTransport {
         routes?.add(StubPattern(method: method, host: host, path: path), makeReply)
     }
 
-    /// Answers requests of every method with what a function makes of each, as
-    /// ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
+    /// Answers requests of every method with a function; see ``route(_:host:_:replies:)-(_,_,_,StubReply...)``.
     ///
     /// - Parameters:
-    ///   - host: its name, without the port, compared without case; nil, the default, for every one.
+    ///   - host: the host name without the port, case-insensitive; nil, the default, for every host.
     ///   - path: a pattern, as for the other routes.
-    ///   - makeReply: called on the thread that begins the attempt; it must not wait.
+    ///   - makeReply: makes the reply. Called on the thread that starts the attempt; it must not block.
     public func route(
         host: String? = nil, _ path: String, _ makeReply: @escaping @Sendable (PreparedRequest) -> StubReply
     ) {
@@ -169,8 +171,9 @@ extension StubTransport {
         }
     }
 
-    /// What was sent, in order: each attempt, those included that no route matched; empty for a transport with a handler of
-    /// its own.
+    /// The requests of all attempts in order, including those that no route matched.
+    ///
+    /// Empty for a transport with a handler.
     ///
     /// - Thread: any.
     public var calls: [PreparedRequest] { routes?.calls ?? [] }

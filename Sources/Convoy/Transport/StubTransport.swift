@@ -5,7 +5,9 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// A transport without a network, for tests of code that uses Convoy: it answers by routes, or by a function.
+/// A transport without a network, for tests of code that uses Convoy.
+///
+/// It answers by routes or with a function.
 ///
 /// ```swift
 /// let stub = StubTransport()
@@ -16,7 +18,7 @@ import Foundation
 /// #expect(stub.calls.map(\.url.path) == ["/users/1", "/users/1"])
 /// ```
 ///
-/// With a function every byte is in the hands of the test:
+/// With a function the test controls every byte:
 ///
 /// ```swift
 /// let stub = StubTransport { exchange in
@@ -24,11 +26,10 @@ import Foundation
 /// }
 /// ```
 ///
-/// ## Concurrency
-/// The function is called when the task is resumed for the first time, on that thread: a queue's, for an operation in a
-/// queue. The exchange may be kept and used later, from any thread; what it is told is passed on at once, one call after
-/// the other, so the thread that tells is the transport's thread. Replies of routes that come later
-/// come one after the other on a queue of the stub's, or by a virtual clock on the thread that moves it.
+/// ## Concurrency The function is called when the task is first resumed, on that thread. You may store the exchange
+/// and use it later from any thread. Its calls are passed on at once and in order, on the calling thread, which takes
+/// the role of the transport's thread. Delayed replies of routes run in order on a queue of the stub. With a virtual
+/// clock they run on the thread that moves it.
 ///
 /// ## Topics
 /// - ``init(clock:pausesInPlace:)``
@@ -36,14 +37,14 @@ import Foundation
 /// - ``calls``
 /// - ``init(pausesInPlace:handler:)``
 public final class StubTransport: Transport {
-    /// Whether tasks go on where they were when suspended and resumed; true by default.
+    /// Whether suspended tasks continue where they were; true by default.
     public let pausesInPlace: Bool
 
     /// A stub may be called from anywhere.
     public var isReentrant: Bool { true }
 
     private let handler: @Sendable (StubExchange) -> Void
-    /// Nil for one with a handler of its own.
+    /// Nil for a transport with a handler.
     let routes: StubRoutes?
 
     /// Makes a transport that answers with a function.
@@ -57,7 +58,7 @@ public final class StubTransport: Transport {
         self.handler = handler
     }
 
-    /// Makes a task that moves no bytes.
+    /// Makes a task that transfers no bytes.
     public func makeTask(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> URLSessionTask {
@@ -66,12 +67,14 @@ public final class StubTransport: Transport {
     }
 }
 
-/// One request that a stub answers.
+/// A request that a stub answers.
 public final class StubExchange: Sendable {
     private struct State {
-        /// Until the end has been told.
+        /// Set until the end was reported.
         var client: (any TransportClient)?
-        /// What is to be told, in order; the thread that finds `isTelling` false tells it all.
+        /// The calls to pass on, in order.
+        ///
+        /// The thread that finds `isTelling` false passes on all of them.
         var pending: [@Sendable (any TransportClient) -> Void] = []
         var isTelling = false
         var hasEnded = false
@@ -79,7 +82,7 @@ public final class StubExchange: Sendable {
         var isSuspended = false
     }
 
-    /// What was sent.
+    /// The request.
     public let request: PreparedRequest
     private let pausesInPlace: Bool
     private let state: Locked<State>
@@ -90,12 +93,16 @@ public final class StubExchange: Sendable {
         state = Locked(State(client: client))
     }
 
-    /// Whether the task was cancelled; what is sent then is dropped.
+    /// Whether the task was cancelled.
+    ///
+    /// Later calls are dropped.
     public var isCancelled: Bool { state.withLock { $0.isCancelled } }
-    /// Whether the task is suspended; a stub goes on or waits as it likes.
+    /// Whether the task is suspended.
+    ///
+    /// A stub may continue or wait.
     public var isSuspended: Bool { state.withLock { $0.isSuspended } }
 
-    /// The whole answer in one call.
+    /// Sends a complete answer.
     public func answer(_ statusCode: Int, headerFields: HeaderFields = [:], body: Data = Data()) {
         respond(
             ResponseHead(
@@ -104,9 +111,11 @@ public final class StubExchange: Sendable {
         finish()
     }
 
-    /// The head of a response.
+    /// Sends the head of a response.
     public func respond(_ head: ResponseHead) { tell { $0.didReceive(head) } }
-    /// Bytes of the body; a client that wants no more for now makes ``isSuspended`` true.
+    /// Sends bytes of the body.
+    ///
+    /// If the client wants to pause, ``isSuspended`` becomes true.
     public func send(_ data: Data) {
         tell { client in
             guard !client.didReceive(data), self.pausesInPlace else { return }
@@ -114,10 +123,12 @@ public final class StubExchange: Sendable {
             client.didHold()
         }
     }
-    /// How many bytes of the request's body have gone.
+    /// Reports how many bytes of the request's body were sent.
     public func sent(totalBytes: Int64) { tell { $0.didSend(totalBytes: totalBytes) } }
 
-    /// The end; later calls are dropped.
+    /// Ends the exchange.
+    ///
+    /// Later calls are dropped.
     public func finish(_ error: RequestError? = nil) {
         tell(isLast: true) { $0.didFinish(error) }
     }
@@ -137,7 +148,7 @@ public final class StubExchange: Sendable {
     }
 
     private func takePending() -> (any TransportClient, [@Sendable (any TransportClient) -> Void])? {
-        // What is let go of calls back from its deinit: not under the lock.
+        // Released outside the lock, because the deinitialisers call back.
         var last: (any TransportClient)?
         defer { withExtendedLifetime(last) {} }
         return state.withLock { state in
@@ -165,7 +176,7 @@ public final class StubExchange: Sendable {
 
 /// The task of a stub.
 private final class StubTask: URLSessionDataTask, @unchecked Sendable {
-    // @unchecked: `URLSessionTask` forces it. Everything that changes is behind a lock.
+    // @unchecked: `URLSessionTask` requires it. All mutable state is behind a lock.
     private let exchange: StubExchange
     private let handler: @Sendable (StubExchange) -> Void
     private let phase = Locked(URLSessionTask.State.suspended)

@@ -1,19 +1,19 @@
-// What an operation holds of the transport while an attempt is under way.
+// The task of an attempt, as its operation uses it.
 import Foundation
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
 #endif
 
-/// Moves the bytes of one attempt, as its operation tells it.
+/// Transfers the bytes of one attempt, controlled by its operation.
 ///
-/// A `URLSessionTask` is one. A transport of the library's own may have a smaller one, whose `URLSessionTask` is made when
-/// the operation is asked for it: on Linux making one costs a dispatch queue and a dozen allocations.
+/// `URLSessionTask` conforms to it. The library's own transports may use a smaller type, which makes a
+/// `URLSessionTask` only on request. On Linux making one costs a dispatch queue and a dozen allocations.
 package protocol TransferTask: AnyObject, Sendable {
     func resume()
     func suspend()
     func cancel()
-    /// What the operation's owner sees; a new one each time where it has to be made.
+    /// The task for the operation's owner, possibly a new one for each call.
     func makeSessionTask() -> URLSessionTask
 }
 
@@ -21,9 +21,9 @@ extension URLSessionTask: TransferTask {
     package func makeSessionTask() -> URLSessionTask { self }
 }
 
-/// A transport that can do without a `URLSessionTask`.
+/// A transport that does not need a `URLSessionTask`.
 protocol DirectTransport: Transport {
-    /// As ``Transport/makeTask(for:client:)``.
+    /// Works like ``Transport/makeTask(for:client:)``.
     func makeTransfer(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> any TransferTask

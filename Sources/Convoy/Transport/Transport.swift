@@ -1,35 +1,37 @@
-// What moves the bytes: the seam between operations and loaders.
+// The protocols between operations and transports.
 import Foundation
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
 #endif
 
-/// Makes the task that moves the bytes of one attempt.
+/// Makes the task that transfers the bytes of one attempt.
 ///
-/// An operation owns the task and uses nothing of it but `resume`, `suspend`, `cancel` and its properties; everything that
-/// arrives goes to the client. Write one to replay recorded answers or to move bytes another way; `StubTransport` is the
-/// smallest example, and the conformance suite in `Tests/ConvoyTests/Transport` says what is expected.
+/// An operation owns the task and uses only its `resume`, `suspend`, `cancel` and properties. Everything that arrives
+/// is passed to the client. Write a transport to replay recorded answers or to use another HTTP library.
+/// `StubTransport` is the smallest example, and the conformance suite in `Tests/ConvoyTests/Transport` defines the
+/// expected behaviour.
 ///
-/// ## Concurrency
-/// `makeTask` is called from any thread, with no lock held.
+/// ## Concurrency `makeTask` is called from any thread, without a lock.
 public protocol Transport: AnyObject, Sendable {
-    /// Whether a task that is suspended and resumed goes on where it was. Where it does not, operations end the attempt
-    /// and begin another.
+    /// Whether a suspended task continues where it was when it is resumed.
+    ///
+    /// If not, operations end the attempt and start another.
     var pausesInPlace: Bool { get }
 
-    /// Whether tasks may be made, resumed and cancelled from within a client's callbacks, on the transport's own thread; false
-    /// unless you say so.
+    /// Whether tasks may be made, resumed and cancelled inside a client's callbacks, on the transport's own thread;
+    /// false by default.
     ///
-    /// A request is then started by the end of another, without a change of threads: `makeTask`, `resume()` and `cancel()`
-    /// may run on the transport's thread, and must not wait. `cancel()` may come while `suspend()` or `resume()` runs.
+    /// If true, the end of one request starts the next without a change of threads. `makeTask`, `resume()` and
+    /// `cancel()` may then run on the transport's thread and must not block. `cancel()` may be called while
+    /// `suspend()` or `resume()` runs.
     var isReentrant: Bool { get }
 
     /// Makes a suspended task for an attempt.
     ///
-    /// After `resume()`, the client hears of the response, the body and, exactly once and last, the end. After
-    /// `cancel()`, whenever it comes, the end still follows; the operation does not wait for it. A task that was never
-    /// resumed may end in silence.
+    /// After `resume()`, the client receives the response, the body and, exactly once and last, the end. After
+    /// `cancel()` the end still follows, but the operation does not wait for it. A task that was never resumed need
+    /// not report an end.
     ///
     /// - Throws: `.invalidRequest` when this transport cannot send the request.
     func makeTask(
@@ -37,49 +39,57 @@ public protocol Transport: AnyObject, Sendable {
     ) throws(RequestError) -> URLSessionTask
 }
 
-/// Hears what happens to one attempt.
+/// Receives the events of one attempt.
 ///
-/// One call at a time; the thread is the transport's.
+/// There is one call at a time, on the transport's thread.
 public protocol TransportClient: AnyObject, Sendable {
-    /// The head of a response. It may come again, after an interim response for example; the body then starts afresh.
+    /// Receives the head of a response.
+    ///
+    /// It may be called again, for example after an interim response; the body then starts over.
     func didReceive(_ head: ResponseHead)
-    /// How many bytes of the body should come in one call, at most; it may change at any time.
+    /// The preferred maximum number of body bytes for one call.
     ///
-    /// A limit of bytes a second is kept the more evenly the smaller the pieces are. A transport that brings more breaks
-    /// nothing: what comes is waited for.
+    /// It may change at any time.
+    ///
+    /// A rate limit is more even with smaller chunks. A transport may still pass larger chunks, after which the
+    /// client waits longer.
     var maxPieceBytes: Int { get }
-    /// How many bytes of the body the client waits for; nil for all of it.
+    /// The maximum length of a body that the client reads to its end; nil for any length.
     ///
-    /// A transport asks once it knows that the body is longer than 64 KiB, and closes the HTTP/1.1 connection of one that is
-    /// longer than this.
+    /// A transport asks when it knows that the body is longer than 64 KiB. It closes the HTTP/1.1 connection of a
+    /// body that is longer than this.
     var maxBodyBytes: Int64? { get }
-    /// The next bytes of the body, content-decoded.
+    /// Receives the next bytes of the body, content-decoded.
     ///
-    /// More may come after false: what the transport has in hands.
+    /// More bytes may follow after false, which the transport had already read.
     ///
-    /// - Returns: whether more may come. After false a transport with ``Transport/pausesInPlace`` holds its task as if
+    /// - Returns: whether to continue. After false a transport with ``Transport/pausesInPlace`` pauses its task as if
     ///   `suspend()` had been called, then calls ``didHold()``.
     func didReceive(_ data: Data) -> Bool
-    /// The task is held, because no more was wanted; from now on the client may call its `resume()`.
+    /// The task has paused after `didReceive` returned false.
+    ///
+    /// From now on the client may call its `resume()`.
     func didHold()
-    /// How many bytes of the request's body have been sent so far.
+    /// Receives the number of bytes of the request's body that were sent so far.
     func didSend(totalBytes: Int64)
-    /// What was measured; before the end, from transports that measure.
+    /// Receives measurements before the end, from transports that measure.
     func didCollect(_ metrics: TransferMetrics)
-    /// The end; nil when the response is complete. Nothing follows.
+    /// Receives the end; nil when the response is complete.
+    ///
+    /// No other call follows.
     func didFinish(_ error: RequestError?)
 }
 
 extension Transport {
-    /// By default the transport is called from elsewhere.
+    /// By default the client's callbacks must not call the transport.
     public var isReentrant: Bool { false }
 }
 
 extension TransportClient {
-    /// By default pieces may have any size.
+    /// By default chunks may have any size.
     public var maxPieceBytes: Int { .max }
-    /// By default the whole body is waited for.
+    /// By default every body is read to its end.
     public var maxBodyBytes: Int64? { nil }
-    /// By default measurements are dropped.
+    /// By default measurements are ignored.
     public func didCollect(_: TransferMetrics) {}
 }

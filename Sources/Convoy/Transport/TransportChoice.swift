@@ -1,19 +1,19 @@
-// Which transport a manager uses.
+// The transport of a manager.
 
-/// Which transport a manager uses.
+/// The transport of a manager.
 public enum TransportChoice: Sendable {
     /// The best one for the platform: libcurl on Linux, URLSession elsewhere, with the default ``ConnectionOptions``.
     ///
-    /// Where the system's libcurl is too old, every request ends with `.transportFailed` and says so.
+    /// If the system's libcurl is too old, every request fails with `.transportFailed`, and the message says so.
     case automatic
     /// The platform's URLSession.
     case urlSession
-    /// One of your own, a stub, or one made with options.
+    /// Your own transport, a stub, or a transport made with options.
     case custom(any Transport)
 
-    /// The best transport of the platform with options of yours.
+    /// The best transport of the platform with your options.
     ///
-    /// - Throws: `.transportFailed` when that transport cannot do what an option asks, naming the option.
+    /// - Throws: `.transportFailed` when the transport does not support an option. The message names the option.
     public static func connecting(with options: ConnectionOptions) throws(RequestError) -> TransportChoice {
         #if canImport(CLibcurl)
             .custom(try CurlTransport(options))
@@ -22,14 +22,15 @@ public enum TransportChoice: Sendable {
         #endif
     }
 
-    /// URLSession with options of yours.
+    /// URLSession with your options.
     ///
-    /// On Apple platforms it honours ``ConnectionOptions/trust-swift.property``, ``ConnectionOptions/pinnedPublicKeys``,
-    /// ``ConnectionOptions/minimumTLSVersion`` and a ``ConnectionOptions/clientCertificate-swift.property`` from an archive:
-    /// written and type-checked, never run.
+    /// On Apple platforms it supports ``ConnectionOptions/trust-swift.property``,
+    /// ``ConnectionOptions/pinnedPublicKeys``, ``ConnectionOptions/minimumTLSVersion`` and a
+    /// ``ConnectionOptions/clientCertificate-swift.property`` from an archive. That code is type-checked but was
+    /// never run.
     ///
-    /// - Throws: `.transportFailed` for every other option that differs from the default, on Linux for all of them; for a
-    ///   file that cannot be read or used. The message names the option.
+    /// - Throws: `.transportFailed` for every other option that differs from the default, on Linux for all of them.
+    ///   Also for a file that cannot be read or used. The message names the option.
     public static func urlSession(with options: ConnectionOptions) throws(RequestError) -> TransportChoice {
         var names = options.namesOfChanges
         #if canImport(Security)

@@ -1,20 +1,21 @@
-// The platform's own loader: one session, one delegate, data tasks only.
+// The platform's own loader, with one session, one delegate and data tasks only.
 import Foundation
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
 #endif
 
-/// Moves bytes with `URLSession`.
+/// Transfers bytes with `URLSession`.
 ///
-/// One session for the life of the process, and one for each other ``ConnectionOptions``, with cache, cookie and credential storage off. Redirects and 401 come back as
-/// answers: what to do about them is decided above the transport, the same on every platform.
+/// It has one session for the life of the process, and one for each other ``ConnectionOptions``. Cache, cookie and
+/// credential storage are off. Redirects and 401 are returned as answers. The layers above decide about them, in the
+/// same way on every platform.
 ///
-/// On Linux, URLSession has faults that no client of it can mend. A server that closes the connection in the middle of the
-/// header, sends trailers, or declares a length of 2^63-1 ends the process; a body that comes faster than it is read keeps
-/// the loader from anything else; idle timeouts count in whole seconds; a transfer cannot be paused; a POST over a kept
-/// connection that ends under it is sent twice; the body of a redirect without a usable `Location` is lost.
-/// The conformance suite lists them as known.
+/// On Linux, URLSession has bugs that no client can work around. The process ends if a server closes the connection
+/// inside the header, sends trailers, or declares a length of 2^63-1. A body that arrives faster than it is read
+/// blocks the loader. Idle timeouts count whole seconds, and a transfer cannot be paused. A POST is sent twice if its
+/// reused connection is closed. The body of a redirect without a usable `Location` is lost. The conformance suite
+/// lists these as known issues.
 public final class URLSessionTransport: Transport {
     /// The transport all managers share.
     public static let shared = URLSessionTransport()
@@ -23,7 +24,7 @@ public final class URLSessionTransport: Transport {
     private let delegate: SessionDelegate
 
     #if canImport(Security)
-        /// A transport with a session of its own.
+        /// A transport with its own session.
         convenience init(_ security: SessionSecurity = .standard) {
             self.init(SessionDelegate(security)) { security.apply(to: $0) }
         }
@@ -38,16 +39,19 @@ public final class URLSessionTransport: Transport {
         configuration.httpCookieStorage = nil
         configuration.httpShouldSetCookies = false
         configuration.urlCredentialStorage = nil
-        // Never the limit: a task that waits inside the loader uses up its idle timeout. Managers limit each host.
+        // High enough never to be the limit, because a task that waits inside the loader uses up its idle timeout.
+        // Managers limit each host.
         configuration.httpMaximumConnectionsPerHost = 1_024
         setUp(configuration)
         session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: Self.callbackQueue())
     }
 
-    // A session keeps its delegate until it is told.
+    // A session retains its delegate until it is invalidated.
     deinit { session.finishTasksAndInvalidate() }
 
-    /// Whether a suspended task goes on where it was: not on Linux, where it starts over and its timeout runs on.
+    /// Whether a suspended task continues where it was.
+    ///
+    /// False on Linux, where it starts over and its timeout continues.
     public var pausesInPlace: Bool {
         #if canImport(FoundationNetworking)
             false
@@ -91,7 +95,7 @@ public final class URLSessionTransport: Transport {
             // The system streams a file and knows its length.
             case .file(let file, _): return session.uploadTask(with: URLRequest(request, body), fromFile: file)
             case .joined?, .stream?:
-                // The delegate is asked for the stream when it is needed.
+                // The delegate provides the stream when it is needed.
                 let task = session.uploadTask(withStreamedRequest: URLRequest(request, body))
                 body?.onFailure { [weak task] in task?.cancel() }
                 return task
@@ -112,12 +116,14 @@ public final class URLSessionTransport: Transport {
 }
 
 #if canImport(FoundationNetworking)
-    /// Runs the delegate's callbacks at once, on the loader's own queue: an operation each, as corelibs makes of them, costs
-    /// more than the request.
+    /// Runs the delegate's callbacks at once, on the loader's own queue.
+///
+/// Foundation on Linux would make an operation of each,
+    /// which costs more than the request.
     ///
-    /// What runs there keeps bytes and hands over; it never calls a task.
+    /// The callbacks only store or pass on bytes, and never call a task.
     private final class InlineCallbackQueue: OperationQueue, @unchecked Sendable {
-        // @unchecked: `OperationQueue` forces it; there is no state.
+        // @unchecked: `OperationQueue` requires it. There is no state.
 
         override init() {
             super.init()
@@ -129,7 +135,7 @@ public final class URLSessionTransport: Transport {
 #endif
 
 extension URL {
-    /// The same URL; for corelibs, which takes `HTTP` for a scheme that it does not know (RFC 3986, section 3.1).
+    /// The URL with its scheme in lower case, because corelibs does not recognise `HTTP` (RFC 3986, section 3.1).
     fileprivate var withLowercaseScheme: URL {
         guard let scheme, scheme != scheme.lowercased() else { return self }
         return URL(string: scheme.lowercased() + absoluteString.dropFirst(scheme.count)) ?? self
@@ -137,7 +143,7 @@ extension URL {
 }
 
 extension URLRequest {
-    /// The loader's form of a prepared request.
+    /// Converts a prepared request for the loader.
     fileprivate init(_ request: PreparedRequest, _ loaderBody: LoaderBody?) {
         self.init(url: request.url.withLowercaseScheme, cachePolicy: .reloadIgnoringLocalCacheData)
         httpMethod = request.method.rawValue
@@ -146,17 +152,17 @@ extension URLRequest {
             addValue(field.value, forHTTPHeaderField: field.name)
         }
         #if canImport(FoundationNetworking)
-            // corelibs counts whole seconds and takes a fraction of one for none; `.infinity` traps.
+            // corelibs counts whole seconds and reads a fraction as none. `.infinity` traps.
             timeoutInterval = max(1, request.idleTimeout.seconds.rounded(.up))
             if let body = request.body, !(body.byteCount == 0 && request.method == .get) {
-                // A stream, because corelibs forgets to rewind Data when it sends again on a fresh connection; with the
-                // length declared, and the blank that makes libcurl leave out "Transfer-Encoding: chunked".
+                // A stream, because corelibs does not rewind `Data` when it sends the request again on a new
+                // connection. The length is declared, and the blank makes libcurl omit "Transfer-Encoding: chunked".
                 httpBodyStream = loaderBody?.makeStream()
                 if let byteCount = body.byteCount {
                     setValue(String(byteCount), forHTTPHeaderField: "Content-Length")
                     setValue(" ", forHTTPHeaderField: "Transfer-Encoding")
                 }
-                // The same blank keeps corelibs from calling any body a form.
+                // A blank content type keeps corelibs from labelling every body as a form.
                 if !request.headerFields.contains("Content-Type") { setValue(" ", forHTTPHeaderField: "Content-Type") }
             }
         #else

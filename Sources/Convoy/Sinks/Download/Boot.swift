@@ -1,9 +1,9 @@
-// Which run of the system this is.
+// Identifies the current boot of the system.
 import Foundation
 
 /// The boot of the system.
 package enum Boot {
-    /// A name that is another one after every start of the system; nil where there is none.
+    /// A name that differs after every start of the system; nil when the system has none.
     package static let name: String? = {
         #if canImport(Darwin)
             var length = 0

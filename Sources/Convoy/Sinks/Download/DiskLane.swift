@@ -1,28 +1,29 @@
-// Where a download uses the disk: in order, on threads that all downloads share.
+// The serial executor for the disk operations of a download. All downloads share its threads.
 import Foundation
 
-/// A serial queue of one download.
+/// A serial executor for one download.
 ///
-/// Not a `DispatchQueue`: each of those has a thread woken for it, and for small files that is most of the work. What blocks
-/// delays other downloads by a millisecond or two, see ``Lanes``.
+/// It is not a `DispatchQueue`, because each queue wakes a thread, which is most of the work for small files.
+/// Blocking code delays other downloads by one or two milliseconds, see ``Lanes``.
 ///
-/// ## Concurrency
-/// Use it from any thread; what it is told may block.
+/// ## Concurrency Use it from any thread. The code that it runs may block.
 final class DiskLane: LaneMember {
-    /// Where all of them run.
+    /// The executor that all downloads share.
     static let lanes = Lanes(extraWorkers: .disk)
 
     private let work = Locked(LaneWork())
 
-    /// Runs something behind what it was told before.
+    /// Runs code after the code that was added before.
     func async(_ piece: @escaping @Sendable () -> Void) {
         if work.withLock({ $0.add(piece) }) { Self.lanes.submit(self) }
     }
 
-    /// Runs something behind what it was told before, and not before it is told something else.
+    /// Runs code after the code that was added before, but only when more code is added.
     func beforeNext(_ piece: @escaping @Sendable () -> Void) { work.withLock { $0.put(piece) } }
 
-    /// Returns when something has run, behind what it was told before; never called on a lane.
+    /// Runs code after the code that was added before, and waits for it.
+    ///
+    /// Never called on a lane.
     func sync(_ piece: @escaping @Sendable () -> Void) {
         let hasRun = DispatchSemaphore(value: 0)
         async {

@@ -1,27 +1,26 @@
-// Brings finished files to the disk, many at once: one journal commit for all of them.
+// Synchronises finished files with the disk in groups, with one journal commit for each group.
 import Foundation
 
 #if canImport(CLibcurl)
     import CLibcurl
 #endif
 
-/// Synchronises files before they get their names, and directories after.
+/// Synchronises files before they are renamed, and directories afterwards.
 ///
-/// A file of its own each time costs a disk some milliseconds, whatever its size. Those that are finished while others are
-/// being written out go together, in the next round.
+/// Synchronising a single file takes a disk some milliseconds, whatever its size. Files that finish during a round
+/// are synchronised together in the next one.
 ///
-/// ## Concurrency
-/// Use it from any thread. A round is a member of the disk's lanes: it comes behind what downloads are doing there, whose
-/// files go with it, and may block as long as the disk wants. No file system has two at once.
+/// ## Concurrency Use it from any thread. A round runs on the disk's lanes after the code that is queued there, whose
+/// files it includes. It may block as long as the disk does. Each file system has at most one round at a time.
 final class DiskSync: LaneMember {
-    /// A file that is complete.
+    /// A complete file.
     struct File: Sendable {
-        /// Open until it is placed.
+        /// Open until the file is renamed.
         let descriptor: Int32
         let path: String
-        /// The directory that gets its name.
+        /// The directory of the file.
         let directory: String
-        /// Gives it its name.
+        /// Renames the part to the file.
         let place: @Sendable () -> Result<URL, RequestError>
         let completion: @Sendable (Result<URL, RequestError>) -> Void
     }
@@ -32,14 +31,14 @@ final class DiskSync: LaneMember {
         var count = 0
     }
 
-    /// From how many files on the whole file system is synchronised before each of them.
+    /// The number of files from which the complete file system is synchronised before each of them.
     private static let groupCount = 4
-    /// How many may be on their way to the disk while others take their places in the network.
+    /// The number of files that may wait for the disk while other downloads use their slots.
     private static let crowdCount = 128
 
     private static let all = Locked([dev_t: DiskSync]())
 
-    /// The one for a file system.
+    /// The instance for a file system.
     static func of(_ device: dev_t) -> DiskSync {
         all.withLock { all in
             let sync = all[device] ?? DiskSync()
@@ -50,12 +49,12 @@ final class DiskSync: LaneMember {
 
     private let state = Locked(State())
 
-    /// Whether so many are on their way to some disk that a download should keep its place until it is there too.
+    /// Whether so many files wait for a disk that a download should keep its slot until its file is synchronised too.
     static var isCrowded: Bool {
         all.withLock { Array($0.values) }.contains { $0.state.withLock { $0.count >= crowdCount } }
     }
 
-    /// Has a file's bytes on the disk, then its name, then tells.
+    /// Synchronises a file, renames it, then reports the result.
     func commit(_ file: File) {
         let begins = state.withLock { state in
             state.waiting.append(file)
@@ -96,11 +95,11 @@ final class DiskSync: LaneMember {
         if goesOn { DiskLane.lanes.submit(self) }
     }
 
-    /// - Returns: an error number for each file, 0 for those that are on the disk.
+    /// - Returns: an error number for each file; 0 for files that are on the disk.
     private func synchronize(_ files: [File]) -> [Int32] {
         #if canImport(CLibcurl)
-            // All of them in one go: after that a file is asked for its own errors, which says nothing of the others. To
-            // synchronise each of them too would have the disk empty its memory once for each.
+            // Synchronises the file system once, then asks each file for its own errors. Synchronising each file as
+            // well would flush the disk's cache once for each.
             if files.count >= Self.groupCount, convoy_disk_sync(files[0].descriptor) != 0 {
                 return files.map { convoy_disk_error($0.descriptor) }
             }

@@ -1,11 +1,11 @@
-// The bytes of a download: written, hashed, brought to the disk now and then.
+// The bytes of a download: writing, hashing and occasional synchronising.
 import Foundation
 
 extension Download {
     func judge(
         _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
     ) -> DownloadAnswer {
-        // We have asked whether it has changed, not the caller.
+        // Convoy added the condition, not the caller.
         let isRefused = isRefused && !(head.statusCode == 304 && asksForChange)
         return DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
     }
@@ -41,11 +41,11 @@ extension Download {
         case .isUnchanged, .mismatch, .refused: break
         }
         expected = plan.digest
-        // A 416 tells the digest of its own body, and every other answer that of its bytes before they are decoded.
+        // A 416 describes its own body, and any other answer describes its bytes before content decoding.
         if expected == nil, request.asksForIdentity || head.coding == nil, head.statusCode != 416 {
             expected = head.headerFields.representationDigest
         }
-        // What was promised for the whole holds for what is put together of it.
+        // A digest that an earlier answer promised applies to the assembled file.
         expected = expected ?? record?.promised.flatMap { FileDigest($0) }
     }
 
@@ -55,17 +55,17 @@ extension Download {
         guard head.statusCode == 200,
             head.headerFields["Accept-Ranges"]?.lowercased() != "none", let validator = Validator(of: head, now: Date())
         else { return nil }
-        // Few are looked at again: what the record is of is hashed when it is.
+        // Few parts are resumed, so the URL is hashed only when the record needs it.
         source = request.url
         var record = ResumeRecord(key: "", validator: validator, totalBytes: totalBytes, boot: Boot.name)
         record.coding = head.coding
         record.promised = head.headerFields.representationDigest?.description
-        // The answer that says that nothing is missing proposes no name.
+        // A 416 proposes no file name.
         if case .directory = plan.target { record.name = plan.fileName(head, of: request) }
         return record
     }
 
-    /// Has the record say what it is of.
+    /// Adds the hash of the URL to the record.
     func completeRecord() {
         guard let source, let validator = record?.validator else { return }
         self.source = nil
@@ -102,9 +102,9 @@ extension Download {
         }
     }
 
-    /// Throws away a part that another process has written to: nothing is known of its bytes any more.
+    /// Discards a part that another process has written to, because its bytes are unknown.
     ///
-    /// Each time before its length is relied on, which the next process does too.
+    /// Called each time before its length is used. The next process does the same.
     func checkIntact() throws(RequestError) {
         guard let part, !part.isIntact else { return }
         record = nil
@@ -115,7 +115,7 @@ extension Download {
         )
     }
 
-    /// From here on not even a system that stops loses what is there.
+    /// Synchronises the bytes and the record, so that even a system crash keeps them.
     func checkpoint() throws(RequestError) {
         guard record != nil else { return }
         try synchronize()
@@ -125,9 +125,11 @@ extension Download {
         try saveRecord(synchronized: true)
     }
 
-    /// Has the bytes on the disk; what could not be brought there counts no more.
+    /// Synchronises the bytes.
     ///
-    /// A system that failed to write says so once: after that it takes what it has in memory for written.
+    /// Bytes that failed to reach the disk are no longer counted.
+    ///
+    /// A system reports a write error only once. Afterwards it treats the bytes in memory as written.
     func synchronize() throws(RequestError) {
         do throws(RequestError) { try part?.synchronize() } catch {
             distrustUnsynced()
@@ -135,12 +137,12 @@ extension Download {
         }
     }
 
-    /// Counts only what had been brought to the disk before.
+    /// Counts only the bytes that were synchronised before.
     func distrustUnsynced() {
         digest = nil
         if isSegmented {
             (segments.there, segments.segments) = (segments.syncedRanges, [])
-            // It speaks of more.
+            // The record counts more bytes than that.
             if isRecordSaved, part?.hasItsName == true { resumeFile?.remove() }
             isRecordSaved = false
             return
@@ -153,19 +155,19 @@ extension Download {
     func saveRecord(synchronized: Bool) throws(RequestError) {
         completeRecord()
         guard var record, let resumeFile, let part else { return }
-        // The record of another's part is the other's.
+        // If another download has the part, the record is not ours either.
         try part.checkName()
         if isSegmented { (record.ranges, record.syncedRanges) = (segments.ranges, segments.syncedRanges) }
         try resumeFile.write(record, synchronized: synchronized)
         isRecordSaved = true
     }
 
-    /// Throws away what is there.
+    /// Removes the record, the part and the digest.
     func clear() throws(RequestError) {
-        // The record first: it must not be there with other bytes.
+        // Removes the record first, because it must not exist beside other bytes.
         if part?.wasThere == true || isRecordSaved, part?.hasItsName == true {
             resumeFile?.remove()
-            // It must not come back when the system stops, beside bytes of another version.
+            // Syncs the directory, so that a crash cannot bring back the old record beside bytes of another version.
             let problem = PartFile.synchronize(directory: directory)
             guard problem == 0 else { throw .file("could not be written", directory, problem) }
         }
@@ -174,15 +176,17 @@ extension Download {
         try part?.truncate(to: 0)
     }
 
-    /// Brings the digest towards where the part is; without effect when none is expected.
+    /// Hashes bytes of the part that the digest has not seen.
     ///
-    /// What was there before is read again bit by bit, between the writes and at the end: a server would end a connection
-    /// that waited for all of it.
+    /// No effect when no digest is expected.
     ///
-    /// - Parameter limit: how many bytes it reads at most.
+    /// Existing bytes are read in small portions, between writes and at the end. A server would close a connection
+    /// that waited for all of them.
+    ///
+    /// - Parameter limit: the maximum number of bytes to read.
     func catchUp(by limit: Int64 = .max) throws(RequestError) {
         guard let part, let expected else { return }
-        // Of bytes that are received again it knows nothing.
+        // A digest is discarded if it includes bytes that are received again.
         if digest?.algorithm != expected.algorithm || digest?.byteCount ?? 0 > part.byteCount { digest = nil }
         let digest = digest ?? RunningDigest(expected.algorithm)
         self.digest = digest

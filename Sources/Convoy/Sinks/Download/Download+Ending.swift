@@ -1,4 +1,4 @@
-// The end of a download: checked and put in its place, or kept for the next time.
+// The end of a download: it is verified and renamed, or kept for the next time.
 import Foundation
 
 extension Download {
@@ -29,7 +29,7 @@ extension Download {
         }
         let found: FileDigest
         do throws(RequestError) { found = try digest.finish(of: part.path) } catch {
-            // Only another one can succeed.
+            // Only another digest object can succeed.
             self.digest = nil
             throw error
         }
@@ -58,10 +58,10 @@ extension Download {
                 return .failure(error)
             }
         }
-        // A large one goes to the disk by itself, a small one with others.
+        // A large file is synchronised alone, a small one with others.
         guard part.byteCount - lastCheckpoint.byteCount > Self.smallBytes else {
             return part.commit(in: directory, place) { result in
-                // Elsewhere: meanwhile the disk has the next files.
+                // Synchronises elsewhere, so that the lane can write the next files meanwhile.
                 self.lane.async {
                     if case .failure = result, !isSynced.withLock({ $0 }) { self.distrustUnsynced() }
                     completion(result)
@@ -83,7 +83,7 @@ extension Download {
             name = proposed ?? plan.fileName(head, of: request)
             (base, number) = (name, 0)
         }
-        // One that is there and has another digest is no reason to skip.
+        // An existing file with another digest is replaced instead of skipped.
         let replaces =
             [.overwrite, .updateIfChanged].contains(plan.existing) || plan.existing == .skip && plan.digest != nil
         try checkIntact()
@@ -101,20 +101,22 @@ extension Download {
             number += 1
             name = FileName.numbered(base, number)
         }
-        // Without it the next download fetches the file once more.
+        // If this fails, the next download fetches the file again.
         if let version { try? versionFile?.write(version, synchronized: false) }
         return finishCommit(name)
     }
 
-    /// Gives the part its name; false when there is a file of that name which must stay.
+    /// Renames the part.
+    ///
+    /// False when a file of that name exists and must be kept.
     private func give(_ part: PartFile, _ path: String, replaces: Bool) throws(RequestError) -> Bool {
         if replaces {
             try part.rename(to: path)
             return true
         }
         if let isFree = try part.renameIfFree(to: path) { return isFree }
-        // For a moment the file has two names. A process that is killed there leaves the file's other name, and with a
-        // record it would be continued after the file has been written to.
+        // The file has two names for a moment. If the process is killed then, the part's name stays. With a record, a
+        // later download would resume it after the file was changed.
         if isRecordSaved { resumeFile?.remove() }
         isRecordSaved = false
         return try part.linkIfFree(to: path)
@@ -129,7 +131,9 @@ extension Download {
         return plan.directory.appending(path: name, directoryHint: .notDirectory)
     }
 
-    /// Another download may have the part when this has called; on the lane, or at once when the file has its name.
+    /// After `completion`, another download may use the part.
+    ///
+    /// It is called on the lane, or at once when the file is already renamed.
     func close(_ completion: @escaping @Sendable () -> Void) {
         if isPlaced { return completion() }
         stop()
@@ -144,7 +148,7 @@ extension Download {
             if !self.isClosed, !self.isPlaced {
                 self.letGo()
                 self.isClosed = false
-                // The next attempt finds what is there, as that of another run would.
+                // The next attempt looks for the part again, like another process.
                 (self.record, self.isRecordSaved, self.digest, self.expected) = (nil, false, nil, nil)
                 (self.hasBegunBody, self.foundBytes, self.totalBytes) = (false, 0, nil)
                 self.lastCheckpoint = (0, .now)
@@ -164,7 +168,7 @@ extension Download {
         if !hasBegunBody && part.wasThere || !part.hasItsName { return }
         if isSegmented, segments.byteCount == 0 { record = nil }
         if record != nil, part.byteCount > 0, (try? saveRecord(synchronized: false)) != nil { return }
-        // On a full disk the record of before has to do.
+        // On a full disk the previous record has to suffice.
         if record != nil, isRecordSaved, part.byteCount > 0 { return }
         if isRecordSaved { resumeFile?.remove() }
         part.remove()

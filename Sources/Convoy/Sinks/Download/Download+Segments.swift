@@ -1,17 +1,17 @@
-// A download that is filled in several places at once.
+// A download that writes several segments of one file.
 import Foundation
 
 extension Download {
-    /// How much is written between two times that the table of segments is kept: as much as a kill may cost.
+    /// The number of bytes between two saves of the segment table, which is the most that a kill can lose.
     private static let saveBytes: Int64 = 4 << 20
 
     /// Divides the file into segments.
     ///
     /// - Parameters:
-    ///   - head: the answer to a request for the first byte.
-    ///   - count: about how many segments.
-    /// - Returns: what is left to be fetched; nil when the server cannot be asked for ranges of one version, or when it is
-    ///   not worth it.
+    ///   - head: the answer to the request for the first byte.
+    ///   - count: the approximate number of segments.
+    /// - Returns: the missing segments; nil when the server does not support ranges of one version, or when segments
+    ///   are not worth it.
     /// - Thread: the lane.
     func beginSegments(
         _ head: ResponseHead, count: Int, hasMirrors: Bool
@@ -19,7 +19,7 @@ extension Download {
         guard let part, head.statusCode == 206,
             let field = head.headerFields["Content-Range"], let content = ContentRange(field),
             content.range?.lowerBound == 0, let total = content.totalBytes, total >= 2 * Self.smallBytes,
-            // The part is one byte longer.
+            // The part is one byte longer than the file.
             total < .max,
             let validator = Validator(of: head, now: Date())
         else { return nil }
@@ -38,8 +38,9 @@ extension Download {
         expected = plan.digest ?? head.headerFields.representationDigest
         try checkSpace(total - segments.byteCount)
         segments.divide(totalBytes: total, into: count, atLeast: Self.smallBytes)
-        // What is there is told before the part is made longer: its length says nothing any more. One byte longer than the
-        // file, so that no segment ends there: if another process cuts it off, it stays shorter.
+        // Saves the record before the part is lengthened, after which its length says nothing. The part is one byte
+        // longer than the file, so that no segment ends at its end. If another process truncates it, it stays
+        // shorter.
         try saveRecord(synchronized: false)
         try part.truncate(to: total + 1)
         noteProgress()
@@ -50,7 +51,9 @@ extension Download {
         }
     }
 
-    /// Whether what is there is of the resource at a URL; where an answer names none, that is not known.
+    /// Whether the existing bytes belong to the resource at a URL.
+    ///
+    /// Unknown if the record names no source.
     private func isRecorded(of url: URL?) -> Bool {
         guard let url else { return true }
         return record?.isOf(url) == true
@@ -94,14 +97,14 @@ extension Download {
     }
 }
 
-/// A segment of a file, filled by the attempts of an operation of its own.
+/// A segment of a file, filled by the attempts of one operation.
 final class FileSegment: DownloadTarget, Sendable {
     private let download: Download
     let index: Int
     let range: Range<Int64>
-    /// Which version is asked for; nil where versions have other names.
+    /// The version to request; nil for a mirror, whose validators differ.
     private let validator: Validator?
-    /// What sent the validator; nil where that does not count.
+    /// The source of the validator; nil when it does not matter.
     private let source: String?
     private let totalBytes: Int64
     private let coding: String?
@@ -119,7 +122,7 @@ final class FileSegment: DownloadTarget, Sendable {
         self.coding = coding
     }
 
-    /// The same segment, of a mirror.
+    /// The same segment for a mirror.
     var withoutVersion: FileSegment {
         FileSegment(download, index: index, range: range, nil, of: nil, totalBytes, coding)
     }
@@ -144,7 +147,7 @@ final class FileSegment: DownloadTarget, Sendable {
             }
             var request = request
             request.headerFields["Accept-Encoding"] = "identity"
-            // It redirects, or has become another file.
+            // The server redirects, or has another file now.
             if let source = self.source, source != self.validator?.source(request.url) {
                 return completion(.success(.send(request, continuing: nil)))
             }
@@ -179,7 +182,7 @@ final class FileSegment: DownloadTarget, Sendable {
         }
     }
 
-    /// The bytes of a body go where the body begins, wherever an earlier one has come to.
+    /// Writes the body at its own start position, however far an earlier body came.
     func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
         guard case .body(let offset, _) = answer, let position, range.lowerBound + offset <= position else {
             throw RequestError(.badResponse, "the answer begins behind what is there")

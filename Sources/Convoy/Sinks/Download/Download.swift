@@ -1,35 +1,35 @@
-// One operation's download: the part, what is known of it, and what becomes of it.
+// The download of one operation: the part, its record, and its end.
 import Foundation
 
-/// Keeps a part and its record over all attempts of an operation.
+/// Manages a part and its record during all attempts of an operation.
 ///
-/// The order of what is written is the promise: the record of other bytes goes before they do, a part is never longer
-/// than what its record speaks of, and the target gets its name when everything has been checked and synchronised.
+/// Crash safety depends on the order of writes. A record is removed before its bytes. A part never has bytes of
+/// another version than its record. The part is renamed to the target after everything was verified and synchronised.
 final class Download: DownloadTarget, @unchecked Sendable {
-    // @unchecked: everything that changes is touched on `lane` only, but for `flags`, which have a lock; while a file is
-    // given its name, which `DiskSync` may do, nothing else happens on `lane`.
+    // @unchecked: everything that changes is used on `lane` only, except `flags`, which has a lock. While a file is
+    // renamed, which `DiskSync` may do, nothing else happens on `lane`.
 
     private struct Flags {
         var isStopped = false
         var keepsPart = false
-        /// The file has its name: there is nothing to let go of.
+        /// Whether the file has its final name, so nothing has to be released.
         var isPlaced = false
-        /// Whether the last request asked whether the file has changed.
+        /// Whether the last request was conditional on a change of the file.
         var asksForChange = false
     }
 
-    /// Losing less than this is not worth a file beside the file.
+    /// A loss of fewer bytes does not justify a record file.
     static let smallBytes: Int64 = 1 << 20
-    /// How much is written between two points at which everything is on the disk.
+    /// The number of bytes between two checkpoints, at which everything is synchronised.
     static let checkpointBytes: Int64 = 64 << 20
     static let checkpointInterval = Duration.seconds(10)
-    /// How much of what was there is read for a digest between two writes.
+    /// How many existing bytes are read for a digest between two writes.
     static let catchUpBytes: Int64 = 4 << 20
 
     let plan: DownloadPlan
-    /// The path of the directory that the file is for.
+    /// The path of the file's directory.
     let directory: String
-    /// The name in it; nil where the answer gives one.
+    /// The name in the directory; nil when the answer decides it.
     let fileName: String?
     let lane = DiskLane()
     private let flags = Locked(Flags())
@@ -38,17 +38,19 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var part: PartFile?
     var resumeFile: SidecarFile<ResumeRecord>?
     var versionFile: SidecarFile<KeptVersion>?
-    /// Which version the file is that is there; nil where the whole is wanted, whatever is there.
+    /// The version of the existing file; nil when the file is fetched unconditionally.
     ///
-    /// Known before anything is sent, and never changed after.
+    /// Set before anything is sent, and never changed.
     var version: KeptVersion?
-    /// Whether the answer says that the file that is there is the one.
+    /// Whether the answer says that the existing file is current.
     var isUnchanged = false
-    /// The target's name; the one that was free, where existing files stay.
+    /// The target's name.
+    ///
+    /// If existing files are kept, the first free name.
     var stem = ""
-    /// Its number, where the first names were taken.
+    /// The number in the name, if earlier names were taken.
     var stemNumber = 0
-    /// What the bytes of the part are of; nil when they cannot be continued.
+    /// The description of the part's bytes; nil when they cannot be resumed.
     var record: ResumeRecord? {
         didSet {
             if record == nil { source = nil }
@@ -56,28 +58,28 @@ final class Download: DownloadTarget, @unchecked Sendable {
         }
     }
     var isRecordSaved = false
-    /// Whether the request leaves ranges and codings to us.
+    /// Whether the request sets no range or coding of its own.
     var isContinuable = false
-    /// Whether the part has been let go of, for good.
+    /// Whether the part was released permanently.
     var isClosed = false
-    /// Whether anything has been done to what was found.
+    /// Whether anything was changed in the existing part.
     var hasBegunBody = false
-    /// How much of what was found can be continued.
+    /// How many existing bytes can be resumed.
     var foundBytes: Int64 = 0
     /// The request of the first attempt.
     private var first: PreparedRequest?
-    /// What the part is recognised by: where the first attempt went, whatever redirects say.
+    /// Identifies the part: the URL of the first attempt, regardless of redirects.
     private(set) lazy var key = first?.downloadKey ?? ""
-    /// Where the version of the record comes from, while the record does not say it yet.
+    /// The source of the record's version, before the record contains it.
     var source: URL?
     var totalBytes: Int64?
     var expected: FileDigest?
     var digest: RunningDigest?
     var lastCheckpoint: (byteCount: Int64, moment: ContinuousClock.Instant) = (0, .now)
 
-    /// How far a download in segments has come.
+    /// The progress of a segmented download.
     let progress = Locked(TransferProgress())
-    /// Whether it is filled in several places at once.
+    /// Whether several segments are written.
     let isSegmented: Bool
     var segments = SegmentTable()
 
@@ -87,7 +89,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         self.isSegmented = isSegmented
     }
 
-    /// Notes that the part has become the file.
+    /// Records that the part was renamed to the file.
     func notePlaced() { flags.withLock { $0.isPlaced = true } }
     var isPlaced: Bool { flags.withLock { $0.isPlaced } }
 
@@ -114,7 +116,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     }
 
     private func begin(_ request: PreparedRequest, asksForWhole: Bool) throws(RequestError) -> DownloadBeginning {
-        // Its operation may have ended meanwhile.
+        // The operation may have ended meanwhile.
         guard !isClosed, !isStopped else { throw RequestError(.cancelled, "the download is over") }
         if part == nil {
             if let fileName { try plan.checkWritable(fileName, in: directory) }
@@ -128,11 +130,11 @@ final class Download: DownloadTarget, @unchecked Sendable {
         let asksForChange = isContinuable && version?.isOf(request.url) == true
         flags.withLock { $0.asksForChange = asksForChange }
         guard let part, isContinuable else { return .send(request, continuing: nil) }
-        // Beside a range too: whether the file has changed is answered first (RFC 9110, section 13.2.2).
+        // Also with a range: the condition is evaluated first (RFC 9110, section 13.2.2).
         if asksForChange { version?.add(to: &request.headerFields) }
         completeRecord()
         let usable = hasBegunBody ? part.byteCount : foundBytes
-        // A resource that redirects is another one than the file; with a digest it may come from anywhere.
+        // A resource that redirects differs from the file. With a digest the bytes may come from anywhere.
         guard let record, !asksForWhole, record.isOf(request.url) || plan.digest != nil else {
             return .send(request, continuing: nil)
         }
@@ -142,7 +144,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         return .send(request, continuing: point)
     }
 
-    /// The file that makes the download unnecessary.
+    /// The existing file that makes the download unnecessary.
     private func existingFile() throws(RequestError) -> URL? {
         guard case .file(let file) = plan.target, let fileName, plan.existing == .fail || plan.existing == .skip,
             plan.exists(fileName)
@@ -153,18 +155,18 @@ final class Download: DownloadTarget, @unchecked Sendable {
             try plan.checkFile(fileName)
             return file
         }
-        // A link to nowhere is no file.
+        // A dangling link is not a file.
         var status = stat()
         guard stat(file.path, &status) == 0 else { return nil }
         return try FileDigest.ofFile(file.path, wanted.algorithm, while: { !isStopped }) == wanted
             ? file : nil
     }
 
-    /// The name that the part is made from: the file's, or one that stands for the URL.
+    /// The name that the part is derived from: the file's name, or the hash of the URL.
     var partStem: String { fileName ?? String(key.prefix(32)) }
 
     private func openPart(_ request: PreparedRequest) throws(RequestError) {
-        // After a redirect it is opened again where it had to be let go of.
+        // After a redirect the part is opened again if it had to be released.
         first = first ?? request
         let firstStem = partStem
         var number = 0
@@ -181,7 +183,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
                 part = try PartFile.open(
                     directory + name.part, permissions: plan.permissions, isFilledInPlace: isSegmented)
             } catch {
-                // The next name may be free.
+                // The next numbered name may be free.
                 guard plan.existing == .rename, error.code == .destinationInUse else { throw error }
                 guard number < 10_000 else { throw plan.existsAlready(stem) }
                 number += 1
@@ -193,10 +195,10 @@ final class Download: DownloadTarget, @unchecked Sendable {
         }
     }
 
-    /// Takes away what a download that was killed at its end has left beside the file, which is complete.
+    /// Removes leftovers of a download that was killed at its end, after the file was complete.
     ///
-    /// That is a record without a part, an empty part, and a part that is the file itself under its other name: to write
-    /// to the file would change the part. What is kept of another download stays.
+    /// Leftovers are a record without a part, an empty part, and a part that is another name of the file itself.
+    /// Files of another download are kept.
     private func sweep(_ fileName: String) {
         let (name, directory) = (PartName(fileName), self.directory + "/")
         var (file, part, record) = (stat(), stat(), stat())
@@ -207,7 +209,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         } else if lstat(directory + name.record, &record) != 0 {
             return
         }
-        // An open part is locked by its process, and a second name of it is removed.
+        // Opening locks a part for this process, and removes a second name of the file.
         guard let left = try? PartFile.open(directory + name.part, permissions: plan.permissions), !left.wasThere else {
             return
         }
@@ -216,10 +218,10 @@ final class Download: DownloadTarget, @unchecked Sendable {
         left.close()
     }
 
-    /// Decides what of the part can be continued.
+    /// Decides how much of the part can be resumed.
     private func lookAtPart(_ request: PreparedRequest) throws(RequestError) {
         guard let part, let resumeFile else { return }
-        // A record without bytes is of others.
+        // A record without bytes belongs to another part.
         guard part.wasThere else { return part.isNew ? resumeFile.removeLeftover() : resumeFile.remove() }
         guard let found = try resumeFile.read(), found.key == key, found.needsDigest != true || plan.digest != nil
         else {
@@ -238,13 +240,15 @@ final class Download: DownloadTarget, @unchecked Sendable {
         lastCheckpoint = (lastingBytes, .now)
     }
 
-    /// Cuts off what is not continued; from now on the length of the part counts.
+    /// Truncates the part to the resumed bytes.
     ///
-    /// Not before an answer says that it is continued: until then other ranges of it may be of use.
+    /// From now on its length is valid.
+    ///
+    /// Called only after an answer confirms the resumption. Until then other ranges of the part may be useful.
     func takeFound(_ byteCount: Int64) throws(RequestError) {
         guard !hasBegunBody, let part, let found = record else { return }
         hasBegunBody = true
-        // Until it is cut off, the length of a part with several ranges says nothing.
+        // Before this, the length of a part with several ranges says nothing.
         if found.ranges == nil { try cutOff(behind: byteCount) } else { try part.truncate(to: byteCount) }
         guard found.boot != Boot.name || found.ranges != nil, var kept = record else { return }
         kept.syncedBytes = min(lastCheckpoint.byteCount, byteCount)
@@ -253,9 +257,10 @@ final class Download: DownloadTarget, @unchecked Sendable {
         try resumeFile?.write(kept, synchronized: false)
     }
 
-    /// Makes a part shorter that grows from its start.
+    /// Truncates a part without ranges.
     ///
-    /// A part that is shorter than what its record says is on the disk is not continued: the record comes first.
+    /// The record is written first, because a part that is shorter than its record's synchronised bytes cannot be
+    /// resumed.
     func cutOff(behind count: Int64) throws(RequestError) {
         if var kept = record, kept.syncedBytes > count {
             kept.syncedBytes = count

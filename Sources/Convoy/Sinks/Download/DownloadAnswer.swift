@@ -1,70 +1,74 @@
-// What an answer means for what is there already: RFC 9110, sections 13.1.5, 14.4 and 15.3.7.
+// What an answer means for the existing bytes: RFC 9110, sections 13.1.5, 14.4 and 15.3.7.
 import Foundation
 
-/// From where a download goes on.
+/// The position at which a download resumes.
 struct ResumePoint: Hashable, Sendable {
-    /// How many bytes are there; of a whole file one fewer, see ``init(of:usableBytes:)``.
+    /// The number of existing bytes.
+    ///
+    /// For a complete file one less, see ``init(of:usableBytes:)``.
     let byteCount: Int64
-    /// Which version they are of; nil where that is not known.
+    /// Their version; nil when unknown.
     let validator: Validator?
-    /// The length of the whole, where it is known.
+    /// The length of the complete file, if known.
     let totalBytes: Int64?
-    /// The content coding of the whole.
+    /// The content coding of the complete file.
     let coding: String?
 
     init(byteCount: Int64, validator: Validator?, totalBytes: Int64?, coding: String?) {
         (self.byteCount, self.validator, self.totalBytes, self.coding) = (byteCount, validator, totalBytes, coding)
     }
 
-    /// The point behind the bytes that are there, or before the last of them where nothing is missing.
+    /// The position after the existing bytes, or before the last byte if the file is complete.
     ///
-    /// A range behind the end gets a 416, with which most servers tell no version. One byte that is sent again comes with
-    /// the version.
+    /// A range behind the end results in a 416, which usually has no validator. A repeated last byte comes with one.
     init(of record: ResumeRecord, usableBytes: Int64) {
         self.init(
             byteCount: usableBytes == record.totalBytes ? usableBytes - 1 : usableBytes, validator: record.validator,
             totalBytes: record.totalBytes, coding: record.coding)
     }
 
-    /// What the request says so that only the rest is sent, and only of the same representation.
+    /// Adds the fields that request only the rest of the same representation.
     func add(to headerFields: inout HeaderFields) {
         headerFields["Range"] = "bytes=\(byteCount)-"
         headerFields["If-Range"] = validator?.fieldValue
     }
 }
 
-/// What an answer is for a download; a value, decided by the head alone.
+/// The meaning of an answer for a download, decided by its head alone.
 enum DownloadAnswer: Hashable, Sendable {
-    /// Its body is the file from this byte on, 0 for all of it.
+    /// The body is the file from this byte on; 0 for the complete file.
     case body(from: Int64, totalBytes: Int64?)
-    /// Nothing is missing of what is there.
+    /// The existing bytes are complete.
     case isWhole(byteCount: Int64)
-    /// The file that an earlier download has left is still the one that the server has.
+    /// The file of an earlier download is still current on the server.
     case isUnchanged
-    /// It does not continue what is there, which is left alone; whether the whole may be asked for instead.
+    /// The answer does not continue the existing bytes, which are kept.
+    ///
+    /// `canStartOver` allows a request for the complete file.
     case mismatch(reason: String, canStartOver: Bool)
-    /// It is not acceptable, and says nothing about what is there.
+    /// The answer is not acceptable, and says nothing about the existing bytes.
     case refused
 
     var canStartOver: Bool { if case .mismatch(_, let canStartOver) = self { canStartOver } else { false } }
 
     /// - Parameters:
-    ///   - point: what was asked to be continued; nil when the whole was asked for.
-    ///   - asksForRange: whether the request itself asks for a range.
+    ///   - point: the position to resume at; nil for a request for the complete file.
+    ///   - asksForRange: whether the caller's request asks for a range.
     ///   - isRefused: whether the request does not accept the status.
     init(_ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool) {
         switch (head.statusCode, point) {
         case (206, let point?):
             self = isRefused ? .refused : Self.partial(head, continuing: point)
         case (200, let point?) where !isRefused && Self.isRange(head):
-            // The field means nothing here (section 14.4). But the bytes are those that it names, and no whole.
+            // The field has no meaning with this status (section 14.4), but the bytes are the named range and not the
+            // complete file.
             self = Self.partial(head, continuing: point)
         case (416, let point?):
             self = Self.unsatisfied(head, continuing: point)
         case (304, _) where !isRefused:
             self = .isUnchanged
         case (204, _) where !isRefused, (205, _) where !isRefused:
-            // An empty file is not what was asked for, least of all in the place of one that is there.
+            // The requested file is not empty, so an empty answer must not replace an existing file.
             self = .mismatch(
                 reason: "the server answered \(head.statusCode), which has no content to be saved", canStartOver: false)
         case (206, nil) where !asksForRange && !isRefused:
@@ -74,7 +78,7 @@ enum DownloadAnswer: Hashable, Sendable {
         }
     }
 
-    /// Whether the content is less than the whole, by what the answer says of it.
+    /// Whether the content is only a part of the representation, according to its header.
     private static func isRange(_ head: ResponseHead) -> Bool {
         guard let content = head.headerFields["Content-Range"].flatMap(ContentRange.init), let range = content.range
         else { return false }
@@ -83,7 +87,7 @@ enum DownloadAnswer: Hashable, Sendable {
 
     private static func partial(_ head: ResponseHead, continuing point: ResumePoint) -> DownloadAnswer {
         func mismatch(_ reason: String) -> DownloadAnswer { .mismatch(reason: reason, canStartOver: true) }
-        // One that is asked for by `If-Range` may leave the coding out (RFC 9110, section 15.3.7).
+        // A 206 to `If-Range` may leave out the coding (RFC 9110, section 15.3.7).
         if let coding = head.coding, coding != point.coding {
             return mismatch("the server sent the range in another content coding")
         }
@@ -107,7 +111,7 @@ enum DownloadAnswer: Hashable, Sendable {
         guard point.validator?.matches(head) != false else {
             return mismatch("the server sent a range of another version, or of one that it does not name")
         }
-        // A range may be shorter than what was asked for (section 15.3.7): without a length the end of the file is unknown.
+        // A range may be shorter than requested (section 15.3.7), so without a length the end of the file is unknown.
         guard let total = content.totalBytes ?? point.totalBytes else {
             return mismatch("the server sent a range of a whole of unknown length")
         }
@@ -127,7 +131,9 @@ enum DownloadAnswer: Hashable, Sendable {
 }
 
 extension TransferProgress {
-    /// Begins anew with an answer: what is there counts as received where the answer continues it.
+    /// Starts over with an answer.
+    ///
+    /// Existing bytes count as received if the answer continues them.
     mutating func begin(_ head: ResponseHead, _ answer: DownloadAnswer) {
         switch answer {
         case .body(let offset, let total):
@@ -140,5 +146,5 @@ extension TransferProgress {
     }
 }
 
-/// An answer that is not of the range that was asked for, or not of that version.
+/// An answer with another range or version than the request asked for.
 struct UnexpectedRange: Error {}

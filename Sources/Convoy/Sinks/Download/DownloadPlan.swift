@@ -1,39 +1,45 @@
-// What a download is to become.
+// The target of a download.
 import Foundation
 
-/// What happens when the file that a download is for exists already.
+/// What a download does when its file exists.
 public enum ExistingFile: String, Sendable, CaseIterable {
-    /// It is replaced when the new one is complete; until then it stays as it is.
+    /// Replaces it when the new file is complete.
+    ///
+    /// Until then it is not changed.
     case overwrite
-    /// The request fails with `.destinationExists`, before anything is sent where that can be known.
+    /// Fails with `.destinationExists`, before anything is sent if possible.
     case fail
-    /// The new one is called `name-1.ext`, or the next number that is free.
+    /// Names the new file `name-1.ext`, or with the next free number.
     case rename
-    /// It stays, and nothing is sent: the file is the output at once.
+    /// Keeps it and sends nothing.
     ///
-    /// With a digest only if it has that digest; a file that has another one is replaced.
-    /// Without one, what has the name and is no file, nor a link to one, is `.destinationExists`.
+    /// The existing file is the output.
+    ///
+    /// With a digest, a file with another digest is replaced. Without a digest, anything of that name that is not a
+    /// file or a link to one fails with `.destinationExists`.
     case skip
-    /// It is replaced as with ``overwrite``, unless the server says that it still has the version that the file is (304).
+    /// Replaces it as with ``overwrite``, unless the server answers that the file is current (304).
     ///
-    /// The file gets the time that the server names (`Last-Modified`). Its entity tag and that time are kept beside the
-    /// file, in `.NAME.convoy-version`, and sent with the next download of the same URL (`If-None-Match`,
-    /// `If-Modified-Since`). A file that was changed since, or whose version is not known, is fetched and replaced.
+    /// The file's modification time is set from `Last-Modified`. That time and the entity tag are stored beside the
+    /// file, in `.NAME.convoy-version`. The next download of the same URL sends them (`If-None-Match`,
+    /// `If-Modified-Since`). A file that was changed since, or whose version is unknown, is fetched and replaced.
     case updateIfChanged
 }
 
-/// What a download is to become: a value, kept beside the request.
+/// The target of a download: a value, stored beside the request.
 struct DownloadPlan: Sendable {
     enum Target: Sendable {
         case file(URL)
-        /// The name comes from the answer, or from the URL.
+        /// A directory.
+        ///
+        /// The name comes from the answer or the URL.
         case directory(URL)
     }
 
     var target: Target
     var digest: FileDigest?
     var existing = ExistingFile.overwrite
-    /// The mode of the file, of which the process's mask takes its part.
+    /// The mode of the file, reduced by the process's umask.
     var permissions: mode_t = 0o666
 
     var directory: URL {
@@ -43,10 +49,10 @@ struct DownloadPlan: Sendable {
         }
     }
 
-    /// The path of the directory, and the name in it unless the answer gives one.
+    /// The path of the directory, and the name in it unless the answer decides it.
     var place: (directory: String, fileName: String?) {
         guard case .file(let file) = target else { return (directory.path, nil) }
-        // `URL` makes several of itself for this.
+        // Read once, because `URL` makes several copies of itself for each access.
         let path = file.path
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), path.utf8.count > 1 else {
             return (directory.path, file.lastPathComponent)
@@ -55,7 +61,7 @@ struct DownloadPlan: Sendable {
         return (directory, String(path[path.utf8.index(after: slash)...]))
     }
 
-    /// Why no file can be made like this, whatever comes.
+    /// Why this target is invalid; nil when it is valid.
     var defect: String? {
         let url =
             switch target {
@@ -65,12 +71,12 @@ struct DownloadPlan: Sendable {
         return digest?.defect
     }
 
-    /// Fails when it can be seen before anything is sent that the file cannot be made.
+    /// Fails if the file cannot be made, as far as that is known before anything is sent.
     func checkWritable(_ fileName: String, in directory: String) throws(RequestError) {
         guard fileName.utf8.count <= 255 else {
             throw RequestError(.destinationUnwritable, "nothing was sent: the file name is longer than 255 bytes")
         }
-        // A rename over a device or a pipe would replace it by a file.
+        // A rename would replace a device or a pipe by a file.
         var status = stat()
         let path = directory + "/" + fileName
         guard lstat(path, &status) == 0 else { return }
@@ -87,7 +93,7 @@ struct DownloadPlan: Sendable {
         return lstat(directory.path + "/" + name, &status) == 0
     }
 
-    /// Fails where what has the name is no file that could be the output: a directory, or a link that leads to none.
+    /// Fails if the name belongs to something that cannot be the output: a directory or a dangling link.
     func checkFile(_ name: String) throws(RequestError) {
         var status = stat()
         guard stat(directory.path + "/" + name, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
@@ -105,7 +111,7 @@ struct DownloadPlan: Sendable {
         )
     }
 
-    /// Whether a record may say that the file has this name.
+    /// Whether a record may contain this file name.
     func mayBeNamed(_ name: String) -> Bool {
         switch target {
         case .file(let file): name == file.lastPathComponent
@@ -113,7 +119,7 @@ struct DownloadPlan: Sendable {
         }
     }
 
-    /// What the file is to be called, once the answer is known.
+    /// The name of the file, once the answer is known.
     func fileName(_ head: ResponseHead, of request: PreparedRequest) -> String {
         switch target {
         case .file(let file): file.lastPathComponent
@@ -124,7 +130,7 @@ struct DownloadPlan: Sendable {
 }
 
 extension URL {
-    /// What a download of this URL is recognised by: its SHA-256, as there may be a secret in it.
+    /// Identifies a download of this URL by its SHA-256, because the URL may contain a secret.
     var downloadKey: String {
         var components = URLComponents(url: self, resolvingAgainstBaseURL: true)
         components?.user = nil
@@ -135,15 +141,17 @@ extension URL {
 }
 
 extension PreparedRequest {
-    /// What a download is recognised by, whatever its method and fields.
+    /// Identifies a download, regardless of its method and fields.
     var downloadKey: String { url.downloadKey }
 
-    /// Whether its file is asked for as it is stored, coded or not; not where codings are asked for.
+    /// Whether the file is requested as stored, with or without a coding.
+    ///
+    /// False if the request accepts codings.
     var keepsCoding: Bool { !decodesFile && !headerFields.contains("Accept-Encoding") }
 
-    /// Whether its answer is a file whose parts can be asked for.
+    /// Whether the download can be resumed with range requests.
     ///
-    /// Not when the request itself asks for ranges or codings: what comes is not the representation from its start.
+    /// False if the request asks for ranges or codings, because the answer is then not the complete representation.
     var canBeContinued: Bool {
         method == .get && body == nil && !decodesFile
             && ![

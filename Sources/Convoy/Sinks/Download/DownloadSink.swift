@@ -1,19 +1,19 @@
-// Writes a body to a part, behind the back of the transport.
+// Writes a body to a part on another thread than the transport's.
 import Foundation
 
-/// Takes the body of one attempt of a download.
+/// Receives the body of one attempt of a download.
 ///
-/// The disk is written on the download's lane, so that a slow one holds up no other transfer; at most some MiB wait for it.
-/// Where the transport cannot be held, its thread waits for the write. Of a small body the head, the bytes and the end are
-/// one work: what a kill would keep of it is not worth more.
+/// The download's lane writes to the disk, so that a slow disk delays no other transfer. At most a few MiB wait. If
+/// the transport cannot pause, its thread waits for the write. The head, the bytes and the end of a small body are
+/// written together, because a kill would lose little.
 final class DownloadSink: BodySink {
     private struct State {
         var backlog = Backlog(highWaterBytes: 2 << 20)
-        /// Nothing is written any more: it failed.
+        /// Whether writing failed, after which nothing is written.
         var hasFailed = false
     }
 
-    /// What is written with its end.
+    /// The maximum size of a body that is written together with its end.
     private static let smallBytes: Int64 = 64 << 10
 
     private let download: any DownloadTarget
@@ -42,7 +42,7 @@ final class DownloadSink: BodySink {
     }
 
     var isHeld: Bool { state.withLock { $0.backlog.isHeld } }
-    /// An answer that says that nothing is missing has a body too.
+    /// The body of a 416 does not count as received.
     var counts: Bool {
         switch answer {
         case .isWhole, .isUnchanged: false
@@ -61,7 +61,7 @@ final class DownloadSink: BodySink {
 
     func verify(_ completion: @escaping @Sendable (RequestError?) -> Void) {
         perform {
-            // What failed to be written has been told.
+            // The error was already reported.
             guard !self.state.withLock({ $0.hasFailed }) else { return }
             do throws(RequestError) { try self.download.verify() } catch { return completion(error) }
             completion(nil)
@@ -76,18 +76,18 @@ final class DownloadSink: BodySink {
         }
     }
 
-    /// What has come is written: it need not be asked for again.
+    /// Writes the received bytes, so that they need not be requested again.
     func discard(_ completion: @escaping @Sendable () -> Void) {
-        // Never waited for: this may be that lane.
+        // Never waits, because this may run on that lane.
         perform {
             self.state.withLock { $0.hasFailed = true }
             completion()
         }
     }
 
-    /// Has the lane do something, behind what it has been told before.
+    /// Runs code on the lane, after the code that was added before.
     ///
-    /// - Parameter behindHead: whether more comes, without which it need not be done.
+    /// - Parameter behindHead: whether the code may wait until more code is added.
     private func perform(behindHead: Bool = false, _ work: @escaping @Sendable () -> Void) {
         if behindHead, isSmall, !isHeld { download.lane.beforeNext(work) } else { download.lane.async(work) }
     }
@@ -103,7 +103,9 @@ final class DownloadSink: BodySink {
         if state.withLock({ $0.backlog.remove(data.count) }) { calls.caughtUp() }
     }
 
-    /// Notes that writing has failed; whether it is the first time.
+    /// Records that writing failed.
+    ///
+    /// Returns whether it is the first time.
     private func fails() -> Bool {
         state.withLock { state in
             defer { state.hasFailed = true }

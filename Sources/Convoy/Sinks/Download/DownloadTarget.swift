@@ -1,51 +1,61 @@
-// What a body that can be continued is written to.
+// The target of a body that can be resumed.
 import Foundation
 
-/// A file, or a segment of one, that the attempts of an operation fill one after the other.
+/// A file, or a segment of one.
+///
+/// The attempts of an operation fill it one after another.
 protocol DownloadTarget: AnyObject, Sendable {
-    /// Where the disk is used; it may block there.
+    /// The executor for disk operations, which may block.
     var lane: DiskLane { get }
-    /// Whether what has come can be continued by another attempt.
+    /// Whether another attempt can resume the received bytes.
     var keepsPart: Bool { get }
 
-    /// Makes ready for an attempt and says what is to be sent.
+    /// Prepares an attempt, and returns the request to send.
     ///
-    /// - Parameter asksForWhole: whether what is there is not to be continued.
+    /// - Parameter asksForWhole: whether to ignore existing bytes.
     func begin(
         _ request: PreparedRequest, asksForWhole: Bool,
         _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void)
 
-    /// What an answer is for this target.
+    /// Decides what an answer means for this target.
     func judge(
         _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
     ) -> DownloadAnswer
 
-    /// Prepares for the bytes of a body; on the lane, as the next three.
+    /// Prepares for the bytes of a body.
+    ///
+    /// Called on the lane, as are the next three.
     func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError)
     func write(_ data: Data) throws(RequestError)
-    /// Checks that what is there is what was wanted.
+    /// Verifies that the received bytes are the expected ones.
     func verify() throws(RequestError)
-    /// Puts it in its place; told on any thread.
+    /// Moves the target to its place.
+    ///
+    /// `completion` is called on any thread.
     func commit(
         _ head: ResponseHead, of request: PreparedRequest,
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void)
 
-    /// Lets go of it until the next attempt begins, so that another may have its descriptor; then calls.
+    /// Releases the descriptor until the next attempt, so that others may use it, then calls `completion`.
     func release(_ completion: @escaping @Sendable () -> Void)
-    /// Stops what takes long, for good; what has come may still be written.
+    /// Stops long work permanently.
+    ///
+    /// Received bytes may still be written.
     func stop()
-    /// Lets go of it: what can be continued stays, everything else goes; then calls, on the lane.
+    /// Releases the target.
+    ///
+    /// Keeps what can be resumed and removes the rest, then calls `completion` on the lane.
     func close(_ completion: @escaping @Sendable () -> Void)
 }
 
 extension DownloadTarget {
-    /// What shares its file with others keeps it.
+    /// A target that shares its file keeps it open.
     func release(_ completion: @escaping @Sendable () -> Void) { completion() }
 }
 
-/// What an attempt of a download begins with.
+/// How an attempt of a download starts.
 enum DownloadBeginning: Sendable {
     case send(PreparedRequest, continuing: ResumePoint?)
-    /// There is nothing to send.
+    /// The file already exists, so nothing is sent.
     case isThere(URL)
 }

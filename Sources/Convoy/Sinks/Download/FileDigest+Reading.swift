@@ -1,10 +1,10 @@
-// The digest of a file that is there.
+// The digest of an existing file.
 import Foundation
 
 extension FileDigest {
-    /// Reads a file and makes its digest.
+    /// Reads a file and computes its digest.
     ///
-    /// - Parameter isWanted: asked before each MiB; nil is returned when it is not.
+    /// - Parameter isWanted: called before each MiB. If it returns false, the result is nil.
     static func ofFile(
         _ path: String, _ algorithm: Algorithm, while isWanted: () -> Bool
     ) throws(RequestError) -> FileDigest? {

@@ -1,33 +1,40 @@
-// What a downloaded file is called.
+// The name of a downloaded file.
 import Foundation
 
-/// Makes names that are safe in any directory: a single path component that is visible, not hidden and not too long.
+/// Makes file names that are safe in any directory.
 ///
-/// The names of devices on Windows (`CON`, `NUL`, `COM1`) and the characters it forbids (`:`, `?`) stay: Convoy writes no
-/// files there.
+/// A safe name is a single path component, visible and not too long.
 ///
-/// It works on Unicode scalars, as file systems do: to Swift, a slash with an accent is a character of its own, and no
-/// slash.
+/// Device names of Windows (`CON`, `NUL`, `COM1`) and its forbidden characters (`:`, `?`) are kept, because Convoy
+/// does not run there.
+///
+/// It uses Unicode scalars, as file systems do. Swift treats a slash with a combining accent as one character that
+/// differs from a slash.
 package enum FileName {
-    /// What file systems take; Linux's count bytes, Apple's UTF-16 units, which are not more.
+    /// The maximum length in file systems.
+    ///
+    /// Linux counts bytes; Apple counts UTF-16 units, which are never more.
     private static let limitBytes = 255
     private static let fallback = "download"
 
-    /// The name for a URL: the last part of its path that is not empty, its percent escapes decoded.
+    /// The name for a URL: the last non-empty part of its path, percent-decoded.
     package static func proposed(by url: URL) -> String {
         let last = url.path(percentEncoded: true).utf8.split(separator: UInt8(ascii: "/")).last
         let name = last.map { String(Substring($0)) } ?? ""
         return safe(name.utf8.contains(UInt8(ascii: "%")) ? name.removingPercentEncoding ?? name : name)
     }
 
-    /// The nearest safe name: the base name only, nothing that does not show, no dots or blanks at either end, not too
-    /// long, and never empty.
+    /// Makes a name safe.
     ///
-    /// - Parameter limitBytes: the most it may have in UTF-8, from 8 to 255; what is beyond counts as the nearest of them.
-    ///   A name is cut before its extension.
+    /// It keeps only the base name, removes invisible characters and leading and trailing dots and blanks, and limits
+    /// the length. The result is never empty.
+    ///
+    /// - Parameter limitBytes: the maximum length in UTF-8, clamped to 8 to 255. A name is shortened before its
+    ///   extension.
     package static func safe(_ proposed: String, limitBytes: Int = 255) -> String {
         if isPlain(proposed, limitBytes: limitBytes) { return proposed }
-        // Backslashes too: the list may come from, or the file go to, a system where they separate.
+        // Backslashes count too. The list may come from a system where they separate components, or the file may go
+        // to one.
         let base = proposed.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last.map(Substring.init) ?? ""
         let visible = base.unicodeScalars.filter { !$0.isUnsafeToShow && !$0.properties.isDefaultIgnorableCodePoint }
         let name = trimmed(Substring(visible))
@@ -36,7 +43,7 @@ package enum FileName {
         return String(trimmed(shortened(name, limitBytes: limit)))
     }
 
-    /// Whether it is safe, as most are, by its bytes alone.
+    /// Whether the name is safe according to its bytes alone, as most names are.
     private static func isPlain(_ name: String, limitBytes: Int) -> Bool {
         func isWord(_ byte: UInt8?) -> Bool {
             byte.map { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ".") } ?? false
@@ -48,10 +55,10 @@ package enum FileName {
             }
     }
 
-    /// Whether ``safe(_:limitBytes:)`` makes it, and leaves it as it is.
+    /// Whether ``safe(_:limitBytes:)`` leaves the name unchanged.
     static func isSafe(_ name: String) -> Bool { safe(name).utf8.elementsEqual(name.utf8) }
 
-    /// Whether it is the name of something in a directory, and nowhere else.
+    /// Whether the name is a single path component that stays in its directory.
     static func isOneName(_ name: String) -> Bool {
         !name.isEmpty && name != "." && name != ".." && !name.utf8.contains { $0 == UInt8(ascii: "/") || $0 == 0 }
     }
@@ -61,7 +68,7 @@ package enum FileName {
         String(shortened(name[...], suffix: "-\(number)", limitBytes: limitBytes))
     }
 
-    /// Without the dots that hide a name, and without those and the blanks that Windows takes away behind it.
+    /// The name without leading dots, which hide it, and without trailing dots and blanks, which Windows removes.
     private static func trimmed(_ name: Substring) -> Substring {
         let scalars = name.unicodeScalars
         let isKept = { (scalar: Unicode.Scalar) in scalar != "." && !scalar.properties.isWhitespace }
@@ -71,7 +78,7 @@ package enum FileName {
         return Substring(scalars[first...last])
     }
 
-    /// The stem, cut so that the whole fits, then the suffix and the extension.
+    /// The stem, shortened so that everything fits, followed by the suffix and the extension.
     private static func shortened(_ name: Substring, suffix: String = "", limitBytes: Int) -> Substring {
         let (stem, fileExtension) = parts(of: name, limitBytes: limitBytes)
         let room = limitBytes - suffix.utf8.count - fileExtension.utf8.count
@@ -85,7 +92,9 @@ package enum FileName {
         return Substring(kept) + suffix + fileExtension
     }
 
-    /// The extension with its dot; what is all there is, or longer than sixteen bytes or half a limit, is none.
+    /// The stem and the extension with its dot.
+    ///
+    /// No extension if there is no stem, or if it exceeds sixteen bytes or half the limit.
     private static func parts(of name: Substring, limitBytes: Int) -> (stem: Substring, fileExtension: Substring) {
         guard let dot = name.unicodeScalars.lastIndex(of: "."), dot != name.startIndex,
             name[dot...].utf8.count <= min(16, limitBytes / 2)
@@ -95,10 +104,10 @@ package enum FileName {
 }
 
 extension Unicode.Scalar {
-    /// Whether it could steer a terminal, or make text look like what it is not.
+    /// Whether the character could control a terminal or disguise text.
     ///
-    /// Controls, line separators, bidirectional and other invisible formatting; the joiners of scripts and emoji are
-    /// fine.
+    /// True for control characters, line separators, and bidirectional and other invisible formatting. The joiners of
+    /// scripts and emoji are allowed.
     package var isUnsafeToShow: Bool {
         switch properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator, .surrogate: true

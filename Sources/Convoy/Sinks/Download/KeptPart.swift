@@ -1,17 +1,19 @@
-// What a part that an earlier download has left is worth.
+// How much of an existing part is usable.
 import Foundation
 
-/// Tells how much of a part the next download continues.
+/// Reports how much of a part the next download resumes.
 package enum KeptPart {
-    /// How many bytes are there that are not asked for again, and when that was noted; nil when there are none.
+    /// The number of bytes that need not be requested again, and the time of the record.
+    ///
+    /// Nil when there are none.
     ///
     /// The server may still have another version by then.
     ///
     /// - Parameters:
-    ///   - name: of the part.
-    ///   - url: what is to be downloaded; nil for whatever the part is of.
-    ///   - inSegments: whether the download fills the gaps between several ranges; otherwise only the first range counts.
-    ///   - isVerified: whether it has a digest, without which bytes of mirrors do not count.
+    ///   - name: the name of the part.
+    ///   - url: the URL of the download; nil accepts any URL.
+    ///   - inSegments: whether the download can fill gaps between ranges. Otherwise only the first range counts.
+    ///   - isVerified: whether the download has a digest. Without one, bytes of mirrors do not count.
     /// - Complexity: O(*n*) for a record of *n* bytes.
     package static func usableBytes(
         _ name: PartName, in directory: String, of url: URL?, inSegments: Bool, isVerified: Bool

@@ -1,30 +1,36 @@
-// Which version of a resource a file is, kept beside it.
+// The version of a downloaded file, stored beside it.
 import Foundation
 
-/// What a server said of a file when it sent it, so that the next download asks whether there is another version.
+/// The validators of a file when the server sent it.
 ///
-/// It says so of a file that has the same size and time of change as then: one that was written to, or replaced, by
-/// another program is not what the server sent.
+/// The next download uses them to ask for a newer version.
+///
+/// They are valid only while the file's size and change time are the same. Another program may have changed or
+/// replaced the file.
 struct KeptVersion: SidecarRecord, Hashable {
     static let heading = "convoy-version 1\n"
 
     /// See ``PreparedRequest/downloadKey``.
     var key: String
-    /// What the file is called.
+    /// The name of the file.
     var name: String
-    /// The entity tag, strong or weak: of a weak one the server says itself whether it still matches.
+    /// The entity tag, strong or weak.
+    ///
+    /// The server decides whether a weak tag still matches.
     var entityTag: String?
-    /// What sent the file, see ``Validator/source(_:)``; nil where that is not known.
+    /// The source of the file, see ``Validator/source(_:)``; nil when unknown.
     var source: String?
-    /// The moment of the last change, where it is a strong validator: within one second a file may change twice.
+    /// The modification date, if it is a strong validator.
+    ///
+    /// A file may change twice within one second.
     var lastModified: String?
-    /// Of the file.
+    /// The size of the file.
     var byteCount: Int64
     var changedSeconds: Int64
     var changedNanoseconds: Int64
 
-    /// - Parameter status: of the file.
-    /// - Returns: nil where the server names no version.
+    /// - Parameter status: the status of the file.
+    /// - Returns: nil when the server sent no validator.
     init?(of head: ResponseHead, key: String, name: String, _ status: stat, now: Date) {
         entityTag = head.headerFields.onlyValue(of: "ETag").flatMap { $0.isEntityTag ? $0 : nil }
         lastModified = Validator.strongModificationDate(of: head, now: now)
@@ -43,12 +49,12 @@ struct KeptVersion: SidecarRecord, Hashable {
         (entityTag.map(Validator.entityTag) ?? lastModified.map(Validator.lastModified))?.source(url)
     }
 
-    /// Whether it says something of what is at a URL.
+    /// Whether the version applies to the resource at a URL.
     func isOf(_ url: URL) -> Bool { source == nil || source == makeSource(url) }
 
-    /// Whether an answer that says that nothing has changed is about this version.
+    /// Whether a 304 refers to this version.
     ///
-    /// It may leave the entity tag out; a strong one has to be the one that was asked for (RFC 9111, section 4.3.4).
+    /// It may leave out the entity tag. A strong one must equal the requested one (RFC 9111, section 4.3.4).
     func isMeant(by head: ResponseHead) -> Bool {
         guard let entityTag, let named = head.headerFields.onlyValue(of: "ETag"), named.isStrongEntityTag else {
             return true
@@ -56,13 +62,13 @@ struct KeptVersion: SidecarRecord, Hashable {
         return entityTag.utf8.drop { $0 != UInt8(ascii: "\"") }.elementsEqual(named.utf8)
     }
 
-    /// Whether a file is still the one that was saved.
+    /// Whether a file is unchanged since it was saved.
     func describes(_ status: stat) -> Bool {
         Int64(status.st_size) == byteCount && status.lastChange == (changedSeconds, changedNanoseconds)
             && status.st_mode & S_IFMT == S_IFREG
     }
 
-    /// What the request says so that nothing is sent when the file is still the same (RFC 9110, sections 13.1.2 and 13.1.3).
+    /// Adds the conditions so that an unchanged file is not sent (RFC 9110, sections 13.1.2 and 13.1.3).
     func add(to headerFields: inout HeaderFields) {
         headerFields["If-None-Match"] = entityTag
         headerFields["If-Modified-Since"] = lastModified
@@ -80,7 +86,9 @@ extension stat {
 }
 
 extension Download {
-    /// The version of the file that is there, where that is known; nil when it has to be fetched whatever it is.
+    /// The version of the existing file.
+    ///
+    /// Nil when it is unknown, so that the file is always fetched.
     func findVersion() throws(RequestError) -> KeptVersion? {
         guard plan.existing == .updateIfChanged, let version = try versionFile?.read(), version.key == key,
             plan.mayBeNamed(version.name)
@@ -94,10 +102,10 @@ extension Download {
         return version
     }
 
-    /// The file that the server says is still the one that it has.
+    /// The existing file, after the server confirmed that it is current.
     func unchangedFile(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
         if let version, !version.isMeant(by: head) {
-            // Not asked by again.
+            // Removed, so that the next download does not send it.
             versionFile?.remove()
             throw RequestError(
                 .badResponse,
@@ -122,15 +130,15 @@ extension Download {
         return file
     }
 
-    /// Gives the part the time of the last change, and says what is to be kept beside the file.
+    /// Sets the part's modification time, and returns the version to store beside the file.
     ///
-    /// What is there of the version before goes: it must not be beside another file.
+    /// Removes the previous version, which must not exist beside another file.
     func prepareVersion(_ head: ResponseHead, named name: String) throws(RequestError) -> KeptVersion? {
         guard plan.existing == .updateIfChanged, let part else { return nil }
         versionFile?.remove()
         let changed = head.headerFields.onlyValue(of: "Last-Modified").flatMap { HTTPDate($0, now: Date()) }
         let status = try part.status(changedAt: changed?.secondsSince1970)
-        // A request that asks for codings or conditions of its own is never asked for a change.
+        // A request with its own codings or conditions never asks for a change.
         return !isContinuable ? nil : KeptVersion(of: head, key: key, name: name, status, now: Date())
     }
 }

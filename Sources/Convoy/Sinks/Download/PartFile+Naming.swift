@@ -1,4 +1,4 @@
-// A part gets its name, and names get to the disk.
+// Renaming a part, and synchronising directories.
 import Foundation
 
 extension PartFile {
@@ -8,11 +8,13 @@ extension PartFile {
                 Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32
             ) -> Int32
 
-        /// `renameat2`, which the module of the C library leaves out; nil in libraries that have none.
+        /// `renameat2`, which the Swift module of the C library does not export; nil in libraries without it.
         private static let renameat2: Rename? = dlsym(nil, "renameat2").map { unsafeBitCast($0, to: Rename.self) }
     #endif
 
-    /// Gives it a name; a file of that name is replaced.
+    /// Renames the part.
+    ///
+    /// An existing file of that name is replaced.
     func rename(to target: String) throws(RequestError) {
         try checkName()
         guard Foundation.rename(path, target) == 0 else {
@@ -20,10 +22,10 @@ extension PartFile {
         }
     }
 
-    /// Gives it a name that is free, in one step.
+    /// Renames the part atomically if the name is free.
     ///
-    /// - Returns: whether it has the name: false when there is a file of that name; nil when the file system or the kernel
-    ///   cannot do it, NFS for example.
+    /// - Returns: whether it was renamed; false when the name exists. Nil when the file system or the kernel does not
+    ///   support it, for example NFS.
     func renameIfFree(to target: String) throws(RequestError) -> Bool? {
         try checkName()
         #if canImport(Darwin)
@@ -41,12 +43,14 @@ extension PartFile {
         }
     }
 
-    /// Gives it a name that is free, in two steps: between them the file has two names.
+    /// Renames the part in two steps if the name is free.
     ///
-    /// - Returns: whether it has the name; false when there is a file of that name.
+    /// Between them the file has two names.
+    ///
+    /// - Returns: whether it was renamed; false when the name exists.
     func linkIfFree(to target: String) throws(RequestError) -> Bool {
         try checkName()
-        // A link is made only where there is nothing; a rename would replace what came there a moment ago.
+        // A link fails when the name exists. A rename would replace a file that appeared a moment ago.
         if link(path, target) == 0 {
             unlink(path)
             return true
@@ -62,22 +66,22 @@ extension PartFile {
     /// - Returns: 0, or -1 with `errno`.
     static func synchronize(_ descriptor: Int32) -> Int32 {
         #if canImport(Darwin)
-            // `fsync` leaves the bytes in the drive's own memory there.
+            // There, `fsync` leaves the bytes in the drive's cache.
             if fcntl(descriptor, F_FULLFSYNC) == 0 { return 0 }
         #endif
         while fsync(descriptor) != 0 { if errno != EINTR { return -1 } }
         return 0
     }
 
-    /// Returns when the names in a directory are on the disk.
+    /// Synchronises the names in a directory.
     ///
-    /// A file system that cannot do that for directories has done what it can.
+    /// A file system that does not support it for directories is no error.
     ///
     /// - Returns: 0, or the error number.
     static func synchronize(directory: String) -> Int32 {
         let descriptor = Foundation.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else {
-            // A directory that may be written to and not be read, or no descriptor left: then everything goes to the disk.
+            // If the directory cannot be read, or no descriptor is left, everything is synchronised instead.
             guard [EACCES, EPERM, EMFILE, ENFILE, ENOMEM].contains(errno) else { return errno }
             sync()
             return 0
@@ -89,7 +93,7 @@ extension PartFile {
 }
 
 extension RequestError {
-    /// The file has its name, and the directory that has the name could not be written.
+    /// The error when the file was renamed, but its directory could not be synchronised.
     static func nameNotOnDisk(_ file: String, _ code: Int32) -> RequestError {
         let reason = POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO)
         return RequestError(

@@ -1,31 +1,33 @@
-// The file that a download is written to, under a name of its own beside the target.
+// The file that a download writes to, under another name beside the target.
 import Foundation
 
-/// A part: an open, locked file.
+/// A part: an open file with a lock.
 ///
-/// The lock keeps other downloads away, and ends with the process, however that ends. A process that asks for no lock may
-/// still write to the file; see ``isIntact``.
+/// The lock excludes other downloads, and the system releases it when the process ends. A process that does not use
+/// the lock may still write to the file; see ``isIntact``.
 ///
 /// Used by one thread at a time.
 final class PartFile {
     let path: String
-    /// How many bytes it has.
+    /// Its number of bytes.
     private(set) var byteCount: Int64
-    /// Whether it was there before, with bytes.
+    /// Whether the file existed before with bytes.
     let wasThere: Bool
-    /// Whether it has been made here.
+    /// Whether this instance created the file.
     let isNew: Bool
     /// The open descriptor; -1 when closed.
     private(set) var descriptor: Int32
-    /// Which file system it is on.
+    /// Its file system.
     private let device: dev_t
 
-    /// What the file's mode is to be, where it is another than the part's; a part can be opened again by its owner.
+    /// The final mode of the file, if it differs from the part's mode.
+    ///
+    /// The owner can always open a part again.
     private let finalPermissions: mode_t?
 
     private init(path: String, descriptor: Int32, _ status: stat, _ permissions: mode_t, isNew: Bool) {
         (self.path, self.descriptor, self.isNew, device) = (path, descriptor, isNew, status.st_dev)
-        // The process's mask has had its part when the file was made.
+        // The umask was applied when the file was created.
         let mode = status.st_mode & 0o7777
         finalPermissions = mode & permissions == mode ? nil : mode & permissions
         byteCount = Int64(status.st_size)
@@ -36,24 +38,24 @@ final class PartFile {
 
     /// Opens the part or makes it, and locks it.
     ///
-    /// What is not a regular file of our own with one name (a planted link) is taken away, not written to.
+    /// Anything but a regular file of this user with one name, such as a planted link, is removed.
     ///
-    /// - Parameter isFilledInPlace: whether it is written to in several places; otherwise it grows from its end.
-    /// - Throws: `.destinationInUse` when another download has it.
+    /// - Parameter isFilledInPlace: whether several segments are written. Otherwise bytes are appended.
+    /// - Throws: `.destinationInUse` when another download has locked it.
     static func open(
         _ path: String, permissions: mode_t, isFilledInPlace: Bool = false
     ) throws(RequestError) -> PartFile {
         let flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (isFilledInPlace ? 0 : O_APPEND)
-        // The process that had it may rename or remove it between our opening and locking it: look again, a bounded number
-        // of times.
+        // Its process may rename or remove it between opening and locking, so this checks again a limited number of
+        // times.
         for _ in 0..<16 {
-            // What we have made is ours, whatever owner the file system gives it.
+            // A file that was created here is ours, even if the file system reports another owner.
             var isNew = true
             var descriptor = Foundation.open(path, flags | O_CREAT | O_EXCL, permissions | 0o600)
             if descriptor < 0, errno == EEXIST {
                 isNew = false
                 descriptor = Foundation.open(path, flags | O_NONBLOCK)
-                // It went in between.
+                // The file was removed in between.
                 if descriptor < 0, errno == ENOENT { continue }
             }
             guard descriptor >= 0 else {
@@ -100,8 +102,8 @@ final class PartFile {
     /// Writes bytes to a place of a file.
     ///
     /// - Parameters:
-    ///   - position: where; behind what was written afterwards, also when not everything could be.
-    ///   - appends: whether the place is the end of the file, wherever that is.
+    ///   - position: the position; afterwards it is behind the written bytes, even after an error.
+    ///   - appends: whether to append to the file instead.
     /// - Returns: 0, or the error number.
     static func write(
         _ data: Data, to descriptor: Int32, at position: inout Int64, appends: Bool = false
@@ -125,16 +127,18 @@ final class PartFile {
         }
     }
 
-    /// Writes bytes to a place; those that could be written stay when it fails, and the place is behind them.
+    /// Writes bytes at a position.
+    ///
+    /// After an error the bytes written so far stay, and the position is behind them.
     func write(_ data: Data, at position: inout Int64) throws(RequestError) {
         let problem = Self.write(data, to: descriptor, at: &position)
         byteCount = max(byteCount, position)
         guard problem == 0 else { throw .file("could not be written", path, problem) }
     }
 
-    /// Reads bytes that are there.
+    /// Reads existing bytes.
     ///
-    /// - Returns: at most so many; none at the end.
+    /// - Returns: at most `limit` bytes; none at the end.
     func read(_ limit: Int, at offset: Int64) throws(RequestError) -> Data {
         var data = Data(count: limit)
         while true {
@@ -144,22 +148,26 @@ final class PartFile {
         }
     }
 
-    /// Appends bytes; those that could be written stay when it fails.
+    /// Appends bytes.
     ///
-    /// They go to the end of the file. A position would leave a hole where another process has cut the file off, and
-    /// then its length would say nothing.
+    /// After an error the bytes written so far stay.
+    ///
+    /// It appends instead of writing at a position. If another process truncated the file, a position would leave a
+    /// hole, and the length would be meaningless.
     func append(_ data: Data) throws(RequestError) {
         let problem = Self.write(data, to: descriptor, at: &byteCount, appends: true)
         guard problem == 0 else { throw .file("could not be written", path, problem) }
     }
 
-    /// Whether it has the length that it was given here: false when another process has changed it.
+    /// Whether the length is the one that this instance wrote.
+    ///
+    /// False when another process has changed the file.
     var isIntact: Bool {
         var status = stat()
         return fstat(descriptor, &status) == 0 && Int64(status.st_size) == byteCount
     }
 
-    /// Cuts off what is behind so many bytes, or lengthens it by a hole.
+    /// Truncates the file to a length, or lengthens it with a hole.
     func truncate(to count: Int64) throws(RequestError) {
         guard byteCount != count else { return }
         while ftruncate(descriptor, off_t(count)) != 0 {
@@ -168,14 +176,14 @@ final class PartFile {
         byteCount = count
     }
 
-    /// Returns when the bytes are on the disk.
+    /// Synchronises the bytes with the disk.
     func synchronize() throws(RequestError) {
         guard PartFile.synchronize(descriptor) == 0 else { throw .file("could not be written", path, errno) }
     }
 
-    /// Has its bytes on the disk, then does what gives it its name, together with other files that are ready.
+    /// Synchronises the file together with other complete files, then renames it.
     ///
-    /// - Parameter directory: where the name is.
+    /// - Parameter directory: the directory of the new name.
     func commit(
         in directory: String, _ place: @escaping @Sendable () -> Result<URL, RequestError>,
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
@@ -190,7 +198,7 @@ final class PartFile {
         throw .file("could not be given its permissions", path, errno)
     }
 
-    /// Sets the time of its last change, and tells what the file then is.
+    /// Sets the modification time, and returns the file's status.
     func status(changedAt seconds: Int64?) throws(RequestError) -> stat {
         if let seconds, let time = time_t(exactly: seconds) {
             let moment = timespec(tv_sec: time, tv_nsec: 0)
@@ -203,7 +211,9 @@ final class PartFile {
         return status
     }
 
-    /// Whether what lies under the part's name is this part; it may have been removed, and a new one begun.
+    /// Whether the part's name still refers to this file.
+    ///
+    /// Another process may have removed it and started a new one.
     var hasItsName: Bool {
         var (opened, named) = (stat(), stat())
         return fstat(descriptor, &opened) == 0 && lstat(path, &named) == 0 && opened.st_ino == named.st_ino
@@ -218,22 +228,23 @@ final class PartFile {
 
     func remove() { if hasItsName { unlink(path) } }
 
-    /// Gives the lock back.
+    /// Closes the file and releases the lock.
     func close() {
         guard descriptor >= 0 else { return }
-        // A child that has been forked and has not called `exec` yet has the descriptor too: closing ours is not enough.
+        // A forked child that has not called `exec` yet shares the descriptor, so closing ours does not release the
+        // lock.
         _ = flock(descriptor, LOCK_UN)
         Foundation.close(descriptor)
         descriptor = -1
     }
 
-    /// How many bytes a file system has left for such a file; nil when it does not tell.
+    /// The free bytes of the file system; nil when unknown.
     var freeBytes: Int64? {
         var status = statvfs()
         return fstatvfs(descriptor, &status) == 0 ? Self.freeBytes(status) : nil
     }
 
-    /// How many bytes are left by the system's answer; nil when it is of a file system without sizes, which has no block.
+    /// The free bytes from the system's answer; nil for a file system without sizes, whose block size is zero.
     static func freeBytes(_ status: statvfs) -> Int64? {
         guard status.f_blocks > 0 else { return nil }
         let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
@@ -242,7 +253,7 @@ final class PartFile {
 }
 
 extension RequestError {
-    /// Something about a file failed.
+    /// The error for a failed operation on a file.
     static func file(_ what: String, _ path: String, _ code: Int32) -> RequestError {
         let reason = POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO)
         let isFull = [ENOSPC, EDQUOT].contains(code)

@@ -1,19 +1,19 @@
-// What lies beside a file while it is downloaded.
+// The files beside a target during its download.
 import Foundation
 
-/// The names of a file's part and of its record.
+/// The names of a file's part and of its sidecars.
 package struct PartName: Sendable {
-    /// The hidden name that both begin with.
+    /// The hidden name that all of them begin with.
     private let stem: String
 
-    /// - Parameter fileName: the file's; one that leaves too little room is shortened, and told apart by a hash.
+    /// - Parameter fileName: the file's name. A name that is too long is shortened and made unique by a hash.
     package init(_ fileName: String) {
         let isLong = fileName.utf8.count > 200
         let digest = isLong ? "~" + SHA256.digest(of: Data(fileName.utf8)).hexadecimal.prefix(16) : ""
         stem = "." + (isLong ? String(decoding: fileName.utf8.prefix(160), as: UTF8.self) : fileName) + digest
     }
 
-    /// The names that belong to a part that was found; nil when it is none.
+    /// The names for an existing part; nil when the name is not a part's.
     package init?(part: String) {
         guard part.hasPrefix("."), part.hasSuffix(Self.partSuffix) else { return nil }
         stem = String(part.dropLast(Self.partSuffix.count))
@@ -23,6 +23,6 @@ package struct PartName: Sendable {
 
     package var part: String { stem + Self.partSuffix }
     package var record: String { stem + ".convoy-resume" }
-    /// Stays beside the file.
+    /// This file stays beside the target.
     package var version: String { stem + ".convoy-version" }
 }

@@ -1,12 +1,14 @@
-// The name that an answer proposes for its file.
+// The file name that an answer proposes.
 
 extension ResponseHead {
-    /// The name that the server proposes for the file (`Content-Disposition`, RFC 6266 and RFC 8187), made safe; nil when it
-    /// proposes none.
+    /// The file name that the server proposes (`Content-Disposition`, RFC 6266 and RFC 8187), made safe.
     ///
-    /// One visible name in any directory: the last part of a path, without what does not show, without dots and blanks at its
-    /// ends, and of 255 bytes at most. The same name ``Request/saved(in:verifying:existing:permissions:)`` gives a file;
-    /// where there is none it takes the last part of the URL.
+    /// Nil when it proposes none.
+    ///
+    /// A safe name is one visible name in any directory. It is the last part of a path, without invisible characters,
+    /// without leading or trailing dots and blanks, and at most 255 bytes long.
+    /// ``Request/saved(in:verifying:existing:permissions:)`` uses the same name, or the last part of the URL when
+    /// there is none.
     ///
     /// - Complexity: O(*n*) for the bytes of the field.
     public var proposedFileName: String? { headerFields.proposedFileName.map { FileName.safe($0) } }

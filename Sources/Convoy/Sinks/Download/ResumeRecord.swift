@@ -1,30 +1,32 @@
-// What is known about a part, kept beside it: the sidecar.
+// The record of a part: its sidecar file.
 import Foundation
 
-/// What the bytes of a part are of, and how many of them can be relied on.
+/// Describes the bytes of a part, and how many of them are reliable.
 struct ResumeRecord: SidecarRecord, Hashable {
-    /// See ``PreparedRequest/downloadKey``: no URL is kept, it may have a secret in it.
+    /// See ``PreparedRequest/downloadKey``.
+    ///
+    /// The URL is not stored, because it may contain a secret.
     var key: String
     var validator: Validator
-    /// What sent the validator, see ``Validator/source(_:)``; nil where that is not known.
+    /// The source of the validator, see ``Validator/source(_:)``; nil when unknown.
     var source: String?
-    /// The length of the whole, once it is known.
+    /// The length of the complete file, once known.
     var totalBytes: Int64?
-    /// The boot of the system in which the part was written; nil where it has no name.
+    /// The boot in which the part was written; nil when the system has no name for it.
     var boot: String?
-    /// How much of the part has been synchronised with the disk.
+    /// How many bytes of the part have been synchronised.
     var syncedBytes: Int64 = 0
-    /// The digest that the server has promised, as ``FileDigest/description``.
+    /// The digest that the server announced, as ``FileDigest/description``.
     var promised: String?
-    /// The content coding that the server puts on the file, whose bytes are kept as they are sent.
+    /// The content coding of the file, whose bytes are stored without decoding.
     var coding: String?
-    /// What the file is to be called, where the server has a say in it.
+    /// The name of the file, if the server proposes it.
     var name: String?
-    /// Whether there are bytes of servers whose version is not known: only a digest can tell whether they fit.
+    /// Whether the part has bytes from servers with an unknown version, which only a digest can verify.
     var needsDigest: Bool?
-    /// Which bytes are there, of a part that is filled in several places; nil for one that grows from its start.
+    /// The existing ranges of a part with segments; nil for a part that grows from its start.
     var ranges: [Range<Int64>]?
-    /// Those of them that have been synchronised with the disk.
+    /// The ranges that have been synchronised.
     var syncedRanges: [Range<Int64>]?
 
     static let heading = "convoy-resume 1\n"
@@ -38,13 +40,13 @@ struct ResumeRecord: SidecarRecord, Hashable {
         self.boot = boot
     }
 
-    /// Whether its validator says something of what is at a URL.
+    /// Whether the validator applies to the resource at a URL.
     func isOf(_ url: URL) -> Bool { source == nil || source == validator.source(url) }
 
-    /// Which bytes of a part can be relied on: in order, not empty, none of them twice.
+    /// The reliable ranges of a part: in order, not empty, without overlaps.
     ///
-    /// What a process has written stays when the process is killed, and not when the system stops: after another boot
-    /// only what had been synchronised counts.
+    /// Written bytes survive a killed process, but not a system crash. After another boot only synchronised bytes are
+    /// reliable.
     func usableRanges(ofPart byteCount: Int64, boot: String?) -> [Range<Int64>] {
         let isSameBoot = boot != nil && boot == self.boot
         guard let ranges else {

@@ -1,35 +1,39 @@
-// The digest of a file while it arrives.
+// The digest of a file, computed while it arrives.
 import Foundation
 
-/// A digest in the making: by the system's code, which is several times as fast as Convoy's own, or else by that.
+/// Computes a digest with the system's code, or with Convoy's own, which is several times slower.
 ///
 /// Used by one thread at a time.
 final class RunningDigest {
     let algorithm: FileDigest.Algorithm
-    /// How many bytes it has taken.
+    /// The number of hashed bytes.
     private(set) var byteCount: Int64 = 0
     private let hash: BackgroundHash
 
     convenience init(_ algorithm: FileDigest.Algorithm) { self.init(algorithm, by: SystemHash.make(algorithm)) }
 
-    /// - Parameter systemHash: a new hash of that function; nil where the system has none.
+    /// - Parameter systemHash: a new hash of that function; nil when the system has none.
     init(_ algorithm: FileDigest.Algorithm, by systemHash: (any FileHash)?) {
         self.algorithm = algorithm
         hash = BackgroundHash(systemHash ?? (algorithm == .sha256 ? SHA256() : SHA512()))
     }
 
-    /// Takes the next bytes; how they are cut makes no difference.
+    /// Adds bytes.
     ///
-    /// Large ones are hashed while the caller goes on.
+    /// Their division into chunks makes no difference.
+    ///
+    /// A large chunk is hashed on another thread while the caller continues.
     func update(_ data: Data) {
         hash.update(data)
         byteCount += Int64(data.count)
     }
 
-    /// The digest of everything so far; feeding may go on afterwards.
+    /// The digest of all bytes so far.
+    ///
+    /// More bytes may be added afterwards.
     ///
     /// - Parameter path: the file, for the message.
-    /// - Throws: when the system's code has failed: another digest, by which it may be refused at once, can succeed.
+    /// - Throws: when the system's code failed. A new digest may succeed with Convoy's own code.
     func finish(of path: String) throws(RequestError) -> FileDigest {
         do throws(HashFailure) { return FileDigest(algorithm, bytes: try hash.finish()) } catch {
             throw RequestError(

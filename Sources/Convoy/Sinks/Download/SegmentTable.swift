@@ -1,25 +1,25 @@
-// Which bytes of a file that is filled in several places are there: a value.
+// The progress of a segmented download: a value.
 
-/// What is there already, and how far each segment has come.
+/// The existing ranges, and the position of each segment.
 struct SegmentTable: Sendable {
     struct Segment: Sendable {
         let range: Range<Int64>
-        /// Where its next byte goes.
+        /// The position of its next byte.
         var position: Int64
 
         var isComplete: Bool { position == range.upperBound }
     }
 
-    /// What was there before, in order.
+    /// The ranges that existed before, in order.
     var there: [Range<Int64>] = []
     var segments: [Segment] = []
-    /// What was there when the disk had everything.
+    /// The existing ranges at the last synchronisation.
     var syncedRanges: [Range<Int64>] = []
-    /// How many bytes have been written since the table was kept, and since the disk had everything.
+    /// The number of bytes written since the table was saved, and since the last synchronisation.
     var unsavedBytes: Int64 = 0
     var unsyncedBytes: Int64 = 0
 
-    /// The bytes that are there, in order, neighbours joined.
+    /// The existing ranges in order, with adjacent ones joined.
     var ranges: [Range<Int64>] {
         let all = (there + segments.map { $0.range.lowerBound..<$0.position }).filter { !$0.isEmpty }
         var joined: [Range<Int64>] = []
@@ -35,7 +35,7 @@ struct SegmentTable: Sendable {
 
     var byteCount: Int64 { ranges.reduce(0) { $0 + $1.count64 } }
 
-    /// Makes segments of what is missing, about as many as wanted, none of them smaller than need be.
+    /// Divides the missing ranges into about `count` segments of at least `smallest` bytes.
     ///
     /// - Complexity: O(*n*) for *n* segments and ranges.
     mutating func divide(totalBytes: Int64, into count: Int, atLeast smallest: Int64) {

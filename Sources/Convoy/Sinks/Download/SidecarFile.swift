@@ -1,20 +1,22 @@
-// A small file beside a file: what is known about it.
+// A small file beside a target that describes it.
 import Foundation
 
-/// A value that is kept in a sidecar.
+/// A value that is stored in a sidecar file.
 ///
-/// As bytes: a line that names the format, the SHA-256 of what follows in hexadecimal, and JSON. What is not exactly that
-/// (cut short, damaged, another program's) is no record.
+/// The format is a line with the format's name, the SHA-256 of the rest in hexadecimal, and JSON. Any other content
+/// (truncated, damaged, from another program) is ignored.
 protocol SidecarRecord: Codable, Sendable {
-    /// The line that names the format, with its end.
+    /// The line that names the format, including its line end.
     static var heading: String { get }
-    /// Whether it can be one that was kept: what goes into requests and names is held to the rules for what servers send.
+    /// Whether the values are possible.
     ///
-    /// Another program may have made it, on another machine: an archive that is unpacked brings hidden files along.
+    /// Those that are used in requests and names must satisfy the rules for server data.
+    ///
+    /// Another program on another machine may have written it, because an unpacked archive may contain hidden files.
     var isSound: Bool { get }
 }
 
-/// The most that a sidecar may have.
+/// The maximum size of a sidecar file.
 private let limitBytes = 1 << 20
 
 extension SidecarRecord {
@@ -32,7 +34,7 @@ extension SidecarRecord {
         self = record
     }
 
-    /// The record as it is kept.
+    /// The record in its file format.
     var data: Data {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
@@ -41,13 +43,15 @@ extension SidecarRecord {
     }
 }
 
-/// Reads, replaces and removes a sidecar; only the download that has locked the part may.
+/// Reads, replaces and removes a sidecar file.
+///
+/// Only the download that has locked the part may do so.
 struct SidecarFile<Record: SidecarRecord> {
     let path: String
 
-    /// The record; nil when there is none that is sound.
+    /// The record; nil when there is no valid one.
     ///
-    /// - Throws: when it cannot be told, for want of descriptors for example: the part is not thrown away for that.
+    /// - Throws: when reading failed, for example without a free descriptor. The part is then kept.
     func read() throws(RequestError) -> Record? {
         let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -55,7 +59,7 @@ struct SidecarFile<Record: SidecarRecord> {
             throw .file("could not be read", path, errno)
         }
         defer { close(descriptor) }
-        // One byte more than a record may have.
+        // One byte more than the limit, to detect a longer file.
         var bytes = [UInt8](repeating: 0, count: limitBytes + 1)
         var count = 0
         while count < bytes.count {
@@ -70,12 +74,13 @@ struct SidecarFile<Record: SidecarRecord> {
         return Record(Data(bytes.prefix(count)))
     }
 
-    /// Replaces the record, at once and whole.
+    /// Replaces the record atomically.
     ///
-    /// - Parameter synchronized: whether it returns when the record is on the disk.
+    /// - Parameter synchronized: whether to synchronise the record before returning.
     func write(_ record: Record, synchronized: Bool) throws(RequestError) {
         let new = path + "-new"
-        // Left by a process that was killed: never written to, it may have other names.
+        // A killed process may have left this file. It is removed instead of overwritten, because it may have other
+        // names.
         if unlink(new) != 0, errno != ENOENT { throw .file("could not be removed", new, errno) }
         let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw .file("could not be created", new, errno) }
@@ -93,16 +98,17 @@ struct SidecarFile<Record: SidecarRecord> {
         }
     }
 
-    /// Removes it, and what a process that was killed while it wrote one has left.
+    /// Removes the file, and the temporary file of a killed process.
     func remove() {
         unlink(path)
         unlink(path + "-new")
     }
 
-    /// Removes what is left of another part, where the part has just been made: of one that was being written only beside
-    /// one that has been.
+    /// Removes the sidecar files of an earlier part after a new part was created.
+    ///
+    /// A temporary file can exist only beside a record.
     func removeLeftover() {
-        // Mostly there is none, which costs less to see than to try: a removal has the directory to itself.
+        // Usually there is none. Checking is cheaper than removing, which locks the directory.
         var status = stat()
         if lstat(path, &status) == 0 || errno != ENOENT, unlink(path) == 0 { unlink(path + "-new") }
     }
