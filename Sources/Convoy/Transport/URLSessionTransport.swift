@@ -117,11 +117,9 @@ public final class URLSessionTransport: Transport {
 
 #if canImport(FoundationNetworking)
     /// Runs the delegate's callbacks at once, on the loader's own queue.
-///
-/// Foundation on Linux would make an operation of each,
-    /// which costs more than the request.
     ///
-    /// The callbacks only store or pass on bytes, and never call a task.
+    /// Foundation on Linux would make an operation of each callback, which costs more than the request. The callbacks
+    /// only store or pass on bytes, and never call a task.
     private final class InlineCallbackQueue: OperationQueue, @unchecked Sendable {
         // @unchecked: `OperationQueue` requires it. There is no state.
 

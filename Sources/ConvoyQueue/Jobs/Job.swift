@@ -1,8 +1,8 @@
-// One request of the queue: what it sends, and when it may.
+// A job of the queue: its request and its conditions.
 import Convoy
 import Foundation
 
-/// A request that a queue keeps until its outcome has been acknowledged: a value, complete when it is added.
+/// A request that a queue stores until its outcome has been acknowledged.
 ///
 /// ```swift
 /// var job = Job("order", try JobRequest(.post(ordersURL, json: order)))
@@ -18,21 +18,27 @@ import Foundation
 /// - ``uniqueness``
 /// - ``group``
 public struct Job: Sendable, Hashable {
-    /// What a job with a key does to an unfinished one with the same key.
+    /// Decides what happens to a job if an unfinished one with the same key exists.
     public struct Uniqueness: Sendable, Hashable {
-        /// Which of the two stays.
+        /// Which of the two jobs is kept.
         public enum Policy: String, Sendable, Hashable, CaseIterable {
-            /// The job that is there; the new one is not added.
+            /// Keeps the existing job.
+            ///
+            /// The new one is not added.
             case keep
-            /// The new job; the one that is there is cancelled, and so are its dependents.
+            /// Adds the new job.
+            ///
+            /// The existing one and its dependents are cancelled.
             case replace
-            /// Both: the new one is sent when the one that is there has finished, whatever became of it.
+            /// Keeps both.
+            ///
+            /// The new job is sent after the existing one has finished, whatever its outcome.
             case append
         }
 
-        /// The key, in the whole queue.
+        /// The key, unique in the complete queue.
         public var key: String
-        /// Which of the two stays.
+        /// Which of the two jobs is kept.
         public var policy: Policy
 
         /// Makes a uniqueness.
@@ -42,46 +48,53 @@ public struct Job: Sendable, Hashable {
         }
     }
 
-    /// What the job is known by; a UUID unless it is set.
+    /// The identifier of the job; by default a UUID.
     ///
-    /// A second job with the id of one that is in the store is not added: adding again after a crash is safe.
+    /// A job whose id already exists in the store is not added, so it is safe to add it again after a crash.
     public var id: String
-    /// Which handler gets the outcome.
+    /// The kind of the job, which selects its handler.
     public var kind: String
-    /// What is sent.
+    /// The request to send.
     public var request: JobRequest
-    /// Among jobs that may be sent, those with a higher priority go first; `.normal` by default.
+    /// The priority among ready jobs; `.normal` by default.
+    ///
+    /// Higher priorities are sent first.
     public var priority: Operation.QueuePriority = .normal
-    /// The job is not sent before this date of the calendar; nil, the default: at once.
+    /// The earliest date at which the job is sent; nil, the default, means at once.
     public var notBefore: Date?
-    /// A job that has not been sent successfully by this date becomes a dead letter, unless its handler says that it is done;
-    /// nil, the default: never.
+    /// The date after which a job without success becomes a dead letter, unless its handler decides otherwise.
+    ///
+    /// Nil, the default, means never.
     public var expires: Date?
-    /// The ids of jobs that must be done first: in the store already, or earlier in the same call of `add`.
+    /// The ids of jobs that must be done first.
     ///
-    /// While one of them is a dead letter the job waits, because a dead letter can be retried. When one is cancelled, or a dead
-    /// one is deleted, the job is cancelled too.
+    /// They must exist in the store or be earlier in the same call of `add`.
+    ///
+    /// The job waits while one of them is a dead letter, because a dead letter can be retried. If one is cancelled,
+    /// or deleted as a dead letter, the job is cancelled too.
     public var dependencies: [String] = []
-    /// What becomes of a second job with the same key; nil, the default: there is no key.
+    /// The rule for a second job with the same key; nil, the default, means no key.
     public var uniqueness: Uniqueness?
-    /// By which jobs are found, listed and cancelled.
+    /// Tags, by which jobs are found, listed and cancelled.
     public var tags: Set<String> = []
-    /// Jobs of one group are sent one after the other, in the order they were added; nil, the default: in no group.
+    /// The group of the job; nil, the default, means none.
     ///
-    /// The next one goes when the one before has finished: done, cancelled or dead. A dead letter that is retried goes to the
-    /// end of its group.
+    /// Jobs of a group are sent one after another, in the order of adding.
+    ///
+    /// The next job is sent when the previous one is done, cancelled or dead. A retried dead letter moves to the end
+    /// of its group.
     public var group: String?
-    /// What is sent as `Idempotency-Key`, the same at every attempt; a UUID.
+    /// The `Idempotency-Key`, the same for every attempt; a UUID by default.
     ///
-    /// A request that has such a field of its own keeps that one.
+    /// If the request already has this field, that value is sent.
     public var idempotencyKey: String
 
     /// Makes a job.
     ///
     /// - Parameters:
-    ///   - kind: which handler gets the outcome.
-    ///   - request: what is sent.
-    ///   - id: what the job is known by.
+    ///   - kind: the kind, which selects the handler.
+    ///   - request: the request to send.
+    ///   - id: the identifier of the job.
     public init(_ kind: String, _ request: JobRequest, id: String = UUID().uuidString) {
         self.id = id
         self.kind = kind
@@ -89,7 +102,7 @@ public struct Job: Sendable, Hashable {
         idempotencyKey = request.headerFields["Idempotency-Key"] ?? UUID().uuidString
     }
 
-    /// A job as a store has kept it.
+    /// Makes a job from stored values.
     public init(_ kind: String, _ request: JobRequest, id: String, idempotencyKey: String) {
         self.id = id
         self.kind = kind
@@ -99,7 +112,7 @@ public struct Job: Sendable, Hashable {
 }
 
 extension Job {
-    /// Why it cannot be added, or nil.
+    /// Why the job cannot be added, or nil.
     var defect: String? {
         let texts = [("id", id), ("kind", kind), ("group", group), ("key", uniqueness?.key)]
         for case (let name, let text?) in texts {

@@ -1,18 +1,18 @@
-// What became of a job: its attempts, the answer that counts, and what a handler says to it.
+// The outcome of a job: its attempts, its final answer, and the decision of its handler.
 import Convoy
 import Foundation
 
-/// One attempt of a job: when it was made, and what came of it.
+/// One attempt of a job and its result.
 public struct JobAttempt: Sendable, Hashable, Codable {
-    /// When it began, by the calendar.
+    /// When it started, as a calendar date.
     public var started: Date
-    /// How many milliseconds it took.
+    /// Its duration in milliseconds.
     public var milliseconds: Int64
     /// The status code of the answer; nil when there was none.
     public var statusCode: Int?
-    /// The code of the failure, as `RequestError` of Convoy has it; nil for an acceptable answer.
+    /// The code of the failure, as in Convoy's `RequestError`; nil for an acceptable answer.
     public var failure: String?
-    /// What went wrong, in words; nil for an acceptable answer.
+    /// A text that says what went wrong; nil for an acceptable answer.
     public var message: String?
 
     /// Makes an attempt.
@@ -27,26 +27,28 @@ public struct JobAttempt: Sendable, Hashable, Codable {
     }
 }
 
-/// The outcome of a job: the answer of the server, or why there will be none.
+/// The outcome of a job: the server's answer, or why there is none.
 ///
-/// Only what is final: failures that a later attempt may mend are retried by the queue itself, until its retries are used up.
+/// It is always final. The queue itself retries temporary failures until its retries are used up.
 public struct JobResult: Sendable, Hashable {
     /// The status code; nil when there was no answer.
     public var statusCode: Int?
     /// The header fields of the answer.
     public var headerFields: HeaderFields
-    /// The body of the answer, or the beginning of it; empty for a download.
+    /// The body of the answer, possibly truncated; empty for a download.
     public var body: Data
-    /// Whether the body of the answer was longer than what is kept.
+    /// Whether the body was truncated.
     public var isBodyCut: Bool
-    /// Why the outcome is no success: the answer is not acceptable, or nothing could be sent; nil for a success.
-    public var failure: String?
-    /// How many attempts the job has had since it was added or retried, in earlier processes too, the last one included.
-    public var attemptCount = 0
-    /// Whether no other attempt follows, whatever the handler says: the retries of the queue's policy are used up, or the job has
-    /// expired.
+    /// Why the outcome is not a success: the answer is not acceptable, or the request could not be sent.
     ///
-    /// `.retry` makes a dead letter of such a job, as `.fail` does.
+    /// Nil for a success.
+    public var failure: String?
+    /// The number of attempts since the job was added or retried, including those of earlier processes and the last
+    /// one.
+    public var attemptCount = 0
+    /// Whether no other attempt is possible, because the retries are used up or the job has expired.
+    ///
+    /// For such a job `.retry` results in a dead letter, like `.fail`.
     public var isGivenUp = false
 
     /// Makes a result.
@@ -61,19 +63,22 @@ public struct JobResult: Sendable, Hashable {
         self.failure = failure
     }
 
-    /// Whether the server has accepted the request.
+    /// Whether the request succeeded.
     public var isSuccess: Bool { failure == nil }
 
-    /// Whether the job's expiry has passed before it was sent with success; then there is no answer here.
+    /// Whether the job expired before it succeeded.
+    ///
+    /// There is no answer then.
     public var isExpired: Bool { failure == JobRecord.expired }
 }
 
-/// What a handler says to the outcome of a job.
+/// A handler's decision about a job.
 public enum JobDecision: Sendable, Hashable {
-    /// The outcome has been taken: the job is done.
+    /// The outcome was handled, so the job is done.
     case done
-    /// The job is sent again, not before this time has passed; a dead letter where no other attempt follows,
-    /// ``JobResult/isGivenUp``.
+    /// The job is sent again after this time.
+    ///
+    /// It becomes a dead letter if no other attempt is possible, ``JobResult/isGivenUp``.
     case retry(after: Duration)
     /// The job becomes a dead letter, with this reason.
     case fail(String)

@@ -1,25 +1,29 @@
-// What a job sends: the part of a request that can be written down.
+// The request of a job: the part of a request that can be stored.
 import Convoy
 import Foundation
 
-/// The request of a job: method, URL, header fields, body, and where a download goes.
+/// The request of a job: method, URL, header fields, body, and the file of a download.
 ///
-/// Credentials are never stored. A request with a secret header field, with one whose name tells of a secret (`X-Api-Key`), or
-/// with a user name or a password in its URL, is refused when it is added; an interceptor of the manager adds them each time it
-/// is sent:
+/// Credentials are never stored. The queue refuses a request with a secret header field, with a field whose name
+/// indicates a secret (`X-Api-Key`), or with a user name or password in its URL. An interceptor of the manager adds
+/// credentials before each attempt:
 ///
 /// ```swift
 /// let manager = RequestManager(
 ///     configuration: .init(interceptors: [BearerAuthenticator(…)]))
 /// ```
 ///
-/// What is code rather than data (decoders, policies, interceptors of the request's own) is not kept.
+/// Code is not stored, such as decoders, policies and the request's own interceptors.
 public struct JobRequest: Sendable, Hashable {
-    /// Where the bytes of a body are.
+    /// Where the bytes of a body are stored.
     public enum Body: Sendable, Hashable {
-        /// In memory; the store keeps them.
+        /// In memory.
+        ///
+        /// The store saves them.
         case data(Data)
-        /// In a file of the caller's, which is read when the job is sent and has to stay until it is done.
+        /// In the caller's file, which is read when the job is sent.
+        ///
+        /// Keep it until the job is done.
         case file(URL)
     }
 
@@ -31,14 +35,17 @@ public struct JobRequest: Sendable, Hashable {
     public var headerFields: HeaderFields
     /// The body; nil for none.
     public var body: Body?
-    /// The file a download is written to; nil: the body of the answer goes to the handler.
+    /// The file of a download.
     ///
-    /// A download that was interrupted, by a crash too, continues where it was.
+    /// Nil passes the body of the answer to the handler.
+    ///
+    /// An interrupted download is resumed, also after a crash.
     public var destination: URL?
     /// Whether a redirect (301, 302, 303) may turn the request into a GET without its body; false by default.
     ///
-    /// Then the answer to that GET is the outcome. Else such a redirect is a failure: what was to be sent has reached nobody who
-    /// would say so. One from `http:` to `https:` of the same host keeps method and body, unless it is a 303.
+    /// If true, the answer to that GET is the outcome. If false, such a redirect is a failure, because no server has
+    /// confirmed the original request. A redirect from `http:` to `https:` of the same host keeps method and body,
+    /// unless it is a 303.
     public var followsRedirectsAsGet = false
 
     /// Makes a request.
@@ -53,13 +60,13 @@ public struct JobRequest: Sendable, Hashable {
         self.destination = destination
     }
 
-    /// Takes what can be kept of a request: its query, its JSON and its form included.
+    /// Makes a job's request from the parts of a request that can be stored, including query, JSON and form.
     ///
     /// - Parameters:
-    ///   - request: with an absolute URL.
-    ///   - destination: the file a download is written to.
-    /// - Throws: `.invalidJob` for a request that cannot be sent, and for a body that is a stream, a sequence or a form in parts:
-    ///   write it to a file, and send that.
+    ///   - request: the request, with an absolute URL.
+    ///   - destination: the file of a download.
+    /// - Throws: `.invalidJob` for a request that cannot be sent, and for a body from a stream, a sequence or a
+    ///   multipart form. Write such a body to a file and send the file.
     public init(_ request: Request<Data>, savedTo destination: URL? = nil) throws(QueueError) {
         let prepared: PreparedRequest
         do { prepared = try PreparedRequest(checking: request) } catch { throw QueueError(.invalidJob, error.message) }
@@ -79,7 +86,7 @@ public struct JobRequest: Sendable, Hashable {
 }
 
 extension JobRequest {
-    /// Why it cannot be kept, or nil.
+    /// Why the request cannot be stored, or nil.
     var defect: String? {
         if let secret = headerFields.first(where: { $0.isSecret || Self.tellsOfSecret($0.name) })?.name {
             return "its header field \(secret) is a secret, and secrets are never stored: "
@@ -94,7 +101,7 @@ extension JobRequest {
         return sendable(body: body).defect
     }
 
-    /// Whether a header field of this name has a secret as its value: `X-Api-Key` or `X-Auth-Token`, for example.
+    /// Whether the name of a header field indicates a secret, for example `X-Api-Key` or `X-Auth-Token`.
     private static func tellsOfSecret(_ name: String) -> Bool {
         let bare = name.lowercased().filter { $0 != "-" && $0 != "_" }
         let words = [
@@ -104,7 +111,7 @@ extension JobRequest {
         return ["auth", "xauth"].contains(bare) || words.contains { bare.contains($0) }
     }
 
-    /// The request as it is sent.
+    /// The request in the form that the manager sends.
     func sendable(body: Body?) -> Request<Data> {
         var request = Request<Data>(method: method, url: url)
         for field in headerFields { request = request.addingHeader(field.name, field.value) }
@@ -117,7 +124,7 @@ extension JobRequest {
 }
 
 extension JobRequest {
-    /// The host and the port that the request goes to, as ``ClaimRequest/rooms`` knows it; empty for a relative URL.
+    /// The host and port of the request, as in ``ClaimRequest/rooms``; empty for a relative URL.
     public var host: String {
         guard let host = url.host()?.lowercased() else { return "" }
         return "\(host):\(url.port ?? (url.scheme?.lowercased() == "https" ? 443 : 80))"

@@ -1,11 +1,11 @@
-// Additions of several callers in one transaction, and in one round trip.
+// Combines additions of several callers in one transaction and one round trip.
 import Convoy
 
-/// The additions of a store: a group commit on one session.
+/// A group commit for additions, on one session.
 ///
-/// Jobs without dependencies, and without a key that keeps or replaces another, can be written without asking what is there:
-/// all of them go together. A list with others goes by itself, step by step. So does each of a group that was refused: the
-/// error is that of one caller.
+/// Jobs without dependencies, and without a key that keeps or replaces another job, are written without reading the
+/// tables. All of them are committed together. A list with other jobs is added separately, step by step. If a group
+/// is refused, each list is added separately, because only one caller caused the error.
 final class PostgresAdditions: Sendable {
     let group: AdditionGroup
 
@@ -62,7 +62,7 @@ final class PostgresAdditions: Sendable {
     }
 }
 
-/// An addition that asks for nothing before it writes.
+/// An addition that reads nothing before it writes.
 private struct WholeAddition {
     private let jobs: [Job]
     private let number: String
@@ -102,7 +102,7 @@ private struct WholeAddition {
         get throws {
             var ids: Set<String> = []
             let jobs = jobs.filter { ids.insert($0.id).inserted }
-            // A condition that the planner leaves alone: as a join it would look at each row for each.
+            // Written as a subquery, because the planner would run a join once for each row.
             let isNew = "(position IN (SELECT position FROM new)) IS TRUE"
             return PostgresStatement(
                 """

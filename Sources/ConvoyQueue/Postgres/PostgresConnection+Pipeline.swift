@@ -14,13 +14,17 @@ struct PostgresStatement: Sendable {
 }
 
 extension PostgresConnection {
-    /// Has a statement go with the next one that is run; its rows are not read.
+    /// Queues a statement, which is sent with the next one that is run.
+    ///
+    /// Its rows are not read.
     func later(_ statement: PostgresStatement) { waiting.append(statement) }
 
-    /// Runs statements in their order, in one round trip; the rows of each.
+    /// Runs statements in order, in one round trip.
     ///
-    /// The first that fails ends them: those behind it are not run. libpq sends them together from version 14 on (its pipeline
-    /// mode), and one after the other before.
+    /// Returns the rows of each.
+    ///
+    /// After the first failure, the remaining ones are not run. libpq 14 and newer sends them together (pipeline
+    /// mode); older versions send them one after another.
     func run(
         _ statements: [PostgresStatement], within bound: Duration = usualBound
     ) throws(PostgresError) -> [PostgresRows] {
@@ -28,7 +32,7 @@ extension PostgresConnection {
         let all = waiting + statements
         let own = all.count - statements.count
         waiting = []
-        // A large body has a second more for each MiB.
+        // A large body has one more second for each MiB.
         let byteCount = all.reduce(0) { $0 + $1.parameters.reduce(0) { $0 + ($1.bytes?.count ?? 0) } }
         let end = ContinuousClock.now + bound + .seconds(byteCount >> 20)
         guard library.enterPipelineMode?(handle) == 1 else {
@@ -48,7 +52,7 @@ extension PostgresConnection {
     private func answersInPipeline(
         to statements: [PostgresStatement], until end: ContinuousClock.Instant
     ) throws(PostgresError) -> (rows: [PostgresRows], failure: PostgresError?) {
-        // What is answered, in order: the statement that is parsed with its name, or nil for rows.
+        // The expected answers in order: text and name of a statement that is parsed, or nil for rows.
         var expected: [(text: String, name: String)?] = []
         var names: [String: String] = [:]
         for statement in statements {
@@ -86,7 +90,7 @@ extension PostgresConnection {
         return (rows, failure)
     }
 
-    /// The next answer; nil at the end of those to one message.
+    /// The next answer; nil after the last answer to a message.
     private func next(until end: ContinuousClock.Instant) throws(PostgresError) -> OpaquePointer? {
         while library.isBusy(handle) == 1 { try receive(until: end) }
         return library.getResult(handle)
@@ -106,7 +110,7 @@ extension PostgresConnection {
         return try answer(until: end) { sendExecution(of: statement, name) }
     }
 
-    /// Sends something and waits for all that is answered.
+    /// Sends a message and waits for all of its answers.
     private func answer(
         until end: ContinuousClock.Instant, to send: () -> Int32
     ) throws(PostgresError) -> PostgresRows {
@@ -143,7 +147,7 @@ extension PostgresConnection {
         }
     }
 
-    /// Calls a body with the parameters as libpq takes them: pointers, lengths, and 1 for the binary format.
+    /// Calls a body with the parameters in libpq's form: pointers, lengths, and 1 for the binary format.
     private static func withBytes<Result>(
         _ parameters: [PostgresValue],
         _ body: (UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<Int32>, UnsafePointer<Int32>) -> Result
@@ -158,7 +162,7 @@ extension PostgresConnection {
             bytes += parameter.bytes ?? []
         }
         let formats = [Int32](repeating: 1, count: parameters.count)
-        // One byte more: an empty value has an address too.
+        // One byte more, so that an empty value has an address too.
         bytes.append(0)
         return bytes.withUnsafeBytes { buffer in
             let start = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)

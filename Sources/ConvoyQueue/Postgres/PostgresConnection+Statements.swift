@@ -1,20 +1,22 @@
-// Asking the server.
+// Running statements.
 import CPostgres
 import Foundation
 
 extension PostgresConnection {
-    /// A message of a channel that the connection listens to.
+    /// A notification on a channel that the connection listens to.
     struct Notification: Sendable, Equatable {
         let channel: String
         let payload: String
     }
 
-    /// The bound of a statement unless it has its own.
+    /// The time limit of a statement unless it has its own.
     static let usualBound = Duration.seconds(30)
 
-    /// Runs one statement, prepared when it is first run; its parameters are `$1`, `$2` and so on.
+    /// Runs one statement, which is prepared when it is first run.
     ///
-    /// After a `lost` the connection is of no more use, and after any other error it is as before.
+    /// Its parameters are `$1`, `$2` and so on.
+    ///
+    /// After a `lost` the connection cannot be used again. After any other error it can.
     @discardableResult
     func run(
         _ statement: String, _ parameters: [PostgresValue] = [], within bound: Duration = usualBound
@@ -24,7 +26,9 @@ extension PostgresConnection {
         return rows
     }
 
-    /// Runs a body between BEGIN and COMMIT; its error is thrown after a ROLLBACK.
+    /// Runs a body between BEGIN and COMMIT.
+    ///
+    /// Its error is thrown after a ROLLBACK.
     ///
     /// When COMMIT ends in `lost`, it may have taken effect.
     func transaction<Result>(
@@ -41,13 +45,17 @@ extension PostgresConnection {
         }
     }
 
-    /// Ends a transaction without effect; one that cannot be rolled back ends with its connection.
+    /// Rolls back a transaction.
+    ///
+    /// If that fails, closes the connection.
     func rollBack(within bound: Duration = usualBound) {
         waiting = []
         if ending == nil, (try? run("ROLLBACK", within: bound)) == nil { _ = lost("a transaction stays open") }
     }
 
-    /// Waits for messages of the channels that are listened to; none when the bound or the wakeup ended the wait.
+    /// Waits for notifications.
+    ///
+    /// Empty when the time limit or the wakeup ended the wait.
     func notifications(
         within bound: Duration, wakeup: Int32 = -1
     ) throws(PostgresError) -> [Notification] {
@@ -71,17 +79,17 @@ extension PostgresConnection {
         return notifications
     }
 
-    /// The error of an answer.
+    /// Converts an answer to an error.
     func failure(_ answer: OpaquePointer) -> PostgresError {
         let text = library.resultErrorField(answer, Int32(CONVOY_PG_DIAG_MESSAGE)).map { String(cString: $0) }
         let state = library.resultErrorField(answer, Int32(CONVOY_PG_DIAG_SQLSTATE)).map { String(cString: $0) }
         guard let state, library.status(handle) != CONVOY_PG_CONNECTION_BAD else { return lost(text ?? message) }
-        // What the server ends with; the statement was not run, or was rolled back.
+        // The server sends this when it shuts down. The statement was not run, or was rolled back.
         if state.hasPrefix("57P") { return lost(text ?? state) }
         return PostgresError(.refused(state: state), "the database refused: \(text ?? message) (SQLSTATE \(state))")
     }
 
-    /// Sends what is to be sent, and takes what comes meanwhile: a server that cannot send does not read.
+    /// Sends pending bytes and reads arriving ones, because a server that cannot send does not read.
     func flush(until end: ContinuousClock.Instant) throws(PostgresError) {
         while true {
             let rest = library.flush(handle)

@@ -1,8 +1,8 @@
-// How transactions of a queue begin, and what their connection needs.
+// The start of a queue's transactions, and the setup of their connection.
 import Foundation
 
 extension PostgresTime {
-    /// As `PostgresConnection.mark` and `time` answer.
+    /// Reads the answers of `PostgresConnection.mark` and `time`.
     init(_ rows: PostgresRows) throws {
         self.init(now: try rows.int(0, 0) ?? 0, date: try rows.double(0, 1) ?? 0)
     }
@@ -11,7 +11,7 @@ extension PostgresTime {
 extension PostgresConnection {
     static let begin = PostgresStatement("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE")
 
-    /// The time.
+    /// Reads the server's time.
     static let time = PostgresStatement(
         """
 
@@ -19,9 +19,11 @@ extension PostgresConnection {
             (extract(epoch FROM clock_timestamp()) - 978307200)::float8
         """)
 
-    /// Notes the number of a transaction; the time, and how often one with the number has come so far.
+    /// Records the number of a transaction.
     ///
-    /// Waits for an earlier one that has not ended.
+    /// Returns the time, and how often the number was recorded so far.
+    ///
+    /// It waits for an earlier transaction with the number that has not ended.
     static func mark(_ number: String) -> PostgresStatement {
         PostgresStatement(
             """
@@ -34,7 +36,9 @@ extension PostgresConnection {
             """, [.text(number)])
     }
 
-    /// Runs statements as one transaction, in one round trip; the rows of each.
+    /// Runs statements as one transaction, in one round trip.
+    ///
+    /// Returns the rows of each.
     func transact(_ statements: [PostgresStatement]) throws(PostgresError) -> [PostgresRows] {
         do {
             return try run([Self.begin] + statements + [PostgresStatement("COMMIT")]).dropFirst().dropLast()
@@ -44,14 +48,14 @@ extension PostgresConnection {
         }
     }
 
-    /// What every session of a queue needs of the server; makes the tables, or brings them up to date.
+    /// Configures a session for the queue, and creates or migrates the tables.
     func prepareForQueue() throws {
         let version = library.serverVersion(handle)
         guard version >= 130_000 else {
             throw QueueError(.unavailable, "the server is PostgreSQL \(version / 10_000); the queue needs 13 or newer")
         }
-        // Durable commits even where the server's default is not; no transaction of a process that stands still keeps others
-        // waiting; and plans by the indexes, because the statistics of a queue are always out of date.
+        // Commits are durable even if the server's default is not. A transaction of a stopped process must not block
+        // others. Plans use indexes, because the statistics of a queue are always outdated.
         later(
             PostgresStatement(
                 """

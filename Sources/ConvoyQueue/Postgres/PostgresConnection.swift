@@ -1,13 +1,13 @@
-// One connection to a PostgreSQL server: opened, waited for and closed within bounds.
+// One connection to a PostgreSQL server. Opening, waiting and closing have time limits.
 import CPostgres
 import Foundation
 
 /// A connection to a PostgreSQL server.
 ///
-/// Its calls block, none beyond its bound, and so it belongs to one thread that may wait: not one of the cooperative pool.
-/// libpq looks up a host's name while it connects, within the bounds of the system's resolver only.
+/// Its calls block, at most for their time limit. Use it on one thread that may block, not on one of the cooperative
+/// pool. libpq resolves the host's name while it connects, with only the time limit of the system's resolver.
 final class PostgresConnection {
-    /// What a wait ended with.
+    /// How a wait ended.
     enum Wait {
         case ready
         case timedOut
@@ -18,11 +18,13 @@ final class PostgresConnection {
     let handle: OpaquePointer
     /// The names of statements that the server has parsed, by their text.
     var prepared: [String: String] = [:]
-    /// How many names were given; each is given once.
+    /// The number of names used.
+    ///
+    /// Each name is used once.
     var nameCount = 0
-    /// What goes with the next statement that is waited for.
+    /// Statements that are sent with the next one that is run.
     var waiting: [PostgresStatement] = []
-    /// Why nothing can be asked any more.
+    /// Why the connection can no longer be used.
     var ending: PostgresError?
 
     /// Connects.
@@ -37,7 +39,7 @@ final class PostgresConnection {
         self.library = try library.get()
         let library = self.library
         try Self.check(address, library)
-        // What comes before the address is a default, what follows it holds.
+        // The address overrides the parameters before it. The parameters after it override the address.
         let parameters = [
             ("fallback_application_name", "convoy"), ("keepalives_idle", "30"), ("keepalives_interval", "10"),
             ("keepalives_count", "3"), ("dbname", address), ("client_encoding", "UTF8"),
@@ -47,7 +49,7 @@ final class PostgresConnection {
         }
         guard let started else { throw PostgresError(.unreachable, "there is no memory for a connection") }
         handle = started
-        // Else libpq prints them.
+        // Otherwise libpq prints notices.
         _ = library.setNoticeProcessor(handle, { _, _ in }, nil)
         try connect(until: .now + bound)
         _ = library.setnonblocking(handle, 1)
@@ -55,7 +57,9 @@ final class PostgresConnection {
 
     deinit { library.finish(handle) }
 
-    /// libpq's own message may have parts of a password; with a second @ it takes them for the host's name.
+    /// Checks an address, because libpq's message may contain parts of a password.
+    ///
+    /// If the address has a second @, libpq reads them as the host's name.
     private static func check(_ address: String, _ library: convoy_pg_functions) throws(PostgresError) {
         var reason: UnsafeMutablePointer<CChar>?
         let list = library.conninfoParse(address, &reason)
@@ -63,7 +67,8 @@ final class PostgresConnection {
         library.freemem(reason)
         let parts = address.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false).dropFirst(2)
         let authority = parts.first?.prefix { $0 != "/" && $0 != "?" } ?? ""
-        // An @ behind the host is one behind a password that has a slash: the rest of it would be a port or a database.
+        // An @ after the host means that the password contains a slash. libpq would read the rest of it as a port or
+        // a database.
         let isSplit = address.hasPrefix("postgres") && parts.first?.dropFirst(authority.count).contains("@") ?? false
         guard list == nil || isSplit || authority.count(where: { $0 == "@" }) > 1 else { return }
         throw PostgresError(
@@ -86,7 +91,7 @@ final class PostgresConnection {
         }
     }
 
-    /// What libpq says of its last failure, in one line.
+    /// The message of libpq's last failure, in one line.
     var message: String {
         let text = library.errorMessage(handle).map { String(cString: $0) } ?? ""
         return text.split(whereSeparator: \.isNewline).map { $0.trimmingPrefix(while: \.isWhitespace) }
@@ -105,7 +110,7 @@ final class PostgresConnection {
                 pollfd(fd: wakeup, events: Int16(POLLIN), revents: 0),
             ]
             let rest = ContinuousClock.now.duration(to: end)
-            // Rounded up: no turns of a loop without waiting at the end.
+            // Rounded up, so that the loop does not spin at the end.
             let milliseconds = max(0, min(60_000, rest / .milliseconds(1) + 1))
             let count = poll(&waits, 2, rest > .zero ? Int32(milliseconds) : 0)
             if count < 0, errno != EINTR { throw lost(String(cString: strerror(errno))) }
@@ -114,14 +119,14 @@ final class PostgresConnection {
         }
     }
 
-    /// Ends the use of the connection.
+    /// Marks the connection as unusable.
     func lost(_ reason: String) -> PostgresError {
         let error = ending ?? PostgresError(.lost, "the connection to the database is lost: \(reason)")
         ending = error
         return error
     }
 
-    /// Calls a body with C's form of a list of strings, which ends with NULL.
+    /// Calls a body with a list of strings in C's form, which ends with NULL.
     private static func withStrings<Result>(
         _ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> Result
     ) -> Result {

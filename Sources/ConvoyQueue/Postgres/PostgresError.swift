@@ -1,24 +1,30 @@
-// How a PostgreSQL server, or the way to it, can fail.
+// Failures of a PostgreSQL server or its connection.
 
-/// What went wrong with a PostgreSQL database.
+/// A failure of a PostgreSQL database.
 struct PostgresError: Error, Sendable, CustomStringConvertible {
     enum Kind: Sendable, Equatable {
         /// libpq is not installed.
         case libraryMissing
-        /// The address cannot be read; another attempt does not help.
+        /// The address is invalid, so another attempt does not help.
         case addressInvalid
-        /// No connection could be made: nothing was asked of the server.
+        /// The connection failed.
+        ///
+        /// Nothing was sent to the server.
         case unreachable
-        /// The connection ended, or the server did not answer in time: what was asked may have taken effect.
+        /// The connection ended, or the server did not answer in time.
+        ///
+        /// The statement may have taken effect.
         case lost
-        /// The server refused what was asked, with this SQLSTATE: it took no effect.
+        /// The server refused the statement with this SQLSTATE.
+        ///
+        /// It had no effect.
         case refused(state: String)
-        /// The answer is none that was expected.
+        /// The answer is not an expected one.
         case answerInvalid
     }
 
     let kind: Kind
-    /// What was tried, what happened, and what to do where that is known.
+    /// What was tried, what happened, and what to do if known.
     let description: String
 
     init(_ kind: Kind, _ description: String) {
@@ -26,15 +32,15 @@ struct PostgresError: Error, Sendable, CustomStringConvertible {
         self.description = description
     }
 
-    /// The code of the server's error; appendix A of its manual.
+    /// The code of the server's error, see appendix A of its manual.
     var state: String? {
         if case .refused(let state) = kind { state } else { nil }
     }
 
-    /// Whether the same transaction may succeed if it is repeated at once, on the same connection.
+    /// Whether the same transaction may succeed when it is repeated at once on the same connection.
     var isConflict: Bool { state == "40001" || state == "40P01" }
 
-    /// Whether another connection may be better, after a while: the server ends, starts, has no room, or is a standby.
+    /// Whether another connection may work later: the server is starting, stopping, full, or a standby.
     var asksForConnection: Bool {
         switch kind {
         case .unreachable, .lost: true

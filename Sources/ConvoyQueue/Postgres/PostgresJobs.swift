@@ -2,9 +2,9 @@
 import Convoy
 import Foundation
 
-/// The columns that are written of new jobs, as lists for `unnest`.
+/// The columns of new jobs, as arrays for `unnest`.
 enum PostgresJobs {
-    /// The columns of what changes.
+    /// The columns of the job's row.
     static func columns(_ jobs: [Job]) -> [PostgresValue] {
         [
             .texts(jobs.map(\.id)), .texts(jobs.map(\.kind)), .ints(jobs.map { Int64($0.priority.rawValue) }),
@@ -15,7 +15,7 @@ enum PostgresJobs {
         ]
     }
 
-    /// The columns of what is sent.
+    /// The columns of the job's request.
     static func contents(_ jobs: [Job]) throws -> [PostgresValue] {
         [
             .texts(jobs.map(\.request.method.rawValue)), .texts(jobs.map(\.request.url.absoluteString)),
@@ -28,7 +28,7 @@ enum PostgresJobs {
         ]
     }
 
-    /// Seconds since 2001; what is beyond three thousand years counts as that.
+    /// Seconds since 2001, limited to three thousand years.
     private static func date(_ date: Date?) -> Double? {
         date.map { max(-1e11, min(1e11, $0.timeIntervalSinceReferenceDate)) }
     }
@@ -56,7 +56,7 @@ enum PostgresJobs {
     }
 }
 
-/// The columns of a job's rows, always in this order, and where they begin in an answer.
+/// The columns of a job's rows in fixed order, and their first index in an answer.
 struct PostgresJobRow {
     static let columnCount = 29
 
@@ -70,7 +70,7 @@ struct PostgresJobRow {
         r.failure, c.follows_as_get, j.lapses
         """
     }
-    /// What follows `convoy_jobs AS j`.
+    /// The joins after `convoy_jobs AS j`.
     static let joins = """
         JOIN convoy_contents AS c ON c.position = j.position LEFT JOIN convoy_bodies AS b ON b.position = j.position
         LEFT JOIN convoy_results AS r ON r.position = j.position
@@ -105,7 +105,7 @@ struct PostgresJobRow {
         }
     }
 
-    /// Why the job cannot be sent; nil for one that can be read whole.
+    /// Why the job cannot be sent; nil when it was read completely.
     var defect: String? {
         get throws {
             if URL(string: try text(11)) == nil { return "its URL in the database cannot be read" }
@@ -115,7 +115,7 @@ struct PostgresJobRow {
         }
     }
 
-    /// The job; what cannot be read of it is left out.
+    /// The job, without its unreadable parts.
     func job() throws -> Job {
         let id = try text(1)
         let fields = try text(12)

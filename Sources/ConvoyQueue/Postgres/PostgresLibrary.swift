@@ -1,4 +1,4 @@
-// libpq, found when the first database of PostgreSQL is opened.
+// libpq, loaded when the first PostgreSQL database is opened.
 import CPostgres
 
 /// The functions of the system's libpq.
@@ -13,10 +13,12 @@ enum PostgresLibrary {
         private static let advice = "apt-get install libpq5"
     #endif
 
-    /// Opened once in the process; that it is missing stays so.
+    /// Loaded once in the process.
+    ///
+    /// A failure is final.
     static let shared = Result { () throws(PostgresError) in try open(names) }
 
-    /// The first of the libraries that is there and complete.
+    /// The first library that exists and has all functions.
     static func open(_ names: [String]) throws(PostgresError) -> convoy_pg_functions {
         var reasons: [String] = []
         for name in names {

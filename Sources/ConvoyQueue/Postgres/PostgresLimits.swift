@@ -1,16 +1,18 @@
-// What PostgreSQL cannot keep, and what of a database the queue cannot use.
+// Values that PostgreSQL cannot store, and databases that the queue cannot use.
 import Convoy
 import Foundation
 
-/// Limits of PostgreSQL, checked before anything is sent to the server.
+/// Limits of PostgreSQL, checked before anything is sent.
 enum PostgresLimits {
-    /// The most bytes of one body; the server's own limit, of a whole message, is 1 GiB.
+    /// The maximum size of a body.
+    ///
+    /// The server's own limit for a message is 1 GiB.
     static let maxBodyBytes = 256 << 20
 
-    /// How many bytes of bodies one statement inserts, unless one body has more.
+    /// The maximum size of all bodies in one statement, unless a single body is larger.
     static let maxStatementBytes = 32 << 20
 
-    /// Why a job cannot be kept, or nil.
+    /// Why a job cannot be stored, or nil.
     static func defect(of job: Job) -> String? {
         if case .data(let data)? = job.request.body, data.count > maxBodyBytes {
             return "its body has \(data.count) bytes, and a database takes \(maxBodyBytes) at most: write it to a file "
@@ -32,7 +34,7 @@ enum PostgresLimits {
         return "its \(name) has a NUL character, and a text of PostgreSQL cannot have one: take it out"
     }
 
-    /// A text that tells why something failed: it is kept, with its NULs made visible.
+    /// The reason of a failure for storing, with its NULs made visible.
     static func visible(_ text: String?) -> String? {
         guard let text, text.utf8.contains(0) else { return text }
         return String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value == 0 ? "\u{2400}" : $0 }))
@@ -40,7 +42,7 @@ enum PostgresLimits {
 }
 
 extension PostgresConnection {
-    /// The database must be able to keep every text.
+    /// Checks that the database can store every text.
     func checkEncoding() throws {
         let rows = try run("SELECT current_setting('server_encoding'), current_database()::text")
         let (encoding, name) = (try rows.text(0, 0) ?? "", try rows.text(0, 1) ?? "")
@@ -51,7 +53,9 @@ extension PostgresConnection {
                 + "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0")
     }
 
-    /// Says what to do about tables that cannot be made or read; other errors stay as they are.
+    /// Adds advice to errors about missing privileges on tables.
+    ///
+    /// Other errors are not changed.
     func explaining(_ error: any Error) -> any Error {
         guard let error = error as? PostgresError else { return error }
         switch error.kind {

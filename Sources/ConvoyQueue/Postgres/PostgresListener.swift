@@ -1,8 +1,8 @@
-// Being told of new work.
+// Notifications of new work.
 import Convoy
 import Foundation
 
-/// A connection that listens while there are streams to tell, and is made again when it is lost.
+/// A connection that listens while streams exist, and that is reopened when it is lost.
 final class PostgresListener: Sendable {
     private struct State {
         var streams: [Int: AsyncStream<Void>.Continuation] = [:]
@@ -16,7 +16,7 @@ final class PostgresListener: Sendable {
     private let address: String
     private let queue = DispatchQueue(label: "convoy.postgres.listen")
     private let state = Locked(State())
-    /// What ends a wait: an end of a pipe that becomes readable.
+    /// A pipe that ends a wait when it becomes readable.
     private let wakeup = Pipe()
 
     init(_ address: String) { self.address = address }
@@ -58,7 +58,7 @@ final class PostgresListener: Sendable {
         for stream in state.withLock({ Array($0.streams.values) }) { stream.yield() }
     }
 
-    /// Until it is closed.
+    /// Listens until it is closed.
     private func listen() {
         var pause = Duration.milliseconds(20)
         while !isClosed {
@@ -66,7 +66,7 @@ final class PostgresListener: Sendable {
                 let connection = try PostgresConnection(address, within: PostgresSession.usualPatience)
                 try connection.run("LISTEN convoy_jobs")
                 pause = .milliseconds(20)
-                // What was sent while there was no connection.
+                // Notifications may have been sent while there was no connection.
                 tell()
                 while !isClosed {
                     let wakeup = wakeup.fileHandleForReading.fileDescriptor
@@ -79,7 +79,7 @@ final class PostgresListener: Sendable {
         }
     }
 
-    /// Waits for a time or for the end.
+    /// Waits for a time or until it is closed.
     private func wait(_ duration: Duration) {
         var descriptor = pollfd(fd: wakeup.fileHandleForReading.fileDescriptor, events: Int16(POLLIN), revents: 0)
         _ = poll(&descriptor, 1, Int32(duration / .milliseconds(1)))

@@ -1,7 +1,9 @@
-// What a statement answers.
+// The answer to a statement.
 import CPostgres
 
-/// The rows of an answer, and how many rows the statement has changed; on the connection's thread.
+/// The rows of an answer, and the number of changed rows.
+///
+/// Used on the connection's thread.
 final class PostgresRows {
     private let library: convoy_pg_functions
     private let result: OpaquePointer
@@ -17,7 +19,7 @@ final class PostgresRows {
 
     deinit { library.clear(result) }
 
-    /// How many rows were inserted, updated, deleted or selected.
+    /// The number of rows that were inserted, updated, deleted or selected.
     var changedCount: Int { library.cmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0 }
 
     /// The bytes of a column; `nil` for NULL.
@@ -36,7 +38,7 @@ final class PostgresRows {
         try bytes(row, column).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// A whole number of any width.
+    /// An integer of any width.
     func int(_ row: Int, _ column: Int) throws(PostgresError) -> Int64? {
         guard let bytes = try bytes(row, column) else { return nil }
         switch bytes.count {
@@ -47,7 +49,9 @@ final class PostgresRows {
         }
     }
 
-    /// A whole number, bounded so that sums of two do not trap: a row that was written by hand may have any.
+    /// An integer, limited so that sums of two do not trap.
+    ///
+    /// A row that was edited by hand may have any value.
     func bounded(_ row: Int, _ column: Int) throws(PostgresError) -> Int64? {
         try int(row, column).map { max(-1 << 61, min(1 << 61, $0)) }
     }
@@ -62,11 +66,11 @@ final class PostgresRows {
         return Double(bitPattern: Self.number(bytes))
     }
 
-    /// A list of texts, none of them NULL.
+    /// An array of texts, none of them NULL.
     func texts(_ row: Int, _ column: Int) throws(PostgresError) -> [String]? {
         guard let bytes = try bytes(row, column) else { return nil }
         var texts: [String] = []
-        // What precedes the elements: PostgresValue has it.
+        // The header before the elements, see `PostgresValue`.
         var rest = bytes.dropFirst(20)
         while rest.count >= 4 {
             let length = Int(Self.number(Array(rest.prefix(4))))

@@ -1,8 +1,10 @@
-// What time brings: leases, dates, expiries.
+// Changes over time: leases, dates, expiries.
 import Convoy
 
 extension PostgresRules {
-    /// Deletes numbers of transactions that no call asks for any more; it asks for seconds.
+    /// Deletes old transaction numbers.
+    ///
+    /// Calls ask for a number only for some seconds.
     func forgetCommits() throws {
         try transaction.run(
             """
@@ -18,9 +20,9 @@ extension PostgresRules {
             [.text(owner), .int(transaction.time.now + Self.microseconds(lease))])
     }
 
-    /// Does what is due by now: jobs whose time has come, those that have expired, leases that have ended.
+    /// Applies everything that is due: jobs that become ready, expired jobs, ended leases.
     ///
-    /// - Parameter kinds: of which handlers are told of an expiry; nil: jobs do not expire now.
+    /// - Parameter kinds: the kinds whose handlers receive expired jobs; nil does not expire jobs now.
     mutating func passTime(for owner: String, telling kinds: ClaimRequest.Kinds?) throws {
         let (now, date) = (PostgresValue.int(transaction.time.now), PostgresValue.double(transaction.time.date))
         let due = try transaction.run(
@@ -71,7 +73,7 @@ extension PostgresRules {
         try follow(Self.ended(rows))
     }
 
-    /// An update of some thousand jobs, of which no other transaction changes one now.
+    /// An update of up to some thousand jobs that no other transaction is changing.
     static func changing(_ changes: String, where condition: String) -> String {
         """
         WITH meant AS MATERIALIZED (
@@ -80,7 +82,9 @@ extension PostgresRules {
         """
     }
 
-    /// Takes jobs back; the claims of others have lapsed, its own an owner gives back or finds out of in time.
+    /// Ends leases.
+    ///
+    /// Claims of other owners count as lapsed; an owner releases its own or notices the loss.
     mutating func endLeases(of owners: [String], for owner: String) throws {
         guard !owners.isEmpty else { return }
         // The rule of ``JobLife/lapseDelay``: from the second lapse on a job waits 1, 2, 4 seconds and so on.

@@ -1,14 +1,14 @@
-// What the end of one job means for others: the rules of holds, as statements.
+// How the end of a job changes other jobs, as SQL statements.
 import Convoy
 
-/// The changes of one transaction that go from job to job.
+/// Changes of one transaction that spread from job to job.
 ///
-/// Each statement sees what was committed before it began. So that two transactions do not overlook each other, the jobs of
-/// a group or key change under an advisory lock of its name, and a dependency is locked while a job is added behind it. Rows
-/// are locked before names, both in their order; where that does not hold the server finds the deadlock, and the
-/// transaction is repeated.
+/// Each statement sees what was committed before it started. Two transactions must not miss each other's changes.
+/// Jobs of a group or key are therefore changed under an advisory lock for its name, and a dependency is locked while
+/// a dependent job is added. Rows are locked before names, both in a fixed order. If a deadlock occurs anyway, the
+/// server detects it, and the transaction is repeated.
 struct PostgresRules {
-    /// A job that has ended: what it may have kept back.
+    /// A job that has ended, and may have blocked others.
     struct Ended {
         let id: String
         let position: Int64
@@ -16,34 +16,34 @@ struct PostgresRules {
         let isNeeded: Bool
         let group: String?
         let key: String?
-        /// Whether it leaves a body behind that is not sent any more.
+        /// Whether its body is no longer needed.
         let leavesBody: Bool
     }
 
-    /// What `UPDATE convoy_jobs AS j` returns for ``ended(_:)``.
+    /// The columns that `UPDATE convoy_jobs AS j` returns for ``ended(_:)``.
     static let endedColumns = "j.id, j.state, j.is_needed, j.group_name, j.unique_key, j.has_body, j.position"
 
     let transaction: PostgresTransaction
-    /// Whether a job may have become one that can be claimed.
+    /// Whether a job may have become claimable.
     private(set) var bringsWork = false
-    /// Whether the claims of some job have lapsed more than once.
+    /// Whether the claims of a job have lapsed more than once.
     var hasSuspects = false
 
     init(_ transaction: PostgresTransaction) { self.transaction = transaction }
 
     mutating func noteWork() { bringsWork = true }
 
-    /// Tells all listeners when this transaction is committed.
+    /// Notifies all listeners when this transaction is committed.
     func notify() {
         if bringsWork { transaction.later(Self.notification) }
     }
 
-    /// Tells all listeners, once a transaction.
+    /// Notifies all listeners, once for each transaction.
     static let notification = PostgresStatement("SELECT 1 FROM (SELECT pg_notify('convoy_jobs', '')) AS a")
 
-    /// Has the transaction wait until no other changes these groups and keys.
+    /// Waits until no other transaction changes these groups and keys.
     ///
-    /// There are 256 locks for all names: the server's table of locks is small.
+    /// All names share 256 locks, because the server's lock table is small.
     func lock(groups: [String?], keys: [String?]) {
         if let lock = Self.lock(groups: groups, keys: keys) { transaction.later(lock) }
     }
@@ -71,7 +71,7 @@ struct PostgresRules {
         }
     }
 
-    /// Lets those go on that waited for jobs which have ended.
+    /// Unblocks jobs that waited for ended jobs.
     mutating func follow(_ ended: [Ended]) throws {
         try drop(ended.filter(\.leavesBody).map(\.position), from: "convoy_bodies")
         let done = ended.filter { $0.isDone && $0.isNeeded }.map(\.id)
@@ -92,7 +92,7 @@ struct PostgresRules {
         if !keys.isEmpty { try free(Self.freeingFirst("unique_key", "is_behind_key"), [.texts(Array(keys))]) }
     }
 
-    /// Deletes what belongs to jobs.
+    /// Deletes the rows of jobs from a table.
     func drop(_ positions: [Int64], from table: String) throws {
         guard !positions.isEmpty else { return }
         try transaction.run("DELETE FROM \(table) WHERE position = ANY($1)", [.ints(positions)])
@@ -103,7 +103,7 @@ struct PostgresRules {
         for row in 0..<rows.count where try rows.int(row, 0) == 0 { bringsWork = true }
     }
 
-    /// The first unfinished job of each name is behind none of that name.
+    /// Unblocks the first unfinished job of each group or key.
     private static func freeingFirst(_ name: String, _ flag: String) -> String {
         """
         UPDATE convoy_jobs AS j SET \(flag) = false, state = CASE
@@ -116,7 +116,7 @@ struct PostgresRules {
         """
     }
 
-    /// Works out the holds of jobs that wait or are blocked, by all that there is.
+    /// Recomputes the holds of waiting or blocked jobs.
     mutating func hold(_ positions: [Int64], groups: [String], keys: [String]) throws {
         try transaction.run(
             """
@@ -126,7 +126,7 @@ struct PostgresRules {
         try free(Self.holding("SELECT unnest($1)"), [.ints(positions), .texts(groups), .texts(keys)])
     }
 
-    /// Works out the holds of the jobs that a transaction has added.
+    /// Computes the holds of the jobs that a transaction has added.
     static func holding(_ number: String) -> PostgresStatement {
         PostgresStatement(
             holding("SELECT unnest(positions) FROM convoy_commits WHERE number = $1"),
@@ -153,7 +153,9 @@ struct PostgresRules {
         """
     }
 
-    /// Cancels jobs and all that depend on them; how many.
+    /// Cancels jobs and all that depend on them.
+    ///
+    /// Returns their number.
     mutating func cancel(_ ids: [String]) throws -> Int {
         var next = ids
         var ended: [Ended] = []
@@ -169,7 +171,7 @@ struct PostgresRules {
                 RETURNING \(Self.endedColumns)
                 """, [.texts(next), .int(transaction.time.now)])
             let level = try Self.ended(rows)
-            // A statement of its own: one that waited for a lock does not see a result that was written meanwhile.
+            // A separate statement, because one that waited for a lock does not see a result written meanwhile.
             try drop(level.map(\.position), from: "convoy_results")
             ended += level
             next = try dependents(of: level.filter(\.isNeeded).map(\.id))

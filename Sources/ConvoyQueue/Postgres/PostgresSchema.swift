@@ -1,22 +1,30 @@
-// The tables in the database, and how older ones become today's.
+// The tables in the database, and their migrations.
 import Convoy
 
-/// The schema: numbered steps, each run once in a database, whichever process comes first.
+/// The schema as numbered steps.
+///
+/// Each runs once in a database, in whichever process is first.
 enum PostgresSchema {
-    /// The steps from an empty database on; those of a published version never change.
+    /// The steps from an empty database.
+    ///
+    /// Published steps never change.
     static let migrations = [tables + indexes + counting, redirects, lapses, hosts, commits, outcomes]
 
-    /// The numbers of the states in the tables; of a published version they never change.
+    /// The numbers of the states in the tables.
+    ///
+    /// Published numbers never change.
     static let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .done, .dead, .cancelled]
 
-    /// The tables with what belongs to a job, by its position.
+    /// The tables with parts of a job, by its position.
     static let partTables = ["convoy_contents", "convoy_bodies", "convoy_results", "convoy_needs"]
 
-    /// The row of a job that changes often is narrow; what is sent is written once, in rows of its own.
+    /// The row of a job that changes often is narrow.
     ///
-    /// - `due` is a time of the clock in microseconds, the others are dates in seconds since 2001, as Foundation has them.
-    ///   A job whose time has come has neither `due` nor `not_before`.
-    /// - `needs` counts dependencies that are not done; `is_needed` says that the end of the job concerns others.
+    /// The request is written once, in separate rows.
+    ///
+    /// - `due` is a time of the clock in microseconds. The others are dates in seconds since 2001, as in Foundation.
+    ///   A job that is ready has neither `due` nor `not_before`.
+    /// - `needs` counts dependencies that are not done. `is_needed` means that other jobs depend on this one.
     private static let tables = [
         "CREATE SEQUENCE convoy_positions",
         """
@@ -80,7 +88,7 @@ enum PostgresSchema {
         )
         """,
         "CREATE TABLE convoy_owners (owner text COLLATE \"C\" PRIMARY KEY, ends int8 NOT NULL)",
-        // In shares, so that processes do not wait for each other at one row.
+        // Divided into shares, so that processes do not wait for each other at one row.
         """
         CREATE TABLE convoy_counts (
             share int4 NOT NULL,
@@ -94,15 +102,17 @@ enum PostgresSchema {
 
     private static let redirects = ["ALTER TABLE convoy_contents ADD COLUMN follows_as_get bool NOT NULL DEFAULT false"]
 
-    /// Claims that have lapsed; the index is of suspects.
+    /// Lapsed claims.
+    ///
+    /// The index contains suspects.
     private static let lapses = [
         "ALTER TABLE convoy_jobs ADD COLUMN lapses int4 NOT NULL DEFAULT 0",
         "CREATE INDEX convoy_suspect ON convoy_jobs (priority DESC, position) WHERE lapses >= 2",
     ]
 
-    /// Hosts, and jobs that were tried behind those that were not.
+    /// Hosts, and an order in which tried jobs follow untried ones.
     ///
-    /// Jobs of before are of no host, and not bounded.
+    /// Existing jobs have no host and therefore no limit.
     private static let hosts = [
         "ALTER TABLE convoy_jobs ADD COLUMN host text COLLATE \"C\" NOT NULL DEFAULT ''", "DROP INDEX convoy_ready",
         """
@@ -115,7 +125,7 @@ enum PostgresSchema {
         """,
     ]
 
-    /// The numbers of transactions that were committed lately.
+    /// The numbers of recently committed transactions.
     private static let commits = [
         """
         CREATE TABLE convoy_commits (
@@ -123,8 +133,8 @@ enum PostgresSchema {
         """, "CREATE INDEX convoy_commits_made ON convoy_commits (made)",
     ]
 
-    /// What a transaction has come to, for the case that its COMMIT is not answered: the jobs that it has added or claimed, and
-    /// which of its settlements counted.
+    /// The results of a transaction, in case its COMMIT is not answered: the jobs that it added or claimed, and the
+    /// settlements that were accepted.
     private static let outcomes = [
         "ALTER TABLE convoy_commits ADD COLUMN positions int8[], ADD COLUMN settled int8[]"
     ]
@@ -145,7 +155,9 @@ enum PostgresSchema {
         "CREATE INDEX convoy_needed ON convoy_needs (needed)",
     ]
 
-    /// Counts by kind and state, kept by the database itself whatever changes a job.
+    /// Counts by kind and state.
+    ///
+    /// Triggers of the database maintain them for every change.
     private static let counting = [
         """
         CREATE FUNCTION convoy_count() RETURNS trigger LANGUAGE plpgsql AS $body$
@@ -188,7 +200,7 @@ enum PostgresSchema {
 }
 
 extension PostgresConnection {
-    /// Makes the tables, or brings them up to date; one process at a time, in one transaction.
+    /// Creates or migrates the tables, one process at a time, in one transaction.
     func migrate() throws {
         if try schemaVersion() == PostgresSchema.migrations.count { return }
         later(Self.begin)
@@ -219,7 +231,7 @@ extension PostgresConnection {
         }
     }
 
-    /// Which steps were run in the database; nil where there are no tables.
+    /// The steps that were run in the database; nil without tables.
     private func schemaVersion() throws(PostgresError) -> Int? {
         let isThere = try run("SELECT to_regclass('convoy_schema') IS NOT NULL").bool(0, 0) ?? false
         guard isThere else { return nil }

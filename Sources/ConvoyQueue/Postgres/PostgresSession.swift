@@ -1,21 +1,21 @@
-// Transactions on a connection that is made again when it is lost.
+// Transactions on a connection that is reopened when it is lost.
 import CPostgres
 import Convoy
 import Foundation
 
-/// The time as the database has it.
+/// The database's time.
 struct PostgresTime: Sendable {
     /// Microseconds, for leases and delays.
     var now: Int64
-    /// Seconds since 2001, for dates of the calendar.
+    /// Seconds since 2001, for calendar dates.
     var date: Double
 }
 
-/// A transaction that is open: what its statements run on.
+/// An open transaction, on which statements run.
 struct PostgresTransaction {
     let connection: PostgresConnection
     let time: PostgresTime
-    /// Its own random number.
+    /// The transaction's random number.
     let number: String
 
     @discardableResult
@@ -23,44 +23,49 @@ struct PostgresTransaction {
         try connection.run(statement, parameters)
     }
 
-    /// Has a statement go with the next one, COMMIT at the latest.
+    /// Queues a statement, which is sent with the next one, at the latest with COMMIT.
     func later(_ statement: PostgresStatement) { connection.later(statement) }
 }
 
-/// What a call of the store writes.
+/// A write operation of the store.
 struct PostgresWork<Result: Sendable>: Sendable {
-    /// A transaction that is known in advance: one round trip.
+    /// A transaction whose statements are all known in advance: one round trip.
     struct Whole: Sendable {
-        /// What goes between the row of the transaction's number, `$1` of some, and COMMIT.
+        /// The statements between the row of the transaction's number and COMMIT.
+        ///
+        /// Some use the number as `$1`.
         let statements: [PostgresStatement]
-        /// What the rows of the statements mean.
+        /// Interprets the rows of the statements.
         let read: @Sendable (_ rows: [PostgresRows], _ time: PostgresTime) throws -> Result
-        /// What was committed under the number, of which no answer came.
+        /// Reads the result of a transaction with this number that was committed without an answer.
         let recover: @Sendable (_ transaction: PostgresTransaction, _ number: String) throws -> Result
     }
 
-    /// Nil where later statements depend on the rows of earlier ones; the server may refuse it for that reason, too.
+    /// Nil when statements depend on rows of earlier ones.
+    ///
+    /// The server may also refuse it for that reason.
     var whole: (@Sendable (_ number: String, _ given: PostgresTime?) throws -> Whole)?
-    /// Step by step.
+    /// The same work step by step.
     let steps: @Sendable (PostgresTransaction) throws -> Result
-    /// Told the number of a transaction that has failed, and of which nobody knows whether it was committed.
+    /// Called with the number of a failed transaction when it is unknown whether it was committed.
     var unknown: (@Sendable (_ number: String) -> Void)?
 }
 
-/// One connection at a time, with a queue of its own that may wait for it.
+/// One connection at a time, with its own blocking queue.
 ///
-/// Every call is one transaction: repeated where the server says that it got in the way of another, and on a new connection
-/// where the old one was lost. What is known in advance goes in one round trip, and the rest step by step. Each that writes begins with a row of a random number of its own, `convoy_commits`: when the
-/// connection was lost during COMMIT, that row tells the repetition whether the first has taken effect. After a failover the
-/// number of a transaction would tell of somebody else's.
+/// Every call is one transaction. It is repeated after a serialization failure, and on a new connection if the old
+/// one was lost. Statements that are known in advance take one round trip; others run step by step. A writing
+/// transaction first inserts a random number into `convoy_commits`. If the connection was lost during COMMIT, that
+/// row shows the repetition whether the first one took effect. The server's transaction id would not do, because
+/// after a failover it may belong to another transaction.
 final class PostgresSession: Sendable {
-    /// What is used on the queue only.
+    /// State that is used on the queue only.
     private final class State: @unchecked Sendable {
         // @unchecked: see above.
         var connection: PostgresConnection?
     }
 
-    /// How long new connections are tried within one call, unless told otherwise; and the bound of each.
+    /// The default time within one call in which new connections are tried, and the time limit of each.
     static let usualPatience = Duration.seconds(15)
     private static let maxConflicts = 20
 
@@ -70,7 +75,7 @@ final class PostgresSession: Sendable {
     private let library: Swift.Result<convoy_pg_functions, PostgresError>
     private let queue: DispatchQueue
     private let state = State()
-    /// Signalled for ever when the session is closed.
+    /// Signalled permanently when the session is closed.
     private let closing = Closing()
 
     init(
@@ -84,14 +89,16 @@ final class PostgresSession: Sendable {
         queue = DispatchQueue(label: "convoy.postgres.\(name)")
     }
 
-    /// Runs a transaction step by step; an error of its own ends it without effect.
+    /// Runs a transaction step by step.
+    ///
+    /// An error that it throws rolls it back.
     func transaction<Result: Sendable>(
         _ steps: @escaping @Sendable (PostgresTransaction) throws -> Result
     ) async throws(QueueError) -> Result {
         try await perform(PostgresWork(steps: steps))
     }
 
-    /// Runs a transaction, in one round trip where that can be.
+    /// Runs a transaction, in one round trip if possible.
     func perform<Result: Sendable>(_ work: PostgresWork<Result>) async throws(QueueError) -> Result {
         let result = await withCheckedContinuation { continuation in
             queue.async { continuation.resume(returning: self.write(work)) }
@@ -116,14 +123,16 @@ final class PostgresSession: Sendable {
         return try result.get()
     }
 
-    /// Connects, if it is not connected.
+    /// Connects, unless already connected.
     func connect() async -> Swift.Result<Void, QueueError> {
         await withCheckedContinuation { continuation in
             queue.async { continuation.resume(returning: self.repeating { _ in }) }
         }
     }
 
-    /// Ends the connection; what is called later throws `.closed`.
+    /// Closes the connection.
+    ///
+    /// Later calls throw `.closed`.
     func close() async {
         closing.close()
         await withCheckedContinuation { continuation in
@@ -134,9 +143,9 @@ final class PostgresSession: Sendable {
         }
     }
 
-    /// Runs a body until it succeeds, or fails for good.
+    /// Runs a body until it succeeds or fails permanently.
     ///
-    /// - Parameter mayHaveTakenEffect: asked after a failure.
+    /// - Parameter mayHaveTakenEffect: called after a failure.
     private func repeating<Result: Sendable>(
         mayHaveTakenEffect: () -> Bool = { false }, _ body: (PostgresConnection) throws -> Result
     ) -> Swift.Result<Result, QueueError> {
@@ -175,7 +184,7 @@ final class PostgresSession: Sendable {
         let number = UUID().uuidString
         var whole: PostgresWork<Result>.Whole?
         do { whole = try work.whole?(number, givenTime?()) } catch { return .failure(Self.queueError(error)) }
-        // Of an attempt whose COMMIT was not answered, and what it had come to where that is known.
+        // Of an attempt whose COMMIT was not answered, and its result if known.
         var (isOpen, result) = (false, Result?.none)
         let outcome = repeating(mayHaveTakenEffect: { isOpen }) { connection in
             if let tried = whole, !isOpen {
@@ -185,7 +194,7 @@ final class PostgresSession: Sendable {
                 } catch let error as PostgresError {
                     if error.kind == .lost { isOpen = true }
                     guard case .refused = error.kind, !error.isConflict, !error.asksForConnection else { throw error }
-                    // It has to be done step by step, which tells what is wrong where something is.
+                    // Repeats it step by step, which shows what is wrong.
                     whole = nil
                 }
             }
@@ -201,8 +210,8 @@ final class PostgresSession: Sendable {
     }
 
     /// - Parameters:
-    ///   - recover: what an earlier attempt has come to whose COMMIT was not answered; nil when there was none.
-    ///   - committing: told of what this one has come to, before its COMMIT.
+    ///   - recover: reads the result of an earlier attempt whose COMMIT was not answered; nil without one.
+    ///   - committing: receives the result of this attempt before its COMMIT.
     private func transact<Result>(
         _ connection: PostgresConnection, _ number: String, _ steps: (PostgresTransaction) throws -> Result,
         _ recover: ((PostgresTransaction, String) throws -> Result)?, committing: (Result) -> Void
@@ -213,7 +222,7 @@ final class PostgresSession: Sendable {
             let transaction = PostgresTransaction(connection: connection, time: time, number: number)
             if try start.int(0, 2) ?? 1 > 1, let recover {
                 let result = try recover(transaction, number)
-                // This COMMIT waits for standbys as the first did: what it says they have, too.
+                // This COMMIT also waits until standbys have the first transaction.
                 try connection.run("COMMIT")
                 return result
             }
@@ -249,7 +258,7 @@ final class PostgresSession: Sendable {
     }
 }
 
-/// Whether something was closed, and a pause that closing ends.
+/// A flag for closing, and a pause that closing ends.
 private final class Closing: @unchecked Sendable {
     // @unchecked: the flag is used under the condition's lock only.
     private let condition = NSCondition()

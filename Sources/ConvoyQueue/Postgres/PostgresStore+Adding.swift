@@ -1,8 +1,10 @@
-// Adding jobs: lists of them at once.
+// Adding lists of jobs.
 import Convoy
 
 extension PostgresStore {
-    /// Adds jobs, all or none, in their order; those of several callers go in one transaction.
+    /// Adds all jobs or none, in order.
+    ///
+    /// Jobs of several callers share one transaction.
     public func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] {
         for job in jobs {
             if let defect = PostgresLimits.defect(of: job) { throw QueueError(.invalidJob, "\(job.id): \(defect)") }
@@ -14,7 +16,7 @@ extension PostgresStore {
 
 /// One call of `add`, step by step.
 struct Adding {
-    /// How many jobs one statement inserts.
+    /// The maximum number of jobs that one statement inserts.
     private static let maxRunCount = 2_000
 
     var rules: PostgresRules
@@ -24,7 +26,9 @@ struct Adding {
 
     init(_ rules: PostgresRules) { self.rules = rules }
 
-    /// The jobs in parts that can be added at once: what `keep` and `replace` do depends on the jobs before them.
+    /// Divides the jobs into runs that can be added at once.
+    ///
+    /// `keep` and `replace` depend on the jobs before them.
     static func runs(_ jobs: [Job]) -> [[Job]] {
         var runs: [[Job]] = []
         var isOpen = false
@@ -64,7 +68,9 @@ struct Adding {
         }
     }
 
-    /// A second job of an id in the same run is as one that is there.
+    /// Removes existing jobs.
+    ///
+    /// A second job of an id in the same run counts as existing.
     private func withoutThose(thatAreThere run: [Job]) throws -> [Job] {
         var ids: Set<String> = []
         let run = run.filter { ids.insert($0.id).inserted }
@@ -75,9 +81,12 @@ struct Adding {
         return run.filter { !there.contains($0.id) }
     }
 
-    /// Every dependency is there or earlier in the call; it does not end unseen until this transaction has.
+    /// Checks that every dependency exists or is earlier in the call.
     ///
-    /// Not `FOR SHARE`: two that add behind one job would then both want to mark it as needed, and be in each other's way.
+    /// Locks it, so that its end is not missed.
+    ///
+    /// It does not use `FOR SHARE`, because two transactions with the same dependency would then deadlock when they
+    /// mark it as needed.
     private func checkDependencies(of jobs: [Job]) throws {
         var known = added
         var needed: [(job: String, dependency: String)] = []
@@ -95,7 +104,9 @@ struct Adding {
         }
     }
 
-    /// Makes way for a job with a key; the id of the one that is kept instead.
+    /// Applies the uniqueness of a job.
+    ///
+    /// Returns the id of an existing job that is kept instead.
     private mutating func settle(_ uniqueness: Job.Uniqueness) throws -> String? {
         rules.lock(groups: [], keys: [uniqueness.key])
         let rows = try rules.transaction.run(
@@ -106,7 +117,9 @@ struct Adding {
         return nil
     }
 
-    /// The positions of those that were inserted, by id.
+    /// Inserts jobs.
+    ///
+    /// Returns their positions by id.
     private mutating func insert(_ jobs: [Job]) throws -> [String: Int64] {
         guard !jobs.isEmpty else { return [:] }
         let transaction = rules.transaction
@@ -142,7 +155,7 @@ struct Adding {
         return positions
     }
 
-    /// Writes down what jobs depend on, and works out what keeps them back.
+    /// Stores the dependencies of jobs, and computes their holds.
     private mutating func relate(_ jobs: [Job], _ positions: [String: Int64]) throws {
         let related = jobs.filter { !$0.dependencies.isEmpty || $0.group != nil || $0.uniqueness != nil }
         guard !related.isEmpty else { return }

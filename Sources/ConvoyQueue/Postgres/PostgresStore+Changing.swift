@@ -1,4 +1,4 @@
-// What is done to jobs by hand: cancelled, retried, acknowledged, deleted.
+// Changes on request: cancel, retry, acknowledge, delete.
 import Convoy
 
 extension PostgresStore {
@@ -8,7 +8,7 @@ extension PostgresStore {
             var rules = PostgresRules(transaction)
             let count = try rules.cancel(
                 rules.select(selection, in: [.waiting, .blocked, .claimed, .answered, .dead]).ids)
-            // What waits until nothing is left is told, too.
+            // Also notifies those who wait until no job is left.
             if count > 0 { rules.noteWork() }
             rules.notify()
             return count
@@ -56,7 +56,7 @@ extension PostgresStore {
         }
     }
 
-    /// Deletes jobs that were done or cancelled this long ago; not dead letters.
+    /// Deletes jobs that were done or cancelled this long ago, but no dead letters.
     public func purge(olderThan age: Duration) async throws(QueueError) -> Int {
         try await callers.transaction { transaction in
             let rows = try transaction.run(
@@ -72,7 +72,9 @@ extension PostgresStore {
 }
 
 extension PostgresRules {
-    /// The jobs of a selection in some states, in their order; no other transaction changes them before this one ends.
+    /// The jobs of a selection in some states, in order.
+    ///
+    /// Locks them until the transaction ends.
     fileprivate func select(
         _ selection: JobSelection, in states: Set<JobState>
     ) throws -> (ids: [String], positions: [Int64]) {
@@ -88,12 +90,12 @@ extension PostgresRules {
         )
     }
 
-    /// Deletes finished jobs and all that belongs to them.
+    /// Deletes finished jobs and all of their rows.
     fileprivate func drop(_ positions: [Int64]) throws {
         for table in ["convoy_jobs"] + PostgresSchema.partTables { try drop(positions, from: table) }
     }
 
-    /// Has dead letters wait again, at the end of the queue, with what depends on them behind them.
+    /// Moves dead letters to the end of the queue, followed by the jobs that depend on them.
     fileprivate mutating func retry(_ ids: [String]) throws -> Int {
         guard !ids.isEmpty else { return 0 }
         let meant = try transaction.run(
@@ -120,7 +122,7 @@ extension PostgresRules {
         return ids.count
     }
 
-    /// Gives jobs the next positions, in their order.
+    /// Gives jobs the next positions in order.
     private func move(_ positions: [Int64]) throws -> [Int64] {
         let rows = try transaction.run(
             "SELECT nextval('convoy_positions') FROM generate_series(1, $1)", [.int(positions.count)])
@@ -135,7 +137,9 @@ extension PostgresRules {
     }
 }
 
-/// A selection as a condition of SQL: of what is set only, so that the server finds the index for it.
+/// A selection as an SQL condition.
+///
+/// It contains only what is set, so that the server can use an index.
 enum PostgresSelection {
     static func condition(
         _ selection: JobSelection, parametersBefore: Int

@@ -1,12 +1,13 @@
-// Which jobs are claimed, and when there may be more.
+// Which jobs are claimed, and when more may be ready.
 import Convoy
 
 extension PostgresRules {
-    /// Claims jobs that are ready, then jobs whose result waits.
+    /// Claims ready jobs, then jobs whose result waits.
     ///
-    /// As many as have bodies that one statement takes, but for one that is larger: they are in memory.
+    /// The size of their bodies is limited to that of a statement, because they are in memory. A single larger body
+    /// is allowed.
     ///
-    /// - Returns: the jobs, and whether others were left behind: by bodies, or in place of jobs that cannot be read.
+    /// - Returns: the jobs, and whether others remain because of large bodies or unreadable jobs.
     mutating func claim(_ request: ClaimRequest, by owner: String) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
         guard request.limit > 0 else { return ([], false) }
         let suspect =
@@ -32,7 +33,7 @@ extension PostgresRules {
         return (jobs, hasMore)
     }
 
-    /// The kinds as a condition with a parameter; nil for none.
+    /// The kinds as a condition with a parameter; nil for no kinds.
     static func condition(_ kinds: ClaimRequest.Kinds) -> (condition: String, kinds: [String])? {
         switch kinds {
         case .all: ("", [])
@@ -42,10 +43,10 @@ extension PostgresRules {
     }
 
     private static let ready = "state = 0 AND due IS NULL AND not_before IS NULL"
-    /// In which order jobs are sent.
+    /// The order in which jobs are sent.
     private static let order = "priority DESC, attempt_count > 0, position"
 
-    /// The hosts that have jobs to be sent, by the index of hosts: as many looks at it as there are hosts.
+    /// The hosts with ready jobs, from the index of hosts, with one index lookup for each host.
     private static let hosts = """
         hosts(host) AS (
             (SELECT host FROM convoy_jobs WHERE \(ready) ORDER BY host LIMIT 1)
@@ -54,7 +55,9 @@ extension PostgresRules {
             FROM hosts WHERE hosts.host IS NOT NULL)
         """
 
-    /// The first of each host that has room, as `candidates`; others that claim them now leave some for this one.
+    /// The first jobs of each host with room, as `candidates`.
+    ///
+    /// Includes more, because concurrent claims may take some.
     private static func candidates(_ condition: String) -> String {
         """
         \(hosts), rooms AS MATERIALIZED (
@@ -79,9 +82,9 @@ extension PostgresRules {
         return (claimed.jobs, claimed.hasMore)
     }
 
-    /// Claims jobs that are ready, none of them a suspect; nil for no kinds.
+    /// Claims ready jobs that are not suspects; nil for no kinds.
     ///
-    /// - Parameter number: of the transaction, under which the positions of the jobs are noted.
+    /// - Parameter number: the transaction's number, under which the positions of the jobs are recorded.
     static func claimReady(_ request: ClaimRequest, by owner: String, noting number: String) -> PostgresStatement? {
         guard request.limit > 0, let (condition, kinds) = condition(request.kinds) else { return nil }
         return claim(
@@ -99,7 +102,7 @@ extension PostgresRules {
             """
         if let request, let most = request.maxPerHost {
             before = candidates(condition)
-            // One by one in their order: a join may look at every job that is ready for each of them.
+            // One by one in order, because a join may read all ready jobs for each of them.
             meant = """
                 SELECT j.* FROM candidates AS c, LATERAL (
                     SELECT position, priority, attempt_count FROM convoy_jobs WHERE position = c.position AND \(condition)
@@ -152,7 +155,7 @@ extension PostgresRules {
         return (jobs, hasMore || !broken.isEmpty, broken)
     }
 
-    /// The jobs that a transaction has claimed and that are still its owner's.
+    /// The jobs that a transaction has claimed and that its owner still has.
     static func claimed(under number: String, by owner: String) -> PostgresStatement {
         PostgresStatement(
             """
@@ -162,7 +165,7 @@ extension PostgresRules {
             """, [.text(number), .text(owner)])
     }
 
-    /// Makes a dead letter of a claimed job that cannot be read.
+    /// Makes an unreadable claimed job a dead letter.
     mutating func bury(_ position: Int64, _ defect: String) throws {
         let rows = try transaction.run(
             """
@@ -173,16 +176,18 @@ extension PostgresRules {
         try follow(Self.ended(rows))
     }
 
-    /// After what time rows are tried again that others had locked: their end of it is not told.
+    /// The time after which locked rows are tried again.
+    ///
+    /// Their unlocking is not notified.
     private static let lockedRowPause = Duration.seconds(1)
 
-    /// How long until something is due that is not told.
+    /// The time until something is due that is not notified.
     func next(_ request: ClaimRequest, _ owner: String) throws -> Duration? {
         let looks = Self.looks(request, owner)
         return try Self.next(try transaction.connection.run(looks), transaction.time)
     }
 
-    /// What tells when there may be more to claim: ``next(_:_:)`` reads it.
+    /// The queries for the time of the next possible claim; ``next(_:_:)`` reads the rows.
     static func looks(_ request: ClaimRequest, _ owner: String) -> [PostgresStatement] {
         [nextMoments(owner)] + (hasReady(request, owner).map { [$0] } ?? [])
     }
@@ -194,7 +199,7 @@ extension PostgresRules {
             try rows.double(0, $0).map { max(-1e12, min(1e12, $0 - time.date)) }
         }
         moments += waits.map { Duration.seconds($0) }
-        // What should be claimed by now was not, because a transaction of somebody has its row.
+        // A job is ready but was not claimed, because another transaction has locked its row.
         let isReady = try looks.dropFirst().first?.bool(0, 0) ?? false
         if isReady || moments.contains(where: { $0 <= .zero }) {
             return min(lockedRowPause, moments.filter { $0 > .zero }.min() ?? lockedRowPause)
@@ -202,7 +207,7 @@ extension PostgresRules {
         return moments.min()
     }
 
-    /// Whether there is a job that could be claimed: of a host that has room; nil for no kinds.
+    /// Whether there is a claimable job of a host with room; nil for no kinds.
     private static func hasReady(_ request: ClaimRequest, _ owner: String) -> PostgresStatement? {
         guard let (condition, kinds) = condition(request.kinds) else { return nil }
         guard let most = request.maxPerHost else {
@@ -210,7 +215,7 @@ extension PostgresRules {
                 "SELECT EXISTS (SELECT 1 FROM convoy_jobs WHERE \(ready) AND lapses < 2 \(condition))",
                 [.int(0), .int(0), .texts(kinds)])
         }
-        // By what this owner has now, which the caller knew before.
+        // Uses the current claims of this owner. The caller only knew earlier ones.
         return PostgresStatement(
             """
             WITH RECURSIVE \(hosts),

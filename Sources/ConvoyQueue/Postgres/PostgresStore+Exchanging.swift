@@ -1,4 +1,4 @@
-// Claims: taken, settled, renewed, given back.
+// Claims: taken, settled, renewed, released.
 import Convoy
 
 extension PostgresStore {
@@ -32,7 +32,7 @@ extension PostgresStore {
             }
         }
         let exchange = try await workers.perform(work)
-        // What has refused it may be there for a while: suspects, results that wait, jobs that others wait for.
+        // The cause may last for a while: suspects, waiting results, jobs with dependents.
         if !wasWhole.withLock({ $0 }) { stepsUntil.withLock { $0 = .now + .seconds(1) } }
         let rest = broken.withLock { $0 }
         guard !rest.isEmpty else { return exchange }
@@ -44,7 +44,9 @@ extension PostgresStore {
         return exchange
     }
 
-    /// Gives back what was claimed by exchanges that have failed without an answer: else the heartbeat would keep it.
+    /// Releases jobs that were claimed by exchanges that failed without an answer.
+    ///
+    /// Otherwise the heartbeat would renew them.
     private func giveBackUnknown() async throws(QueueError) {
         let numbers = unknownExchanges.withLock { numbers in
             defer { numbers = [] }
@@ -54,7 +56,7 @@ extension PostgresStore {
         do throws(QueueError) {
             try await workers.transaction { [owner] transaction in
                 var rules = PostgresRules(transaction)
-                // Waits for those that have not ended.
+                // Waits for transactions that have not ended.
                 for number in numbers { transaction.later(PostgresConnection.mark(number)) }
                 let rows = try transaction.run(
                     """
@@ -75,7 +77,7 @@ extension PostgresStore {
     public func renew(_ claims: [Claim], for lease: Duration) async throws(QueueError) -> [Claim] {
         try await workers.transaction { [owner] transaction in
             var rules = PostgresRules(transaction)
-            // First those that have ended, its own among them: what is lost stays lost.
+            // Ended leases first, including its own, because a lost claim stays lost.
             try rules.passTime(for: owner, telling: nil)
             try rules.renew(owner, for: lease)
             rules.notify()
@@ -90,7 +92,7 @@ extension PostgresStore {
         }
     }
 
-    /// Gives back every job that this instance has claimed.
+    /// Releases all jobs that this instance has claimed.
     public func release() async throws(QueueError) {
         try await workers.transaction { [owner] transaction in
             var rules = PostgresRules(transaction)
@@ -144,7 +146,9 @@ extension PostgresRules {
         return isSettled
     }
 
-    /// What a verdict `m` changes in a job `j`; `$8` is the most attempts that are kept.
+    /// The changes that a verdict `m` makes to a job `j`.
+    ///
+    /// `$8` is the maximum number of stored attempts.
     static func settling(due: String, now: String) -> String {
         """
         owner = NULL, due = \(due), failure = m.reason,
@@ -158,7 +162,7 @@ extension PostgresRules {
         """
     }
 
-    /// The state that a verdict leads to; -1 for the one before the claim.
+    /// The state after a verdict; -1 for the state before the claim.
     static func number(of verdict: JobVerdict) -> Int64 {
         switch verdict {
         case .retry: 0
@@ -178,7 +182,7 @@ extension PostgresRules {
     }
 
     static func microseconds(_ duration: Duration) -> Int64 {
-        // A thousand years are as good as more.
+        // Limited to a thousand years.
         let (seconds, rest) = min(max(duration, .zero), .seconds(31_556_952_000)).components
         return seconds * 1_000_000 + rest / 1_000_000_000_000
     }

@@ -1,9 +1,9 @@
-// What is there: one job, a page of jobs, what keeps a job back, how many there are.
+// Reading: one job, a page of jobs, blockers, counts.
 import Convoy
 import Foundation
 
 extension PostgresStore {
-    /// A job with everything that is known of it.
+    /// A job with all stored details.
     public func job(_ id: String) async throws(QueueError) -> JobRecord? {
         try await records("j.id = $1", [.text(id)], limit: 1, withBody: true).first
     }
@@ -58,7 +58,7 @@ extension PostgresStore {
         }
     }
 
-    /// How many jobs there are, by kind and state.
+    /// The number of jobs by kind and state.
     public func status() async throws(QueueError) -> QueueStatus {
         let statement = PostgresStatement(
             """
@@ -77,7 +77,7 @@ extension PostgresStore {
 }
 
 extension PostgresJobRow {
-    /// What follows the columns of a job where all is told.
+    /// Further columns of a job when all details are read.
     static let recordColumns = """
         j.due, j.not_before, j.needs, j.is_behind_group, j.is_behind_key, j.owner, j.attempts, j.failure, j.added
         """

@@ -9,18 +9,17 @@ import Foundation
 /// let store = try await PostgresStore("postgres://queue@db.example/orders")
 /// ```
 ///
-/// The system's libpq is opened when the first store is made; nothing has to be installed to build a program. The tables, whose
-/// names begin with `convoy_`, are made in the first schema of the role's search path by the first process. The server is
-/// PostgreSQL 13 or newer. Time is the server's: the clocks of the machines may be wrong. A connection that is lost is made
-/// again, for 15 s within each call.
+/// The system's libpq is loaded when the first store is made, so building a program does not require it. The first
+/// process creates the tables, whose names begin with `convoy_`, in the first schema of the role's search path. The
+/// server must be PostgreSQL 13 or newer. The store uses the server's time, so the clocks of the machines do not
+/// matter. Each call tries for 15 seconds to reopen a lost connection.
 ///
-/// The database has the encoding UTF8. A body has 256 MiB at most, and no text of a job has a NUL: adding others throws
-/// `.invalidJob`; in the reason of a dead letter a NUL is kept as `␀`.
+/// The database must have the encoding UTF8. A body larger than 256 MiB, or a NUL in a text of a job, throws
+/// `.invalidJob`. In the reason of a dead letter a NUL is stored as `␀`.
 ///
-/// ## Concurrency
-/// A call waits for the server once where nothing in the database stands against it; that needs libpq 14. Two connections for
-/// calls, one for claims and heartbeats and one for everything else, each with a queue of its own that
-/// blocks; and one that listens, while ``changes()`` is read.
+/// ## Concurrency With libpq 14 or newer, a call usually takes one round trip. There is one connection for claims and
+/// heartbeats and one for all other calls, each with its own blocking queue. Another connection listens while
+/// ``changes()`` is read.
 ///
 /// ## Topics
 /// - ``init(_:)``
@@ -30,30 +29,30 @@ public final class PostgresStore: Store {
     /// The name of this instance as an owner of leases.
     public let owner = UUID().uuidString
 
-    /// A minute: a message is missed while the connection that listens is made again.
+    /// One minute, because a notification is missed while the listening connection is reopened.
     public let pollInterval: Duration? = .seconds(60)
 
-    /// For claims, settlements and heartbeats: they do not wait behind a long list of additions.
+    /// For claims, settlements and heartbeats, which do not wait for a long list of additions.
     let workers: PostgresSession
     let callers: PostgresSession
     let additions: PostgresAdditions
     private let listener: PostgresListener
-    /// The numbers of exchanges that may have claimed jobs of which the caller was not told.
+    /// The numbers of exchanges that may have claimed jobs without the caller's knowledge.
     let unknownExchanges = Locked([String]())
-    /// Until when exchanges go step by step: the last one in one round trip was refused.
+    /// Until when exchanges run step by step, because the last one in one round trip was refused.
     let stepsUntil = Locked(ContinuousClock.now)
 
-    /// Connects, and makes the tables where there are none.
+    /// Connects, and creates the tables if there are none.
     ///
-    /// - Parameter address: `postgres://user@host:port/database`, or libpq's `key=value …`. A password is better in a file,
-    ///   `~/.pgpass`, or in `PGPASSWORD`. A pooler between must keep a session to one connection.
-    /// - Throws: `.unavailable` without a server or libpq and for a database that is not UTF8, `.newerSchema`, `.foreignFile` for
-    ///   tables of another program, `.notPermitted` for a role that may not make or read them.
+    /// - Parameter address: `postgres://user@host:port/database`, or libpq's `key=value …`. Put a password into
+    ///   `~/.pgpass` or `PGPASSWORD` instead. A pooler must use session mode.
+    /// - Throws: `.unavailable` without a server or libpq and for a database that is not UTF8, `.newerSchema`,
+    ///   `.foreignFile` for tables of another program, `.notPermitted` for a role that may not create or read them.
     public convenience init(_ address: String) async throws(QueueError) { try await self.init(address, time: nil) }
 
     /// - Parameters:
-    ///   - time: in place of the server's.
-    ///   - patience: how long a connection is tried for within one call.
+    ///   - time: replaces the server's time.
+    ///   - patience: how long a call tries to connect.
     ///   - library: libpq.
     init(
         _ address: String, time: (@Sendable () -> PostgresTime)?, patience: Duration = PostgresSession.usualPatience,
@@ -71,10 +70,12 @@ public final class PostgresStore: Store {
 
     deinit { listener.close() }
 
-    /// Tells of new work, by `LISTEN`.
+    /// Notifies of new work, with `LISTEN`.
     public func changes() -> AsyncStream<Void> { listener.changes() }
 
-    /// Gives back what is claimed, and ends the connections; again: no effect.
+    /// Releases all claims and closes the connections.
+    ///
+    /// No effect if it is called again.
     public func close() async {
         try? await release()
         listener.close()

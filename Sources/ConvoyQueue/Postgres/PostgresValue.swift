@@ -1,8 +1,8 @@
-// Parameters of statements, in the binary format: no text has to be quoted, and none can end early.
+// Parameters of statements in binary format, so that no text has to be quoted or can end early.
 
-/// A parameter of a statement: its type and its bytes.
+/// A parameter of a statement: type and bytes.
 struct PostgresValue: Sendable {
-    /// The number of the type in PostgreSQL's own catalogue; the same in every database.
+    /// The OID of the type in PostgreSQL's catalogue, the same in every database.
     let type: UInt32
     /// `nil` for NULL.
     let bytes: [UInt8]?
@@ -47,7 +47,7 @@ struct PostgresValue: Sendable {
         Self(type: Kind.arrayOfBytes, bytes: array(of: Kind.bytes, values))
     }
 
-    /// `array_recv` of PostgreSQL: dimensions, whether there are NULLs, the type; count and first index; the elements.
+    /// The format of `array_recv`: dimensions, whether there are NULLs, the type, count, first index, elements.
     private static func array(of type: UInt32, _ elements: [[UInt8]?]) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(20 + elements.reduce(0) { $0 + 4 + ($1?.count ?? 0) })

@@ -1,11 +1,11 @@
-// A turn of a queue in one round trip.
+// An exchange in one round trip.
 import Convoy
 
 /// An exchange whose statements do not depend on each other's rows.
 ///
-/// That is so while nothing waits for the jobs that are settled, nothing has expired, no lease has ended, and there are neither
-/// suspects nor results to be handled. The transaction itself asks for that, and fails where it is not so: it is done step by
-/// step then.
+/// This is possible if no job waits for the settled ones, nothing has expired, no lease has ended, and there are no
+/// suspects and no results to handle. The transaction checks these conditions and fails otherwise. The exchange then
+/// runs step by step.
 struct WholeExchange: Sendable {
     private let settlements: [Settlement]
     private let request: ClaimRequest?
@@ -15,12 +15,12 @@ struct WholeExchange: Sendable {
         (self.settlements, self.request, self.owner) = (settlements, request, owner)
     }
 
-    /// Results to be kept have a table of their own.
+    /// Results to store have a separate table.
     var isPossible: Bool {
         !settlements.contains { if case .answered = $0.verdict { true } else { false } }
     }
 
-    /// - Parameter found: told of claimed jobs that cannot be read.
+    /// - Parameter found: receives claimed jobs that cannot be read.
     func work(
         _ number: String, _ given: PostgresTime?,
         found: @escaping @Sendable ([(position: Int64, defect: String)]) -> Void
@@ -66,7 +66,7 @@ struct WholeExchange: Sendable {
             })
     }
 
-    /// What a verdict is, without what comes with it.
+    /// The kind of a verdict, without its values.
     private enum Kind {
         case retry, release, other
 
@@ -79,7 +79,7 @@ struct WholeExchange: Sendable {
         }
     }
 
-    /// - Parameter rows: the numbers of those that counted, from 1 on.
+    /// - Parameter rows: the numbers of the accepted settlements, from 1.
     private static func settled(_ settlements: [Settlement], _ rows: PostgresRows) throws -> [Bool] {
         let numbers = Set(try (0..<rows.count).compactMap { try rows.int(0 + $0, 0) })
         return settlements.indices.map { numbers.contains(Int64($0 + 1)) }
@@ -127,7 +127,7 @@ struct WholeExchange: Sendable {
             ])
     }
 
-    /// Fails, by a division by zero, where time has brought what has to be done step by step.
+    /// Fails with a division by zero if something is due that requires single steps.
     private func check(_ request: ClaimRequest, _ given: PostgresTime?) -> PostgresStatement {
         let answered = PostgresRules.condition(request.answeredKinds)
         let waits = "OR EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 3 \(answered?.condition ?? ""))"

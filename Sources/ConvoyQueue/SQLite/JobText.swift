@@ -1,20 +1,22 @@
-// Lists as text in a column, for people with a shell of the database too.
+// Lists as text in a column, also readable in a database shell.
 import Convoy
 import Foundation
 
-/// How lists are written into one column.
+/// The text forms of lists in a column.
 enum JobText {
-    /// One a line, as a line feed is in no id; nil for none.
+    /// One value on each line, because an id contains no line feed; nil for none.
     static func lines(_ values: [String]) -> String? { values.isEmpty ? nil : values.joined(separator: "\n") }
 
     static func lines(of text: String?) -> [String] { text?.split(separator: "\n").map(String.init) ?? [] }
 
-    /// One a line, between line feeds, so that one can be searched for.
+    /// One tag on each line, enclosed in line feeds, so that a tag can be searched for.
     static func tags(_ tags: Set<String>) -> String? {
         tags.isEmpty ? nil : "\n" + tags.sorted().joined(separator: "\n") + "\n"
     }
 
-    /// As in a message: `name: value`, one a line; line feeds are in none.
+    /// `name: value` on each line, as in a message.
+    ///
+    /// Fields contain no line feeds.
     static func fields(_ fields: HeaderFields) -> String? {
         fields.isEmpty ? nil : fields.map { "\($0.name): \($0.value)\n" }.joined()
     }
@@ -29,7 +31,7 @@ enum JobText {
     }
 
     static func attempts(_ attempts: [JobAttempt]) -> String? {
-        // Most jobs have one, without a text: an encoder costs as much as the rest of the row.
+        // Most jobs have one attempt without a text. An encoder costs as much as the rest of the row.
         if attempts.count == 1, let only = attempts.first, only.failure == nil, only.message == nil,
             only.started.timeIntervalSinceReferenceDate.isFinite
         {

@@ -1,18 +1,18 @@
-// What SQLite's result codes mean for the person who reads them.
+// Readable messages for SQLite's result codes.
 import Foundation
 
 extension QueueError {
-    /// Makes an error of a result code of SQLite's.
+    /// Makes an error from an SQLite result code.
     ///
     /// - Parameters:
     ///   - file: the database.
     ///   - code: the extended result code.
     ///   - system: `errno` of the call that failed, or 0.
-    ///   - action: what was to be done, as a participle.
-    ///   - message: SQLite's own.
+    ///   - action: what was tried, as a participle.
+    ///   - message: SQLite's message.
     init(file: URL, code: Int32, system: Int32, doing action: String, message: String = "") {
         let path = file.path
-        // Of other failures than those of the system, the number tells nothing.
+        // `errno` is meaningful only for failures of system calls.
         let isOfSystem = system != 0 && [10, 13, 14].contains(code & 0xFF)
         let reason = isOfSystem ? String(cString: strerror(system)) : message
         switch (code & 0xFF, system) {
@@ -54,11 +54,11 @@ extension QueueError {
         }
     }
 
-    /// A file that was moved, replaced or removed while it was in use.
+    /// Makes an error for a file that was moved, replaced or removed during use.
     ///
     /// - Parameters:
     ///   - path: the file.
-    ///   - database: the one that it is, or is the log of.
+    ///   - database: the database itself, or the database to which the log belongs.
     init(moved path: String, of database: String) {
         let rest =
             path == database

@@ -1,13 +1,15 @@
-// How processes that share a database tell each other of changes.
+// Notifies processes that share a database of changes.
 import Convoy
 // libdispatch's objects may be used from any thread; on Linux their protocols do not say so.
 @preconcurrency import Dispatch
 import Foundation
 
-/// A file beside the database that is touched after each change; those that watch its directory are told.
+/// Touches a file beside the database after each change.
 ///
-/// They are told of the end of a process too: its owner file is closed then, however it ended (Linux). What is missed costs a
-/// delay, never a job: queues look at their store now and then all the same.
+/// Other processes watch its directory.
+///
+/// On Linux they also notice the end of a process, which closes its owner file. A missed notification only causes a
+/// delay, because queues also poll their store.
 final class SQLiteBell: Sendable {
     private struct State {
         var listeners: [AsyncStream<Void>.Continuation] = []
@@ -16,10 +18,12 @@ final class SQLiteBell: Sendable {
         var isClosed = false
     }
 
-    /// Whether other processes are heard.
+    /// Whether notifications of other processes are received.
     let isHeard: Bool
     private let path: String
-    /// What the system tells of; closed with its source, or by ``shutDown()`` when it never had one.
+    /// The system's watch descriptor.
+    ///
+    /// Its source closes it, or ``shutDown()`` if it has no source.
     private let watch: Int32
     private let state = Locked(State())
 
@@ -40,7 +44,7 @@ final class SQLiteBell: Sendable {
 
     deinit { shutDown() }
 
-    /// Tells the other processes, and the listeners here.
+    /// Notifies other processes and the listeners of this one.
     func ring() {
         utimes(path, nil)
         if !isHeard { tell() }
@@ -59,7 +63,7 @@ final class SQLiteBell: Sendable {
         return stream
     }
 
-    /// From the first listener on: in a process that only adds no thread wakes at each addition.
+    /// Starts with the first listener, so that additions wake no thread in a process that only adds.
     private func beginWatching() {
         let (queue, watch) = (DispatchQueue(label: "convoy.queue.bell"), watch)
         #if os(Linux)
@@ -74,7 +78,7 @@ final class SQLiteBell: Sendable {
                 while read(watch, &buffer, buffer.count) > 0 {}
             #endif
             self?.tell()
-            // A file is told to be closed just before its lock is given back.
+            // A file is reported as closed just before its lock is released.
             queue.asyncAfter(deadline: .now() + .milliseconds(100)) { [weak self] in self?.tell() }
         }
         source.setCancelHandler { close(watch) }

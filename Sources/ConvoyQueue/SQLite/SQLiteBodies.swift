@@ -1,12 +1,13 @@
 // Large bodies as files beside the database.
 import Foundation
 
-/// The directory of the bodies that are too large for a row.
+/// The directory of bodies that are too large for a row.
 ///
-/// A file is on the disk, and so is its name, before its row is committed; it is removed after its row. What a crash leaves in
-/// between is a file without a row, whose owner has gone: removed at the next opening.
+/// A file and its name are on the disk before its row is committed, and the file is removed after its row. After a
+/// crash in between, a file without a row remains. It is removed at the next opening, when its owner no longer
+/// exists.
 final class SQLiteBodies {
-    /// Bodies above this size are files.
+    /// Larger bodies are stored as files.
     static let rowLimit = 65_536
 
     let directory: URL
@@ -20,7 +21,9 @@ final class SQLiteBodies {
 
     func url(of name: String) -> URL { directory.appending(path: name) }
 
-    /// Writes a body, durable only after ``sync()``; its name.
+    /// Writes a body, which is durable only after ``sync()``.
+    ///
+    /// Returns its name.
     func write(_ data: Data) throws(QueueError) -> String {
         count += 1
         let name = "\(owner).\(count)"
@@ -46,7 +49,7 @@ final class SQLiteBodies {
         return name
     }
 
-    /// Brings the names to the disk.
+    /// Synchronises the directory.
     func sync() throws(QueueError) { try Self.sync(directory) }
 
     static func sync(_ directory: URL) throws(QueueError) {
@@ -58,7 +61,7 @@ final class SQLiteBodies {
 
     private static func isSynced(_ file: Int32) -> Bool {
         #if canImport(Darwin)
-            // `fsync` leaves the bytes in the drive's own memory there.
+            // There, `fsync` leaves the bytes in the drive's cache.
             if fcntl(file, F_FULLFSYNC) == 0 { return true }
         #endif
         while fsync(file) != 0 { if errno != EINTR { return false } }
@@ -66,11 +69,11 @@ final class SQLiteBodies {
     }
 
     func remove(_ names: [String]) {
-        // A name in a row that was written by hand may lead elsewhere.
+        // A name in a row that was edited by hand may refer to another directory.
         for name in names where !name.contains("/") { unlink(url(of: name).path) }
     }
 
-    /// Names whose owner has gone: nothing commits their rows any more.
+    /// Names whose owner no longer exists, so that nothing will commit their rows.
     func abandoned(_ isGone: (String) -> Bool) -> [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
         var verdicts: [String: Bool] = [owner: false]

@@ -8,7 +8,7 @@ import Foundation
     import SQLite3
 #endif
 
-/// What a statement is given.
+/// A parameter of a statement.
 enum SQLiteValue {
     case null
     case integer(Int64)
@@ -21,7 +21,7 @@ enum SQLiteValue {
 
 /// A connection with its prepared statements.
 ///
-/// Not for several threads: its store uses it on one queue.
+/// Not thread-safe. Its store uses it on one queue.
 final class SQLiteConnection {
     private static let tooBig: Int32 = 18
     private static let copies = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
@@ -31,18 +31,20 @@ final class SQLiteConnection {
     let file: URL
     private let handle: OpaquePointer
     private var statements: [String: OpaquePointer] = [:]
-    /// What the database and its log were when they were opened: SQLite would go on in files that have no name any more.
+    /// The identities of the database and its log at opening.
+    ///
+    /// SQLite would continue to use files that were deleted or replaced.
     private var opened: [(path: String, number: UInt64)] = []
-    /// Whether the last transaction may be there although its COMMIT has failed.
+    /// Whether the last transaction may have taken effect although its COMMIT failed.
     private(set) var isCommitUnknown = false
     private var lastCode: Int32 = 0
 
-    /// Opens a file, and makes it when there is none.
+    /// Opens a file, and creates it if it does not exist.
     init(at file: URL) throws(QueueError) {
         self.file = file
         Self.makePrivate(file.path)
         var opened: OpaquePointer?
-        // READWRITE, CREATE, NOMUTEX: the queue of the store is the lock.
+        // READWRITE, CREATE, NOMUTEX: the store's queue replaces SQLite's mutex.
         let code = sqlite3_open_v2(file.path, &opened, 0x0000_0002 | 0x0000_0004 | 0x0000_8000, nil)
         guard let opened else {
             throw QueueError(.failed, "\(file.path) was to be opened, and there is no memory for it")
@@ -62,14 +64,16 @@ final class SQLiteConnection {
         sqlite3_close_v2(handle)
     }
 
-    /// Runs statements that are needed once.
+    /// Runs statements that are not needed again.
     func execute(_ sql: String) throws(QueueError) {
         errno = 0
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
         if code != 0 { throw error(code) }
     }
 
-    /// Runs a statement that gives no row; how many rows it has changed.
+    /// Runs a statement without rows.
+    ///
+    /// Returns the number of changed rows.
     @discardableResult
     func run(_ sql: String, _ values: SQLiteValue...) throws(QueueError) -> Int {
         try run(sql, values)
@@ -84,7 +88,7 @@ final class SQLiteConnection {
         return Int(sqlite3_changes(handle))
     }
 
-    /// The rows of a query, each made into a value.
+    /// The rows of a query, each converted to a value.
     func rows<Value>(
         _ sql: String, _ values: [SQLiteValue] = [], _ make: (SQLiteRow) throws(QueueError) -> Value
     ) throws(QueueError) -> [Value] {
@@ -111,12 +115,12 @@ final class SQLiteConnection {
         return try make(SQLiteRow(statement: statement))
     }
 
-    /// One number; nil when there is no row, or NULL in it.
+    /// One number; nil without a row or for NULL.
     func number(_ sql: String, _ values: SQLiteValue...) throws(QueueError) -> Int64? {
         try rows(sql, values) { row throws(QueueError) in row.integer(0) }.first ?? nil
     }
 
-    /// All or nothing, and on the disk when it returns.
+    /// Runs a transaction, which is on the disk when this returns.
     func transaction<Result>(_ body: () throws(QueueError) -> Result) throws(QueueError) -> Result {
         isCommitUnknown = false
         try run("BEGIN IMMEDIATE")
@@ -126,7 +130,7 @@ final class SQLiteConnection {
             try commit()
             return result
         } catch {
-            // Some failures have rolled back already.
+            // Some failures have already rolled back.
             if sqlite3_get_autocommit(handle) == 0 { _ = try? run("ROLLBACK") }
             throw error
         }
@@ -135,15 +139,17 @@ final class SQLiteConnection {
     private func commit() throws(QueueError) {
         lastCode = 0
         do throws(QueueError) { try run("COMMIT") } catch {
-            // What could not be synced, with a full disk as the reason too, may be in the log all the same.
+            // If the sync failed, also for a full disk, the log may contain the commit nevertheless.
             isCommitUnknown = lastCode & 0xFF == 10
             throw error
         }
     }
 
-    /// A part of a transaction that may fail by itself: what it has done is taken back, and the rest goes on.
+    /// Runs a part of a transaction that may fail separately.
     ///
-    /// - Throws: what has ended the whole transaction.
+    /// Its changes are rolled back, and the transaction continues.
+    ///
+    /// - Throws: an error that ends the complete transaction.
     func part<Value>(_ body: () throws(QueueError) -> Value) throws(QueueError) -> Result<Value, QueueError> {
         try run("SAVEPOINT part")
         do throws(QueueError) {
@@ -158,9 +164,11 @@ final class SQLiteConnection {
         }
     }
 
-    /// Makes the file where there is none, for its owner alone; SQLite gives its log the same permissions.
+    /// Creates the file if it does not exist, accessible only to its owner.
     ///
-    /// One at a time: closing the file takes away the locks that another connection of this process would have on it.
+    /// SQLite gives its log the same permissions.
+    ///
+    /// One call at a time, because closing the file releases the locks of other connections of this process.
     private static func makePrivate(_ path: String) {
         making.withLock { _ in
             let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -168,14 +176,14 @@ final class SQLiteConnection {
         }
     }
 
-    /// Throws when the files are no longer those that were opened.
+    /// Throws if the files are no longer those that were opened.
     func checkPlace() throws(QueueError) {
         for file in opened where Self.number(of: file.path) != file.number {
             throw QueueError(moved: file.path, of: self.file.path)
         }
     }
 
-    /// From now on a commit fails when the files are no longer those that were opened.
+    /// Makes commits fail from now on if the files are no longer those that were opened.
     func watchPlace() {
         opened = [file.path, file.path + "-wal"].compactMap { path in Self.number(of: path).map { (path, $0) } }
     }
@@ -227,8 +235,8 @@ final class SQLiteConnection {
     }
 
     private func error(_ code: Int32) -> QueueError {
-        // What SQLite has noted may be of an earlier failure, and of a commit it notes nothing: the number of the call that
-        // failed is still there.
+        // SQLite's recorded error may be that of an earlier failure, and a commit records none. `errno` still has
+        // that of the failed call.
         let last = errno
         lastCode = code
         return QueueError(
@@ -237,13 +245,13 @@ final class SQLiteConnection {
     }
 }
 
-/// The row that a statement stands at.
+/// The current row of a statement.
 struct SQLiteRow {
     fileprivate let statement: OpaquePointer
 
     /// Nil for NULL.
     ///
-    /// Bounded, so that sums of two do not trap: a row that was written by hand may have any number.
+    /// Limited so that sums of two do not trap. A row that was edited by hand may have any number.
     func integer(_ column: Int32) -> Int64? {
         guard sqlite3_column_type(statement, column) != 5 else { return nil }
         return max(-1 << 61, min(1 << 61, sqlite3_column_int64(statement, column)))

@@ -1,11 +1,10 @@
-// Which instances are alive: a locked file for each.
+// Which instances are alive: one locked file for each.
 import Foundation
 
 /// The locks of the owners beside a database.
 ///
-/// Each instance holds the lock (`flock`) of a file of its own from its opening to its closing. The kernel gives a lock back
-/// when the process ends, however it ends, and no other process can have the file: unlike a process's number, which is used
-/// again and means another process in another container.
+/// Each instance locks its own file (`flock`) while it is open. The kernel releases the lock when the process ends
+/// for any reason. Unlike a process id, the file is never reused, and it means the same process in every container.
 final class SQLiteOwners {
     let name = UUID().uuidString
     let directory: URL
@@ -13,7 +12,8 @@ final class SQLiteOwners {
 
     init(in directory: URL) throws(QueueError) {
         self.directory = directory
-        // Between making a file and locking it, another process may take it for a dead one's and remove it.
+        // Between creating and locking a file, another process may mistake it for that of a dead instance and remove
+        // it.
         for _ in 1...100 {
             let path = self.path(of: name)
             let made = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -33,9 +33,9 @@ final class SQLiteOwners {
 
     private func path(of owner: String) -> String { directory.appending(path: "owner-\(owner)").path }
 
-    /// Whether an instance has gone: closed, or its process ended.
+    /// Whether an instance was closed or its process ended.
     ///
-    /// Opened for reading only, so that closing the file again is not taken for the end of its owner by those that watch.
+    /// The file is opened only for reading, so that watchers do not mistake its closing for the end of its owner.
     func isGone(_ owner: String) -> Bool {
         guard owner != name else { return false }
         let path = path(of: owner)
@@ -47,7 +47,7 @@ final class SQLiteOwners {
         return true
     }
 
-    /// The names of all that have a file.
+    /// The names of all instances with a file.
     var all: [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
         return names.filter { $0.hasPrefix("owner-") }.map { String($0.dropFirst("owner-".count)) }

@@ -1,8 +1,8 @@
-// Rows of the table of jobs as values.
+// Rows of the job table as values.
 import Convoy
 import Foundation
 
-/// What settling and ending a job needs of its row.
+/// The columns that are needed to settle or end a job.
 struct LifeRow {
     static let columns = "position, id, state, missing, behind, owner, claims, result, body, grp, key, lapses"
     static let count: Int32 = 12
@@ -52,7 +52,9 @@ struct LifeRow {
         }
     }
 
-    /// The number of a state; a job that waits for its time has 1.
+    /// The number of a state.
+    ///
+    /// A job that waits for its time has 1.
     static func number(of state: JobState) -> Int64 {
         switch state {
         case .waiting: 0
@@ -66,7 +68,7 @@ struct LifeRow {
     }
 }
 
-/// A whole row, without the bytes of its body and its result.
+/// A complete row, without the bytes of its body and its result.
 struct JobRow {
     static let columns = """
         position, id, kind, state, priority, due, due_clock, not_before, expires, needs, missing, behind, grp, key, key_policy, \
@@ -86,7 +88,7 @@ struct JobRow {
     let result: Int64?
     let failure: String?
     let added: Date
-    /// Why the job cannot be sent; nil for one that was read whole.
+    /// Why the job cannot be sent; nil when it was read completely.
     let defect: String?
 
     init(_ row: SQLiteRow) {

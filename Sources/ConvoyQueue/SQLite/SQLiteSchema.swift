@@ -1,19 +1,23 @@
-// The tables, and how older ones become these.
+// The tables and their migrations.
 import Foundation
 
-/// The schema of the database, by its number in `user_version`.
+/// The schema of the database.
+///
+/// Its number is in `user_version`.
 enum SQLiteSchema {
-    /// "CVQ1": tells our files from those of other programs.
+    /// "CVQ1", which identifies the queue's database files.
     static let applicationID: Int64 = 0x4356_5131
-    /// One entry for each version; a file of an older one gets what follows.
+    /// One entry for each version.
+    ///
+    /// An older file is migrated with the entries after its version.
     static let migrations = [version1, version2, version3, version4, version5]
     static var version: Int64 { Int64(migrations.count) }
 
     /// States: 0 waiting, 1 waiting for its time, 2 blocked, 3 claimed, 4 answered, 5 done, 6 dead, 7 cancelled.
     ///
-    /// `tally` has no claimed jobs: they count as waiting there, so that a claim changes nothing in it.
-    /// `due` is in milliseconds, by the clock of the store (`due_clock` 0) or since 1970 (1). `behind` has a bit for the group,
-    /// 1, and one for the key, 2.
+    /// `tally` counts claimed jobs as waiting, so that a claim does not change it. `due` is in milliseconds, by the
+    /// clock of the store (`due_clock` 0) or since 1970 (1). `behind` has one bit for the group (1) and one for the
+    /// key (2).
     private static let version1 = """
         CREATE TABLE job(
             position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, state INTEGER NOT NULL,
@@ -61,21 +65,25 @@ enum SQLiteSchema {
         END;
         """
 
-    /// The files are the owner's alone from here on; the tables are the same.
+    /// From this version on, only the owner may access the files.
+    ///
+    /// The tables are unchanged.
     private static let version2 = ""
 
     /// Whether a redirect may drop the body.
     private static let version3 = "ALTER TABLE job ADD COLUMN follows_as_get INTEGER NOT NULL DEFAULT 0;"
 
-    /// Claims that have lapsed; the index is of suspects.
+    /// Lapsed claims.
+    ///
+    /// The index contains suspects.
     private static let version4 = """
         ALTER TABLE job ADD COLUMN lapses INTEGER NOT NULL DEFAULT 0;
         CREATE INDEX job_suspect ON job(state) WHERE lapses >= 2;
         """
 
-    /// Hosts, and jobs that were tried behind those that were not.
+    /// Hosts, and an order in which tried jobs follow untried ones.
     ///
-    /// Jobs of before are of no host, and not bounded.
+    /// Existing jobs have no host and therefore no limit.
     private static let version5 = """
         ALTER TABLE job ADD COLUMN host TEXT NOT NULL DEFAULT '';
         DROP INDEX job_ready;
@@ -83,14 +91,15 @@ enum SQLiteSchema {
         CREATE INDEX job_host ON job(host, priority DESC, (attempt_count > 0)) WHERE state = 0;
         """
 
-    /// Checks a file and brings it up to date.
+    /// Checks a file and migrates it.
     static func prepare(_ connection: SQLiteConnection) throws(QueueError) {
         let path = connection.file.path
-        // Before anything is written to it: the file may be of another program.
+        // Checked before anything is written, because the file may belong to another program.
         if try check(connection) < version { makePrivate(path) }
         try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY")
         try connection.execute("PRAGMA cache_size = -8192")
-        // On Apple platforms a plain sync leaves the bytes in the drive's own memory; elsewhere these say nothing.
+        // On Apple platforms a plain sync leaves the bytes in the drive's cache. Elsewhere these pragmas have no
+        // effect.
         try connection.execute("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1")
         let mode = try connection.rows("PRAGMA journal_mode") { row throws(QueueError) in row.text(0) }.first ?? nil
         guard mode == "wal" else {
@@ -100,7 +109,7 @@ enum SQLiteSchema {
                     + "put it on a disk of this machine, not on a file system of the network")
         }
         try connection.transaction { () throws(QueueError) in
-            // Another process may have been faster.
+            // Another process may have migrated it meanwhile.
             let found = try check(connection)
             for script in migrations[Int(found)...] { try connection.execute(script) }
             if found < version {
@@ -109,12 +118,14 @@ enum SQLiteSchema {
         }
     }
 
-    /// Takes the permissions of others away from a file of an earlier version, once: its owner may give them again.
+    /// Removes other users' permissions on a file of an earlier version once.
+    ///
+    /// Its owner may grant them again.
     private static func makePrivate(_ path: String) {
         for suffix in ["", "-wal", "-shm"] { chmod(path + suffix, 0o600) }
     }
 
-    /// The version of a file that is ours, or 0 for an empty one.
+    /// The version of a queue's file; 0 for an empty one.
     @discardableResult
     private static func check(_ connection: SQLiteConnection) throws(QueueError) -> Int64 {
         let path = connection.file.path

@@ -1,22 +1,22 @@
-// The store in one file of this machine.
+// The store in a file on this machine.
 import Convoy
 import Foundation
 
-/// Jobs in an SQLite database: one file, nothing to install or run.
+/// Jobs in an SQLite database: one file, no server.
 ///
-/// Beside `FILE` are SQLite's own `FILE-wal` and `FILE-shm`, and the directory `FILE-convoy` with bodies above 64 KiB and a lock
-/// for each process that has the file open. They belong together; move or copy them together, while no process has them.
+/// SQLite creates `FILE-wal` and `FILE-shm` beside `FILE`. The directory `FILE-convoy` has bodies above 64 KiB and a
+/// lock for each process that has the file open. Move or copy all of them together, while no process uses them.
 ///
-/// What a function has returned from is on the disk: the log of the database is synced at each commit
-/// (`journal_mode=WAL`, `synchronous=FULL`). Any number of processes of one machine may use a file; on a file system of the
-/// network SQLite's locks cannot be relied on.
+/// When a function returns, its changes are on the disk. The database's log is synced at each commit
+/// (`journal_mode=WAL`, `synchronous=FULL`). Any number of processes on one machine may use a file. Do not use a
+/// network file system, where SQLite's locks are unreliable.
 ///
-/// ## Concurrency
-/// One serial queue (`convoy.queue.sqlite`) has the connection; no caller's thread waits for the disk.
+/// ## Concurrency One serial queue (`convoy.queue.sqlite`) owns the connection, so no calling thread waits for the
+/// disk.
 public final class SQLiteStore: Store {
     /// The name of this instance as an owner of leases.
     public let owner: String
-    /// Nil where the system tells of changes by other processes; else ten seconds.
+    /// Nil if the system reports changes of other processes; otherwise ten seconds.
     public let pollInterval: Duration?
     /// The database.
     public let file: URL
@@ -26,15 +26,15 @@ public final class SQLiteStore: Store {
     private let queue: DispatchQueue
     private let additions: AdditionGroup
 
-    /// Opens a database, and makes it when there is none.
+    /// Opens a database, and creates it if it does not exist.
     ///
     /// Blocks the calling thread for some commits.
     ///
     /// - Parameters:
     ///   - file: a file URL; its directory must exist.
-    ///   - clock: what leases, back-off and dates are measured by.
-    /// - Throws: an error that names the file and says what to do: `.notPermitted`, `.foreignFile`, `.damaged`, `.newerSchema`,
-    ///   `.diskFull`, `.busy`.
+    ///   - clock: the clock for leases, back-off and dates.
+    /// - Throws: an error that names the file and says what to do: `.notPermitted`, `.foreignFile`, `.damaged`,
+    ///   `.newerSchema`, `.diskFull`, `.busy`.
     public convenience init(at file: URL, clock: any RequestClock = SystemClock.shared) throws(QueueError) {
         try self.init(at: file, clock: clock, boot: Boot.name ?? "")
     }
@@ -70,7 +70,9 @@ public final class SQLiteStore: Store {
         return try result.get()
     }
 
-    /// Adds jobs, all or none, in their order; those of several callers go in one transaction.
+    /// Adds all jobs or none, in order.
+    ///
+    /// Jobs of several callers share one transaction.
     public func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] { try await additions.add(jobs) }
 
     /// Settles claimed jobs, then claims others.
@@ -85,7 +87,7 @@ public final class SQLiteStore: Store {
         try await perform { worker throws(QueueError) in try worker.renew(claims, lease) }
     }
 
-    /// Gives back every job that this instance has claimed.
+    /// Releases all jobs that this instance has claimed.
     public func release() async throws(QueueError) {
         try await perform { worker throws(QueueError) in try worker.release() }
     }
@@ -115,7 +117,7 @@ public final class SQLiteStore: Store {
         try await perform { worker throws(QueueError) in try worker.purge(age) }
     }
 
-    /// A job with everything that is known of it.
+    /// A job with all stored details.
     public func job(_ id: String) async throws(QueueError) -> JobRecord? {
         try await perform { worker throws(QueueError) in try worker.job(id) }
     }
@@ -132,18 +134,18 @@ public final class SQLiteStore: Store {
         try await perform { worker throws(QueueError) in try worker.blockers(id) }
     }
 
-    /// How many jobs there are, by kind and state.
+    /// The number of jobs by kind and state.
     public func status() async throws(QueueError) -> QueueStatus {
         try await perform { worker throws(QueueError) in try worker.status() }
     }
 
-    /// Tells of new work, through any instance on this machine.
+    /// Notifies of new work, through any instance on this machine.
     public func changes() -> AsyncStream<Void> { bell.listen() }
 
-    /// Gives back what is claimed, and closes the database.
+    /// Releases all claims and closes the database.
     public func close() async {
         bell.shutDown()
         _ = try? await perform { worker throws(QueueError) in try worker.close() }
-        // The bell has gone: those that watch are told by the end of the owner's file.
+        // The bell is closed. Watchers notice the end of the owner's file instead.
     }
 }

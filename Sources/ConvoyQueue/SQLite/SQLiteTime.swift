@@ -2,11 +2,13 @@
 import Convoy
 import Foundation
 
-/// The time that leases and back-off are measured by, in milliseconds: it is never set, and goes on over a reboot.
+/// The time for leases and back-off in milliseconds.
 ///
-/// Within a run of the system it is the time since boot, sleep included, plus a shift that all processes read from the file: a
-/// calendar that is set forward or back moves nothing. The first process after a boot sets the shift anew, to the calendar's
-/// time, or to the last time that was noted where the calendar is behind that.
+/// It is never set, and continues after a reboot.
+///
+/// Within a boot it is the time since boot, including sleep, plus a shift that all processes read from the file.
+/// Setting the calendar has no effect on it. The first process after a boot sets a new shift from the calendar, or
+/// from the last recorded time if the calendar is behind that.
 struct SQLiteTime {
     private static let reference = (instant: ContinuousClock.now, milliseconds: sinceBoot())
 
@@ -18,20 +20,22 @@ struct SQLiteTime {
     /// The store's time.
     var now: Int64 { shift + uptime }
 
-    /// The calendar's, since 1970.
+    /// The calendar time since 1970.
     var date: Int64 { Int64(clamping: clock.date) }
 
-    /// The time since boot, by the clock of the store: that of a test moves when the test says so.
+    /// The time since boot on the store's clock, which may be a virtual one.
     private var uptime: Int64 {
         Self.reference.milliseconds + Int64(clamping: Self.reference.instant.duration(to: clock.now))
     }
 
-    /// Reads the shift, or sets it anew after a boot; true when it is a new boot, in which no owner of before is alive.
+    /// Reads the shift, or sets it after a boot.
+    ///
+    /// Returns true after a new boot, in which no earlier owner is alive.
     mutating func anchor(in connection: SQLiteConnection, boot: String) throws(QueueError) -> Bool {
         let known = try connection.row("SELECT boot, shift, last FROM clock LIMIT 1") { row throws(QueueError) in
             (boot: row.text(0), shift: row.integer(1) ?? 0, last: row.integer(2) ?? 0)
         }
-        // Where boots have no names, the time since the last one tells.
+        // If boots have no names, the time since boot decides.
         if let known, known.boot == boot, known.shift + uptime >= known.last {
             shift = known.shift
             return false
@@ -42,7 +46,7 @@ struct SQLiteTime {
         return true
     }
 
-    /// Notes how far the time has come, for after the next boot.
+    /// Records the current time, for after the next boot.
     func note(in connection: SQLiteConnection) throws(QueueError) {
         try connection.run("UPDATE clock SET last = ? WHERE last < ?", .integer(now), .integer(now))
     }
@@ -59,7 +63,7 @@ struct SQLiteTime {
 }
 
 extension Int64 {
-    /// Whole milliseconds, rounded up; a length of time that is too long counts as three thousand years.
+    /// Whole milliseconds, rounded up and limited to three thousand years.
     init(clamping duration: Duration) {
         let (seconds, attoseconds) = duration.components
         guard seconds.magnitude < 100_000_000_000 else {

@@ -5,9 +5,11 @@ import Foundation
 extension SQLiteWorker {
     func add(_ jobs: [Job]) throws(QueueError) -> [JobAddition] { try add([jobs])[0].get() }
 
-    /// Adds the lists of several callers in one transaction; what became of each.
+    /// Adds the lists of several callers in one transaction.
+    ///
+    /// Returns the outcome of each.
     func add(_ lists: [[Job]]) -> [AdditionGroup.Outcome] {
-        // The files of bodies, by the number of the job in its list.
+        // The body files of each list, by the job's index.
         var files: [Result<[Int: String], QueueError>] = []
         for list in lists { files.append(Result { () throws(QueueError) in try writeBodies(of: list) }) }
         let names = files.flatMap { (try? $0.get().values.map { $0 }) ?? [] }
@@ -27,11 +29,10 @@ extension SQLiteWorker {
             mustRing = true
             return outcomes
         } catch {
-            // After a sync that failed the log may have the commit all the same: a next process finds the rows, or that there
-            // are none.
+            // After a failed sync the log may contain the commit nevertheless. The next process finds out.
             let isUnknown = error.code == .failed || (try? connection().isCommitUnknown) ?? false
             if !isUnknown { bodies.remove(names) }
-            // It may be one of them that is too much.
+            // One of the lists may be too large.
             if error.code == .diskFull, !isUnknown, lists.count > 1 { return lists.flatMap { add([$0]) } }
             return lists.map { _ in .failure(error) }
         }
@@ -83,7 +84,7 @@ extension SQLiteWorker {
         if here != nil { return JobAddition(id: job.id, outcome: .alreadyThere) }
         var missing = try missing(of: job)
         if let kept = try applyUniqueness(of: job) { return JobAddition(id: kept, outcome: .kept) }
-        // What it replaces may be what it depends on.
+        // The replaced job may be its dependency.
         if job.uniqueness?.policy == .replace { missing = try self.missing(of: job) }
 
         var behind: Int64 = 0
@@ -136,7 +137,7 @@ extension SQLiteWorker {
         return isCancelled ? nil : missing
     }
 
-    /// The id of the job that is kept in place of this one; nil when this one is to be added.
+    /// The id of an existing job that is kept instead; nil when this job must be added.
     private func applyUniqueness(of job: Job) throws(QueueError) -> String? {
         guard let uniqueness = job.uniqueness, uniqueness.policy != .append else { return nil }
         let others = try connection().rows(
@@ -151,7 +152,7 @@ extension SQLiteWorker {
         try connection().number("SELECT 1 FROM job WHERE \(column) = ? AND state <= 4 LIMIT 1", .text(value)) != nil
     }
 
-    /// The row of the body, and the caller's file.
+    /// Saves the body, and returns its row and the caller's file.
     private func keepBody(
         of job: Job, at position: Int64, _ file: String?
     ) throws(QueueError) -> (Int64?, String?) {

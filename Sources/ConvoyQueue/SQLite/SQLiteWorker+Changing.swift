@@ -1,14 +1,14 @@
-// What ends jobs, and what follows for others.
+// How jobs end, and how that changes other jobs.
 import Convoy
 import Foundation
 
 extension SQLiteWorker {
-    /// Calls a function for each row of a selection, some at a time: a million of them take little memory.
+    /// Calls a function for each row of a selection, in portions, so that a million rows need little memory.
     private func forEach(
         _ selection: JobSelection, and more: String, _ body: (LifeRow) throws(QueueError) -> Int
     ) throws(QueueError) -> Int {
         let (condition, values) = try condition(of: selection)
-        // What is put behind the others meanwhile is not met again.
+        // Rows that move to the end meanwhile are not visited again.
         let last = try connection().number("SELECT max(position) FROM job") ?? 0
         var (position, count) = (Int64(0), 0)
         while true {
@@ -29,7 +29,7 @@ extension SQLiteWorker {
             let count = try forEach(selection, and: "state IN (0, 1, 2, 3, 4, 6)") { row throws(QueueError) in
                 try cancel(row.id)
             }
-            // What waits until nothing is left is told, too.
+            // Also notifies those who wait until no job is left.
             if count > 0 { mustRing = true }
             return count
         }
@@ -43,7 +43,7 @@ extension SQLiteWorker {
                     "UPDATE job SET state = 5, result = NULL, finished = ? WHERE position = ?", .integer(time.now),
                     .integer(row.position))
                 try finished(row, .done)
-                // Queues that had too many results that wait may go on.
+                // Queues with too many waiting results may continue.
                 mustRing = true
                 return 1
             }
@@ -60,7 +60,7 @@ extension SQLiteWorker {
                 }
                 return try connection().run("DELETE FROM job WHERE id = ?", .text(row.id))
             }
-            // Not before: those that were not finished are not meant.
+            // Cancelled last, because the selection does not include unfinished jobs.
             for dependent in dependents { _ = try cancel(dependent) }
             return count
         }
@@ -78,7 +78,7 @@ extension SQLiteWorker {
 
     func retry(_ selection: JobSelection) throws(QueueError) -> Int {
         try transaction { () throws(QueueError) in
-            // What depends on a dead letter is blocked, and stays behind it in their group.
+            // Dependents of a dead letter are blocked, and stay behind it in their group.
             var moved: [String: Int64] = [:]
             let count = try forEach(selection, and: "state = 6") { row throws(QueueError) in
                 var (ids, index) = ([row.id], 0)
@@ -108,9 +108,9 @@ extension SQLiteWorker {
         }
     }
 
-    /// Puts a job behind all others, blocked until it is its turn.
+    /// Moves a job to the end, blocked until its turn.
     ///
-    /// One that moves before it may have made it the first of its group, and let it go.
+    /// An earlier move may have made it the first of its group and unblocked it.
     private func moveToEnd(_ id: String) throws(QueueError) {
         try connection().run(
             """
@@ -127,7 +127,9 @@ extension SQLiteWorker {
 
     // MARK: What follows
 
-    /// Cancels a job and all that depend on it; how many.
+    /// Cancels a job and all that depend on it.
+    ///
+    /// Returns their number.
     func cancel(_ id: String) throws(QueueError) -> Int {
         var (ids, index, count) = ([id], 0, 0)
         while index < ids.count {
@@ -151,7 +153,7 @@ extension SQLiteWorker {
         return count
     }
 
-    /// What the end of a job means for others, and for its body.
+    /// Applies the effects of a job's end on other jobs and on its body.
     func finished(_ row: LifeRow, _ state: JobState) throws(QueueError) {
         if state == .done { try releaseDependents(of: row.id) }
         if state == .cancelled {
@@ -184,7 +186,7 @@ extension SQLiteWorker {
         }
     }
 
-    /// The first unfinished job of the group, and of those with the key, may go.
+    /// Unblocks the first unfinished job of the group, and of the key.
     private func promote(_ row: LifeRow) throws(QueueError) {
         for (column, value, bit) in [("grp", row.group, Int64(1)), ("key", row.key, 2)] {
             guard let value else { continue }

@@ -1,12 +1,14 @@
-// Claiming: which jobs, and in which order.
+// Which jobs are claimed, and in which order.
 import Convoy
 import Foundation
 
 extension SQLiteWorker {
-    /// How many jobs become due, or expire, in one transaction at most; the next one follows at once.
+    /// The maximum number of jobs that become ready or expire in one transaction.
+    ///
+    /// The next one follows at once.
     private static let portion: Int64 = 1_000
 
-    /// Lets jobs go whose time has come.
+    /// Makes jobs ready whose time has come.
     func makeDue() throws(QueueError) {
         for (clock, now) in [(Int64(0), time.now), (1, time.date)] {
             let isDue = try connection().number(
@@ -21,7 +23,9 @@ extension SQLiteWorker {
         }
     }
 
-    /// Ends jobs whose expiry has passed; those of some kinds wait for their handler first.
+    /// Ends expired jobs.
+    ///
+    /// Those of some kinds first wait for their handler.
     func expire(telling kinds: ClaimRequest.Kinds) throws(QueueError) {
         let hasExpired = "expires IS NOT NULL AND state <= 2 AND expires <= ?"
         if kinds != .only([]) {
@@ -54,12 +58,12 @@ extension SQLiteWorker {
         return jobs
     }
 
-    /// Claims jobs to be sent, no more of a host than it has room.
+    /// Claims jobs to send, limited for each host.
     private func claimReady(_ request: ClaimRequest, _ limit: Int) throws(QueueError) -> [ClaimedJob] {
         let ready = "state = 0 AND lapses < 2"
         guard request.maxPerHost != nil else { return try claim(ready, Self.order, request.kinds, limit) }
         let (condition, values) = Self.condition(request.kinds)
-        // Nearly always the first of all are also those that may go.
+        // Usually all of the first jobs may be claimed.
         let first = try connection().rows(
             "SELECT host FROM job WHERE \(ready)\(condition) ORDER BY \(Self.order) LIMIT ?",
             values + [.integer(Int64(limit))]
@@ -95,7 +99,7 @@ extension SQLiteWorker {
         return try claim("position IN (SELECT position FROM meant) AND \(ready)", Self.order, request.kinds, limit)
     }
 
-    /// A job that may be claimed where its host has room.
+    /// A job that may be claimed if its host has room.
     private struct Candidate: Comparable {
         let position: Int64
         let priority: Int64
@@ -107,12 +111,12 @@ extension SQLiteWorker {
         }
     }
 
-    /// In which order jobs are sent.
+    /// The order in which jobs are sent.
     private static let order = "priority DESC, attempt_count > 0, position"
 
-    /// Claims a job whose claims have lapsed, unless this owner has one of those.
+    /// Claims a job whose claims have lapsed, unless this owner already has one.
     private func claimSuspect(_ request: ClaimRequest) throws(QueueError) -> [ClaimedJob] {
-        // By the index of suspects, which is empty nearly always.
+        // Uses the index of suspects, which is usually empty.
         let (owns, mayClaim) = try connection().rows(
             "SELECT state, owner FROM job INDEXED BY job_suspect WHERE lapses >= 2 AND state IN (0, 3, 4)"
         ) { row throws(QueueError) in (row.integer(0) == 3 && row.text(1) == owners.name, row.integer(0) != 3) }
@@ -146,16 +150,16 @@ extension SQLiteWorker {
                     lapseCount: row.life.lapseCount,
                     result: try row.result.flatMap { number throws(QueueError) in try result(number) }))
         }
-        // Others take their place: fewer than asked for would mean that there are no more.
+        // Claims others in their place, because a smaller number would mean that no more are ready.
         return broken.isEmpty ? jobs : jobs + (try claim(state, order, kinds, broken.count))
     }
 
-    /// Makes a dead letter of a job that cannot be read.
+    /// Makes an unreadable job a dead letter.
     private func bury(_ row: JobRow) throws(QueueError) {
         try end("position = ?", [.integer(row.position)], row.defect)
     }
 
-    /// Makes dead letters of jobs that nobody has claimed.
+    /// Makes unclaimed jobs dead letters.
     private func end(_ condition: String, _ values: [SQLiteValue], _ failure: String?) throws(QueueError) {
         let rows = try connection().rows(
             "SELECT \(LifeRow.columns) FROM job WHERE \(condition) ORDER BY expires LIMIT ?",
@@ -170,11 +174,11 @@ extension SQLiteWorker {
         }
     }
 
-    /// Makes jobs this owner's, many by one statement.
+    /// Assigns jobs to this owner, many with one statement.
     private func take(_ positions: [Int64]) throws(QueueError) {
         var rest = positions[...]
         while !rest.isEmpty {
-            // Few sizes, because each is a statement that is kept; older libraries take no more than 999 values.
+            // Only a few sizes, because each is a cached statement. Older libraries accept at most 999 values.
             let size = rest.count > 64 ? 512 : rest.count > 8 ? 64 : rest.count > 1 ? 8 : 1
             let some = rest.prefix(size)
             rest = rest.dropFirst(size)
@@ -199,7 +203,7 @@ extension SQLiteWorker {
         Array(repeating: "?", count: count).joined(separator: ", ")
     }
 
-    /// How long it is until there may be something to claim.
+    /// The time until a job may become claimable.
     func next() throws(QueueError) -> Duration? {
         let connection = try connection()
         let (now, date) = (time.now, time.date)

@@ -1,4 +1,4 @@
-// Settling, and what a turn of a queue is.
+// Settling and exchanging.
 import Convoy
 import Foundation
 
@@ -78,7 +78,9 @@ extension SQLiteWorker {
         return true
     }
 
-    /// Keeps a result; its number.
+    /// Stores a result.
+    ///
+    /// Returns its number.
     func keep(_ result: JobResult) throws(QueueError) -> Int64 {
         try connection().run(
             "INSERT INTO result(status, fields, bytes, is_cut, failure) VALUES(?, ?, ?, ?, ?)",

@@ -1,4 +1,4 @@
-// What a store tells.
+// Reading from the store.
 import Convoy
 import Foundation
 
@@ -43,7 +43,7 @@ extension SQLiteWorker {
         ) { row throws(QueueError) in
             row.text(1).map { .file(bodies.url(of: $0)) } ?? .data(row.blob(0) ?? Data())
         }
-        // Not an empty one: a file that is not there makes a dead letter, which names it.
+        // A missing file instead of an empty body makes the job a dead letter that names the file.
         return body ?? .file(bodies.url(of: "body \(number)"))
     }
 
@@ -89,7 +89,7 @@ extension SQLiteWorker {
     }
 
     func status() throws(QueueError) -> QueueStatus {
-        // Who asks again and again is told when the database has gone, though nothing is written.
+        // Throws for a caller that polls when the database file is gone, although nothing is written.
         try connection().checkPlace()
         let rows = try connection().rows(
             """
@@ -102,13 +102,13 @@ extension SQLiteWorker {
         var status = QueueStatus()
         for row in rows {
             status.counts[row.kind, default: [:]][row.state, default: 0] += row.count
-            // Counted among those that wait, too.
+            // The tally counts them as waiting, too.
             if row.state == .claimed { status.counts[row.kind, default: [:]][.waiting, default: 0] -= row.count }
         }
         return QueueStatus(counts: status.counts.mapValues { $0.filter { $0.value != 0 } })
     }
 
-    /// What a selection means in SQL, to be put behind another condition.
+    /// A selection as an SQL condition, to append to another.
     func condition(of selection: JobSelection) throws(QueueError) -> (String, [SQLiteValue]) {
         var (text, values) = ("", [SQLiteValue]())
         if let ids = selection.ids {

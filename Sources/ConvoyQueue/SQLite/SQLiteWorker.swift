@@ -1,26 +1,26 @@
-// What a store does with its database, on its queue.
+// The store's work with its database, on its queue.
 import Convoy
 import Foundation
 
-/// The connection of a store, and what is beside the database.
+/// The connection of a store, and the files beside the database.
 final class SQLiteWorker: @unchecked Sendable {
-    // @unchecked: made by one thread, and then used on the serial queue of its store alone.
+    // @unchecked: made by one thread, and then used on the serial queue of its store only.
     let owners: SQLiteOwners
     let bodies: SQLiteBodies
     private(set) var time: SQLiteTime
     private var open: SQLiteConnection?
-    /// Files of bodies that are no longer needed once the transaction is committed.
+    /// Body files that are not needed after the commit.
     var removals: [String] = []
-    /// Whether a job may have become one that can be claimed.
+    /// Whether a job may have become claimable.
     var mustRing = false
-    /// When owners were last looked for.
+    /// When dead owners were last searched.
     var lastLook: ContinuousClock.Instant?
 
     init(file: URL, clock: any RequestClock, boot: String) throws(QueueError) {
         time = SQLiteTime(clock: clock)
         let file = Self.withoutLinks(file)
         let connection = try SQLiteConnection(at: file)
-        // Before the directory is made: the file may be another program's.
+        // Before the directory is created, because the file may belong to another program.
         try SQLiteSchema.prepare(connection)
         let directory = URL(fileURLWithPath: file.path + "-convoy")
         let places = (owners: directory.appending(path: "owners"), bodies: directory.appending(path: "bodies"))
@@ -45,7 +45,9 @@ final class SQLiteWorker: @unchecked Sendable {
         try removeOrphans()
     }
 
-    /// As SQLite names it: the locks beside a database must be the same under each of its names.
+    /// The path as SQLite resolves it.
+    ///
+    /// The locks beside a database must be the same for each of its names.
     private static func withoutLinks(_ file: URL) -> URL {
         guard let path = realpath(file.path, nil) else {
             guard let directory = realpath(file.deletingLastPathComponent().path, nil) else { return file }
@@ -66,7 +68,9 @@ final class SQLiteWorker: @unchecked Sendable {
         return mustRing
     }
 
-    /// All or nothing; files that are no longer needed go after the commit.
+    /// Runs a transaction.
+    ///
+    /// Removes files that are not needed after the commit.
     func transaction<Value>(_ body: () throws(QueueError) -> Value) throws(QueueError) -> Value {
         removals = []
         let value: Value
@@ -118,13 +122,15 @@ final class SQLiteWorker: @unchecked Sendable {
         try transaction { () throws(QueueError) in try endLeases("name = ?", .text(owners.name)) }
     }
 
-    /// Gives back the jobs of owners whose lease has ended.
+    /// Takes back the jobs of owners whose lease has ended.
     func releaseEnded() throws(QueueError) {
         let ended = try connection().number("SELECT 1 FROM owner WHERE ends <= ? LIMIT 1", .integer(time.now))
         if ended != nil { try endLeases("ends <= ?", .integer(time.now)) }
     }
 
-    /// Gives back the jobs of owners that have gone; whether there were some.
+    /// Takes back the jobs of owners that no longer exist.
+    ///
+    /// Returns whether there were any.
     @discardableResult
     func releaseGone() throws(QueueError) -> Bool {
         lastLook = .now
@@ -134,7 +140,9 @@ final class SQLiteWorker: @unchecked Sendable {
         return !gone.isEmpty
     }
 
-    /// Takes jobs back; the claims of others have lapsed, its own it gives back or finds out of in time.
+    /// Ends leases.
+    ///
+    /// Claims of other owners count as lapsed; an owner releases its own or notices the loss.
     private func endLeases(_ condition: String, _ value: SQLiteValue) throws(QueueError) {
         // The rule of ``JobLife/lapseDelay``: from the second lapse on a job waits 1, 2, 4 seconds and so on.
         let waits = "result IS NULL AND lapses > 0 AND owner <> '\(owners.name)'"
@@ -149,7 +157,7 @@ final class SQLiteWorker: @unchecked Sendable {
         if count > 0 { mustRing = true }
     }
 
-    /// Removes what crashes have left: files without a row, and locks that nothing holds.
+    /// Removes leftovers of crashes: files without a row, and unused lock files.
     private func removeOrphans() throws(QueueError) {
         var orphans: [String] = []
         for name in bodies.abandoned(owners.isGone) {
@@ -157,7 +165,7 @@ final class SQLiteWorker: @unchecked Sendable {
             if row == nil { orphans.append(name) }
         }
         bodies.remove(orphans)
-        // Asking removes the file of one that has gone; its leases went before.
+        // The check removes the file of a dead owner. Its leases were ended before.
         for name in owners.all { _ = owners.isGone(name) }
     }
 }

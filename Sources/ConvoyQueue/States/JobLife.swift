@@ -1,55 +1,58 @@
-// The life of a job as a state machine: pure values, no clock, no database.
+// The state machine of a job: pure values, without clock and database.
 
 /// State, holds and lease of one job.
 ///
-/// Every store keeps these values in its own way and changes them by these rules; the conformance suite compares.
+/// Every store saves these values in its own form and follows these rules. The conformance suite compares the
+/// results.
 public struct JobLife: Sendable, Hashable {
-    /// What happens to a job.
+    /// An event of a job.
     public enum Event: Sendable, Hashable {
-        /// An owner takes it.
+        /// An owner claims it.
         case claimed(by: String)
-        /// The owner says what came of it; the token tells an owner that has lost the job.
-        case settled(token: Int64, JobVerdict)
-        /// The lease has ended, or its owner has gone, and another owner finds that.
+        /// The owner reports the outcome.
         ///
-        /// An owner that finds it of itself gives the job back, ``JobVerdict/release``.
+        /// The token detects an owner that has lost the job.
+        case settled(token: Int64, JobVerdict)
+        /// Another owner finds that the lease has ended or its owner no longer exists.
+        ///
+        /// An owner that finds this for its own lease releases the job, ``JobVerdict/release``.
         case leaseEnded
-        /// What it waits for has changed.
+        /// Its holds have changed.
         case held(JobHolds)
         /// Its expiry has passed.
         case expired
-        /// Its expiry has passed, and a handler of its kind is there to be told.
+        /// Its expiry has passed, and its kind has a handler.
         case expiredWithHandler
-        /// It was cancelled, or a job it depends on was.
+        /// It or one of its dependencies was cancelled.
         case cancelled
-        /// The result that waits was acknowledged without being claimed.
+        /// Its waiting result was acknowledged without a claim.
         case acknowledged
-        /// A dead letter is to be sent again.
+        /// A dead letter is retried.
         case retried(JobHolds)
     }
 
-    /// Where the job is.
+    /// The current state.
     public private(set) var state: JobState
-    /// What keeps it back; none unless it is blocked.
+    /// The holds; empty unless it is blocked.
     public private(set) var holds: JobHolds
     /// The lease; nil unless it is claimed.
     public private(set) var lease: JobLease?
-    /// How often it was claimed.
+    /// The number of claims so far.
     public private(set) var claimCount: Int64
-    /// Whether a result waits to be handled.
+    /// Whether a result waits for a handler.
     public private(set) var hasResult: Bool
-    /// How many claims in a row have lapsed: their owner ended, or stood still until another had the job.
+    /// The number of consecutive lapsed claims, whose owner ended or stopped until another claimed the job.
     ///
-    /// A job that crashes its process is told by it. Giving a job back (``JobVerdict/release``) leaves the number as it is, every
-    /// other verdict sets it to 0.
+    /// It identifies a job that crashes its process. Releasing a job (``JobVerdict/release``) keeps the number; every
+    /// other verdict resets it.
     public private(set) var lapseCount: Int
 
-    /// A job that has just been added.
+    /// Makes the state of a new job.
     public init(holds: JobHolds = JobHolds()) {
         self.init(state: holds.isEmpty ? .waiting : .blocked, holds: holds, lease: nil, claimCount: 0, hasResult: false)
     }
 
-    /// A job as a store has kept it.
+    /// Makes a state from stored values.
     public init(
         state: JobState, holds: JobHolds, lease: JobLease?, claimCount: Int64, hasResult: Bool, lapseCount: Int = 0
     ) {
@@ -61,18 +64,20 @@ public struct JobLife: Sendable, Hashable {
         self.hasResult = hasResult
     }
 
-    /// From how many lapses on a job is a suspect: an owner claims one of those at a time, so that the one that crashes its
-    /// process does not bring the others into disrepute.
+    /// The number of lapses from which a job is a suspect.
+    ///
+    /// An owner claims one suspect at a time, so that a crash does not count against other suspects.
     public static let suspectLapseCount = 2
 
-    /// How long a job waits after its claim has lapsed: not at all the first time, then a second, two, four and so on.
+    /// How long a job waits after its claim has lapsed: not after the first time, then one second, two, four and so
+    /// on.
     public var lapseDelay: Duration {
         lapseCount < Self.suspectLapseCount ? .zero : .seconds(1 << min(6, lapseCount - Self.suspectLapseCount))
     }
 
-    /// Takes an event in.
+    /// Handles an event.
     ///
-    /// - Returns: false when it has no effect in this state; then nothing has changed.
+    /// - Returns: false when the event has no effect in this state.
     public mutating func handle(_ event: Event) -> Bool {
         switch (state, event) {
         case (.waiting, .claimed(let owner)), (.answered, .claimed(let owner)):
@@ -133,7 +138,7 @@ public struct JobLife: Sendable, Hashable {
         }
     }
 
-    /// What was answered is not sent again.
+    /// An answered job is not sent again.
     private mutating func giveBack() { state = hasResult ? .answered : .waiting }
 
     private mutating func wait(for new: JobHolds) {
@@ -142,16 +147,16 @@ public struct JobLife: Sendable, Hashable {
     }
 }
 
-/// What the owner of a claimed job says of it.
+/// The owner's report about a claimed job.
 public enum JobVerdict: Sendable, Hashable {
     /// Its outcome was acknowledged.
     case done
-    /// Its result waits for a handler.
+    /// It has a result, which waits for a handler.
     case answered(JobResult)
-    /// It is to be sent again when this time has passed.
+    /// It is sent again after this time.
     case retry(after: Duration)
-    /// It failed for good, for this reason.
+    /// It failed permanently for this reason.
     case dead(String)
-    /// It is given back as it was: nothing was found out.
+    /// It is released unchanged, without a result.
     case release
 }

@@ -1,34 +1,47 @@
 // The states of a job.
 
-/// Where a job is between its `add` and its end.
+/// The state of a job between its addition and its end.
 public enum JobState: String, Sendable, Hashable, CaseIterable, Codable {
-    /// May be sent, at once or when its time has come. Next: blocked, claimed, answered, dead, cancelled.
+    /// May be sent, at once or at its time.
+    ///
+    /// Next: blocked, claimed, answered, dead, cancelled.
     case waiting
-    /// Waits for other jobs: dependencies, those before it in its group, one with the same key. Next: waiting, answered, dead,
-    /// cancelled.
+    /// Waits for other jobs: dependencies, earlier jobs of its group, a job with the same key.
+    ///
+    /// Next: waiting, answered, dead, cancelled.
     case blocked
-    /// An owner has it, for as long as its lease is renewed. Next: waiting, answered, done, dead, cancelled.
+    /// An owner has claimed it and renews its lease.
+    ///
+    /// Next: waiting, answered, done, dead, cancelled.
     case claimed
-    /// Its result, or the news that it has expired, waits for a handler. Next: claimed, done, cancelled.
+    /// Its result or expiry waits for a handler.
+    ///
+    /// Next: claimed, done, cancelled.
     case answered
-    /// Its outcome was acknowledged. The end.
+    /// Its outcome was acknowledged.
+    ///
+    /// Final.
     case done
-    /// A dead letter: it failed for good, or expired. Next: waiting, blocked, by a retry; cancelled.
+    /// A dead letter: it failed permanently or expired.
+    ///
+    /// Next: waiting, blocked, by a retry; cancelled.
     case dead
-    /// It was cancelled. The end.
+    /// It was cancelled.
+    ///
+    /// Final.
     case cancelled
 
-    /// Whether nothing more happens to the job by itself.
+    /// Whether the job changes only on request.
     public var isFinished: Bool { self == .done || self == .dead || self == .cancelled }
 }
 
-/// What keeps a blocked job back.
+/// The reasons why a job is blocked.
 public struct JobHolds: Sendable, Hashable {
-    /// How many of its dependencies are not done.
+    /// The number of dependencies that are not done.
     public var dependencies = 0
-    /// Whether an unfinished job of its group is before it.
+    /// Whether an earlier job of its group is unfinished.
     public var isBehindGroup = false
-    /// Whether an unfinished job with its key is before it.
+    /// Whether an earlier job with its key is unfinished.
     public var isBehindKey = false
 
     /// Makes holds; none by default.
@@ -38,15 +51,15 @@ public struct JobHolds: Sendable, Hashable {
         self.isBehindKey = isBehindKey
     }
 
-    /// Whether nothing keeps the job back.
+    /// Whether the job is not blocked.
     public var isEmpty: Bool { dependencies == 0 && !isBehindGroup && !isBehindKey }
 }
 
-/// The right of an owner to work on a job: a lease.
+/// An owner's lease on a job.
 public struct JobLease: Sendable, Hashable {
-    /// The store instance that has it.
+    /// The owning store instance.
     public var owner: String
-    /// The number of the claim, which grows with each claim of the job: a fencing token.
+    /// The number of the claim, which increases with each claim of the job: a fencing token.
     public var token: Int64
 
     /// Makes a lease.

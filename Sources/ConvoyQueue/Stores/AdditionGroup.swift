@@ -1,9 +1,9 @@
-// Additions of several callers that are committed together.
+// Commits additions of several callers together.
 import Convoy
 
-/// A group commit: callers that arrive while a commit is under way go together in the next one.
+/// A group commit: callers that arrive during a commit share the next one.
 ///
-/// The first goes at once and alone. Each caller hears what became of its own jobs.
+/// The first call is committed at once and alone. Each caller receives the outcome of its own jobs.
 final class AdditionGroup: Sendable {
     typealias Outcome = Result<[JobAddition], QueueError>
 
@@ -15,23 +15,25 @@ final class AdditionGroup: Sendable {
     }
 
     struct State {
-        /// Those that wait for the commit that is under way.
+        /// The calls that wait for the running commit.
         var calls: [Call] = []
         var isCommitting = false
     }
 
-    /// How many jobs, and bytes of bodies, go together at most; a list that is longer goes alone.
+    /// The maximum number of jobs and body bytes in a commit.
+    ///
+    /// A longer list is committed alone.
     private static let (maxJobCount, maxByteCount) = (1_000, 8 << 20)
 
     let state = Locked(State())
-    /// Commits the lists of several callers, and calls back with an outcome for each.
+    /// Commits the lists of several callers, and passes an outcome for each.
     private let commit: @Sendable (_ lists: [[Job]], _ done: @escaping @Sendable ([Outcome]) -> Void) -> Void
 
     init(commit: @escaping @Sendable (_ lists: [[Job]], _ done: @escaping @Sendable ([Outcome]) -> Void) -> Void) {
         self.commit = commit
     }
 
-    /// Adds jobs, all or none.
+    /// Adds all jobs or none.
     func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] {
         let byteCount = jobs.reduce(0) { sum, job in
             if case .data(let data)? = job.request.body { sum + data.count } else { sum }
@@ -64,7 +66,7 @@ final class AdditionGroup: Sendable {
                 state.isCommitting = !state.calls.isEmpty
                 return !state.isCommitting
             }
-            // In a task, behind those that were just resumed: what they add now goes along.
+            // In a task that runs after the resumed callers, so that their next additions are included.
             if !isOver { Task { self.commitNext() } }
         }
     }

@@ -1,28 +1,30 @@
-// What a store tells of its jobs.
+// The stored details of jobs.
 import Foundation
 
-/// A job as a store has it: for lists, and for ``DurableQueue/why(_:)``.
+/// A job with its stored details, for lists and ``DurableQueue/why(_:)``.
 public struct JobRecord: Sendable, Hashable {
-    /// The most attempts that are kept of one job; older ones are counted only.
+    /// The maximum number of stored attempts of a job.
+    ///
+    /// Older ones are only counted.
     public static let maxAttempts = 20
-    /// What ``failure`` says of a job whose expiry has passed, and ``JobResult/failure`` to its handler.
+    /// The value of ``failure`` for an expired job, and of ``JobResult/failure`` for its handler.
     public static let expired = "it expired before it could be sent"
 
     /// The job.
     public var job: Job
-    /// Its place in the order of adding.
+    /// Its position in the order of adding.
     public var position: Int64
     /// State, holds and lease.
     public var life: JobLife
-    /// When it was added, by the calendar.
+    /// When it was added, as a calendar date.
     public var added: Date
     /// The last attempts, oldest first.
     public var attempts: [JobAttempt]
-    /// How many attempts it has had, since it was added or retried.
+    /// The number of attempts since it was added or retried.
     public var attemptCount: Int
-    /// How long it is not sent yet, of a job that waits; nil when its time has come.
+    /// The remaining delay of a waiting job; nil when it is ready.
     public var delay: Duration?
-    /// Why it is a dead letter; nil for others.
+    /// Why it is a dead letter; nil for other states.
     public var failure: String?
     /// The result that waits for a handler.
     public var result: JobResult?
@@ -43,27 +45,27 @@ public struct JobRecord: Sendable, Hashable {
         self.result = result
     }
 
-    /// Where the job is.
+    /// The state of the job.
     public var state: JobState { life.state }
 }
 
-/// What a blocked job waits for.
+/// A job that blocks another one.
 public struct JobBlocker: Sendable, Hashable {
-    /// Why it waits for the other job.
+    /// Why a job blocks another.
     public enum Reason: String, Sendable, Hashable {
-        /// It depends on it.
+        /// It is a dependency.
         case dependency
-        /// It comes after it in their group.
+        /// It is earlier in the same group.
         case group
-        /// It has the same key.
+        /// It is earlier and has the same key.
         case key
     }
 
     /// The id of the other job.
     public var id: String
-    /// Where that one is.
+    /// The state of the other job.
     public var state: JobState
-    /// Why it waits for it.
+    /// Why it blocks.
     public var reason: Reason
 
     /// Makes a blocker.
@@ -74,18 +76,18 @@ public struct JobBlocker: Sendable, Hashable {
     }
 }
 
-/// How many jobs there are.
+/// The numbers of jobs.
 public struct QueueStatus: Sendable, Hashable {
-    /// By kind and state; states that no job of a kind is in are left out.
+    /// By kind and state, without zeros.
     public var counts: [String: [JobState: Int]]
 
     /// Makes a status.
     public init(counts: [String: [JobState: Int]] = [:]) { self.counts = counts }
 
-    /// How many jobs are in a state.
+    /// The number of jobs in a state.
     public subscript(state: JobState) -> Int { counts.values.reduce(0) { $0 + ($1[state] ?? 0) } }
 
-    /// How many jobs are not finished.
+    /// The number of unfinished jobs.
     public var unfinishedCount: Int {
         JobState.allCases.filter { !$0.isFinished }.reduce(0) { $0 + self[$1] }
     }

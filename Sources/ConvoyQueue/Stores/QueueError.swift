@@ -1,34 +1,34 @@
-// How a queue can fail.
+// Failures of a queue.
 import Foundation
 
-/// Why a queue or its store could not do what it was asked for.
+/// A failure of a queue or its store.
 ///
-/// The message names the file or the server, says what was tried, what happened and what to do. Nothing that was committed
-/// before is lost by any of them.
+/// The message names the file or the server and says what was tried, what happened and what to do. Earlier commits
+/// are never lost.
 public struct QueueError: Error, Sendable, Hashable {
     /// The kind of failure.
     public enum Code: String, Sendable, Hashable {
-        /// The job can never be sent or kept: the caller's mistake.
+        /// The job can never be sent or stored, because of a mistake of the caller.
         case invalidJob
-        /// There is no job with this id.
+        /// No job with this id exists.
         case unknownJob
         /// The disk is full, or a limit of file sizes or a quota was reached.
         case diskFull
-        /// The file, or its directory, may not be written or opened.
+        /// The file or its directory cannot be opened or written.
         case notPermitted
-        /// The file is no database, or that of another program.
+        /// The file is not a database, or it belongs to another program.
         case foreignFile
         /// The database is damaged.
         case damaged
-        /// A newer version of the library has made the tables.
+        /// A newer version of the library created the tables.
         case newerSchema
-        /// Others kept the database locked for too long.
+        /// Another process kept the database locked for too long.
         case busy
-        /// The database cannot be reached, or what it needs is not installed.
+        /// The database is unreachable, or a required library is not installed.
         case unavailable
         /// The store was closed.
         case closed
-        /// Anything else that the database reports.
+        /// Any other failure that the database reports.
         case failed
     }
 
@@ -37,7 +37,7 @@ public struct QueueError: Error, Sendable, Hashable {
     /// What was tried, what happened and what to do, in one line; without secrets.
     public let message: String
 
-    /// Makes an error; stores of your own report with it.
+    /// Makes an error, for your own stores.
     public init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message

@@ -1,20 +1,20 @@
-// What goes between a queue and its store.
+// Values that a queue and its store exchange.
 import Convoy
 import Foundation
 
-/// What became of a job that was to be added.
+/// The outcome of adding a job.
 public struct JobAddition: Sendable, Hashable {
     /// Whether the job was added.
     public enum Outcome: String, Sendable, Hashable {
         /// It was added.
         case added
-        /// A job with its id was there already.
+        /// A job with its id already exists.
         case alreadyThere
-        /// An unfinished job with its key was there, and ``Job/Uniqueness/Policy/keep`` keeps that one.
+        /// An unfinished job with its key exists, and ``Job/Uniqueness/Policy/keep`` keeps that one.
         case kept
     }
 
-    /// The id of the job that is there now: the new one, or the one that was kept.
+    /// The id of the stored job: the new one, or the one that was kept.
     public var id: String
     /// Whether the job was added.
     public var outcome: Outcome
@@ -26,7 +26,7 @@ public struct JobAddition: Sendable, Hashable {
     }
 }
 
-/// A job that this owner has, for one time.
+/// One claim of a job by this owner.
 public struct Claim: Sendable, Hashable {
     /// The id of the job.
     public var id: String
@@ -40,13 +40,13 @@ public struct Claim: Sendable, Hashable {
     }
 }
 
-/// What came of a claimed job.
+/// The outcome of a claimed job.
 public struct Settlement: Sendable, Hashable {
-    /// The job, and the time it was claimed.
+    /// The claim of the job.
     public var claim: Claim
-    /// What becomes of the job.
+    /// The verdict on the job.
     public var verdict: JobVerdict
-    /// The attempt to be noted; nil when nothing was sent.
+    /// The attempt to record; nil when nothing was sent.
     public var attempt: JobAttempt?
 
     /// Makes a settlement.
@@ -57,18 +57,18 @@ public struct Settlement: Sendable, Hashable {
     }
 }
 
-/// Which jobs are claimed.
+/// Which jobs to claim.
 public struct ClaimRequest: Sendable, Hashable {
     /// Some kinds of jobs, or all.
     public enum Kinds: Sendable, Hashable {
         /// Every kind.
         case all
-        /// These; none when the set is empty.
+        /// These kinds; none when the set is empty.
         case only(Set<String>)
-        /// All but these.
+        /// All kinds except these.
         case except(Set<String>)
 
-        /// Whether a kind is one of them.
+        /// Whether it contains a kind.
         public func contains(_ kind: String) -> Bool {
             switch self {
             case .all: true
@@ -77,7 +77,7 @@ public struct ClaimRequest: Sendable, Hashable {
             }
         }
 
-        /// The kinds that are not among these.
+        /// The kinds that it does not contain.
         var others: Kinds {
             switch self {
             case .all: .only([])
@@ -87,19 +87,20 @@ public struct ClaimRequest: Sendable, Hashable {
         }
     }
 
-    /// How many at most.
+    /// The maximum number of jobs.
     public var limit: Int
-    /// How long the lease lasts unless it is renewed.
+    /// The duration of the lease unless it is renewed.
     public var lease: Duration
-    /// The kinds that are sent.
+    /// The kinds whose jobs are sent.
     public var kinds: Kinds
-    /// The kinds of which results that wait are handled.
+    /// The kinds whose waiting results are handled.
     public var answeredKinds: Kinds
-    /// How many jobs to be sent are claimed of one host at most, ``JobRequest/host``; nil, the default: any number.
+    /// The maximum number of claimed jobs to send for each host, ``JobRequest/host``; nil, the default, means no
+    /// limit.
     ///
-    /// One host that does not answer would have all claims else. Relative URLs are of no host, and not bounded.
+    /// Otherwise one unresponsive host could take all claims. Relative URLs have no host and therefore no limit.
     public var maxPerHost: Int?
-    /// In place of it for some hosts, of which jobs are under way; 0 for none.
+    /// Other limits for hosts that already have running jobs; 0 for no more jobs.
     public var rooms: [String: Int] = [:]
 
     /// Makes a request for claims.
@@ -118,17 +119,19 @@ extension ClaimRequest {
     }
 }
 
-/// A job that was claimed, with what is needed to send it.
+/// A claimed job, with everything that is needed to send it.
 public struct ClaimedJob: Sendable, Hashable {
-    /// The right to settle it.
+    /// The claim, which is needed to settle it.
     public var claim: Claim
-    /// The job; a body that the store keeps in a file of its own is that file.
+    /// The job.
+    ///
+    /// If the store saved the body as a file, the body is that file.
     public var job: Job
-    /// How many attempts it has had, since it was added or retried.
+    /// The number of attempts since it was added or retried.
     public var attemptCount: Int
-    /// How many claims before this one have lapsed in a row, ``JobLife/lapseCount``.
+    /// The number of consecutive lapsed claims before this one, ``JobLife/lapseCount``.
     public var lapseCount: Int
-    /// The result that waits for a handler; nil for a job that is to be sent.
+    /// The result that waits for a handler; nil for a job to send.
     public var result: JobResult?
 
     /// Makes a claimed job.
@@ -141,15 +144,18 @@ public struct ClaimedJob: Sendable, Hashable {
     }
 }
 
-/// What a turn of ``Store/exchange(_:claiming:)`` brought.
+/// The result of ``Store/exchange(_:claiming:)``.
 public struct Exchange: Sendable, Hashable {
-    /// For each settlement whether it counts; false for a job that was lost, cancelled or is gone.
+    /// For each settlement whether it was accepted.
+    ///
+    /// False if the job was lost, cancelled or deleted.
     public var isSettled: [Bool]
     /// The jobs that were claimed.
     public var jobs: [ClaimedJob]
-    /// When there may be more without a change that is told: a job's time, an expiry, the end of another owner's lease.
+    /// The time until more work may be ready without a notification: a job's date, an expiry, the end of another
+    /// owner's lease.
     ///
-    /// Nil when no such moment is known, and when as many were claimed as asked for.
+    /// Nil when no such moment is known, or when the requested number was claimed.
     public var next: Duration?
 
     /// Makes an exchange.
@@ -160,20 +166,22 @@ public struct Exchange: Sendable, Hashable {
     }
 }
 
-/// Which jobs are meant: those for which everything that is set holds.
+/// A selection of jobs.
+///
+/// All set conditions must match.
 public struct JobSelection: Sendable, Hashable {
-    /// Their ids; nil for any.
+    /// The ids; nil for any.
     public var ids: Set<String>?
-    /// Their states; nil for any.
+    /// The states; nil for any.
     public var states: Set<JobState>?
-    /// Their kind; nil for any.
+    /// The kind; nil for any.
     public var kind: String?
-    /// A tag that they have; nil for any.
+    /// A tag of the jobs; nil for any.
     public var tag: String?
-    /// Their group; nil for any.
+    /// The group; nil for any.
     public var group: String?
 
-    /// Makes a selection; every job by default.
+    /// Makes a selection; by default every job.
     public init(
         ids: Set<String>? = nil, states: Set<JobState>? = nil, kind: String? = nil, tag: String? = nil,
         group: String? = nil
@@ -188,7 +196,7 @@ public struct JobSelection: Sendable, Hashable {
     /// Every job.
     public static let all = JobSelection()
 
-    /// Whether a job is meant.
+    /// Whether it contains a job.
     public func contains(_ job: Job, in state: JobState) -> Bool {
         ids?.contains(job.id) ?? true && states?.contains(state) ?? true && kind.map { $0 == job.kind } ?? true
             && tag.map { job.tags.contains($0) } ?? true && group.map { $0 == job.group } ?? true

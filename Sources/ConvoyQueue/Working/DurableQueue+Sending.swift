@@ -1,13 +1,13 @@
-// One attempt of a job, and what its end means.
+// One attempt of a job, and its result.
 import Convoy
 import Dispatch
 import Foundation
 
 extension DurableQueue {
-    /// Sends a job that was claimed, or has the result that waited handled.
+    /// Sends a claimed job, or passes its waiting result to its handler.
     func send(_ claimed: ClaimedJob) {
         let (isWorking, isFirst, earlier) = state.withLock { state in
-            // Of a lease that had ended meanwhile, while the machine slept for example.
+            // The previous sending of the job, whose lease ended meanwhile, for example while the machine slept.
             let earlier = state.inFlight[claimed.job.id]?.sending
             state.inFlight[claimed.job.id] = DurableQueueState.InFlight(
                 claim: claimed.claim, host: claimed.job.request.host)
@@ -25,7 +25,7 @@ extension DurableQueue {
         }
         if let result = claimed.result { return handle(result, of: claimed, attempt: nil) }
         let job = claimed.job
-        // The store keeps the back-off: a process that waits in memory would forget it.
+        // The store saves the back-off. A process would lose a wait in memory.
         var request = job.request.sendable(body: job.request.body)
             .header("Idempotency-Key", job.idempotencyKey).retries(.never).priority(job.priority).named("job \(job.id)")
         if claimed.attemptCount > 0 { request = request.countingAttempts(from: claimed.attemptCount) }
@@ -70,7 +70,7 @@ extension DurableQueue {
     }
 
     private func handle(_ error: RequestError, of claimed: ClaimedJob, attempt: JobAttempt) {
-        // Nothing was found out of the server: by `stop`, or the end of the manager.
+        // Stopped by `stop` or the manager's shutdown, without a result of the server.
         if error.code == .managerShutDown {
             let drainers = state.withLock { state in
                 state.isManagerShutDown = true
@@ -103,7 +103,7 @@ extension DurableQueue {
             failure: JobRedirects.failure(error, of: claimed.job) ?? error.message)
     }
 
-    /// Whether a later attempt may end otherwise, if only because something was mended meanwhile.
+    /// Whether a later attempt may have another result, if only because something was fixed meanwhile.
     private func isTransient(_ error: RequestError) -> Bool {
         if error.code == .unacceptableStatus {
             return error.response.map { configuration.retries.statusCodes.contains($0.statusCode) } ?? false
@@ -112,7 +112,9 @@ extension DurableQueue {
             || configuration.retries.errorCodes.contains(error.code)
     }
 
-    /// The outcome goes to its handler; without one a success waits, and a failure is a dead letter.
+    /// Passes the result to its handler.
+    ///
+    /// Without a handler a success waits, and a failure is a dead letter.
     private func handle(_ result: JobResult, of claimed: ClaimedJob, attempt: JobAttempt?) {
         let handler = state.withLock { state in
             if state.inFlight[claimed.job.id]?.claim == claimed.claim { state.inFlight[claimed.job.id]?.sending = nil }
@@ -122,7 +124,7 @@ extension DurableQueue {
             if let failure = result.failure { return end(claimed, .dead(failure), attempt: attempt) }
             var kept = result
             kept.isBodyCut = result.isBodyCut || result.body.count > configuration.maxWaitingResultBytes
-            // Secrets are in no database: cookies that an answer sets.
+            // Databases contain no secrets, such as cookies that an answer sets.
             let fields = result.headerFields.filter { !$0.isSecret }
             kept.headerFields = HeaderFields(fields.map { ($0.name, $0.value) })
             kept.body = result.body.prefix(configuration.maxWaitingResultBytes)
@@ -155,7 +157,7 @@ extension DurableQueue {
         switch telling {
         case .now: wakeUp.yield()
         case .soon:
-            // For the disk's sake, and so by the machine's clock: no rule depends on it.
+            // Uses the machine's clock, because this delay only spares the disk and no rule depends on it.
             DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(4)) { [wakeUp] in wakeUp.yield() }
         case .never, .withOthers: break
         }

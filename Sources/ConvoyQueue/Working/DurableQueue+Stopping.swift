@@ -1,12 +1,14 @@
-// The end of the work: at once, or when what is under way has ended.
+// Stopping at once, or after running jobs have ended.
 import Convoy
 import Foundation
 
 extension DurableQueue {
-    /// Stops: what is being sent is broken off and given back, with the leases; what was not settled is sent again by the next
-    /// queue, with the same keys.
+    /// Stops at once.
     ///
-    /// Handlers that run are not waited for. The queue can be started again. Again, while it stops: waits for the same end.
+    /// Cancels running requests and releases their jobs. The next queue sends them again with the same keys.
+    ///
+    /// It does not wait for running handlers. The queue can be started again. A second call during the stop waits for
+    /// the same end.
     public func stop() async {
         await withCheckedContinuation { continuation in
             let isStopping = state.withLock { state in
@@ -30,7 +32,7 @@ extension DurableQueue {
         listener?.cancel()
         wakeUp.yield()
         await loop?.value
-        // From here on nothing more is sent.
+        // Nothing is sent from here on.
         let sendings = state.withLock { $0.inFlight.values.compactMap(\.sending) }
         for sending in sendings { sending.operation.cancel() }
         for sending in sendings { await sending.finish() }
@@ -44,7 +46,7 @@ extension DurableQueue {
         do throws(QueueError) {
             if !rest.isEmpty { _ = try await store.exchange(rest, claiming: nil) }
         } catch { configuration.onError?(error) }
-        // Though outcomes could not be written: what is given back is sent again, and with the same keys.
+        // Released even if outcomes could not be written. Those jobs are sent again with the same keys.
         do throws(QueueError) { try await store.release() } catch { configuration.onError?(error) }
         let waiters = state.withLock { state in
             state.phase = .idle
@@ -54,12 +56,14 @@ extension DurableQueue {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Stops when what is being sent has ended, or after a time: for a deployment, which else sends everything in flight twice.
+    /// Stops when running jobs have ended, or after a time.
     ///
-    /// At once nothing more is claimed or begun, and what only waits for its turn is given back. Requests under way and their
-    /// handlers go on; what has not ended in time is broken off, as by ``stop()``. Leases are renewed meanwhile.
+    /// Use it for a deployment, which would otherwise send running jobs twice.
     ///
-    /// - Parameter patience: how long it may take, by the manager's clock.
+    /// The queue claims and starts nothing more, and releases jobs that have not started. Running requests and their
+    /// handlers continue. What has not ended in time is cancelled, as with ``stop()``. Leases are renewed meanwhile.
+    ///
+    /// - Parameter patience: the maximum time, on the manager's clock.
     public func stop(finishingWithin patience: Duration) async {
         let sendings = state.withLock { state -> [DurableQueueState.Sending]? in
             guard state.phase == .working else { return nil }

@@ -1,9 +1,9 @@
-// Why a job is where it is, for people.
+// A readable description of a job's state.
 import Convoy
 import Foundation
 
 extension DurableQueue {
-    /// Why a job has not finished, in words: what it waits for, or what is done with it; of one that has, what became of it.
+    /// A text that says why a job has not finished, or how it ended.
     public func why(_ id: String) async throws(QueueError) -> String {
         guard let record = try await store.job(id) else { return "there is no job \(id)" }
         let lapses = record.life.lapseCount

@@ -3,13 +3,13 @@ import Convoy
 import Foundation
 
 extension DurableQueue {
-    /// Begins to work: jobs are claimed and sent, those that were left by an earlier run among them.
+    /// Starts to claim and send jobs, including those of an earlier run.
     ///
-    /// Again, or while it stops: no effect.
+    /// No effect if it is already running or is stopping.
     ///
     /// - Parameters:
-    ///   - handlers: by kind. A result of a kind without one waits: ``results(_:limit:)``.
-    ///   - otherwise: for kinds that `handlers` does not name; nil, the default: none.
+    ///   - handlers: the handlers by kind. The results of other kinds wait, ``results(_:limit:)``.
+    ///   - otherwise: the handler of all other kinds; nil, the default, for none.
     public func start(_ handlers: [String: Handler] = [:], otherwise: Handler? = nil) {
         let isFirst = state.withLock { state in
             guard case .idle = state.phase else { return false }
@@ -38,10 +38,12 @@ extension DurableQueue {
         wakeUp.yield()
     }
 
-    /// Waits until no job waits to be sent or is being sent, by this queue or another; returns early when the queue is stopped.
+    /// Waits until no queue has jobs to send or is sending any.
     ///
-    /// Not waited for are dead letters, what is blocked by them, and results without a handler. Returns at once from a queue
-    /// that was not started.
+    /// Returns early when the queue is stopped.
+    ///
+    /// It does not wait for dead letters, jobs blocked by them, and results without a handler. It returns at once if
+    /// the queue was not started.
     public func drain() async {
         await withCheckedContinuation { continuation in
             let isWorking = state.withLock { state in
@@ -63,7 +65,9 @@ extension DurableQueue {
 
     // MARK: The loop
 
-    /// One transaction, and what follows of it; whether another should follow at once.
+    /// Runs one exchange and starts the claimed jobs.
+    ///
+    /// Returns whether another should follow at once.
     private func turn() async -> Bool {
         let limit = max(1, configuration.maxClaimedJobCount)
         guard let turn = state.withLock({ $0.takeTurn(limit: limit) }) else { return false }
@@ -83,7 +87,7 @@ extension DurableQueue {
         } catch {
             state.withLock { $0.putBack(turn) }
             configuration.onError?(error)
-            // A full disk or a lock of another process: nothing is lost, and it is tried again.
+            // For example a full disk, or a lock of another process. Nothing is lost, and the exchange is repeated.
             wake(after: .seconds(5))
             return false
         }
@@ -93,7 +97,7 @@ extension DurableQueue {
         let room = turn.room
         let (handled, handlesAll) = state.withLock { (Set($0.handlers.keys), $0.otherwise != nil) }
         if handlesAll { return bounded(ClaimRequest(limit: room, lease: configuration.lease, answeredKinds: .all)) }
-        // What is under way may become a result that waits, too.
+        // Running jobs may also end as waiting results.
         let inFlight = state.withLock { $0.inFlight.count + $0.settlements.count } + turn.settlements.count
         let waiting = try await store.status()[.answered] + inFlight
         let isFull = waiting >= configuration.maxWaitingResultCount
@@ -104,10 +108,10 @@ extension DurableQueue {
                 answeredKinds: .only(handled)))
     }
 
-    /// As many of a host are sent at once.
+    /// As many jobs of a host as the manager sends at once.
     var leastPerHost: Int { max(1, manager.configuration.maxConcurrentPerHost) }
 
-    /// The most jobs of one host that are claimed: enough for the next to be here when one ends, and never all.
+    /// The maximum number of claimed jobs of one host: enough to have the next one ready, but never all claims.
     var maxPerHost: Int {
         let all = configuration.maxClaimedJobCount
         return min(max(2 * leastPerHost, all / 8), max(1, all * 3 / 4))
@@ -120,18 +124,20 @@ extension DurableQueue {
         return request
     }
 
-    /// Gives back what waits for a host that does not move: others may have room for it, and it takes none of theirs.
+    /// Releases waiting jobs of stuck hosts.
+    ///
+    /// Other queues may have room for them, and they no longer occupy claims of this one.
     private func giveBackStuck() {
         let sendings = state.withLock { $0.findStuck(least: leastPerHost) }
         for sending in sendings where !sending.operation.isExecuting { sending.operation.cancel() }
     }
 
-    /// Nothing more can be claimed for now.
+    /// Handles the case that nothing can be claimed now.
     private func becomeIdle(next: Duration?) async {
         let waits = [next, store.pollInterval].compactMap { $0 }
         if let wait = waits.min() { wake(after: wait) }
         await purge()
-        // Taken before the store is asked: those that come meanwhile may wait for jobs that it does not tell of.
+        // Taken before the store is asked. Later callers may wait for jobs that its answer does not include.
         let drainers = state.withLock { state in
             state.inFlight.isEmpty && state.settlements.isEmpty ? state.takeDrainers() : []
         }
@@ -142,7 +148,7 @@ extension DurableQueue {
                 for drainer in drainers { drainer.resume() }
                 return
             }
-            // Others' jobs: their end is not told.
+            // Other queues have jobs, whose end is not notified.
             if status[.claimed] > 0 { wake(after: min(.seconds(1), waits.min() ?? .seconds(1))) }
         } catch {
             configuration.onError?(error)
@@ -155,7 +161,7 @@ extension DurableQueue {
         if isOver { for drainer in drainers { drainer.resume() } }
     }
 
-    /// Deletes what is old, ten times in the time that it is kept.
+    /// Deletes old jobs, ten times within their retention time.
     private func purge() async {
         let (now, age) = (manager.configuration.clock.now, configuration.keepsFinished)
         let isDue = state.withLock { state in
@@ -164,12 +170,14 @@ extension DurableQueue {
             return true
         }
         guard isDue, let count = try? await store.purge(olderThan: age), count > 0 else { return }
-        // Some thousands at a time: outcomes and leases do not wait for millions.
+        // A few thousand at a time, so that outcomes and leases do not wait for millions.
         state.withLock { $0.lastPurge = nil }
         lookForWork()
     }
 
-    /// Looks for work after a time, in place of an earlier such wish.
+    /// Schedules an exchange after a time.
+    ///
+    /// Replaces an earlier schedule.
     private func wake(after delay: Duration) {
         let clock = manager.configuration.clock
         let timer = clock.wake(at: clock.now + delay) { [weak self] in self?.lookForWork() }
@@ -180,7 +188,7 @@ extension DurableQueue {
         earlier?.cancel()
     }
 
-    /// Renews the leases three times in their duration, while there is something under way.
+    /// Renews the leases three times within their duration, while jobs are running.
     func setHeartbeat() {
         let clock = manager.configuration.clock
         let timer = clock.wake(at: clock.now + max(.seconds(1), configuration.lease) / 3) { [weak self] in
@@ -200,11 +208,11 @@ extension DurableQueue {
         earlier?.cancel()
     }
 
-    /// A job was cancelled, or is another's now.
+    /// Handles a claim that was lost: the job was cancelled, or another owner has it.
     private func lose(_ claim: Claim) {
         let sending = state.withLock { state -> DurableQueueState.Sending? in
             guard state.inFlight[claim.id]?.claim == claim else { return nil }
-            // There is room, and perhaps nothing left that a drain waits for.
+            // There is room now, and perhaps nothing left for `drain` to wait for.
             state.mayHaveWork = true
             return state.inFlight.removeValue(forKey: claim.id)?.sending
         }

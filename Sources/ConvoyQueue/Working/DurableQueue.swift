@@ -1,9 +1,9 @@
-// The queue: what people hold.
+// The queue, the main object of the library.
 import Convoy
 import Foundation
 
-/// Sends requests that were accepted, until their outcome has been acknowledged: through crashes, reboots and days without a
-/// network.
+/// Stores requests and sends them until their outcome has been acknowledged, across crashes, reboots and days without
+/// a network.
 ///
 /// ```swift
 /// let queue = try DurableQueue(at: file, manager: manager)
@@ -17,12 +17,12 @@ import Foundation
 /// try await queue.add(job)
 /// ```
 ///
-/// ``add(_:)`` returns when the job is on the disk. Each is sent at least once, and every attempt of it has the same
-/// `Idempotency-Key`, so that a server that knows repetitions by it carries it out once. Any number of queues, in any number of
-/// processes, may work on the same jobs, each with a store instance of its own: what is claimed belongs to the instance.
+/// ``add(_:)`` returns when the job is on the disk. Each job is sent at least once. All its attempts have the same
+/// `Idempotency-Key`, so that a server can recognise repetitions and process it once. Any number of queues in any
+/// number of processes may work on the same jobs. Each needs its own store instance, which owns the jobs that it
+/// claims.
 ///
-/// ## Concurrency
-/// Use it from any thread. Handlers run in tasks of their own, several at a time.
+/// ## Concurrency Use it from any thread. Handlers run concurrently, each in its own task.
 ///
 /// ## Topics
 /// - ``init(at:manager:configuration:)``
@@ -31,24 +31,27 @@ import Foundation
 /// - ``drain()``
 /// - ``why(_:)``
 public final class DurableQueue: Sendable {
-    /// Takes the outcome of a job, and says what becomes of the job.
+    /// Handles the outcome of a job and decides how it continues.
     ///
-    /// It may be called twice for one outcome: when the process ends before its decision is on the disk, the job is sent again.
+    /// It may be called twice for a job. If the process ends before the decision is on the disk, the job is sent
+    /// again.
     public typealias Handler = @Sendable (Job, JobResult) async -> JobDecision
 
-    /// Where the jobs are.
+    /// The store of the jobs.
     public let store: any Store
-    /// What sends them.
+    /// The manager that sends them.
     public let manager: RequestManager
-    /// How the queue works.
+    /// The settings of the queue.
     public let configuration: Configuration
 
     let state = Locked(DurableQueueState())
-    /// Wakes the loop; elements in between become one.
+    /// Wakes the loop.
+    ///
+    /// Elements in between are merged into one.
     let wakeUps: AsyncStream<Void>
     let wakeUp: AsyncStream<Void>.Continuation
 
-    /// Makes a queue over a store.
+    /// Makes a queue with a store.
     public init(store: any Store, manager: RequestManager, configuration: Configuration = Configuration()) {
         self.store = store
         self.manager = manager
@@ -56,7 +59,7 @@ public final class DurableQueue: Sendable {
         (wakeUps, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Makes a queue over a database in a file, which is made when there is none.
+    /// Makes a queue with an SQLite database in a file, which is created if it does not exist.
     ///
     /// - Throws: as ``SQLiteStore/init(at:clock:)``.
     public convenience init(
@@ -75,16 +78,18 @@ public final class DurableQueue: Sendable {
 
     // MARK: Jobs
 
-    /// Adds a job; when it returns, the job is on the disk.
+    /// Adds a job.
     ///
-    /// - Throws: `.invalidJob` for a job that cannot be sent, and for one with a secret in it; errors of the store, after which
-    ///   nothing was added.
+    /// When it returns, the job is on the disk.
+    ///
+    /// - Throws: `.invalidJob` for a job that cannot be sent or contains a secret, and errors of the store, after
+    ///   which nothing was added.
     @discardableResult
     public func add(_ job: Job) async throws(QueueError) -> JobAddition {
         try await add(contentsOf: [job]).first ?? JobAddition(id: job.id, outcome: .added)
     }
 
-    /// Adds jobs in one transaction, all or none.
+    /// Adds all jobs or none, in one transaction.
     ///
     /// - Throws: as ``add(_:)``.
     @discardableResult
@@ -94,20 +99,22 @@ public final class DurableQueue: Sendable {
         }
         let additions = try await store.add(jobs)
         if jobs.contains(where: { $0.uniqueness?.policy == .replace }) {
-            // What was replaced may be under way here.
+            // The replaced job may be running here.
             state.withLock { $0.needsHeartbeat = true }
             wakeUp.yield()
         }
         return additions
     }
 
-    /// Cancels jobs, and those that depend on them; a request under way is broken off.
+    /// Cancels jobs and those that depend on them.
     ///
-    /// - Returns: how many were cancelled.
+    /// Running requests are cancelled too.
+    ///
+    /// - Returns: the number of cancelled jobs.
     @discardableResult
     public func cancel(_ selection: JobSelection) async throws(QueueError) -> Int {
         let count = try await store.cancel(selection)
-        // A renewal tells which of those under way are lost.
+        // The heartbeat reports which running jobs are lost.
         state.withLock { $0.needsHeartbeat = true }
         lookForWork()
         return count
@@ -115,7 +122,7 @@ public final class DurableQueue: Sendable {
 
     /// Sends dead letters again.
     ///
-    /// - Returns: how many.
+    /// - Returns: the number of jobs.
     @discardableResult
     public func retry(_ selection: JobSelection) async throws(QueueError) -> Int {
         let count = try await store.retry(selection)
@@ -123,11 +130,11 @@ public final class DurableQueue: Sendable {
         return count
     }
 
-    /// The results that wait, because there is no handler for their kind; oldest first.
+    /// The results that wait because their kind has no handler, oldest first.
     ///
     /// - Parameters:
-    ///   - selection: of which jobs.
-    ///   - limit: how many at most.
+    ///   - selection: the selection of jobs.
+    ///   - limit: the maximum number of results.
     public func results(
         _ selection: JobSelection = .all, limit: Int = 100
     ) async throws(QueueError) -> [(job: Job, result: JobResult)] {
@@ -142,9 +149,11 @@ public final class DurableQueue: Sendable {
         return results
     }
 
-    /// Acknowledges results that wait: their jobs are done.
+    /// Acknowledges waiting results.
     ///
-    /// - Returns: how many.
+    /// Their jobs are then done.
+    ///
+    /// - Returns: the number of jobs.
     @discardableResult
     public func acknowledge(_ selection: JobSelection) async throws(QueueError) -> Int {
         let count = try await store.acknowledge(selection)
@@ -155,18 +164,18 @@ public final class DurableQueue: Sendable {
     /// The dead letters with their errors, oldest first, without the bytes of their bodies.
     ///
     /// - Parameters:
-    ///   - position: ``JobRecord/position`` of the last one of the page before; 0 for the first page.
-    ///   - limit: how many at most.
+    ///   - position: ``JobRecord/position`` of the last job of the previous page; 0 for the first page.
+    ///   - limit: the maximum number of dead letters.
     public func deadLetters(after position: Int64 = 0, limit: Int = 100) async throws(QueueError) -> [JobRecord] {
         try await store.jobs(JobSelection(states: [.dead]), after: position, limit: limit)
     }
 
-    /// Deletes finished jobs, dead letters among them.
+    /// Deletes finished jobs, including dead letters.
     ///
-    /// - Returns: how many.
+    /// - Returns: the number of deleted jobs.
     @discardableResult
     public func delete(_ selection: JobSelection) async throws(QueueError) -> Int { try await store.delete(selection) }
 
-    /// How many jobs there are, by kind and state.
+    /// The number of jobs by kind and state.
     public func status() async throws(QueueError) -> QueueStatus { try await store.status() }
 }

@@ -1,44 +1,50 @@
-// What a queue has under way.
+// The state of a running queue.
 import Convoy
 import Foundation
 
-/// The state of a queue that works: pure values, changed under its lock.
+/// The state of a running queue: values without behaviour of their own, changed under its lock.
 struct DurableQueueState {
-    /// A job that was claimed and is not settled.
+    /// A claimed job that is not settled.
     struct InFlight {
         var claim: Claim
-        /// Where its request goes.
+        /// The host of its request.
         var host = ""
-        /// Nil once it has ended and its handler runs, and before it is made.
+        /// Nil before it is made, and after it has ended while the handler runs.
         var sending: Sending?
     }
 
-    /// A request that is being sent.
+    /// A running request.
     struct Sending {
         var operation: AnyRequestOperation
-        /// Waits for the end of the operation and of its handlers.
+        /// Waits for the end of the operation and its handlers.
         var finish: @Sendable () async -> Void
     }
 
-    /// What the loop does next.
+    /// The next step of the loop.
     struct Turn {
         var settlements: [Settlement] = []
-        /// How many jobs may be claimed.
+        /// The number of jobs that may be claimed.
         var room = 0
-        /// What a heartbeat renews; nil when none is due.
+        /// The claims to renew; nil when no heartbeat is due.
         var renewing: [Claim]?
     }
 
     enum Phase {
         /// Not started. Next: starting.
         case idle
-        /// The loop is made. Next: working.
+        /// The loop was created.
+        ///
+        /// Next: working.
         case starting
         /// The loop runs. Next: finishing, stopping.
         case working
-        /// Nothing more is claimed or begun, and what is under way goes on. Next: stopping.
+        /// Nothing more is claimed or started.
+        ///
+        /// Running jobs continue. Next: stopping.
         case finishing
-        /// Nothing more is claimed, and what is under way is broken off. Next: idle.
+        /// Nothing more is claimed.
+        ///
+        /// Running jobs are cancelled. Next: idle.
         case stopping
     }
 
@@ -47,13 +53,13 @@ struct DurableQueueState {
     var otherwise: DurableQueue.Handler?
     var inFlight: [String: InFlight] = [:]
     var settlements: [Settlement] = []
-    /// The hosts of jobs that have ended since the last heartbeat.
+    /// The hosts with jobs that ended since the last heartbeat.
     var movingHosts: Set<String> = []
-    /// The hosts of which nothing ended from one heartbeat to the next, while some of their jobs waited for their turn.
+    /// The hosts without an ended job between two heartbeats, while more of their jobs were waiting.
     var stuckHosts: Set<String> = []
-    /// The hosts of which more jobs were claimed at the last heartbeat than can be sent at once.
+    /// The hosts with more claimed jobs at the last heartbeat than can be sent at once.
     private var seenHosts: Set<String> = []
-    /// Whether the store may have jobs to be claimed.
+    /// Whether the store may have claimable jobs.
     var mayHaveWork = true
     var needsHeartbeat = false
     var workTimer: ClockTimer?
@@ -63,15 +69,15 @@ struct DurableQueueState {
     var drainers: [CheckedContinuation<Void, Never>] = []
     /// Later callers of `stop`.
     var stopWaiters: [CheckedContinuation<Void, Never>] = []
-    /// Those that wait until nothing is under way.
+    /// Callers that wait until no job is running.
     var finishers: [CheckedContinuation<Void, Never>] = []
     var lastPurge: ContinuousClock.Instant?
-    /// Nothing can be sent any more.
+    /// Whether the manager was shut down, so that nothing can be sent any more.
     var isManagerShutDown = false
 
     func handler(of kind: String) -> DurableQueue.Handler? { handlers[kind] ?? otherwise }
 
-    /// Takes what is to be done; nil when there is nothing.
+    /// Takes the next step; nil when there is nothing to do.
     mutating func takeTurn(limit: Int) -> Turn? {
         var turn = Turn(settlements: settlements)
         if needsHeartbeat {
@@ -88,21 +94,23 @@ struct DurableQueueState {
         return turn
     }
 
-    /// How many jobs are under way of each host.
+    /// The number of running jobs for each host.
     var hostCounts: [String: Int] { inFlight.values.reduce(into: [:]) { $0[$1.host, default: 0] += 1 } }
 
-    /// How many more may be claimed of the hosts that have some.
+    /// How many more jobs may be claimed for hosts that have running ones.
     ///
     /// - Parameters:
-    ///   - most: of a host.
-    ///   - least: of one that is stuck; as many as the manager sends at once.
+    ///   - most: the maximum for a host.
+    ///   - least: the maximum for a stuck host: as many as the manager sends at once.
     func rooms(most: Int, least: Int) -> [String: Int] {
         var rooms = hostCounts
         for (host, count) in rooms { rooms[host] = max(0, (stuckHosts.contains(host) ? least : most) - count) }
         return rooms
     }
 
-    /// Finds the hosts that are stuck, and what may be given back of them; called once a heartbeat.
+    /// Finds the stuck hosts, and their jobs to release.
+    ///
+    /// Called once for each heartbeat.
     mutating func findStuck(least: Int) -> [Sending] {
         let crowded = hostCounts.filter { $0.value > least }.keys
         stuckHosts.formUnion(crowded.filter { !movingHosts.contains($0) && seenHosts.contains($0) })
@@ -116,22 +124,23 @@ struct DurableQueueState {
         return drainers
     }
 
-    /// Those that wait until nothing is under way, once that is so, or their time is over.
+    /// Takes the callers that wait for running jobs, once there are none or their time is over.
     mutating func takeFinishers(isOver: Bool = false) -> [CheckedContinuation<Void, Never>] {
         guard isOver || inFlight.isEmpty else { return [] }
         defer { finishers = [] }
         return finishers
     }
 
-    /// Gives back what could not be done.
+    /// Restores a step that could not be carried out.
     mutating func putBack(_ turn: Turn) {
         settlements = turn.settlements + settlements
         if turn.room > 0 { mayHaveWork = true }
         if turn.renewing != nil { needsHeartbeat = true }
     }
 
-    /// Notes the end of a job, and says when the store is to be told: with others, because a commit costs the same for one and
-    /// for many.
+    /// Records the end of a job.
+    ///
+    /// Returns when to write it, because one commit for many costs the same as for one.
     mutating func end(_ settlement: Settlement, limit: Int) -> Telling {
         guard let host = inFlight[settlement.claim.id]?.host,
             inFlight[settlement.claim.id]?.claim == settlement.claim
@@ -142,21 +151,21 @@ struct DurableQueueState {
         }
         inFlight[settlement.claim.id] = nil
         settlements.append(settlement)
-        // What waits for it may go.
+        // Jobs that depend on it may be ready.
         mayHaveWork = true
         if inFlight.isEmpty || settlements.count >= limit / 4 { return .now }
         return settlements.count == 1 ? .soon : .withOthers
     }
 
-    /// When the store is told of the end of a job.
+    /// When the end of a job is written to the store.
     enum Telling {
-        /// The job was lost meanwhile.
+        /// Never, because the job was lost meanwhile.
         case never
-        /// Nothing else is under way, or many have ended.
+        /// At once, because nothing else is running, or many have ended.
         case now
-        /// It is the first of some: in a moment.
+        /// In a moment, because it is the first.
         case soon
-        /// In the same moment as the first.
+        /// Together with the first.
         case withOthers
     }
 }

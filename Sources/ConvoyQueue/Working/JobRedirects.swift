@@ -1,13 +1,14 @@
-// What a redirect may do to a job: its body is not dropped unseen.
+// Redirects of a job. They must not drop its body silently.
 import Convoy
 import Foundation
 
-/// The rule for redirects of a job: a request that loses its method or its body on the way has not been carried out.
+/// Refuses redirects that change a job's method or drop its body, because the original request would not be carried
+/// out.
 ///
-/// User agents turn a POST into a GET at 301, 302 and 303 (RFC 9110, section 15.4), and an answer to that GET says nothing of
-/// what was to be sent.
+/// User agents turn a POST into a GET at 301, 302 and 303 (RFC 9110, section 15.4). The answer to that GET does not
+/// confirm the POST.
 struct JobRedirects: Sendable {
-    /// What is asked after this rule: the manager's own.
+    /// The manager's own hook, which is asked next.
     let next: (@Sendable (Redirect) -> RedirectDecision)?
 
     func decide(_ redirect: Redirect) -> RedirectDecision {
@@ -15,7 +16,7 @@ struct JobRedirects: Sendable {
         guard redirect.response.statusCode != 303, Self.isUpgrade(redirect) else { return .refuse }
         var kept = redirect.to
         (kept.method, kept.body) = (redirect.from.method, redirect.from.body)
-        // Those that describe the body went with it; secrets stay away from the other origin.
+        // Restores the fields that describe the body. Secrets are not sent to the other origin.
         for field in redirect.from.headerFields where !field.isSecret && !kept.headerFields.contains(field.name) {
             if field.name.lowercased() != "host" { kept.headerFields.add(field.name, field.value) }
         }
@@ -25,14 +26,14 @@ struct JobRedirects: Sendable {
         return decision == .follow ? .rewrite(kept) : decision
     }
 
-    /// Whether a server only asks for the same over TLS.
+    /// Whether a redirect only switches to TLS.
     private static func isUpgrade(_ redirect: Redirect) -> Bool {
         let (from, to) = (redirect.from.url, redirect.to.url)
         return from.scheme?.lowercased() == "http" && to.scheme?.lowercased() == "https"
             && from.host()?.lowercased() == to.host()?.lowercased()
     }
 
-    /// Why a request has failed that this rule did not let go; nil for other failures.
+    /// Why a request failed because of this rule; nil for other failures.
     static func failure(_ error: RequestError, of job: Job) -> String? {
         guard error.code == .redirectRefused, !job.request.followsRedirectsAsGet, job.request.losesByRedirects,
             let response = error.response, [301, 302, 303].contains(response.statusCode)
@@ -46,12 +47,12 @@ struct JobRedirects: Sendable {
 }
 
 extension JobRequest {
-    /// Whether a redirect may turn the request into another one.
+    /// Whether a redirect may change the request's method or body.
     var losesByRedirects: Bool { method != .get && method != .head }
 }
 
 extension DurableQueue {
-    /// How redirects of a job are followed; nil for the manager's own policy.
+    /// The redirect policy of a job; nil for the manager's own.
     func redirects(of job: Job) -> RedirectPolicy? {
         guard job.request.losesByRedirects, !job.request.followsRedirectsAsGet else { return nil }
         var policy = manager.configuration.redirects
