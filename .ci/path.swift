@@ -1,10 +1,12 @@
-// One request, for .ci/path: the counters of what it ran are written when it ends.
+// One request for .ci/path. The coverage counters are written when it ends.
 import Convoy
 import Foundation
 
 struct Item: Decodable, Sendable { let id: Int }
 
-/// A server that gives every request the same answer; it is no part of Convoy, so that it is not counted.
+/// A server that gives every request the same answer.
+///
+/// It does not use Convoy, so that it is not counted.
 func serve() -> UInt16 {
     let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_in()

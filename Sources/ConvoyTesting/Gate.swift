@@ -1,10 +1,10 @@
 import Convoy
 import Foundation
 
-/// A door in a scripted reply: the connection stands before it until a test opens it.
+/// A point in a scripted reply at which the connection stops until a test opens it.
 ///
-/// A gate replaces sleeping. The test waits until a connection has reached the gate, looks at the client in exactly
-/// that state, and then opens the gate. One gate may stand in many replies; once open it stays open.
+/// A gate replaces sleeping. The test waits until a connection has reached the gate, inspects the client in exactly
+/// that state, and then opens the gate. Many replies may use one gate. An open gate stays open.
 ///
 /// ```swift
 /// let gate = Gate()
@@ -14,11 +14,10 @@ import Foundation
 /// gate.open()
 /// ```
 ///
-/// A connection leaves the gate when it is opened, when its client goes away (half-closing counts), when the server
-/// is shut down, and in any case after two minutes; except in the first case it is closed without another byte.
+/// A connection continues when the gate is opened. It is closed without another byte when its client disconnects
+/// (also half-closes), when the server is shut down, or after two minutes.
 ///
-/// ## Concurrency
-/// Every member may be used from any thread. Opening wakes waiters with no lock held.
+/// ## Concurrency Every member may be used from any thread. Opening resumes waiters without a lock.
 ///
 /// ## Topics
 /// - ``open()``
@@ -46,7 +45,7 @@ public final class Gate: Sendable {
 
     private let state = Locked(State())
 
-    /// Makes a gate that is closed.
+    /// Makes a closed gate.
     public init() {}
 
     /// Whether ``open()`` has been called.
@@ -54,12 +53,12 @@ public final class Gate: Sendable {
     /// - Thread: any.
     public var isOpen: Bool { state.withLock { $0.isOpen } }
 
-    /// How many connections have come to the gate so far, through the open gate too.
+    /// How many connections have reached the gate so far, including those that passed the open gate.
     ///
     /// - Thread: any.
     public var arrivals: Int { state.withLock { $0.arrivals } }
 
-    /// Opens the gate for those that wait at it and all that come later.
+    /// Opens the gate for all current and later connections.
     ///
     /// Safe to call again.
     ///
@@ -85,7 +84,7 @@ public final class Gate: Sendable {
         try await wait(for: nil, within: bound, what: "a gate to be opened")
     }
 
-    /// Waits until `count` connections in all have come to the gate.
+    /// Waits until a total of `count` connections have reached the gate.
     ///
     /// - Parameters:
     ///   - count: arrivals since the gate was made, 1 by default.
@@ -108,7 +107,9 @@ public final class Gate: Sendable {
         try await waiter.value(within: bound, of: what)
     }
 
-    /// Notes an arrival; `nil` if the gate is open, else the ticket to ``leave(_:)`` with.
+    /// Records an arrival.
+    ///
+    /// Nil if the gate is open, otherwise the number to pass to ``leave(_:)``.
     func arrive(waking thread: Descriptor?) -> Int? {
         let (ticket, ready) = state.withLock { state in
             state.arrivals += 1

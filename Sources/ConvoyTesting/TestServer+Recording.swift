@@ -1,7 +1,7 @@
 extension TestServer {
-    /// Takes the oldest request that has not been taken, and waits for one if there is none.
+    /// Takes the oldest request that was not taken, or waits for one.
     ///
-    /// A request is there when its body has been read or broken off, and before its reply is sent.
+    /// A request is available after its body was read or aborted, before its reply is sent.
     ///
     /// - Parameter bound: the longest wait, 10 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)``, ``TestServerError/shutDown``,
@@ -11,41 +11,43 @@ extension TestServer {
         try await core.takeRequest(within: bound)
     }
 
-    /// The requests that are recorded and not taken, oldest first.
+    /// The recorded requests that were not taken, oldest first.
     ///
     /// - Thread: any.
     /// - Complexity: O(*n*) for *n* requests.
     public var recordedRequests: [RecordedRequest] { core.read { $0.requests.all } }
 
-    /// How many requests have come, those that are not recorded counted.
+    /// The number of received requests, including those that were not recorded.
     ///
     /// - Thread: any.
     public var requestCount: Int { core.read { $0.requestCount } }
 
-    /// How many requests have been taken.
+    /// The number of taken requests.
     ///
     /// - Thread: any.
     public var takenRequestCount: Int { core.read { $0.takenRequestCount } }
 
-    /// How many requests were malformed and got a 400 or 431.
+    /// The number of malformed requests that received a 400 or 431.
     ///
     /// - Thread: any.
     public var rejectedRequestCount: Int { core.read { $0.rejectedRequestCount } }
 
-    /// How many connections have been accepted so far.
+    /// The number of accepted connections.
     ///
     /// - Thread: any.
     public var connectionCount: Int { core.read { $0.connectionCount } }
 
-    /// How many connections are open now.
+    /// The number of open connections.
     ///
     /// - Thread: any.
     public var openConnectionCount: Int { core.read { $0.connections.count } }
 
-    /// Waits until so many requests have come in all; takes none of them.
+    /// Waits until a total of `count` requests were received.
+    ///
+    /// Does not take them.
     ///
     /// - Parameters:
-    ///   - count: as ``requestCount`` counts.
+    ///   - count: the number, counted as in ``requestCount``.
     ///   - bound: the longest wait, 10 seconds by default.
     /// - Throws: ``TestServerError``.
     /// - Thread: any; suspends the task and blocks no thread.
@@ -53,10 +55,10 @@ extension TestServer {
         try await core.wait(within: bound, for: "\(count) request(s)") { $0.requestCount >= count }
     }
 
-    /// Waits until so many connections have been accepted in all.
+    /// Waits until a total of `count` connections were accepted.
     ///
     /// - Parameters:
-    ///   - count: as ``connectionCount`` counts.
+    ///   - count: the number, counted as in ``connectionCount``.
     ///   - bound: the longest wait, 10 seconds by default.
     /// - Throws: ``TestServerError``.
     /// - Thread: any; suspends the task and blocks no thread.
@@ -64,9 +66,11 @@ extension TestServer {
         try await core.wait(within: bound, for: "\(count) connection(s)") { $0.connectionCount >= count }
     }
 
-    /// Waits until so many connections have ended in all or, without a count, until none is open.
+    /// Waits until a total of `count` connections have ended.
     ///
-    /// The server notices at once that a client has gone while it reads, stands at a gate or pauses.
+    /// Without a count, waits until none is open.
+    ///
+    /// The server notices a disconnected client at once while it reads, waits at a gate or pauses.
     ///
     /// - Parameters:
     ///   - count: ended connections since the server was made.
@@ -82,7 +86,7 @@ extension TestServer {
         }
     }
 
-    /// Waits until one connection has ended; waits for it to be accepted too.
+    /// Waits until a connection was accepted and has ended.
     ///
     /// - Parameters:
     ///   - number: the first accepted connection is 1.

@@ -1,7 +1,9 @@
 extension TestServer {
-    /// Adds a reply to the queue; the next request that no earlier reply takes gets it, whatever its path.
+    /// Adds a reply to the queue.
     ///
-    /// - Parameter reply: handed out once.
+    /// Replies are used in order, each for the next request with any path.
+    ///
+    /// - Parameter reply: used once.
     /// - Thread: any.
     /// - Complexity: O(1) on average.
     public func enqueue(_ reply: Reply) {
@@ -10,7 +12,7 @@ extension TestServer {
 
     /// Adds replies to the queue, in this order.
     ///
-    /// - Parameter replies: handed out once each.
+    /// - Parameter replies: each is used once.
     /// - Thread: any.
     /// - Complexity: O(*n*) for *n* replies.
     public func enqueue(_ replies: [Reply]) {
@@ -19,29 +21,33 @@ extension TestServer {
         }
     }
 
-    /// Answers requests for one path with a handler; a later call for the same path takes its place.
+    /// Answers requests for one path with a handler.
+    ///
+    /// A later call for the same path replaces it.
     ///
     /// - Parameters:
-    ///   - path: compared as it stands, without a query and with its percent escapes.
-    ///   - moment: when the handler runs; by default when the request has been read whole.
-    ///   - handler: called for each request on the thread of its connection, with no lock held.
+    ///   - path: the path as sent, without a query and with percent escapes.
+    ///   - moment: when the handler runs; by default after the complete request was read.
+    ///   - handler: called for each request on the thread of its connection, without a lock.
     /// - Thread: any.
-    /// - Complexity: O(1) for each request, however many routes there are.
+    /// - Complexity: O(1) for each request, independent of the number of routes.
     public func route(_ path: String, at moment: HandlerMoment = .body, _ handler: @escaping Handler) {
         core.change { $0.routes[path] = (handler, moment) }
     }
 
-    /// Answers every request that neither the queue nor a route takes; a later call takes its place.
+    /// Answers every request without a queued reply or a route.
+    ///
+    /// A later call replaces the handler.
     ///
     /// - Parameters:
-    ///   - moment: when the handler runs; by default when the request has been read whole.
-    ///   - handler: called for each request on the thread of its connection, with no lock held.
+    ///   - moment: when the handler runs; by default after the complete request was read.
+    ///   - handler: called for each request on the thread of its connection, without a lock.
     /// - Thread: any.
     public func respond(at moment: HandlerMoment = .body, _ handler: @escaping Handler) {
         core.change { $0.fallback = (handler, moment) }
     }
 
-    /// How many replies of the queue have not been handed out.
+    /// The number of queued replies.
     ///
     /// - Thread: any.
     public var queuedReplyCount: Int { core.read { $0.queue.count } }

@@ -1,9 +1,9 @@
 import Foundation
 
-/// An HTTP/1.1 server on the loopback address that answers as a test tells it to, faults included.
+/// An HTTP/1.1 server on the loopback address with scripted answers, including faults.
 ///
-/// A server listens as soon as it is made, on a port of its own, so any number of them can run in one process.
-/// Tell it what to answer, point the client at ``url(_:)``, and look at what came with ``takeRequest(within:)``.
+/// A server listens as soon as it is made, on its own port, so any number of servers can run in one process. Set its
+/// answers, send requests to ``url(_:)``, and inspect them with ``takeRequest(within:)``.
 ///
 /// ```swift
 /// let server = try TestServer()
@@ -17,13 +17,12 @@ import Foundation
 /// server.shutDown()
 /// ```
 ///
-/// The queue is asked first, then the routes, then the handler of ``respond(at:_:)``; else the answer is 404.
-/// Malformed requests are answered with 400 (431 above 64 KiB of head) and counted in ``rejectedRequestCount``.
+/// The server first uses the queue, then the routes, then the handler of ``respond(at:_:)``, otherwise it answers
+/// 404. Malformed requests are answered with 400 (431 above 64 KiB of head) and counted in ``rejectedRequestCount``.
 ///
-/// ## Concurrency
-/// Every member may be used from any thread. The server has one thread that accepts and one for each open connection;
-/// handlers run on the latter, at the same time as each other, and may block. No lock is held while a handler runs, so it may
-/// use the server. A server that is let go shuts itself down.
+/// ## Concurrency Every member may be used from any thread. The server has one thread that accepts connections, and
+/// one for each open connection. Handlers run concurrently on the latter and may block. No lock is held while a
+/// handler runs, so it may use the server. Releasing a server shuts it down.
 ///
 /// ## Topics
 /// - ``enqueue(_:)-(Reply)``
@@ -37,15 +36,17 @@ public final class TestServer: Sendable {
 
     /// When a handler runs.
     public enum HandlerMoment: Sendable, Hashable {
-        /// When the request has been read whole, as by default.
+        /// After the complete request was read; the default.
         case body
-        /// When only the head has been read: the handler sees no body, but its reply can meddle with the reading of it.
+        /// After the head was read.
+        ///
+        /// The handler sees no body, but its reply can control how the body is read.
         case head
     }
 
-    /// The port on 127.0.0.1, chosen by the system unless one was asked for.
+    /// The port on 127.0.0.1, chosen by the system unless one was requested.
     ///
-    /// Refuses connections after ``shutDown()``.
+    /// It refuses connections after ``shutDown()``.
     public let port: Int
 
     let core: ServerCore
@@ -55,9 +56,10 @@ public final class TestServer: Sendable {
     ///
     /// - Parameters:
     ///   - port: 0, the default, for a free one.
-    ///   - recording: which requests are kept to be taken; all by default.
-    ///   - bodyLimitBytes: how much of a request's body is kept, 16 MiB by default. The rest is counted and digested.
-    ///   - answersContinue: whether `Expect: 100-continue` gets its 100, as by default.
+    ///   - recording: which requests are recorded; all by default.
+    ///   - bodyLimitBytes: how many bytes of a request's body are stored, 16 MiB by default. The rest is counted and
+    ///     digested.
+    ///   - answersContinue: whether to send a 100 for `Expect: 100-continue`; true by default.
     /// - Throws: ``TestServerError/cannotListen(call:code:)``.
     public init(
         port: UInt16 = 0, recording: RequestRecording = .all, bodyLimitBytes: Int = 16 * 1024 * 1024,
@@ -79,7 +81,7 @@ public final class TestServer: Sendable {
 
     /// The URL of a target on this server.
     ///
-    /// - Parameter target: begins with a slash and may have a query; what a URL cannot hold is percent-encoded.
+    /// - Parameter target: starts with a slash and may have a query. Invalid characters are percent-encoded.
     public func url(_ target: String = "/") -> URL {
         guard let url = URL(string: "http://127.0.0.1:\(port)\(target)") else {
             preconditionFailure("\(target) does not make a URL: begin it with a slash.")
@@ -89,18 +91,20 @@ public final class TestServer: Sendable {
 
     /// Stops listening, closes every connection and ends every thread.
     ///
-    /// Safe to call again. Replies that stand at a gate or pause are broken off, and waits for the server throw ``TestServerError/shutDown``.
-    /// Requests that were recorded can still be taken.
+    /// Safe to call again. Replies that wait at a gate or pause are aborted, and waits for the server throw
+    /// ``TestServerError/shutDown``. Recorded requests can still be taken.
     ///
-    /// - Thread: any, a handler included. Blocks until the threads have ended: at once, unless a handler is still busy, for
-    ///   which it waits 10 seconds at most.
+    /// - Thread: any, including a handler's. Blocks until the threads have ended, at most 10 seconds if a handler is
+    ///   still running.
     public func shutDown() {
         core.shutDown(waking: wake)
     }
 
-    /// Closes every connection that is open now, used or idle, in order and without a word; the server goes on.
+    /// Closes every open connection, used or idle, normally (FIN) and without a response.
     ///
-    /// - Thread: any. Does not wait, see ``connectionsClosed(count:within:)``.
+    /// The server keeps running.
+    ///
+    /// - Thread: any. It does not wait, see ``connectionsClosed(count:within:)``.
     public func disconnectAll() {
         core.disconnectAll()
     }

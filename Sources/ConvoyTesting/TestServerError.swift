@@ -1,14 +1,18 @@
-/// Why a ``TestServer`` could not start, or why a wait for it ended without what was waited for.
+/// Why a ``TestServer`` could not start, or why a wait for it failed.
 public enum TestServerError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The system refused a socket, most often for lack of descriptors or because the port is taken; `code` is `errno`.
+    /// The system refused a socket, usually because no descriptors are left or the port is in use.
+    ///
+    /// `code` is `errno`.
     case cannotListen(call: String, code: Int32)
-    /// The bound of a wait passed; the description says what was waited for.
+    /// The time limit of a wait has passed.
+    ///
+    /// The description says what was awaited.
     case timedOut(waitingFor: String, bound: Duration)
-    /// The server was shut down before what was waited for happened.
+    /// The server was shut down before the awaited event.
     case shutDown
-    /// The task that waited was cancelled.
+    /// The waiting task was cancelled.
     case cancelled
-    /// The server was made with ``RequestRecording/none``, so there are no requests to take.
+    /// The server was made with ``RequestRecording/none``, so no requests can be taken.
     case recordsNothing
 
     /// One sentence for the log of a test.

@@ -1,7 +1,7 @@
 import Convoy
 import Foundation
 
-/// A clock that stands still until a test moves it: retries, deadlines and delays take no real time.
+/// A clock that stands still until a test moves it, so that retries, deadlines and delays take no real time.
 ///
 /// ```swift
 /// let clock = VirtualClock()
@@ -15,13 +15,12 @@ import Foundation
 /// try await operation.response()
 /// ```
 ///
-/// It moves everything that a manager waits for: back-off, `Retry-After`, deadlines, limits of bytes a second, delays of a
-/// `StubTransport`. The timeouts of a real transport run by the system's clock. With a constant
-/// `RequestManager.Configuration.jitter` the waits of retries are exact too.
+/// It controls all waits of a manager: back-off, `Retry-After`, deadlines, limits of bytes per second, delays of a
+/// `StubTransport`. The timeouts of a real transport use the system's clock. With a constant
+/// `RequestManager.Configuration.jitter`, the waits of retries are exact too.
 ///
-/// ## Concurrency
-/// Use it from any thread. Timers fire on the thread that moves the clock, one after the other and with no lock held, each at
-/// its moment.
+/// ## Concurrency Use it from any thread. Timers fire on the thread that moves the clock, in order and without a
+/// lock, each at its moment.
 ///
 /// ## Topics
 /// - ``advance(by:)``
@@ -36,13 +35,13 @@ public final class VirtualClock: RequestClock {
     private struct State {
         var now: ContinuousClock.Instant
         var date: Date
-        /// In the order of their moments, and of setting.
+        /// In the order of their moments, then of setting.
         var timers: [Entry] = []
         var setCount = 0
-        /// Told of each timer that is set.
+        /// Notified of each timer that is set.
         var waiters: [Waiter<Void>] = []
 
-        /// Inserts a timer behind those of its moment.
+        /// Inserts a timer after those of the same moment.
         mutating func insert(_ entry: Entry) {
             var (low, high) = (0, timers.count)
             while low < high {
@@ -58,28 +57,30 @@ public final class VirtualClock: RequestClock {
 
     /// Makes a clock.
     ///
-    /// - Parameter date: the date of its calendar at the beginning; one in November 2023 by default.
+    /// - Parameter date: the initial date of its calendar; by default one in November 2023.
     public init(date: Date = Date(timeIntervalSince1970: 1_700_000_000)) {
         state = Locked(State(now: beginning, date: date))
     }
 
-    /// The moment it is.
+    /// The current moment.
     public var now: ContinuousClock.Instant { state.withLock { $0.now } }
 
-    /// The date it is.
+    /// The current date.
     public var date: Date { state.withLock { $0.date } }
 
-    /// The time that has passed since the clock was made, or since its moments began.
+    /// The time since the clock was made.
     public var elapsed: Duration { beginning.duration(to: now) }
 
-    /// How many timers have been set so far, those included that have fired or were cancelled.
+    /// The number of timers set so far, including fired and cancelled ones.
     public var timerCount: Int { state.withLock { $0.setCount } }
 
-    /// Sets a timer; one whose moment has passed fires when the clock is moved next, by no time at all for example.
+    /// Sets a timer.
     ///
-    /// Nothing fires unless the clock is moved, so that a test says when.
+    /// A timer whose moment has passed fires at the next move of the clock, even a move by zero.
     ///
-    /// - Complexity: O(*n*) for *n* timers that are due later, O(log *n*) where there are none.
+    /// Nothing fires unless the clock is moved, so that the test decides when.
+    ///
+    /// - Complexity: O(*n*) for *n* timers that are due later, O(log *n*) when there are none.
     public func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> ClockTimer {
         let timer = ClockTimer(work)
         let waiters = state.withLock { state in
@@ -92,22 +93,24 @@ public final class VirtualClock: RequestClock {
         return timer
     }
 
-    /// Moves on, and fires every timer that becomes due, in order, those included that are set meanwhile.
+    /// Moves the clock forward, and fires every timer that becomes due, in order, including timers that are set
+    /// meanwhile.
     ///
-    /// - Parameter duration: how far; a negative one counts as none.
+    /// - Parameter duration: how far; a negative duration counts as zero.
     public func advance(by duration: Duration) {
         let end = now + max(.zero, duration)
         while fireNext(notAfter: end) {}
         move(to: end)
     }
 
-    /// Waits until a timer is set, moves on to it and fires it; of several that are set, the next.
+    /// Waits until a timer is set, moves to the next one and fires it.
     ///
-    /// A deadline of a request is passed over: a retry before it may not have been set yet. Give `dueWithin` to reach it, or
-    /// ``advance(by:)``.
+    /// It skips deadlines of requests, because an earlier retry may not have been set yet. Use `dueWithin` or
+    /// ``advance(by:)`` to reach a deadline.
     ///
     /// - Parameters:
-    ///   - limit: how far away it may be, deadlines included; nil, the default, for any timer that is no deadline.
+    ///   - limit: the maximum distance, for timers including deadlines; nil, the default, for any timer except
+    ///     deadlines.
     ///   - bound: the longest wait in real time, 10 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
     public func advanceToNextTimer(
@@ -118,17 +121,19 @@ public final class VirtualClock: RequestClock {
         }
     }
 
-    /// Waits until so many timers have been set in all, as ``timerCount`` counts.
+    /// Waits until a total of `count` timers have been set, counted as in ``timerCount``.
     ///
     /// - Parameters:
-    ///   - count: those included that have fired or were cancelled.
+    ///   - count: the number, including fired and cancelled ones.
     ///   - bound: the longest wait in real time, 10 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
     public func timersSet(count: Int, within bound: Duration = .seconds(10)) async throws(TestServerError) {
         try await wait(for: "\(count) timer(s) to be set", within: bound) { self.timerCount >= count }
     }
 
-    /// The calendar is set forward or back, as by its owner; the moments stay.
+    /// Sets the calendar forward or back, as a user would.
+    ///
+    /// The continuous moments do not change.
     package func setCalendar(forward interval: TimeInterval) { state.withLock { $0.date += interval } }
 
     private func wait(
@@ -136,7 +141,7 @@ public final class VirtualClock: RequestClock {
     ) async throws(TestServerError) {
         let end = ContinuousClock.now + bound
         while true {
-            // Told of what is set from here on, so that nothing is missed in between.
+            // Registered here, so that no timer is missed in between.
             let waiter = Waiter<Void>()
             state.withLock { $0.waiters.append(waiter) }
             if isTrue() { return }
@@ -144,7 +149,9 @@ public final class VirtualClock: RequestClock {
         }
     }
 
-    /// Moves on to the next timer that has not been cancelled and fires it; false when there is none.
+    /// Moves to the next timer that is not cancelled, and fires it.
+    ///
+    /// False when there is none.
     package func fireNext(notAfter end: ContinuousClock.Instant? = nil, passesDeadlines: Bool = false) -> Bool {
         while let entry = takeNext(notAfter: end, passesDeadlines) {
             guard !entry.timer.isOver else { continue }

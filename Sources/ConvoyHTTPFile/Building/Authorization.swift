@@ -1,13 +1,14 @@
-// `Authorization: Basic user password`, and its like.
+// Short forms of the Authorization field, such as `Authorization: Basic user password`.
 import Foundation
 
-/// What the value of an `Authorization` field means.
+/// The meaning of an `Authorization` value.
 enum Authorization: Hashable {
     case asWritten(String)
     case digest(user: String, password: String)
 
-    /// A name and a password behind the scheme are encoded, or kept until they are asked for; everything else is sent as
-    /// it is.
+    /// Encodes a name and a password after the scheme Basic, and keeps them for Digest.
+    ///
+    /// Other values are sent unchanged.
     init(_ value: String) throws(BuildFailure) {
         let words = value.split(maxSplits: 2, whereSeparator: \.isWhitespace).map(String.init)
         let scheme = words.first?.lowercased() ?? ""

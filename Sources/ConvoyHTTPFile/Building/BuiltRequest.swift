@@ -1,17 +1,17 @@
-// A request with all its values, to be sent.
+// A request with all its values, ready to send.
 import Convoy
 import Foundation
 
-/// What is sent.
+/// A request that is ready to send.
 package struct BuiltRequest: Sendable {
     package struct Field: Hashable, Sendable {
         package var name: String
         package var value: String
-        /// Whether it holds what others must not see.
+        /// Whether it contains a secret.
         package var isSecret: Bool
     }
 
-    /// A piece of a body.
+    /// A part of a body.
     package enum Part: Hashable, Sendable {
         case bytes([UInt8])
         case file(String)
@@ -21,17 +21,17 @@ package struct BuiltRequest: Sendable {
     package var url: String
     package var fields: [Field] = []
     package var body: [Part] = []
-    /// For `Digest user password`, which is only sent when it is asked for.
+    /// For `Digest user password`, which is sent only after a challenge.
     package var digest: (user: String, password: String)?
     package var output: (path: String, replaces: Bool)?
-    /// Whether an answer named its server, and another one than those that the file names.
+    /// Whether the server came from an answer and is not one that the file names.
     package var isLedAway = false
 
     init(method: String, url: String, isLedAway: Bool = false) {
         (self.method, self.url, self.isLedAway) = (method, url, isLedAway)
     }
 
-    /// What the library would refuse to send of it; nil where there is nothing.
+    /// Why the library would refuse to send it; nil when it would not.
     var defect: String? {
         var request = Request<Data>(method: HTTPMethod(method), url: url)
         for field in fields { request = request.addingHeader(field.name, field.value) }
@@ -39,7 +39,7 @@ package struct BuiltRequest: Sendable {
         return request.defect
     }
 
-    /// The body; nil where a part of it is a file, which is read only when it is sent.
+    /// The body; nil when a part of it is a file, which is read when it is sent.
     package var bodyBytes: [UInt8]? {
         var bytes: [UInt8] = []
         for part in body {
@@ -50,7 +50,7 @@ package struct BuiltRequest: Sendable {
     }
 }
 
-/// Why a request cannot be made of its values.
+/// Why a request cannot be built from its values.
 package struct BuildFailure: Error, Hashable, Sendable {
     package var what: String
     package var advice: String
@@ -58,18 +58,20 @@ package struct BuildFailure: Error, Hashable, Sendable {
     package var message: String { advice.isEmpty ? what : "\(what); \(advice)" }
 }
 
-/// The bodies that the references of one request have been read from, each once.
+/// Parsed bodies for the references of one request, each parsed once.
 final class ParsedBodies {
     fileprivate var values: [String: JSONValue] = [:]
 }
 
-/// What was sent and answered, for references into it.
+/// A request and its answer, for references to them.
 package struct Exchange: Sendable {
     package var request: BuiltRequest
     package var responseFields: [(name: String, value: String)]
-    /// What the handlers of the request have set.
+    /// The variables that the handlers of the request have set.
     package var globals: [String: JSONValue] = [:]
-    /// The body of the answer; nil where it is not to be had, and why.
+    /// The body of the answer.
+    ///
+    /// It throws the reason when the body is unavailable.
     package var responseBody: @Sendable () throws(Unreadable) -> [UInt8]
 
     package init(
@@ -79,9 +81,9 @@ package struct Exchange: Sendable {
         (self.request, self.responseFields, self.responseBody) = (request, responseFields, responseBody)
     }
 
-    /// What a reference means.
+    /// The value of a reference.
     ///
-    /// - Parameter parsed: bodies that have been read already.
+    /// - Parameter parsed: bodies that have already been parsed.
     func value(of reference: Reference, _ parsed: ParsedBodies) throws(BuildFailure) -> String {
         let side = reference.side == .request ? "the request" : "the answer of"
         let whose = "\(side) \(reference.name)"
@@ -118,7 +120,7 @@ package struct Exchange: Sendable {
         }
     }
 
-    /// Of several of a name the last counts, as in a jar.
+    /// If a name occurs several times, the last cookie is used, as in a jar.
     private func cookie(_ name: String) -> String? {
         for field in responseFields.reversed() where field.name.lowercased() == "set-cookie" {
             let pair = field.value.prefix { $0 != ";" }.split(

@@ -1,12 +1,12 @@
-// Whether an answer is what a check says.
+// Tests an answer against a check.
 import Convoy
 
-/// What checks look at.
+/// The values that checks test.
 package struct CheckedAnswer: Sendable {
     package var statusCode: Int
     package var fields: [(name: String, value: String)]
     package var body: [UInt8]
-    /// Nil while it is not known.
+    /// Nil while unknown.
     package var milliseconds: Double?
 
     package init(statusCode: Int, fields: [(name: String, value: String)], body: [UInt8], milliseconds: Double? = nil) {
@@ -15,7 +15,7 @@ package struct CheckedAnswer: Sendable {
 }
 
 extension Check {
-    /// What was found in place of what was expected; nil where that is right, or not known yet.
+    /// What was found instead of the expected value; nil when the check passes, or the value is unknown so far.
     package func defect(in answer: CheckedAnswer) -> String? {
         guard let found = found(in: answer) else { return nil }
         let isRight =
@@ -31,7 +31,7 @@ extension Check {
     }
 
     private struct Found {
-        /// Nil where there is nothing.
+        /// Nil when it is missing.
         var value: String?
         var shown: String
     }
@@ -56,7 +56,9 @@ extension Check {
         }
     }
 
-    /// A number as JSON has them; other texts that `Double` reads, such as `nan` and `0x10`, are none.
+    /// A number in JSON syntax.
+    ///
+    /// Other texts that `Double` reads, such as `nan` and `0x10`, are refused.
     private static func number(_ text: String) -> Double? {
         let digits = text.hasPrefix("-") ? text.dropFirst() : text[...]
         guard let first = digits.utf8.first, (0x30...0x39).contains(first),
@@ -66,11 +68,11 @@ extension Check {
         return Double(text)
     }
 
-    /// Numbers are compared as numbers.
+    /// Compares numbers by value.
     private func compare(_ found: String, _ comparison: Comparison, _ expected: String) -> Bool {
         if found == expected { return [.equal, .atMost, .atLeast].contains(comparison) }
         let expectedNumber = subject == .time ? Check.milliseconds(expected) : Self.number(expected)
-        // Beyond what a floating-point number tells apart, digits are compared.
+        // Integers beyond the precision of `Double` are compared exactly.
         if let left = Int64(found), let right = Int64(expected), left.magnitude > 1 << 53 || right.magnitude > 1 << 53 {
             return compare(left < right ? "0" : "1", comparison, left < right ? "1" : left == right ? "1" : "0")
         }

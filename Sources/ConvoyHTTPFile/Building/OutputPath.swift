@@ -1,11 +1,12 @@
 // Where an answer may be written.
 
-/// The path of an output, relative to the directory that outputs go to.
+/// The path of an output, relative to the output directory.
 package enum OutputPath {
-    /// Why nothing is written there; nil where it may be.
+    /// Why the path is refused; nil when it is allowed.
     package static func defect(_ path: String) -> String? {
         if path.isEmpty { return "is no name of a file" }
-        // By bytes: a slash with a mark that combines with it is one character, and a slash for the system.
+        // Compares bytes, because Swift treats a slash with a combining mark as one character, but the system sees a
+        // slash.
         if let first = path.utf8.first, "/~".utf8.contains(first) {
             return "is a path from the root, outside of the output directory"
         }
@@ -19,7 +20,7 @@ package enum OutputPath {
         return nil
     }
 
-    /// Why a value of an answer may not be part of a name; nil where it may.
+    /// Why a value of an answer must not be part of a name; nil when it may.
     static func defect(ofValue value: String) -> String? {
         if value.utf8.contains(where: { "/\\".utf8.contains($0) }) { return "has a slash in it" }
         if value.hasPrefix(".") { return "begins with a dot" }

@@ -1,16 +1,16 @@
-// The URL of a request, and which server it leads to.
+// The URL of a request, and the server it leads to.
 import Convoy
 import Foundation
 
 extension RequestBuilder {
-    /// A piece of a URL, and which of its bytes it is.
+    /// A part of the URL's text and its range of bytes.
     private struct Placed {
         let filled: Filled
         let piece: Piece
         let bytes: Range<Int>
     }
 
-    /// The URL, and whether an answer led it to another server than those that the file names.
+    /// The URL, and whether an answer led it to a server that the file does not name.
     func url() throws(BuildFailure) -> (text: String, isLedAway: Bool) {
         var (url, placed) = ("", [Placed]())
         let filled = try fill(planned.target)
@@ -27,11 +27,11 @@ extension RequestBuilder {
         return (url, try checkServer(placed, parts, url))
     }
 
-    /// What a piece adds to a URL.
+    /// The text that a part adds to a URL.
     private func text(of piece: Filled, behind url: String, before next: String) throws(BuildFailure) -> String {
         guard let value = piece.value, !url.isEmpty else { return piece.text }
         if url.isBehindAuthority {
-            // A fragment is not sent: what a value has behind a # would be lost.
+            // Fragments are not sent, so the text after a # in a value would be lost.
             return piece.encoding == .never ? piece.text.hashesEncoded : piece.asPart
         }
         if let host = url.openAuthority, !piece.text.mayFollow(host: host, before: next) {
@@ -42,7 +42,9 @@ extension RequestBuilder {
         return piece.text.hashesEncoded
     }
 
-    /// The URL as the library reads it, which sends it; it is one of http with a host.
+    /// The URL in the library's spelling.
+    ///
+    /// It must be http or https with a host.
     private func spelled(_ url: String) throws(BuildFailure) -> String {
         let scheme = url.prefix { $0 != ":" }.lowercased()
         guard scheme == "http" || scheme == "https" else {
@@ -67,7 +69,7 @@ extension RequestBuilder {
         return spelled.absoluteString
     }
 
-    /// A value leads to no other directory: `..` is no name.
+    /// Checks that a value does not lead to another directory with `..`.
     private func checkPath(_ placed: [Placed], _ url: String) throws(BuildFailure) {
         guard placed.contains(where: { $0.filled.value != nil }) else { return }
         let bytes = Array(url.utf8)
@@ -78,7 +80,7 @@ extension RequestBuilder {
             start = range.upperBound + 1
             let text = String(decoding: segment, as: UTF8.self).lowercased().replacing("%2e", with: ".")
             guard text == "." || text == ".." else { continue }
-            // One that begins where the path does, or before, is a path itself.
+            // A value that starts at or before the path's start is itself a path.
             let value = placed.first { place in
                 place.filled.value != nil && place.filled.encoding != .never
                     && place.bytes.lowerBound > path.lowerBound && place.bytes.overlaps(range)
@@ -92,7 +94,7 @@ extension RequestBuilder {
 
     // MARK: Secrets
 
-    /// Secrets of the file go to another server than that of the answer only where the file names it.
+    /// Checks that secrets of the file are sent only to servers that the file names, or to the server of the answer.
     ///
     /// - Returns: whether an answer led to another server.
     private func checkServer(_ placed: [Placed], _ parts: URLParts, _ url: String) throws(BuildFailure) -> Bool {
@@ -100,7 +102,7 @@ extension RequestBuilder {
         let hosts = planned.fields.filter { $0.name.lowercased() == "host" }
         guard !namers.isEmpty || !hosts.isEmpty else { return false }
         var origins = [url.originText]
-        // A server of many names listens to the field, and HTTP/2 has it in place of the host.
+        // The `Host` field selects a virtual server, and HTTP/2 uses it in place of the URL's host.
         for field in hosts {
             let host = try fill(field.value)
             let answers = host.filter { $0.answerer != nil && !$0.text.isEmpty }
@@ -121,7 +123,7 @@ extension RequestBuilder {
         return true
     }
 
-    /// Whether a server is the one that gave the answer, and the file names it.
+    /// Whether a server is the one that sent the answer, and the file names it.
     private func isOrigin(_ origin: String?, of answer: Filled) -> Bool {
         guard let origin, let request = answer.answerer.flatMap(exchange)?.request, !request.isLedAway else {
             return false
@@ -129,7 +131,7 @@ extension RequestBuilder {
         return request.url.originText == origin
     }
 
-    /// What of the request is for the servers of the file only; nil where nothing is.
+    /// A part of the request that is only for servers of the file; nil when there is none.
     private func secret(
         from placed: [Placed], _ parts: URLParts, besides namers: Set<String>, _ origin: String?
     ) -> String? {
@@ -151,11 +153,11 @@ extension RequestBuilder {
     }
 }
 
-/// Where the parts of a URL are, in its UTF-8.
+/// The ranges of a URL's parts in its UTF-8.
 struct URLParts {
-    /// The user and the password, with the @.
+    /// The user and the password, including the @.
     let user: Range<Int>
-    /// Scheme and `://`; empty without them.
+    /// Scheme and `://`; empty when missing.
     let scheme: Range<Int>
     let server: Range<Int>
     let path: Range<Int>
@@ -174,12 +176,12 @@ struct URLParts {
         path = offset(end)..<offset(pathEnd)
     }
 
-    /// Whether these bytes say which server is meant.
+    /// Whether these bytes determine the server.
     func names(_ bytes: Range<Int>) -> Bool { bytes.overlaps(scheme) || bytes.overlaps(server) }
 }
 
 extension Piece {
-    /// Whether the file or its surroundings say that it is a secret.
+    /// Whether the file or its environment marks it as a secret.
     fileprivate var isKnownSecret: Bool {
         switch source {
         case .text: isSecret

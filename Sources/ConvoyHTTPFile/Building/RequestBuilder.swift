@@ -1,17 +1,17 @@
-// From a planned request and the answers it needs to what is sent.
+// Builds a request from its plan and the answers that it needs.
 import Convoy
 import Foundation
 
-/// Fills in what was not known before: values of answers, times, random numbers.
+/// Fills in values that were unknown before: values of answers, times, random numbers.
 ///
-/// A value of an answer or of a row stays a value: it adds no header field, no part to a form, leads to no other host than the text
-/// around it says, and names no file outside of the output directory. What is in it is never read as a template.
+/// A value of an answer or a row is treated as data. It cannot add a header field or a form field, cannot change the
+/// host of the surrounding text, and cannot name a file outside the output directory. It is never read as a template.
 struct RequestBuilder {
     let planned: PlannedRequest
     let surroundings: Surroundings
-    /// The values of its columns.
+    /// The values of the row's columns.
     let row: [String: String]
-    /// What was sent and answered, by the name of the request.
+    /// Returns the request and answer of a named request.
     let exchange: (String) -> Exchange?
 
     private let parsed = ParsedBodies()
@@ -23,16 +23,16 @@ struct RequestBuilder {
         (self.planned, self.surroundings, self.row, self.exchange) = (planned, surroundings, row, exchange)
     }
 
-    /// A piece with its text.
+    /// A part with its text.
     struct Filled {
         var text: String
-        /// The placeholder of an answer or a column; nil for what the file or its surroundings say.
+        /// The placeholder of an answer or a column; nil for text of the file or its environment.
         var value: String?
-        /// The request whose answer it is of.
+        /// The request whose answer provided the value.
         var answerer: String?
         var encoding = ValueEncoding.byPlace
 
-        /// As a part of a path, a query or a form.
+        /// The text as a part of a path, a query or a form.
         var asPart: String { value == nil || encoding != .byPlace ? text : text.percentEncoded }
     }
 
@@ -169,7 +169,7 @@ struct RequestBuilder {
         return built
     }
 
-    /// What a form may not hold is percent-encoded, as REST Client does it; a last & is none.
+    /// Percent-encodes characters that a form must not contain, as REST Client does, and removes a final &.
     private func form(_ pieces: [Piece]) throws(BuildFailure) -> String {
         let text = PercentEscaper.url.escaped(try fill(pieces).map(\.asPart).joined())
         return text.hasSuffix("&") ? String(text.dropLast()) : text
@@ -215,7 +215,7 @@ struct RequestBuilder {
 }
 
 extension PlannedRequest {
-    /// Makes what is sent of a row and of the answers of others.
+    /// Builds the request for a row and the answers of others.
     package func build(
         _ surroundings: Surroundings, row: [String: String] = [:], answers: (String) -> Exchange? = { _ in nil }
     ) throws(BuildFailure) -> BuiltRequest {
@@ -228,7 +228,7 @@ extension PlannedRequest {
         }.get()
     }
 
-    /// Finds what is wrong with one that needs no answers, and keeps what is sent where that is always the same.
+    /// Checks a request that needs no answers, and stores it if it is always the same.
     mutating func check(_ surroundings: Surroundings) -> [Problem] {
         do throws(BuildFailure) {
             let built = try build(surroundings)
@@ -240,7 +240,9 @@ extension PlannedRequest {
         } catch { return [Problem(request.position, error.what, error.advice.isEmpty ? "mend it here" : error.advice)] }
     }
 
-    /// What handlers of others have set, of what its own ask for; what they have not set is left out.
+    /// The variables that its handlers read, as set by other handlers.
+    ///
+    /// Unset ones are left out.
     package func globals(_ answers: (String) -> Exchange?) -> [String: JSONValue] {
         globals.compactMapValues { piece in
             switch piece.source {

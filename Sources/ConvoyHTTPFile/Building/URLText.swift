@@ -1,8 +1,8 @@
-// URLs that are put together of texts and of values of answers.
+// URLs that are assembled from texts and values of answers.
 import Convoy
 
 extension StringProtocol {
-    /// The place behind the first `://`; nil without one.
+    /// The index after the first `://`; nil without one.
     var schemeEnd: Index? {
         var rest = utf8[...]
         while let colon = rest.firstIndex(of: UInt8(ascii: ":")) {
@@ -15,19 +15,20 @@ extension StringProtocol {
 }
 
 extension String {
-    /// The beginning of the host and port that what follows goes on with; nil where it does not.
+    /// The start of a host and port that the following text continues; nil when it does not.
     var openAuthority: Substring? {
         guard let start = schemeEnd, !self[start...].unicodeScalars.contains(where: \.endsAuthority)
         else { return nil }
         return self[start...]
     }
 
-    /// Whether what follows is a part of a path, a query or a fragment.
+    /// Whether the following text is part of a path, a query or a fragment.
     var isBehindAuthority: Bool { self[(schemeEnd ?? startIndex)...].unicodeScalars.contains(where: \.endsAuthority) }
 
-    /// Whether a value of an answer may stand between these without leading to another host than the text says.
+    /// Whether a value of an answer between these texts cannot change the host.
     ///
-    /// Compared by scalars: a slash with a mark that combines with it is one character, and a slash for a server.
+    /// It compares scalars, because Swift treats a slash with a combining mark as one character, but a server sees a
+    /// slash.
     func mayFollow(host: Substring, before next: String) -> Bool {
         let goesOn = next.unicodeScalars.first.map { !$0.endsAuthority && $0 != ":" } ?? false
         if goesOn {

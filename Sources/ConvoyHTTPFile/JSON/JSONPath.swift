@@ -1,9 +1,9 @@
-// JSONPath (RFC 9535): names, indices, slices, wildcards and descendants; no filters.
+// JSONPath (RFC 9535): names, indices, slices, wildcards and descendants, but no filters.
 import Convoy
 
 /// A query into a JSON value.
 package struct JSONPath: Hashable, Sendable {
-    /// What one segment selects among the children of a node.
+    /// Selects children of a node.
     package enum Selector: Hashable, Sendable {
         case name(String)
         case index(Int)
@@ -13,11 +13,11 @@ package struct JSONPath: Hashable, Sendable {
 
     package struct Segment: Hashable, Sendable {
         package var selectors: [Selector]
-        /// Whether it looks into all descendants.
+        /// Whether the segment applies to all descendants.
         package var isDescendant: Bool
     }
 
-    /// Why a text is none.
+    /// Why a text is not a JSONPath.
     package struct Defect: Error, Equatable {
         package var what: String
         package var advice: String
@@ -32,7 +32,7 @@ package struct JSONPath: Hashable, Sendable {
         segments = try reader.read()
     }
 
-    /// The path that goes on from this one by names.
+    /// The path extended by names.
     func appending(names: [String]) -> JSONPath {
         JSONPath(segments: segments + names.map { Segment(selectors: [Self.selector(named: $0)], isDescendant: false) })
     }
@@ -41,10 +41,10 @@ package struct JSONPath: Hashable, Sendable {
 }
 
 extension JSONPath {
-    /// The nodes that the path selects, in the order of the document; no more than the first so many.
+    /// The nodes that the path selects, in document order, at most `limit`.
     ///
-    /// A path with several `..` selects a node once for each way that leads to it, which may be very many: of more than a
-    /// million nodes on the way the others are left out.
+    /// A path with several `..` selects a node once for each way that leads to it, which may be very often. After a
+    /// million visited nodes the remaining ones are left out.
     package func nodes(in root: JSONValue, atMost limit: Int = .max) -> [JSONValue] {
         var nodes = [root]
         var count = 0
@@ -63,7 +63,7 @@ extension JSONPath {
 }
 
 extension JSONValue {
-    /// The value and everything in it, parents first.
+    /// The value and all nested values, parents first.
     fileprivate var descendants: [JSONValue] {
         var (all, open) = ([JSONValue](), [self])
         while let value = open.popLast() {

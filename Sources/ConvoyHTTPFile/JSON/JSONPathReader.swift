@@ -104,7 +104,7 @@ struct JSONPathReader {
         guard digits == "0" ? !isNegative : !digits.hasPrefix("0") else {
             throw defect("\(isNegative ? "-" : "")\(digits) is no number of an element", "write it without the zero")
         }
-        // RFC 9535, section 2.1: what every JSON reader can count.
+        // RFC 9535, section 2.1: the range of integers that every JSON parser supports.
         guard let number = Int(digits), number < 1 << 53 else {
             throw defect("\(digits) is too large", "write a number below 9007199254740992")
         }
@@ -162,9 +162,11 @@ struct JSONPathReader {
         throw defect("\\\(next.map(String.init) ?? "") is no escape", "write \\\\ for a backslash")
     }
 
-    /// The four digits behind the u at the index, which goes to the last of them.
+    /// The four hexadecimal digits after the u.
+    ///
+    /// The index moves to the last of them.
     private mutating func unit() throws(JSONPath.Defect) -> UInt32 {
-        // Read as a number, "+041" would do.
+        // It checks each digit, because an integer initializer would accept "+041".
         guard index + 4 < characters.count,
             characters[index + 1...index + 4].allSatisfy({ $0.isASCII && $0.isHexDigit }),
             let unit = UInt32(String(characters[index + 1...index + 4]), radix: 16)
@@ -193,7 +195,9 @@ struct JSONPathReader {
 extension Character {
     var isASCIIDigit: Bool { isASCII && isNumber }
 
-    /// Whether it may be in a name without quotes; - is no character of RFC 9535, but of the names in header fields.
+    /// Whether it may be in a name without quotes.
+    ///
+    /// RFC 9535 does not allow -, but names of header fields contain it.
     fileprivate func isShorthand(isFirst: Bool) -> Bool {
         if self == "_" || !isASCII || isLetter { return true }
         return !isFirst && (isASCIIDigit || self == "-")

@@ -1,4 +1,4 @@
-// What is wrong with a placeholder, and what was meant, perhaps.
+// Errors of placeholders, with suggestions.
 
 extension Expander {
     /// Reports a name that no request has.
@@ -36,7 +36,9 @@ extension Expander {
         return []
     }
 
-    /// A name that was meant, perhaps; looked for no more than a hundred times, since there may be very many names.
+    /// The name that was probably meant.
+    ///
+    /// At most a hundred searches, because there may be very many names.
     private mutating func suggestion(for name: String, among names: some Collection<String>) -> String? {
         suggestionCount += 1
         return suggestionCount > 100 ? nil : names.filter { $0.isOneSlip(from: name) }.min()

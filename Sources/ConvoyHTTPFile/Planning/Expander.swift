@@ -1,24 +1,26 @@
-// From templates to pieces: variables get their values.
+// Replaces variables in templates by their values.
 import Convoy
 import Foundation
 
-/// Puts the values of variables into templates; what has none is a problem at its place.
+/// Replaces variables by their values.
 ///
-/// A variable of the file has one value for the whole run, also where it is made of a system variable: a request that
-/// creates something and one that asks for it mean the same identifier.
+/// A variable without a value is an error at its position.
+///
+/// A variable of the file has one value for the complete run, even if it is defined by a system variable. A request
+/// that creates something and one that reads it then use the same identifier.
 struct Expander {
     let file: HTTPFile
     let surroundings: Surroundings
-    /// The requests that can be referred to.
+    /// The named requests.
     let requests: [String: Int]
-    /// What handlers set.
+    /// The variables that handlers set.
     let globals: Globals
-    /// The request whose text is expanded; nil for what stands outside.
+    /// The request whose text is expanded; nil for text outside of requests.
     var current: Int?
-    /// Definitions by name, in the order of the file.
+    /// The definitions by name, in file order.
     let definitions: [String: [Int]]
     private var known: [Int: [Piece]] = [:]
-    /// Of definitions that cannot be had, the first problem.
+    /// The first error of each invalid definition.
     private var failed: [Int: Problem] = [:]
     /// The definitions that are being expanded.
     private var open: [Int] = []
@@ -40,7 +42,7 @@ struct Expander {
             case .text(let text): pieces += .plain(text)
             case .placeholder(let placeholder):
                 pieces += self.pieces(of: placeholder)
-                // Variables that are made of others twice grow without end.
+                // Variables that use others twice grow exponentially.
                 guard pieces.count <= Self.mostPieces else {
                     report(placeholder, "this is made of more than \(Self.mostPieces) pieces", "write the text itself")
                     return []
@@ -71,7 +73,7 @@ struct Expander {
 
     // MARK: Variables
 
-    /// Finds what is wrong with a variable, used or not.
+    /// Checks a variable, used or not.
     mutating func check(_ definition: Int) { _ = pieces(ofDefinition: definition) }
 
     private mutating func pieces(ofVariable name: String, _ placeholder: Placeholder) -> [Piece] {
@@ -80,7 +82,7 @@ struct Expander {
         }
         if surroundings.columns.contains(name) { return [Piece(source: .column(name), shown: "{{\(name)}}")] }
         if let piece = piece(ofGlobal: name) { return [piece] }
-        // `@host = {{host}}` without one before it means what stands outside of the file.
+        // `@host = {{host}}` without an earlier definition means the variable outside of the file.
         if let definition = definition(name, before: placeholder), definition != open.last {
             return pieces(ofDefinition: definition)
         }
@@ -93,15 +95,15 @@ struct Expander {
         return missing(name, placeholder)
     }
 
-    /// The definition that counts at a place: the last one before it, else the first one behind it.
+    /// The definition that applies at a position: the last one before it, otherwise the first one after it.
     private func definition(_ name: String, before placeholder: Placeholder) -> Int? {
         guard let places = definitions[name] else { return nil }
         guard placeholder.file == nil else { return places.last }
-        // By halves: they stand in the order of the file, and there may be one for each of 10,000 requests.
+        // A binary search in file order, because there may be one for each of 10,000 requests.
         var (low, high) = (0, places.count)
         while low < high {
             let middle = (low + high) / 2
-            // Not the line that it stands in: `@a = {{a}}2` goes on from the one before.
+            // Excludes the same line, because `@a = {{a}}2` refers to the previous definition.
             if file.variables[places[middle]].position.line < placeholder.position.line {
                 low = middle + 1
             } else {
@@ -139,8 +141,8 @@ struct Expander {
             return piece
         }
         open.removeLast()
-        // Of one with a problem each use is told, since each request may be left out for it.
-        // Which handler has set a variable depends on where it is used.
+        // For a variable with an error, each use is reported, because each request may be left out for it. The setter
+        // of a handler's variable depends on the position, so such a value is not cached.
         let isFixed = pieces.allSatisfy { if case .global? = $0.reference?.part { false } else { true } }
         if problems.count > count {
             failed[definition] = problems[count]
@@ -150,7 +152,7 @@ struct Expander {
         return pieces
     }
 
-    /// Told in the same words from wherever it is found.
+    /// Reports a cycle with the same text wherever it is found.
     private mutating func reportCycle(_ members: [Int]) {
         guard let first = members.min(), let start = members.firstIndex(of: first) else { return }
         let names = (members[start...] + members[..<start] + [first]).map { "@" + file.variables[$0].name }
@@ -167,7 +169,7 @@ struct Expander {
     private mutating func pieces(
         of value: Environments.Value, _ name: String, _ placeholder: Placeholder
     ) -> [Piece] {
-        // Deeper than people write them; {{a}} as the value of a would have no end.
+        // Limits the depth, because {{a}} as the value of a would not end.
         guard depth < 32, !isEndless || depth == 0 else {
             if !isEndless {
                 report(
@@ -190,11 +192,11 @@ struct Expander {
     }
 
     private var depth = 0
-    /// Whether the value of an environment that is being expanded has been found to have no end.
+    /// Whether the value of an environment that is being expanded is infinitely nested.
     private var isEndless = false
     var suggestionCount = 0
 
-    /// `name.part`: a part of the answer of a request, or of a variable that holds one.
+    /// `name.part`: a part of a request's answer, or of a variable that contains one.
     private mutating func pieces(ofPart name: String, _ placeholder: Placeholder) -> [Piece]? {
         let names = name.split(separator: ".").map(String.init)
         guard names.count > 1, let first = names.first else { return nil }
@@ -215,7 +217,7 @@ struct Expander {
         return [Piece(source: .answer(reference), shown: "{{\(name)}}")]
     }
 
-    /// What a handler has set; nil where none does.
+    /// The value that a handler has set; nil when none has.
     func piece(ofGlobal name: String) -> Piece? {
         guard let setter = globals.setter(of: name, for: current) else { return nil }
         let reference = Reference(
@@ -252,7 +254,9 @@ struct Expander {
 }
 
 extension Piece {
-    /// The same, encoded as a placeholder says; what the placeholder leaves open stays.
+    /// The same piece with the encoding of a placeholder.
+    ///
+    /// The default encoding keeps the previous one.
     fileprivate func encoded(_ encoding: ValueEncoding) -> Piece {
         guard encoding != .byPlace else { return self }
         guard let text else {

@@ -1,13 +1,13 @@
-// Which request's handler gives a variable its value.
+// Determines which request's handler sets a variable.
 
-/// The variables that handlers set, with the requests that set and clear them.
+/// The variables that handlers set, with the requests that set or clear them.
 struct Globals {
     private struct Change {
         var request: Int
         var sets: Bool
     }
 
-    /// In the order of the file.
+    /// In file order.
     private var changes: [String: [Change]] = [:]
 
     init(_ file: HTTPFile) {
@@ -20,12 +20,13 @@ struct Globals {
         }
     }
 
-    /// The request that sets a variable for another one: the last before it, else the first behind it.
+    /// The request that sets a variable for another request: the last one before it, otherwise the first one after
+    /// it.
     ///
-    /// Where the last one before clears it there is none.
+    /// Nil if the last one before it clears the variable.
     ///
-    /// - Parameter request: the place of the one that uses it in the file; nil for what stands outside of requests.
-    /// - Complexity: O(log *n*) for *n* changes of the variable, but for those of the request itself.
+    /// - Parameter request: the index of the request that uses it; nil outside of requests.
+    /// - Complexity: O(log *n*) for *n* changes of the variable, plus those of the request itself.
     func setter(of name: String, for request: Int?) -> Int? {
         guard let changes = changes[name] else { return nil }
         var (low, high) = (0, changes.count)

@@ -1,7 +1,9 @@
-// Names that several requests have.
+// Names that several requests share.
 
 extension HTTPFile {
-    /// A name that two requests have leads to neither; where nothing refers to it, it is a title.
+    /// The errors for names of several requests.
+    ///
+    /// A name that nothing refers to is only a title.
     var repeatedNames: [Problem] {
         var first: [String: Int] = [:]
         var repeated: [(name: Word, line: Int)] = []
@@ -22,7 +24,7 @@ extension HTTPFile {
         }
     }
 
-    /// The names that references and dependencies have.
+    /// The names that references and dependencies use.
     private var referredNames: Set<String> {
         var names = Set(requests.flatMap(\.dependencies).map(\.text))
         var templates = variables.map(\.value)

@@ -1,31 +1,33 @@
-// Text whose variables have their values; answers are still to come.
+// Text after variables were replaced. Values of answers are still missing.
 import Convoy
 
-/// A piece of a text of a request.
+/// A piece of a request's text.
 package struct Piece: Sendable {
     package enum Source: Sendable {
         case text(String)
-        /// Made when the request is.
+        /// A value that is made when the request is built.
         case system(SystemVariable)
-        /// Of a request that has ended before.
+        /// A value of an earlier request's answer.
         case answer(Reference)
-        /// Of the row for which the request is made.
+        /// A value of the row for which the request is sent.
         case column(String)
     }
 
     package var source: Source
-    /// What may be shown of it: values of private environments and of secret names stay as they are written.
+    /// The text for display.
+    ///
+    /// Values of private environments and of secret names are shown as placeholders.
     package var shown: String
     var encoding = ValueEncoding.byPlace
 
-    /// The text; nil where it is not known yet.
+    /// The text; nil while unknown.
     var text: String? { if case .text(let text) = source { text } else { nil } }
     var reference: Reference? { if case .answer(let reference) = source { reference } else { nil } }
     var isSecret: Bool { text != shown }
 }
 
 extension [Piece] {
-    /// The text, where all of it is known.
+    /// The text, if it is completely known.
     var knownText: String? {
         var text = ""
         for piece in self {
@@ -35,7 +37,7 @@ extension [Piece] {
         return text
     }
 
-    /// The text before the first piece that is not known.
+    /// The text before the first unknown piece.
     var leadingText: String { prefix { $0.text != nil }.compactMap(\.text).joined() }
 
     package var shown: String { map(\.shown).joined() }
@@ -44,7 +46,7 @@ extension [Piece] {
 }
 
 extension String {
-    /// Whether a variable of this name is likely to hold what others must not see.
+    /// Whether the name of a variable suggests a secret.
     var namesSecret: Bool {
         let name = lowercased()
         return ["pass", "secret", "token", "key", "auth", "credential", "otp", "signature"].contains {

@@ -1,4 +1,4 @@
-// A request whose variables have their values, and what it waits for.
+// A request after variables were replaced, and its dependencies.
 
 /// A request of a plan.
 package struct PlannedRequest: Sendable {
@@ -8,43 +8,45 @@ package struct PlannedRequest: Sendable {
         package var value: [Piece]
     }
 
-    /// A piece of a body.
+    /// A part of a body.
     package enum Part: Sendable {
         case text([Piece])
         /// The bytes of a file.
         case file(String, Position)
     }
 
-    /// Where the answer goes.
+    /// The file of the answer.
     package struct Output: Sendable {
         package var path: [Piece]
         package var replaces: Bool
     }
 
-    /// As the file has it.
+    /// The request as read from the file.
     package var request: FileRequest
-    /// What it is called in what is told: its name, its title, or method and URL.
+    /// Its name in messages: its name, its title, or method and URL.
     package var label = ""
     package var target: [Piece] = [] {
         didSet { shownTarget = Self.shown(target) }
     }
-    /// The URL as it may be shown.
+    /// The URL for display.
     ///
-    /// A password before the host is left out, and values of a query whose names tell of a secret.
+    /// Without a password before the host, and without query values whose names indicate a secret.
     package private(set) var shownTarget = ""
     package var fields: [Field] = []
     package var body: [Part] = []
     package var graphQLVariables: [Part] = []
     package var output: Output?
-    /// What other handlers have set, of what its own ask for.
+    /// The variables that its handlers read, as set by other handlers.
     var globals: [String: Piece] = [:]
-    /// What is sent, where that is always the same.
+    /// The built request, if it is always the same.
     var built: BuiltRequest?
-    /// The requests whose answers or success it needs, by their places in the plan.
+    /// The requests whose answers or success it needs, by their index in the plan.
     package var needs: [Int] = []
-    /// Those that it only comes after.
+    /// The requests that must only run before it.
     package var follows: [Int] = []
-    /// Whether the body of its answer is referred to; all others are dropped as they come.
+    /// Whether the body of its answer is referenced.
+    ///
+    /// Other bodies are dropped while they arrive.
     package var keepsBody = false
 
     package var method: String { request.method }
@@ -70,10 +72,10 @@ package struct PlannedRequest: Sendable {
     }
     package var checks: [Check] { request.checks }
 
-    /// The references in it.
+    /// The references that it contains.
     var references: [Reference] { (pieces + globals.values).compactMap(\.reference) }
 
-    /// Whether neither an answer nor a row makes a difference.
+    /// Whether it depends on neither an answer nor a row.
     var isKnown: Bool {
         pieces.allSatisfy { piece in
             switch piece.source {
@@ -83,23 +85,23 @@ package struct PlannedRequest: Sendable {
         }
     }
 
-    /// Whether each time the same is sent: all of it is known, and it takes nothing from a file.
+    /// Whether it is always the same: everything is known, and it contains no file.
     var isFixed: Bool {
         pieces.allSatisfy { $0.text != nil }
             && (body + graphQLVariables).allSatisfy { if case .text = $0 { true } else { false } }
     }
 
-    /// The values in it that are shown nowhere.
+    /// Its secret values, which are never shown.
     package var secrets: Set<String> { Set(pieces.filter(\.isSecret).compactMap(\.text)) }
 
     private var pieces: [Piece] { target + fields.flatMap(\.value) + (output?.path ?? []) + bodyPieces }
 
-    /// Those of the text that is sent behind the header fields.
+    /// The text that is sent after the header fields.
     var bodyPieces: [Piece] {
         (body + graphQLVariables).flatMap { part -> [Piece] in if case .text(let text) = part { text } else { [] } }
     }
 
-    /// Scheme, host and port; nil while they are not known.
+    /// Scheme, host and port; nil while unknown.
     var origin: String? {
         let text = target.leadingText
         guard let start = text.schemeEnd else { return nil }
@@ -113,6 +115,6 @@ package struct PlannedRequest: Sendable {
         return scheme + "://" + (host.hasSuffix(port) ? host.dropLast(port.count) : host).lowercased()
     }
 
-    /// Whether it changes nothing on its server (RFC 9110, section 9.2.1).
+    /// Whether its method is safe (RFC 9110, section 9.2.1).
     var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "TRACE", "QUERY", "SEARCH", "PROPFIND", "REPORT"].contains(method) }
 }

@@ -1,4 +1,4 @@
-// From a request of the file to one of the plan.
+// Converts a request of the file to one of the plan.
 
 extension Planner {
     mutating func expand(_ request: FileRequest, _ index: Int, _ expander: inout Expander) -> PlannedRequest {
@@ -24,7 +24,7 @@ extension Planner {
                     "give the value: --variable \(prompt.text)=…", kind: .impossible))
         }
         for name in Set(request.handlers.flatMap(\.globals)).sorted() {
-            // What nothing has set is `undefined` there.
+            // In scripts an unset variable is `undefined`.
             if let text = surroundings.given[name] {
                 planned.globals[name] = Piece(source: .text(text), shown: "{{\(name)}}")
             } else if let piece = expander.piece(ofGlobal: name) {
@@ -35,7 +35,7 @@ extension Planner {
         return planned
     }
 
-    /// Fields that follow from the body, or are only for programs that read such files.
+    /// Fields that follow from the body, or that only other programs use.
     private static let ownFields: Set = ["content-length", "transfer-encoding", "x-request-type"]
 
     private mutating func needs(
@@ -58,7 +58,9 @@ extension Planner {
 
     // MARK: Targets
 
-    /// The whole URL: that of a path with the host of its header field, or of the variable `host`, before it.
+    /// The complete URL.
+    ///
+    /// For a path, the host comes from the `Host` field or the variable `host`.
     private mutating func target(
         of request: FileRequest, _ fields: inout [PlannedRequest.Field], _ expander: inout Expander
     ) -> [Piece] {
@@ -80,14 +82,14 @@ extension Planner {
                         request.position, "\(pieces.shown.shown) is no request line",
                         "write METHOD https://example.com/path, and header fields below it"))
             }
-            // Without a scheme it is http, as JetBrains has it.
+            // Without a scheme it is http, as in JetBrains' HTTP Client.
             return .plain("http://") + pieces
         }
         if let place = fields.firstIndex(where: { $0.name.lowercased() == "host" }) {
             let host = fields.remove(at: place).value
             let known = host.leadingText
             if known.contains("://") { return Self.withoutSlash(host) + pieces }
-            // As REST Client guesses it.
+            // The same guess as in REST Client.
             let isSecure = known.hasSuffix(":443") || known.hasSuffix(":8443")
             return .plain(isSecure ? "https://" : "http://") + host + pieces
         }

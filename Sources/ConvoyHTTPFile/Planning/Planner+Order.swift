@@ -1,15 +1,17 @@
 // Cycles, and the order of requests.
 
 extension Planner {
-    /// The requests with those before them that they need; reports each cycle once.
+    /// Orders requests after those that they need.
     ///
-    /// Otherwise the order is that of the file.
+    /// Reports each cycle once.
+    ///
+    /// Otherwise it keeps the file order.
     mutating func order(of chosen: [Int]) -> [Int] {
         enum Mark { case open, done }
         let isChosen = Set(chosen)
         var (marks, order) = ([Int: Mark](), [Int]())
-        // The way from a root to what is looked at, with how many of its needs have been seen: no recursion, for a chain
-        // may have 100,000 links.
+        // The path from a root to the current request, with the number of its needs seen so far. It replaces
+        // recursion, because a chain may have 100,000 links.
         var way: [(request: Int, seen: Int)] = []
         for root in chosen where marks[root] == nil {
             way = [(root, 0)]
@@ -38,7 +40,7 @@ extension Planner {
     }
 
     private mutating func reportCycle(_ cycle: [Int]) {
-        // Of a tangle some are enough.
+        // Only some cycles of a tangle are reported.
         cycleCount += 1
         guard cycleCount <= 20 else { return }
         let labels = cycle.map { planned[$0].label }
@@ -55,7 +57,7 @@ extension Planner {
                 place(of: cycle[1], neededBy: cycle[0]) ?? request.position, what, "take one of these references away"))
     }
 
-    /// Where a request says that it needs another.
+    /// The position where a request refers to another.
     private func place(of needed: Int, neededBy index: Int) -> Position? {
         let request = file.requests[index]
         if let word = request.dependencies.first(where: { names[$0.text] == needed }) { return word.position }
@@ -69,10 +71,10 @@ extension Planner {
         return nil
     }
 
-    /// Puts the requests of a plan together, each with what it comes after.
+    /// Adds the order of execution to the requests of a plan.
     ///
-    /// A request that changes something on its server comes after all before it that go there, and those behind it come
-    /// after it: a file says in which order things happen there. What only reads runs beside others that do.
+    /// An unsafe request runs after all earlier requests to its server, and before all later ones, because file order
+    /// is the order of changes. Safe requests run concurrently.
     mutating func arrange(_ order: [Int]) {
         var places: [Int: Int] = [:]
         for (place, index) in order.enumerated() { places[index] = place }
@@ -87,7 +89,7 @@ extension Planner {
             } else if !wishes.mixesUnsafe {
                 request.follows = history.add(place, origin: request.origin, isSafe: request.isSafe)
             }
-            // A file is written by one at a time.
+            // Only one request at a time may write a file.
             if let path = request.output?.path.knownText {
                 if let last = outputs[path], !request.follows.contains(last) { request.follows.append(last) }
                 outputs[path] = place
@@ -105,17 +107,19 @@ extension Planner {
         }
     }
 
-    /// What has gone to each origin since the last change there.
+    /// The requests to an origin since its last unsafe request.
     private struct History {
         private struct Line {
             var lastUnsafe: Int?
             var safe: [Int] = []
-            /// How many that may go anywhere the last change here comes after.
+            /// The number of requests with an unknown origin that the last unsafe request here runs after.
             var anywhereCount = 0
         }
 
         private var lines: [String: Line] = [:]
-        /// Of requests whose origin only an answer tells: they may go anywhere.
+        /// Requests whose origin depends on an answer.
+        ///
+        /// They may go to any origin.
         private var anywhere = Line()
 
         mutating func add(_ place: Int, origin: String?, isSafe: Bool) -> [Int] {

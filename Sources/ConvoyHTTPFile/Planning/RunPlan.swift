@@ -1,32 +1,34 @@
-// What is sent, and what waits for what.
+// The plan of a run: its requests and their dependencies.
 
-/// The requests of a run in an order in which they could be sent one by one.
+/// The requests of a run in a valid sequential order.
 package struct RunPlan: Sendable {
-    /// A request that is not sent, and why.
+    /// A request that is not sent, and the reason.
     package struct LeftOut: Sendable, Equatable {
         package var label: String
         package var reason: String
     }
 
-    /// What is asked of a plan.
+    /// The options of a plan.
     package struct Wishes: Sendable {
-        /// The names or titles of the requests that are meant; all where there are none.
+        /// The names or titles of the chosen requests; empty for all.
         package var names: [String] = []
-        /// Each request comes after the one before it.
+        /// Whether each request runs after the one before it.
         package var isSerial = false
-        /// Requests that change something keep no order.
+        /// Whether unsafe requests may run in any order.
         package var mixesUnsafe = false
         package init() {}
     }
 
     package var requests: [PlannedRequest] = []
     package var leftOut: [LeftOut] = []
-    /// Everything that is wrong; nothing may be sent then.
+    /// All errors.
+    ///
+    /// If there are any, nothing may be sent.
     package var problems: [Problem] = []
 
     /// Makes the plan of a file.
     ///
-    /// - Complexity: O(*n* + *e*) for *n* requests and *e* references, but for the words of what is wrong.
+    /// - Complexity: O(*n* + *e*) for *n* requests and *e* references, without the time for error messages.
     package init(_ file: HTTPFile, _ surroundings: Surroundings, _ wishes: Wishes = Wishes()) {
         var planner = Planner(file, surroundings, wishes)
         planner.plan()
@@ -42,17 +44,19 @@ struct Planner {
     let file: HTTPFile
     let surroundings: Surroundings
     let wishes: RunPlan.Wishes
-    /// Of each request of the file, in its order.
+    /// The requests of the file, in its order.
     var planned: [PlannedRequest] = []
     var problems: [Problem] = []
     var leftOut: [RunPlan.LeftOut] = []
     var ordered: [PlannedRequest] = []
     var cycleCount = 0
-    /// Names and plain titles, and which request has them.
+    /// Names and unique titles, with the index of their request.
     let names: [String: Int]
-    /// What is wrong with each request; of those that are not meant it does not matter.
+    /// The errors of each request.
+    ///
+    /// Those of requests that are not chosen are ignored.
     private var found: [Int: [Problem]] = [:]
-    /// Why a request cannot be sent, where the others are to be.
+    /// Why a request cannot be sent while others can.
     private var reasons: [Int: Problem] = [:]
 
     init(_ file: HTTPFile, _ surroundings: Surroundings, _ wishes: RunPlan.Wishes) {
@@ -67,7 +71,7 @@ struct Planner {
             guard request.name == nil, let title = request.title?.text, title.isRequestName, names[title] == nil else {
                 continue
             }
-            // A title that several have names none of them.
+            // A title that several requests share names none of them.
             titles[title] = titles[title] == nil ? index : -1
         }
         names.merge(titles.filter { $0.value >= 0 }) { name, _ in name }
@@ -88,7 +92,7 @@ struct Planner {
         leaveOut(neededBy: chosen)
         let order = order(of: chosen.filter { reasons[$0] == nil && !file.requests[$0].isDisabled })
         problems += order.flatMap { found[$0] ?? [] }
-        // Of variables that nothing uses too, where everything is meant.
+        // Also checks unused variables when all requests are chosen.
         if wishes.names.isEmpty {
             for definition in file.variables.indices { expander.check(definition) }
             problems += expander.problems.filter { !surroundings.skipsScripts || $0.kind == .mistake }
@@ -101,7 +105,7 @@ struct Planner {
 
     // MARK: Problems
 
-    /// Puts each problem where it belongs: to its request, or to the file.
+    /// Assigns each error to its request or to the file.
     private mutating func sort(_ found: [Problem]) {
         let definitions = Set(file.variables.map(\.position.line))
         for problem in found {
@@ -115,7 +119,7 @@ struct Planner {
     }
 
     private func request(at line: Int) -> Int? {
-        // By halves: there may be 10,000.
+        // A binary search, because there may be 10,000 requests.
         var (low, high) = (0, file.requests.count)
         while low < high {
             let middle = (low + high) / 2
@@ -124,7 +128,9 @@ struct Planner {
         return low < file.requests.count ? low : nil
     }
 
-    /// Where scripts are left out, what cannot be sent is left out with them.
+    /// Records an error of a request.
+    ///
+    /// If scripts are skipped, a request that needs one is left out instead.
     private mutating func note(_ problem: Problem, of index: Int) {
         guard surroundings.skipsScripts, problem.kind != .mistake else {
             found[index, default: []].append(problem)
@@ -146,7 +152,7 @@ struct Planner {
 
     // MARK: Choosing
 
-    /// The requests that are asked for, and what they need.
+    /// The chosen requests, and those that they need.
     private mutating func chosen() -> [Int] {
         var open: [Int] = []
         for name in wishes.names {
@@ -175,7 +181,7 @@ struct Planner {
         return seen.sorted()
     }
 
-    /// Leaves out what cannot be sent, and what needs that.
+    /// Leaves out requests that cannot be sent, and those that need them.
     private mutating func leaveOut(neededBy chosen: [Int]) {
         var dependents: [Int: [Int]] = [:]
         for index in chosen { for needed in planned[index].needs { dependents[needed, default: []].append(index) } }

@@ -1,26 +1,32 @@
-// What a file of requests does not say itself: variables of the command line, of environments and of the process.
+// Values from outside of the file: the command line, environments and the process.
 import Convoy
 import Foundation
 
-/// Where values come from that are not in the file.
+/// The sources of values that the file does not define.
 package struct Surroundings: Sendable {
-    /// `--variable`; over everything else.
+    /// The values of `--variable`.
+    ///
+    /// They take precedence over everything else.
     package var given: [String: String] = [:]
-    /// The columns of the rows for which the file is sent; over the variables of the file.
+    /// The columns of the rows.
+    ///
+    /// They take precedence over variables of the file.
     package var columns: Set<String> = []
     package var environments = Environments()
-    /// `--env`; nil for what all environments share only.
+    /// The environment of `--env`; nil uses only what all environments share.
     package var environmentName: String?
     package var processEnvironment: [String: String] = [:]
     package var dotEnvironment: [String: String] = [:]
-    /// Reads a file by its path beside the file of requests; what it throws says why not.
+    /// Reads a file by its path relative to the file of requests.
+    ///
+    /// Throws the reason of a failure.
     package var readFile: @Sendable (String) throws(Unreadable) -> [UInt8] = { _ throws(Unreadable) in
         throw Unreadable(reason: "no file can be read here")
     }
-    /// Says why a file cannot be read; nil where it can.
+    /// Why a file cannot be read; nil when it can.
     package var defectOfFile: @Sendable (String) -> String? = { _ in nil }
     package var now: @Sendable () -> Date = { Date() }
-    /// Whether a value is missing for a script that is left out.
+    /// Whether requests that need a script's value are skipped instead of failing.
     package var skipsScripts = false
 
     package init() {}
@@ -36,9 +42,9 @@ package struct Unreadable: Error, Sendable {
 package struct Environments: Sendable {
     struct Value: Sendable {
         var template: Template
-        /// Whether it is of a file that is kept out of repositories.
+        /// Whether it is from a private file, which is not committed to a repository.
         var isSecret: Bool
-        /// What is wrong with it: of one that nothing uses it does not matter.
+        /// Its errors, which only matter if the value is used.
         var problems: [Problem] = []
     }
 
@@ -49,10 +55,10 @@ package struct Environments: Sendable {
 
     package init() {}
 
-    /// Those that can be chosen.
+    /// The names of the environments that can be chosen.
     package var names: [String] { values.keys.filter { $0 != Self.shared }.sorted() }
 
-    /// Adds what a file says, over what earlier ones say.
+    /// Adds the values of a file, which override earlier ones.
     package mutating func add(_ bytes: [UInt8], file: String, isSecret: Bool) {
         let text = String(decoding: bytes, as: UTF8.self)
         if text.trimmed.isEmpty { return }
@@ -98,7 +104,7 @@ package struct Environments: Sendable {
                 if number > 0 { template.append("\n") }
                 template.append(Template.read(line, at: place, file: file, &problems))
             }
-            // As a value it has the place of its name: that of what stands in it is not known.
+            // The position of a value is that of its name, because the position inside the value is unknown.
             template.parts = template.parts.map { part in
                 guard case .placeholder(var placeholder) = part else { return part }
                 placeholder.position = place
@@ -111,7 +117,9 @@ package struct Environments: Sendable {
 }
 
 extension [UInt8] {
-    /// JSON whose comments, as JetBrains has them in these files, are blanks.
+    /// JSON with its comments replaced by blanks.
+    ///
+    /// JetBrains allows comments in these files.
     fileprivate var withoutComments: [UInt8] {
         var (bytes, index, isText) = (self, 0, false)
         func starts(_ mark: String, _ place: Int) -> Bool { self[place...].starts(with: mark.utf8) }
@@ -140,7 +148,7 @@ extension [UInt8] {
 }
 
 extension Position {
-    /// Where a name stands first in JSON.
+    /// The first position of a name in JSON.
     fileprivate init(ofName name: String, in text: String) {
         let quoted = name.jsonQuoted
         let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
@@ -155,7 +163,7 @@ extension Position {
 
 /// The variables of a file `.env`.
 package enum DotEnvironment {
-    /// Reads `NAME=value` lines, with quotes, comments and `export` as shells have them.
+    /// Reads `NAME=value` lines, with quotes, comments and `export` as in shells.
     package static func read(_ text: String) -> [String: String] {
         var values: [String: String] = [:]
         for line in text.split(whereSeparator: \.isNewline) {

@@ -1,11 +1,11 @@
-// What an answer has to be: `# @expect status 2xx`.
+// Checks of an answer: `# @expect status 2xx`.
 
-/// A condition on an answer.
+/// A condition that an answer must satisfy.
 package struct Check: Hashable, Sendable {
     package enum Subject: Hashable, Sendable {
         case status
         case header(String)
-        /// The body, or what a path selects in it.
+        /// The body, or the nodes that a path selects in it.
         case body(JSONPath?)
         /// Milliseconds from the start of the transfer to its end.
         case time
@@ -32,7 +32,7 @@ package struct Check: Hashable, Sendable {
 
     package var subject: Subject
     package var condition: Condition
-    /// As it was written.
+    /// The check as written.
     package var source: String
     package var position: Position
 
@@ -53,7 +53,7 @@ package struct Check: Hashable, Sendable {
             subject = .header(name)
             rest = rest.dropFirst(name.count).trimmed
         case _ where subjectWord.hasPrefix("body.") || subjectWord.hasPrefix("body["):
-            // A path may have blanks in its quotes.
+            // A path may contain blanks in quotes.
             let path = Self.path(in: source.dropFirst(4))
             rest = source.dropFirst(4 + path.count).trimmed
             let text = path.hasPrefix(".$") ? path.dropFirst() : "$" + path
@@ -65,7 +65,7 @@ package struct Check: Hashable, Sendable {
         condition = try Self.condition(rest, subject, problem)
     }
 
-    /// What of a text belongs to a path: up to a blank outside of brackets.
+    /// The part of a text that belongs to a path, up to a blank outside of brackets.
     private static func path(in text: Substring) -> String {
         var (path, depth, quote) = ("", 0, Character?.none)
         for character in text {

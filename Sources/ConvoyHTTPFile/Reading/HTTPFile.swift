@@ -1,6 +1,6 @@
-// What a file of requests says, as values.
+// The content of a file of requests, as values.
 
-/// A file of requests as it was read, with everything that is wrong with it.
+/// A file of requests after reading, with all its errors.
 package struct HTTPFile: Sendable {
     package var variables: [VariableDefinition] = []
     package var requests: [FileRequest] = []
@@ -16,7 +16,7 @@ package struct VariableDefinition: Hashable, Sendable {
     package var position: Position
 }
 
-/// A word of the file, and where it stands.
+/// A word of the file and its position.
 package struct Word: Hashable, Sendable {
     package var text: String
     package var position: Position
@@ -24,12 +24,12 @@ package struct Word: Hashable, Sendable {
 
 /// One request of a file.
 package struct FileRequest: Sendable {
-    /// What its body is made into.
+    /// How the body is interpreted.
     package enum BodyKind: Sendable {
         case plain
         case form
         case multipart(boundary: String)
-        /// A query, and variables behind a blank line.
+        /// A query, with variables after a blank line.
         case graphQL
     }
 
@@ -40,20 +40,20 @@ package struct FileRequest: Sendable {
         package var position: Position
     }
 
-    /// `>> file`, or `>>! file` which replaces what is there.
+    /// `>> file`, or `>>! file`, which replaces an existing file.
     package struct Output: Hashable, Sendable {
         package var path: Template
         package var replaces: Bool
         package var position: Position
     }
 
-    /// Where its request line stands.
+    /// The position of its request line.
     package var position: Position
     /// The last of its lines.
     package var lastLine = 0
     /// `# @name`.
     package var name: Word?
-    /// What stands behind `###`.
+    /// The text after `###`.
     package var title: Word?
     package var method = "GET"
     package var target = Template()
@@ -67,7 +67,7 @@ package struct FileRequest: Sendable {
     package var prompts: [Word] = []
     package var checks: [Check] = []
     package var output: Output?
-    /// What looks at the answer.
+    /// The response handlers.
     package var handlers: [Script] = []
     /// `# @timeout`.
     package var timeout: Duration?
@@ -75,20 +75,20 @@ package struct FileRequest: Sendable {
     package var usesCookieJar = true
     package var isDisabled = false
 
-    /// What references to its handlers call it, name or not.
+    /// Identifies the request for references to its handlers, with or without a name.
     package var key: String { "#\(position.line):\(position.column)" }
 
-    /// The template of a field, by a name in small letters.
+    /// The template of a field, by its name in lower case.
     func field(_ name: String) -> Field? { fields.first { $0.name.lowercased() == name } }
 }
 
-/// A piece of a body: text, or what is in a file.
+/// A part of a body: text, or the content of a file.
 package enum BodyPart: Hashable, Sendable {
     case text(Template)
     case file(FileReference)
 }
 
-/// `< file`, or with variables in it `<@ file`.
+/// `< file`, or `<@ file` if it contains variables.
 package struct FileReference: Hashable, Sendable {
     package var path: Template
     package var hasVariables: Bool
@@ -96,7 +96,7 @@ package struct FileReference: Hashable, Sendable {
     package var position: Position
 }
 
-/// How the bytes of a file are characters.
+/// The character encoding of a file.
 package enum TextEncoding: Hashable, Sendable {
     case utf8
     case latin1
@@ -113,7 +113,7 @@ package enum TextEncoding: Hashable, Sendable {
         }
     }
 
-    /// The characters; nil where the bytes are none.
+    /// The text of the bytes; nil when they are invalid.
     func text(of bytes: [UInt8]) -> String? {
         switch self {
         case .utf8: return String(validating: bytes, as: UTF8.self)

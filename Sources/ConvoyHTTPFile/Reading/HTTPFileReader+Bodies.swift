@@ -1,7 +1,7 @@
-// Bodies, and what stands behind them.
+// Reads bodies, and the lines after them.
 
 extension HTTPFileReader {
-    /// A line of a body before it is known how lines are joined.
+    /// A line of a body, before the kind of body decides how lines are joined.
     enum BodyLine {
         case text(String, Position)
         case file(FileReference)
@@ -9,7 +9,7 @@ extension HTTPFileReader {
         var isBlank: Bool { if case .text(let text, _) = self { text.trimmed.isEmpty } else { false } }
     }
 
-    /// Reads up to the end of the block.
+    /// Reads to the end of the block.
     mutating func readBody() {
         var body: [BodyLine] = []
         var hasContent = false
@@ -53,7 +53,7 @@ extension HTTPFileReader {
         body.append(.file(reference))
     }
 
-    /// Reads `< path`, `<@ path` or `<@latin1 path`; nil where the line is text.
+    /// Reads `< path`, `<@ path` or `<@latin1 path`; nil when the line is text.
     private mutating func fileReference(_ text: String, at place: Position) -> FileReference? {
         let mark = text.prefix { !$0.isWhitespace }
         guard mark == "<" || mark.hasPrefix("<@") else { return nil }
@@ -94,7 +94,7 @@ extension HTTPFileReader {
         request.output = FileRequest.Output(path: template(path, at: place), replaces: replaces, position: place)
     }
 
-    /// Makes parts of lines, by the kind of the body.
+    /// Joins lines according to the kind of the body.
     private mutating func join(_ lines: [BodyLine]) {
         let type = request.field("content-type")?.value
         let plainType = type?.plainText?.lowercased() ?? ""
@@ -121,7 +121,9 @@ extension HTTPFileReader {
         }
     }
 
-    /// Whether the rest is for the variables of the query before it; behind fragments alone it is the query itself.
+    /// Whether the rest contains the variables of the query before it.
+    ///
+    /// After fragments alone, the rest is the query itself.
     private static func startsVariables(_ rest: ArraySlice<BodyLine>, behind query: ArraySlice<BodyLine>) -> Bool {
         switch rest.first {
         case nil: return false
@@ -130,7 +132,7 @@ extension HTTPFileReader {
         }
     }
 
-    /// Joins lines; without the blanks at both ends.
+    /// Joins lines, without the blanks at both ends.
     private mutating func parts(_ lines: ArraySlice<BodyLine>, separator: String) -> [BodyPart] {
         var (parts, text) = ([BodyPart](), Template())
         for (place, line) in zip(lines.indices, lines) {
@@ -151,7 +153,9 @@ extension HTTPFileReader {
         return parts
     }
 
-    /// Joins the lines of a form: one that begins with &, or follows one that ends so, goes on with the field before it.
+    /// Joins the lines of a form.
+    ///
+    /// A line that starts with &, or that follows a line ending with &, is joined without a line end.
     private mutating func formParts(_ lines: [BodyLine]) -> [BodyPart] {
         var (parts, text) = ([BodyPart](), Template())
         var endsField = true
@@ -173,7 +177,7 @@ extension HTTPFileReader {
         return parts
     }
 
-    /// The boundary in a content type.
+    /// The boundary of a multipart content type.
     private static func boundary(_ type: String) -> String? {
         for parameter in type.split(separator: ";").dropFirst() {
             let parts = parameter.split(separator: "=", maxSplits: 1).map(\.trimmed)
@@ -184,7 +188,7 @@ extension HTTPFileReader {
         return nil
     }
 
-    /// What can only be said of the whole request.
+    /// Checks that need the complete request.
     mutating func check() {
         if request.method == "HEAD" || request.method == "TRACE", !request.body.isEmpty {
             report(request.position, "a \(request.method) request has no body", "leave the body out, or write POST")
@@ -214,7 +218,7 @@ extension HTTPFileReader {
 }
 
 extension HTTPFileReader.BodyLine {
-    /// Whether more than a fragment may begin with it.
+    /// Whether an operation other than a fragment starts with it.
     fileprivate var startsOperation: Bool {
         guard case .text(let text, _) = self else { return true }
         return ["query", "mutation", "subscription", "{"].contains { text.hasPrefix($0) }
@@ -226,7 +230,7 @@ extension String {
         count > 1 && hasPrefix("\"") && hasSuffix("\"") ? String(dropFirst().dropLast()) : self
     }
 
-    /// `name = value &` without the blanks around its marks.
+    /// `name = value &` without the blanks around `=` and `&`.
     fileprivate var formLine: String {
         var text = self
         if text.hasSuffix("&") { text = text.dropLast().trimmed + "&" }

@@ -1,8 +1,8 @@
-// A pasted command of curl as a request.
+// Reads a pasted curl command as a request.
 import Foundation
 
 extension HTTPFileReader {
-    /// What an option of curl does to a request.
+    /// The effect of a curl option on a request.
     private enum CurlOption {
         case method
         case field
@@ -17,7 +17,7 @@ extension HTTPFileReader {
         case referer
         case url
         case output
-        /// Nothing here, with or without a value.
+        /// No effect here, with or without a value.
         case nothing(takesValue: Bool)
     }
 
@@ -39,7 +39,7 @@ extension HTTPFileReader {
         "-w": .nothing(takesValue: true), "--write-out": .nothing(takesValue: true),
     ]
 
-    /// What the options have said so far.
+    /// The effect of the options so far.
     private struct Command {
         var method: String?
         var data: [BodyPart] = []
@@ -98,7 +98,7 @@ extension HTTPFileReader {
             name = String(name.prefix(2))
         }
         guard let option = Self.curlOptions[name] else {
-            // What may be its value is left alone.
+            // The words that may be an unknown option's value are skipped.
             while let next = words.first, !next.text.hasPrefix("-"), !next.text.contains("://") { words.removeFirst() }
             return report(
                 word.position, "the option \(name) of curl is not read here",
@@ -111,7 +111,7 @@ extension HTTPFileReader {
         case .head: command.isHead = true
         case .get: command.isGet = true
         case .nothing(takesValue: false):
-            // Letters that are written together: -sSL.
+            // Combined short options: -sSL.
             if let attached, !name.hasPrefix("--") {
                 words = [Word(text: "-" + attached, position: word.position)] + words
             }
@@ -146,7 +146,7 @@ extension HTTPFileReader {
             let content = Word(text: String(value.text[value.text.index(after: equals)...]), position: value.position)
             command.parts.append((String(value.text[..<equals]), content))
         case .user:
-            // As REST Client writes it: a name with its password. One with blanks in it is encoded here.
+            // A name with its password, as in REST Client. A value with blanks is encoded here.
             let isOneWord = value.text.contains("{{") || !value.text.contains(where: \.isWhitespace)
             let user = isOneWord ? value.text : Data(value.text.utf8).base64EncodedString()
             add("Authorization", Word(text: "Basic " + user, position: value.position))
@@ -178,7 +178,7 @@ extension HTTPFileReader {
         command.data.append(fileBody(value))
     }
 
-    /// The file behind an at sign.
+    /// The file named after an at sign.
     private mutating func fileBody(_ value: Word) -> BodyPart {
         let path = Word(text: String(value.text.dropFirst()), position: value.position)
         return .file(

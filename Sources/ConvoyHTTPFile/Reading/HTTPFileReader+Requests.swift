@@ -1,4 +1,4 @@
-// Request lines and header fields.
+// Reads request lines and header fields.
 
 extension HTTPFileReader {
     static let methods = [
@@ -7,12 +7,12 @@ extension HTTPFileReader {
         "UNLINK",
         "MERGE", "NOTIFY", "SUBSCRIBE", "UNSUBSCRIBE", "BIND", "UNBIND", "REBIND", "CHECKOUT", "MKACTIVITY", "GRAPHQL",
     ]
-    /// What other programs send that is no request of HTTP.
+    /// Requests of other programs that are not HTTP.
     private static let otherProtocols = [
         "WEBSOCKET", "WS", "WSS", "GRPC", "SSE", "EVENTSOURCE", "MQTT", "AMQP", "RSOCKET",
     ]
 
-    /// Reads a request from its first line on, and those that follow it without a separator.
+    /// Reads a request from its first line, and those that follow without a separator.
     mutating func readRequest() {
         while true {
             let line = lines[index]
@@ -93,7 +93,7 @@ extension HTTPFileReader {
         return text[..<range.lowerBound].trimmed
     }
 
-    /// Reads the lines that go on with the target: `?name=value`, `&name=value`, or more of the path behind blanks.
+    /// Reads lines that continue the target: `?name=value`, `&name=value`, or an indented part of the path.
     private mutating func readTargetLines(_ base: Int) {
         while index < blockEnd {
             let line = lines[index]
@@ -116,7 +116,7 @@ extension HTTPFileReader {
         }
     }
 
-    /// Whether a line is a request line, by its method.
+    /// Whether a line is a request line, according to its method.
     private func startsRequest(_ text: String) -> Bool {
         let word = text.prefix { !$0.isWhitespace }
         let behind = text.dropFirst(word.count).trimmed
@@ -125,7 +125,9 @@ extension HTTPFileReader {
             || behind.hasPrefix("{{")
     }
 
-    /// Reads header fields up to a blank line; true where another request follows without a separator.
+    /// Reads header fields up to a blank line.
+    ///
+    /// True when another request follows without a separator.
     private mutating func readFields(_ base: Int) -> Bool {
         while index < blockEnd {
             let line = lines[index]
@@ -142,7 +144,7 @@ extension HTTPFileReader {
             } else if startsRequest(text) {
                 return true
             } else if text.startsTail || (text.first.map { "{[<".contains($0) } == true && !text.contains("}}:")) {
-                // The body without the blank line before it, as httpyac reads it.
+                // A body without a blank line before it, as in httpyac.
                 return false
             } else {
                 readField(line, base)
@@ -185,14 +187,14 @@ extension HTTPFileReader {
 }
 
 extension StringProtocol {
-    /// Whether it begins with a name, a colon and a blank.
+    /// Whether it starts with a name, a colon and a blank.
     fileprivate var startsField: Bool {
         guard let colon = firstIndex(of: ":") else { return false }
         let behind = self[index(after: colon)...]
         return self[..<colon].isFieldName && (behind.isEmpty || behind.first?.isWhitespace == true)
     }
 
-    /// Whether it is a script, an output, an answer of before or a check.
+    /// Whether it is a script, an output, a saved answer or a check.
     fileprivate var startsTail: Bool {
         hasPrefix("> ") || hasPrefix(">>") || hasPrefix("<> ") || hasPrefix("< ") || hasPrefix("<@") || hasPrefix("??")
             || self == "{{"
@@ -200,6 +202,6 @@ extension StringProtocol {
 }
 
 extension String {
-    /// Whether it looks like a method: letters only.
+    /// Whether it looks like a method: only letters.
     fileprivate var isMethodLike: Bool { count > 1 && allSatisfy { $0.isASCII && $0.isLetter || $0 == "-" } }
 }

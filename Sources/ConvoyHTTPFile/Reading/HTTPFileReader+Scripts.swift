@@ -1,7 +1,9 @@
-// Scripts: handlers are read, all others refused.
+// Reads response handlers. Other scripts are refused.
 
 extension HTTPFileReader {
-    /// Reads a script, over as many lines as it has; false where there is none.
+    /// Reads a script of one or more lines.
+    ///
+    /// False when there is none.
     mutating func readScript(_ text: String, startsBody: Bool) -> Bool {
         let start = position(lines[index].indentation)
         let advice =
@@ -30,7 +32,9 @@ extension HTTPFileReader {
         return true
     }
 
-    /// Reads what stands between `{%` and `%}`: a handler is read as what it means.
+    /// Reads the text between `{%` and `%}`.
+    ///
+    /// A handler is parsed.
     private mutating func readScriptLines(isHandler: Bool, at start: Position, _ advice: String) {
         let first = lines[index]
         guard let open = first.range(of: "{%") else { return }

@@ -1,12 +1,12 @@
-// Comments that say something: `# @name login`.
+// Comments with a meaning: `# @name login`.
 
 extension HTTPFileReader {
-    /// Tags that mean something here.
+    /// The supported tags.
     private static let tags = [
         "name", "depends", "ref", "forceRef", "prompt", "no-redirect", "no-cookie-jar", "disabled", "expect", "assert",
         "timeout",
     ]
-    /// Tags of other programs without which a request would be another one.
+    /// Tags of other programs that change the request and are not supported.
     private static let impossible = [
         "import": "copy the requests into this file", "loop": "give --each FILE or --repeat N",
         "no-reject-unauthorized": "give --insecure, which counts for all requests", "jwt": "",
@@ -34,7 +34,7 @@ extension HTTPFileReader {
     private mutating func read(_ tag: String, _ value: Word, at place: Position) {
         switch tag {
         case "name":
-            // JetBrains' `# @name = login`.
+            // The syntax of JetBrains: `# @name = login`.
             var value = value
             if value.text.hasPrefix("=") {
                 let rest = value.text.dropFirst()
@@ -44,7 +44,7 @@ extension HTTPFileReader {
                 return report(place, "@name has no name behind it", "write # @name login")
             }
             guard value.text.isRequestName else {
-                // Nothing can refer to it: it is a title.
+                // References cannot use this text, so it is only a title.
                 request.title = value
                 return
             }
@@ -82,13 +82,13 @@ extension HTTPFileReader {
                 let what = "@\(tag) is not done here"
                 return report(place, what, advice.isEmpty ? "leave it out" : advice, .impossible)
             }
-            // A slip of the hand; everything else is a comment.
+            // A typo of a known tag. Any other text is a comment.
             guard let near = Self.tags.first(where: { $0.isOneSlip(from: tag) }) else { return }
             report(place, "there is no @\(tag)", "did you mean # @\(near)?")
         }
     }
 
-    /// A number of seconds, or of the unit behind it.
+    /// A number of seconds, or of the unit after it.
     private static func duration(_ text: String) -> Duration? {
         let digits = text.prefix { $0.isASCIIDigit }
         guard let number = Int(digits), (1...1_000_000_000).contains(number) else { return nil }
@@ -100,7 +100,7 @@ extension HTTPFileReader {
         }
     }
 
-    /// Reads `?? status == 200`, httpyac's way of writing a check.
+    /// Reads `?? status == 200`, the syntax of httpyac for a check.
     mutating func readCheck(behind text: String, at offset: Int) {
         let check = text.dropFirst(2)
         readCheck(check.trimmed, at: position(offset + 2 + check.indentation))
@@ -117,7 +117,7 @@ extension HTTPFileReader {
 }
 
 extension Word {
-    /// Its words, with commas or blanks between them.
+    /// Its words, separated by commas or blanks.
     fileprivate var words: [Word] {
         var (words, offset) = ([Word](), 0)
         for part in text.split(omittingEmptySubsequences: false, whereSeparator: { $0.isWhitespace || $0 == "," }) {
@@ -129,7 +129,7 @@ extension Word {
 }
 
 extension String {
-    /// Whether one letter more, fewer or other makes it another word, or two that have changed places.
+    /// Whether one inserted, deleted or replaced letter, or two swapped letters, turn it into the other word.
     func isOneSlip(from other: String) -> Bool {
         guard self != other, count > 2, other.count > 2 else { return false }
         let (left, right) = (Array(self), Array(other))

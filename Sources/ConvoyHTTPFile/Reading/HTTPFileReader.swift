@@ -1,21 +1,23 @@
-// From the text of a file to its requests: separators, and what stands before a request line.
+// Splits the text of a file into requests: separators, and the lines before a request line.
 
-/// Reads a file of requests, line by line; goes on behind a mistake, so that all of them are found at once.
+/// Reads a file of requests line by line.
+///
+/// Continues after an error, so that all errors are found at once.
 package struct HTTPFileReader {
     let lines: [String]
-    /// The next line, from 0.
+    /// The index of the next line, from 0.
     var index = 0
-    /// Behind the last line of the block that is read.
+    /// The index after the last line of the current block.
     var blockEnd = 0
     var file = HTTPFile()
-    /// What is known of the request that comes next, or is being read.
+    /// The request that is being read, or that comes next.
     var request = FileRequest(position: Position(line: 1, column: 1))
 
     private init(_ text: String) {
         lines = Self.lines(of: Array(text.utf8))
     }
 
-    /// By bytes, since a file may have a million lines.
+    /// Splits bytes, because a file may have a million lines.
     private static func lines(of bytes: [UInt8]) -> [String] {
         var start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
         var lines: [String] = []
@@ -50,7 +52,7 @@ package struct HTTPFileReader {
             let isSeparator = lines[index].hasPrefix("###")
             begin(isSeparator ? Self.title(of: lines[index], line: index + 1) : nil)
             if isSeparator {
-                // REST Client reads names there too.
+                // REST Client also reads names there.
                 readTag(lines[index])
                 index += 1
             }
@@ -73,7 +75,7 @@ package struct HTTPFileReader {
         request.title = title
     }
 
-    /// The place of a character of the next line.
+    /// The position of a character in the next line.
     func position(_ offset: Int = 0) -> Position { Position(line: index + 1, column: offset + 1) }
 
     mutating func report(
@@ -86,7 +88,7 @@ package struct HTTPFileReader {
         Template.read(text, at: position, &file.problems)
     }
 
-    /// Reads what stands before the request line, and then the request.
+    /// Reads the lines before the request line, and then the request.
     private mutating func readPreamble() {
         while index < blockEnd {
             let line = lines[index]
@@ -106,7 +108,7 @@ package struct HTTPFileReader {
             } else if readScript(text, startsBody: false) {
                 continue
             } else if text.hasPrefix("HTTP/"), text.dropFirst(5).first?.isASCIIDigit == true {
-                // An answer that was kept in the file, as REST Client leaves them alone.
+                // A saved answer in the file is ignored, as in REST Client.
                 return
             } else if text.hasPrefix("import ") || text.hasPrefix("run ") {
                 let word = text.hasPrefix("i") ? "import" : "run"
@@ -120,7 +122,9 @@ package struct HTTPFileReader {
         }
     }
 
-    /// Skips lines between `/*` and `*/`; false where none begins, or it has no end.
+    /// Skips lines between `/*` and `*/`.
+    ///
+    /// False when there is no comment or no end of it.
     mutating func skipComment(_ text: String) -> Bool {
         guard text.hasPrefix("/*"),
             let last = lines[index..<blockEnd].firstIndex(where: { $0.trimmed.hasSuffix("*/") })
@@ -129,7 +133,9 @@ package struct HTTPFileReader {
         return true
     }
 
-    /// Reads `@name = value`; false where the line is none.
+    /// Reads `@name = value`.
+    ///
+    /// False when the line is something else.
     mutating func readVariable(_ line: String) -> Bool {
         let offset = line.indentation
         guard let equals = line.firstIndex(of: "=") else {
@@ -137,7 +143,7 @@ package struct HTTPFileReader {
             return true
         }
         let name = line[..<equals].dropFirst(offset + 1).trimmed
-        // httpyac's `@name := value`, which is read when it is needed; here every one is.
+        // In httpyac `@name := value` is evaluated lazily. Here every variable is.
         let plainName = name.hasSuffix(":") ? name.dropLast().trimmed : name
         guard plainName.isVariableName else {
             report(
@@ -155,7 +161,7 @@ package struct HTTPFileReader {
         return true
     }
 
-    /// Puts the request that has been read among the others.
+    /// Appends the current request to the list.
     mutating func finish() {
         request.lastLine = max(request.position.line, index)
         file.requests.append(request)
@@ -163,11 +169,11 @@ package struct HTTPFileReader {
 }
 
 extension StringProtocol {
-    /// How many blanks it begins with.
+    /// The number of leading blanks.
     var indentation: Int {
         var count = 0
         for byte in utf8 {
-            // What is not ASCII may be a blank, or join with one.
+            // A character outside of ASCII may be a blank, or combine with one.
             if byte >= 0x80 { return prefix { $0.isWhitespace }.count }
             guard byte.isBlank else { break }
             count += 1
@@ -175,12 +181,12 @@ extension StringProtocol {
         return count
     }
 
-    /// Whether a line without its blanks is a comment.
+    /// Whether a line is a comment, apart from its blanks.
     var isComment: Bool { hasPrefix("#") || hasPrefix("//") }
 }
 
 extension String {
-    /// The text of a variable: a backslash takes the next character as it is, and \n, \r and \t are what they are elsewhere.
+    /// The value of a variable without escapes: \n, \r and \t, and a backslash before any other character.
     fileprivate var withoutEscapes: String {
         guard contains("\\") else { return self }
         var (result, isEscaped) = ("", false)

@@ -1,6 +1,6 @@
-// Where in a file something is, and what is wrong there.
+// Positions in a file, and errors.
 
-/// A place in a text: line and column, both counted from 1.
+/// A position in a text: line and column, both from 1.
 package struct Position: Hashable, Comparable, Sendable {
     package var line: Int
     package var column: Int
@@ -14,29 +14,31 @@ package struct Position: Hashable, Comparable, Sendable {
         (left.line, left.column) < (right.line, right.column)
     }
 
-    /// The place so many characters further on the same line.
+    /// The position `count` characters further on the same line.
     func advanced(by count: Int) -> Position { Position(line: line, column: column + count) }
 }
 
-/// Something that cannot be done: where it stands, what it is, and what to write instead.
+/// An error: its position, what is wrong, and what to write instead.
 package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What follows from it.
+    /// The consequence of an error.
     package enum Kind: Hashable, Sendable {
         /// A mistake in the file.
         case mistake
-        /// A script, which leaves the rest of its request usable.
+        /// A script.
+        ///
+        /// The rest of its request is usable.
         case script
-        /// Something that only other programs can do, without which its request cannot be sent.
+        /// A feature of other programs, without which the request cannot be sent.
         case impossible
     }
 
     package var kind: Kind
-    /// The file it is in, where that is another one than the file of requests.
+    /// The file with the error, if it is not the file of requests.
     package var file: String?
     package var position: Position
     package var what: String
     package var advice: String
-    /// The variable that has no value.
+    /// The variable without a value.
     var variable: String?
 
     package init(_ position: Position, _ what: String, _ advice: String, kind: Kind = .mistake, file: String? = nil) {
@@ -48,7 +50,9 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
         "\(file.map { $0 + ":" } ?? "")\(position.line):\(position.column): \(what); \(advice)"
     }
 
-    /// In the order of the file; those of other files behind.
+    /// Sorts in file order.
+    ///
+    /// Errors of other files are last.
     package static func inOrder(_ problems: [Problem]) -> [Problem] {
         var seen: Set<Problem> = []
         let sorted = problems.filter { seen.insert($0).inserted }
@@ -56,7 +60,7 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
         return counted(sorted)
     }
 
-    /// A variable without a value is one problem, at the first of its places.
+    /// Merges the errors of a variable without a value into one at its first position.
     private static func counted(_ problems: [Problem]) -> [Problem] {
         let counts = problems.reduce(into: [String: Int]()) { counts, problem in
             if let variable = problem.variable { counts[variable, default: 0] += 1 }

@@ -1,16 +1,16 @@
-// The words of a command, as a shell takes it apart.
+// Splits a command into words like a shell.
 
-/// Takes a pasted command apart: quotes, backslashes, and lines that go on.
+/// Splits a pasted command: quotes, backslashes, and continued lines.
 struct ShellWords {
     private let lines: [String]
-    /// The line and the character that come next.
+    /// The position of the next character.
     private(set) var line: Int
     private var column = 0
     private let end: Int
     private(set) var words: [Word] = []
     private(set) var problem: Problem?
 
-    /// - Parameter lines: the lines; from the first to before the end belongs to the command at most.
+    /// - Parameter lines: the lines. The command uses at most those from `first` to before `end`.
     init(_ lines: [String], from first: Int, to end: Int) {
         (self.lines, line, self.end) = (lines, first, end)
         characters = Array(lines[first])
@@ -36,13 +36,15 @@ struct ShellWords {
         line = min(line + 1, end)
     }
 
-    /// Goes to the next word; false where there is none.
+    /// Moves to the next word.
+    ///
+    /// False when there is none.
     private mutating func skipBlanks() -> Bool {
         while true {
             while column < characters.count, characters[column].isWhitespace { column += 1 }
             guard column < characters.count else { return false }
             let isLast = column == characters.count - 1
-            // A line that goes on, also as Windows writes it.
+            // A continued line, also in the syntax of Windows.
             guard isLast, "\\^`".contains(characters[column]), nextLine() else { return true }
         }
     }
@@ -55,7 +57,7 @@ struct ShellWords {
         return true
     }
 
-    /// Reads a quoted piece, an escape or a character.
+    /// Reads a quoted part, an escape or a character.
     private mutating func readPiece(into text: inout String, _ start: Position) -> Bool {
         let character = characters[column]
         column += 1
@@ -77,7 +79,7 @@ struct ShellWords {
         return true
     }
 
-    /// The next character of a text in quotes, over the ends of lines.
+    /// The next character inside quotes, across line ends.
     private mutating func nextQuoted(_ start: Position) -> Character? {
         if column < characters.count {
             column += 1
@@ -107,7 +109,7 @@ struct ShellWords {
         return false
     }
 
-    /// `$'…'`, as browsers copy requests with line ends in them.
+    /// Reads `$'…'`, which browsers use for requests with line ends.
     private mutating func readANSI(into text: inout String, _ start: Position) -> Bool {
         while let character = nextQuoted(start) {
             if character == "'" { return true }

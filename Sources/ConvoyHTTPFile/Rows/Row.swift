@@ -1,12 +1,12 @@
-// Rows of data, for each of which the requests of a file are sent.
+// Rows of data. The requests of a file are sent for each row.
 import Convoy
 
 /// One row: a value for each of its columns.
 package struct Row: Sendable, Equatable {
-    /// The line on which it begins, from 1.
+    /// The number of its first line, from 1.
     package var line: Int
     package var values: [String: String]
-    /// As it stands in the file.
+    /// The row as written in the file.
     package var text: String
 
     package init(line: Int, values: [String: String] = [:], text: String = "") {
@@ -14,12 +14,18 @@ package struct Row: Sendable, Equatable {
     }
 }
 
-/// Makes rows of lines, one after the other, and keeps no more than the one that is not complete.
+/// Reads rows line by line.
+///
+/// Stores only the incomplete row.
 package struct RowReader: Sendable {
     package enum Format: Sendable, Equatable {
-        /// RFC 4180: the first line names the columns; quotes may hold commas, quotes and line ends.
+        /// RFC 4180: the first line names the columns.
+        ///
+        /// Quoted values may contain commas, quotes and line ends.
         case csv
-        /// An object a line; what it holds that is neither text nor number is JSON.
+        /// One object in each line.
+        ///
+        /// Values other than texts and numbers are kept as JSON.
         case jsonLines
     }
 
@@ -29,19 +35,21 @@ package struct RowReader: Sendable {
     }
 
     private let format: Format
-    /// The names of the columns, once they are known: of CSV those of its first line, else those of the first row.
+    /// The names of the columns, once known: the first line of CSV, otherwise the names of the first row.
     package private(set) var columns: [String]?
-    /// What makes the whole file unusable: its first line is no list of names.
+    /// Why the complete file is unusable: its first line is not a list of names.
     package private(set) var defect: String?
-    /// The lines of a row whose quotes are open.
+    /// The lines of a row with open quotes.
     private var open: (line: Int, text: String)?
 
-    /// A row may be no longer.
+    /// The maximum length of a row.
     private static let limitBytes = 1 << 20
 
     package init(_ format: Format) { self.format = format }
 
-    /// Takes the next line, without its end; nil where that completes no row.
+    /// Reads the next line, without its end.
+    ///
+    /// Nil when it does not complete a row.
     package mutating func take(_ line: String, at number: Int) -> Outcome? {
         switch format {
         case .jsonLines: line.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 } ? nil : readObject(line, at: number)
@@ -49,10 +57,12 @@ package struct RowReader: Sendable {
         }
     }
 
-    /// Gives up a row that a line has made unreadable.
+    /// Drops a row that a line has made unreadable.
     package mutating func skip() { open = nil }
 
-    /// At the end: what is not complete.
+    /// Ends the file.
+    ///
+    /// Returns the outcome of an incomplete row.
     package mutating func finish() -> Outcome? {
         guard let (line, _) = open else { return nil }
         open = nil
@@ -83,7 +93,7 @@ package struct RowReader: Sendable {
             guard before.text.utf8.count <= Self.limitBytes else {
                 return .broken(line: before.line, reason: "its quote is not closed within a megabyte")
             }
-            // Quotes in pairs close nothing: what is open is not read again for each of its lines.
+            // Paired quotes do not close the open one, so the row is not parsed again for this line.
             if line.utf8.count(where: { $0 == UInt8(ascii: "\"") }).isMultiple(of: 2) {
                 open = before
                 return nil
@@ -114,7 +124,7 @@ package struct RowReader: Sendable {
 
     private mutating func nameColumns(_ names: [String]) {
         let names = names.map(\.trimmed)
-        // One without a name is an index that another program has added.
+        // A column without a name is an index that another program has added.
         let named = names.filter { !$0.isEmpty }
         if let twice = Dictionary(grouping: named, by: \.self).first(where: { $0.value.count > 1 })?.key {
             defect = "its first line names the column \(twice.shown) twice"
@@ -126,7 +136,7 @@ package struct RowReader: Sendable {
 
     private enum Fields {
         case fields([String])
-        /// A quote is open: the next line belongs to it.
+        /// A quote is open, so the next line belongs to the row.
         case open
         case broken(String)
     }

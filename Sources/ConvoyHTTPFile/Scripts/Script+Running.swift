@@ -1,20 +1,20 @@
-// What a handler makes of an answer.
+// Runs response handlers.
 import Convoy
 
-/// What the handlers of a request have said of its answer.
+/// The result of a request's handlers.
 package struct HandlerOutcome: Sendable, Equatable {
-    /// What `client.global.set` has set.
+    /// The variables that `client.global.set` has set.
     package var globals: [String: JSONValue] = [:]
-    /// What `client.log` has said.
+    /// The texts of `client.log`.
     package var logs: [String] = []
-    /// Tests and assertions that failed.
+    /// Failed tests and assertions.
     package var defects: [String] = []
 }
 
 extension Script {
-    /// Runs handlers one after the other.
+    /// Runs handlers in order.
     ///
-    /// - Parameter globals: what other handlers have set, of those that these ask for.
+    /// - Parameter globals: the variables that these handlers read, as set by others.
     /// - Complexity: O(*n*) for a body of *n* bytes and each expression over it.
     package static func outcome(
         of scripts: [Script], for answer: CheckedAnswer, globals: [String: JSONValue] = [:]
@@ -30,9 +30,11 @@ extension Script {
     }
 }
 
-/// Runs statements; a value that is nil is `undefined`.
+/// Runs statements.
+///
+/// A nil value is `undefined`.
 struct ScriptRun {
-    /// What ends a handler: something of nothing.
+    /// Ends a handler: a member of `undefined` was read.
     struct Defect: Error {
         var what: String
     }
@@ -42,7 +44,7 @@ struct ScriptRun {
     var constants: [String: JSONValue?] = [:]
     var outcome = HandlerOutcome()
     private let body: JSONValue?
-    /// How many elements it has gone over.
+    /// The number of elements visited.
     private var steps = 0
     private static let mostSteps = 1_000_000
 
@@ -89,7 +91,7 @@ struct ScriptRun {
         case .test(let name, let statements):
             let name = text(try value(name))
             do throws(Defect) { try run(statements) } catch {
-                // The other tests are run.
+                // The other tests still run.
                 outcome.defects.append("test \(name.shown): \(error.what)")
             }
         case .assert(let condition, let message, let source):
@@ -115,7 +117,9 @@ struct ScriptRun {
         return elements
     }
 
-    /// Gives an element and its place their names; no more often than a handler can take.
+    /// Assigns an element and its index to their names.
+    ///
+    /// Limits the number of iterations.
     private mutating func name(_ item: JSONValue, _ place: Int, _ names: [String]) throws(Defect) {
         steps += 1
         guard steps <= Self.mostSteps else { throw Defect(what: "it goes over more than \(Self.mostSteps) elements") }

@@ -1,18 +1,18 @@
-// A response handler as JetBrains' HTTP Client has them, read as what it means.
+// A response handler in the syntax of JetBrains' HTTP Client, as a syntax tree.
 import Convoy
 
-/// What a handler says: `client.global.set("token", response.body.token)`.
+/// The statements of a handler: `client.global.set("token", response.body.token)`.
 ///
-/// There is no script engine: a handler is a list of statements over the answer, literals and what other handlers have
-/// set. It goes over the elements of arrays and has no other loops, and no functions but for that, so that it always ends.
+/// There is no script engine. A handler is a list of statements about the answer, literals and variables of other
+/// handlers. It can only loop over the elements of arrays, and functions exist only for that, so it always ends.
 package struct Script: Hashable, Sendable {
     indirect enum Expression: Hashable, Sendable {
         case literal(JSONValue)
         case undefined
         case list([Expression])
-        /// A text in backquotes.
+        /// A template literal in backquotes.
         case text([Expression])
-        /// `const name = …`, further up.
+        /// A name of an earlier `const name = …`.
         case constant(String)
         /// `client.global.get("name")`.
         case global(String)
@@ -22,7 +22,8 @@ package struct Script: Hashable, Sendable {
         case member(Expression, Expression)
         case path(Expression, JSONPath)
         case call(Method, Expression, [Expression])
-        /// `items.filter(item => …)`: what it is for each element, whose name and that of its index these are.
+        /// `items.filter(item => …)`: the method, the array, the names of the element and its index, and the
+        /// expression.
         case each(Each, Expression, [String], Expression)
         case convert(Conversion, Expression)
         case binary(Operator, Expression, Expression)
@@ -36,7 +37,7 @@ package struct Script: Hashable, Sendable {
         case charset
     }
 
-    /// What can be called on a value.
+    /// The methods of values.
     enum Method: String, Hashable, Sendable, CaseIterable {
         case toString
         case valueOf
@@ -51,7 +52,7 @@ package struct Script: Hashable, Sendable {
         case at
     }
 
-    /// What can be asked of the elements of an array.
+    /// The methods of arrays that take a function.
     enum Each: String, Hashable, Sendable {
         case filter
         case find
@@ -92,7 +93,9 @@ package struct Script: Hashable, Sendable {
         case times = "*"
         case over = "/"
 
-        /// What binds tighter has a higher number.
+        /// The precedence.
+        ///
+        /// A higher number binds tighter.
         var strength: Int {
             switch self {
             case .or, .orNull: 1
@@ -107,7 +110,7 @@ package struct Script: Hashable, Sendable {
 
     indirect enum Action: Hashable, Sendable {
         case set(String, Expression)
-        /// Nil for all.
+        /// Nil for all variables.
         case clear(String?)
         case constant(String, Expression)
         case test(Expression, [Statement])
@@ -127,7 +130,7 @@ package struct Script: Hashable, Sendable {
 }
 
 extension Script {
-    /// What it does to variables, in its order: which it sets, and which it clears; nil for all of them.
+    /// Its changes to variables in order: the name, nil for all, and whether it is set or cleared.
     var changes: [(name: String?, sets: Bool)] { Self.changes(statements) }
 
     /// The variables of other handlers that it reads.
@@ -135,7 +138,7 @@ extension Script {
         Set(expressions.flatMap(\.all).compactMap { if case .global(let name) = $0 { name } else { nil } })
     }
 
-    /// Whether it looks at the status, so that it decides which is a failure.
+    /// Whether it reads the status, and therefore decides what is a failure.
     package var readsStatus: Bool { expressions.flatMap(\.all).contains(.answer(.status)) }
 
     private static func changes(_ statements: [Statement]) -> [(name: String?, sets: Bool)] {
@@ -170,7 +173,7 @@ extension Script {
 }
 
 extension Script.Expression {
-    /// The expression and everything in it.
+    /// The expression and all nested ones.
     fileprivate var all: [Self] { [self] + parts.flatMap(\.all) }
 
     private var parts: [Self] {

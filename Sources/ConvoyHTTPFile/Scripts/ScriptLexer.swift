@@ -1,13 +1,13 @@
-// From the text of a handler to its words.
+// Splits the text of a handler into tokens.
 import Convoy
 
-/// Splits a script into tokens, with the place of each.
+/// Splits a script into tokens with their positions.
 struct ScriptLexer {
     enum Token: Hashable {
         case name(String)
         case number(String)
         case text(String)
-        /// A text in backquotes: texts, and the sources of expressions with their places.
+        /// A template literal: texts, and the sources of expressions with their positions.
         case template([TemplatePart])
         case mark(String)
         case end
@@ -21,7 +21,7 @@ struct ScriptLexer {
     struct Placed {
         var token: Token
         var position: Position
-        /// Behind its last character.
+        /// The index after its last character.
         var end: Int
         var start: Int
     }
@@ -35,7 +35,9 @@ struct ScriptLexer {
     let characters: [Character]
     private var index = 0
     private var line: Int
-    /// Of the first character of the line; below zero for the first line, which begins in another one.
+    /// The index of the line's first character.
+    ///
+    /// Negative for the first line, which starts earlier in the file.
     private var lineStart: Int
 
     init(_ text: String, at position: Position) {
@@ -142,7 +144,7 @@ struct ScriptLexer {
         return parts + (text.isEmpty ? [] : [.text(text)])
     }
 
-    /// The next character of a text, by its escape where it has one.
+    /// The next character of a text, with its escape decoded.
     private mutating func taken() throws(Problem) -> Character {
         let next = characters[index]
         guard next == "\\", index + 1 < characters.count else {
@@ -164,7 +166,7 @@ extension Script {
         Problem(position, what, advice, kind: .script)
     }
 
-    /// What to do about what goes beyond.
+    /// Advice for unsupported syntax.
     static let advice =
         "handlers are read without a script engine: client.global.set, test, assert and log over the answer; "
         + "give --skip-scripts to leave it out"

@@ -1,7 +1,7 @@
-// Expressions of a handler.
+// Reads expressions of a handler.
 
 extension ScriptReader {
-    /// What expressions begin with, besides constants.
+    /// The names with which expressions start, besides constants.
     private static let known: Set = [
         "true", "false", "null", "undefined", "response", "client", "JSON", "Array", "jsonPath", "Number", "String",
         "Boolean", "parseInt", "parseFloat", "encodeURIComponent", "typeof",
@@ -38,7 +38,7 @@ extension ScriptReader {
         {
             index += 1
             if conversion == .type, case .name(let name) = next, !Self.known.contains(name), !constants.contains(name) {
-                // What only another program has.
+                // A feature that only another program has.
                 index += 1
                 return .literal(.string("undefined"))
             }
@@ -109,7 +109,9 @@ extension ScriptReader {
         }
     }
 
-    /// The first of the arguments; how `JSON.stringify` lays lines out makes no difference here.
+    /// Reads the first argument.
+    ///
+    /// The indentation argument of `JSON.stringify` makes no difference here.
     private mutating func argument() throws(Problem) -> Script.Expression {
         let place = place
         guard let first = try arguments().first else { throw Script.problem(place, "there is no value in parentheses") }
@@ -127,7 +129,7 @@ extension ScriptReader {
         }
     }
 
-    /// What stands behind `response`.
+    /// Reads the text after `response`.
     private mutating func answer() throws(Problem) -> Script.Expression {
         try need(".")
         switch try needName() {
@@ -156,7 +158,7 @@ extension ScriptReader {
         }
     }
 
-    /// Members, elements and calls behind a value.
+    /// Reads members, elements and calls after a value.
     private mutating func behind(_ value: Script.Expression) throws(Problem) -> Script.Expression {
         var value = value
         while true {

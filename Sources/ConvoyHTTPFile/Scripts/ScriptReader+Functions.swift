@@ -1,7 +1,7 @@
-// Functions, which stand only where something is done for a test or for each element.
+// Reads functions, which are only allowed in tests and in loops over elements.
 
 extension ScriptReader {
-    /// Reads `function(item) { … }` or `item => …`; the names of its parameters, and what it does.
+    /// Reads `function(item) { … }` or `item => …`: the names of the parameters and the body.
     mutating func function<Body>(
         _ body: (inout Self) throws(Problem) -> Body
     ) throws(Problem) -> (parameters: [String], body: Body) {
@@ -10,7 +10,7 @@ extension ScriptReader {
         var parameters: [String] = []
         if case .name(let name) = next {
             index += 1
-            // That of a function says nothing.
+            // The name of a function has no meaning.
             if !isWord { parameters = [name] }
         }
         if parameters.isEmpty {
@@ -28,7 +28,7 @@ extension ScriptReader {
         return (parameters, try naming(parameters, body))
     }
 
-    /// Reads something in which these are names of values.
+    /// Reads a part of the script in which these are names of values.
     mutating func naming<Body>(
         _ names: [String], _ body: (inout Self) throws(Problem) -> Body
     ) throws(Problem) -> Body {
@@ -38,7 +38,7 @@ extension ScriptReader {
         return try body(&self)
     }
 
-    /// What a function gives back: an expression, or the only statement of a block.
+    /// The result of a function: an expression, or the only statement of a block.
     mutating func result() throws(Problem) -> Script.Expression {
         guard take("{") else { return try expression() }
         guard next == .name("return") else { throw refusal() }

@@ -1,15 +1,17 @@
-// From the words of a handler to its statements.
+// Parses the tokens of a handler into statements.
 
-/// Reads a script; what goes beyond is a problem at its place.
+/// Parses a script.
+///
+/// Unsupported syntax is an error at its position.
 struct ScriptReader {
     var tokens: [ScriptLexer.Placed]
     var index = 0
     var depth = 0
-    /// What `const`, `let` and `var` have named, further up.
+    /// The names that earlier `const`, `let` and `var` define.
     var constants: Set<String> = []
     private let characters: [Character]
 
-    /// Deeper than people write; each level takes stack.
+    /// The maximum nesting, because each level needs stack.
     private static let mostLevels = 64
 
     private init(_ text: String, at position: Position) throws(Problem) {
@@ -17,15 +19,15 @@ struct ScriptReader {
         tokens = try ScriptLexer.tokens(text, at: position)
     }
 
-    /// Reads what stands between `{%` and `%}`.
+    /// Parses the text between `{%` and `%}`.
     ///
-    /// - Parameter position: of the first character.
+    /// - Parameter position: the position of the first character.
     static func read(_ text: String, at position: Position) throws(Problem) -> Script {
         var reader = try ScriptReader(text, at: position)
         return Script(statements: try reader.statements(until: .end))
     }
 
-    /// The tokens of a text in backquotes, read in its place.
+    /// Parses an expression inside a template literal, at its position.
     mutating func expression(_ source: String, at position: Position) throws(Problem) -> Script.Expression {
         let (outer, place) = (tokens, index)
         (tokens, index) = (try ScriptLexer.tokens(source, at: position), 0)
@@ -52,7 +54,7 @@ struct ScriptReader {
         guard take(mark) else { throw refusal() }
     }
 
-    /// A name behind a dot.
+    /// Reads a name after a dot.
     mutating func needName() throws(Problem) -> String {
         guard case .name(let name) = next else { throw refusal() }
         index += 1
@@ -67,7 +69,7 @@ struct ScriptReader {
         return text
     }
 
-    /// Refuses the next token.
+    /// The error for an unexpected token.
     func refusal() -> Problem {
         let word =
             switch next {
@@ -114,7 +116,7 @@ struct ScriptReader {
 
     private mutating func actions() throws(Problem) -> [Script.Action] {
         guard case .name(let word) = next else {
-            // What people leave behind as a note: a text, or nothing that has an effect.
+            // Statements without an effect, such as a string as a note, are ignored.
             if case .text = next {
                 index += 1
                 return []
@@ -140,7 +142,7 @@ struct ScriptReader {
             return [.log(try arguments())]
         default:
             index = start
-            // An expression alone has no effect; it is read, so that a mistake in it is found.
+            // An expression alone has no effect. It is parsed to find errors.
             let items = try expression()
             guard isNext("."), tokens[index + 1].token == .name("forEach") else { return [] }
             index += 2
@@ -225,7 +227,7 @@ struct ScriptReader {
         return .set(variable, value)
     }
 
-    /// `client.test("name", function() { … })`, or with an arrow.
+    /// `client.test("name", function() { … })`, or with an arrow function.
     private mutating func test() throws(Problem) -> Script.Action {
         try need("(")
         let name = try expression()

@@ -1,9 +1,9 @@
-// Values of a handler, as JavaScript computes with them.
+// Values of a handler, with the semantics of JavaScript.
 import Convoy
 import Foundation
 
 extension ScriptRun {
-    /// What a value is where a condition stands.
+    /// Whether a value is truthy.
     func isTrue(_ value: JSONValue?) -> Bool {
         switch value {
         case nil, .null?: false
@@ -26,7 +26,7 @@ extension ScriptRun {
         }
     }
 
-    /// A number that has no fraction without a point, as JavaScript writes it.
+    /// A number in the format of JavaScript, without a point if it is an integer.
     private func json(_ number: Double) -> JSONValue? {
         guard number.isFinite else { return .string(number.isNaN ? "NaN" : number > 0 ? "Infinity" : "-Infinity") }
         return .number(Int64(exactly: number).map { String($0) } ?? String(number))
@@ -67,7 +67,9 @@ extension ScriptRun {
         }
     }
 
-    /// `===`: identifiers of 20 digits are told apart by their digits.
+    /// `===`.
+    ///
+    /// Integers with 20 digits are compared exactly.
     private func isSame(_ left: JSONValue?, _ right: JSONValue?) -> Bool {
         guard case .number(let first)? = left, case .number(let second)? = right else { return left == right }
         let isWhole = [first, second].allSatisfy { $0.utf8.allSatisfy { $0 != 0x2E && $0 | 0x20 != 0x65 } }

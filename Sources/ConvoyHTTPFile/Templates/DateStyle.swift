@@ -1,11 +1,11 @@
 // How a date is written.
 import Foundation
 
-/// A way of writing a date.
+/// A date format.
 package enum DateStyle: Hashable, Sendable {
     case iso8601
     case rfc1123
-    /// By the letters of Day.js: `YYYY-MM-DD`.
+    /// In the letters of Day.js: `YYYY-MM-DD`.
     case custom(String)
 }
 
@@ -15,7 +15,7 @@ extension DateStyle {
         "December",
     ]
     private static let days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
-    /// The longest first, so that none is taken for two.
+    /// The longest first, so that a token is not read as two shorter ones.
     private static let tokens = [
         "YYYY", "MMMM", "dddd", "MMM", "ddd", "SSS", "YY", "MM", "DD", "dd", "HH", "hh", "mm", "ss", "ZZ", "M", "D",
         "d",
@@ -92,7 +92,7 @@ extension DateStyle {
 }
 
 extension SystemVariable.Offset {
-    /// The date that is so much later.
+    /// The date moved by the offset.
     func date(from date: Date) -> Date {
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = TimeZone(secondsFromGMT: 0) ?? .current
@@ -113,7 +113,7 @@ extension SystemVariable.Offset {
 }
 
 extension SystemVariable {
-    /// The value; nil for what the surroundings have to give.
+    /// The value; nil when the environment has to provide it.
     func value(at date: Date, using generator: inout some RandomNumberGenerator) -> String? {
         switch self {
         case .uuid:

@@ -1,4 +1,4 @@
-// From what stands between the braces to what is meant.
+// Parses the text between the braces.
 
 extension Expression {
     init(_ source: String, at position: Position, file: String?) throws(Problem) {
@@ -44,19 +44,19 @@ extension Expression {
 }
 
 extension String {
-    /// Whether it may name a variable: no blanks, and nothing that only a script has.
+    /// Whether it may be the name of a variable: no blanks, and nothing that only scripts contain.
     var isVariableName: Bool {
         !isEmpty && first != "." && last != "."
             && allSatisfy { $0.isLetter || $0.isNumber || "-_.".contains($0) }
     }
 
-    /// Whether it may name a request.
+    /// Whether it may be the name of a request.
     var isRequestName: Bool {
         if utf8.allSatisfy({ $0.isWordByte }) { return !isEmpty }
         return allSatisfy { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" }
     }
 
-    /// In quotes and on one line, no longer than a line can take.
+    /// The text in quotes, on one line, and shortened.
     var shown: String {
         let text = count > 60 ? prefix(57) + "..." : self[...]
         return "‘" + String(text.map { $0.isNewline || $0 == "\t" ? " " : $0 }) + "’"
@@ -64,7 +64,7 @@ extension String {
 }
 
 extension UInt8 {
-    /// Whether it is a letter or a digit of ASCII, - or _.
+    /// Whether it is an ASCII letter or digit, - or _.
     var isWordByte: Bool {
         switch self {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
@@ -74,6 +74,6 @@ extension UInt8 {
 }
 
 extension String {
-    /// Its words, with blanks between them.
+    /// Its words, separated by blanks.
     var words: [String] { split(whereSeparator: \.isWhitespace).map(String.init) }
 }

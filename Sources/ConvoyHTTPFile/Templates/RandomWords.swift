@@ -1,6 +1,8 @@
-// `{{$random.name.firstName}}`: values that look like those of people and places.
+// `{{$random.name.firstName}}`: values that look like people and places.
 
-/// A kind of random words, of those that JetBrains' HTTP Client takes from Datafaker.
+/// A kind of random words.
+///
+/// JetBrains' HTTP Client takes them from Datafaker.
 package enum RandomWords: String, Hashable, Sendable {
     case boolean = "bool.bool"
     case firstName = "name.firstName"
@@ -26,7 +28,9 @@ package enum RandomWords: String, Hashable, Sendable {
         "address.cityName": .city, "phoneNumber.cellPhone": .phone, "internet.url": .url,
     ]
 
-    /// Nil for a name that is none; parentheses are left out before.
+    /// Nil for an unknown name.
+    ///
+    /// The name has no parentheses.
     init?(variable name: String) {
         guard name.hasPrefix("$random.") else { return nil }
         let kind = String(name.dropFirst(8))
@@ -47,7 +51,7 @@ package enum RandomWords: String, Hashable, Sendable {
     ]
     private static let latin = ["amet", "dolor", "elit", "ipsum", "lorem", "magna", "sed", "sit", "tempor", "ut"]
 
-    /// A domain of these names belongs to nobody (RFC 2606).
+    /// The domains are reserved, so they belong to nobody (RFC 2606).
     func text(using generator: inout some RandomNumberGenerator) -> String {
         func one(_ words: [String], _ generator: inout some RandomNumberGenerator) -> String {
             words.randomElement(using: &generator) ?? ""
@@ -64,7 +68,7 @@ package enum RandomWords: String, Hashable, Sendable {
         case .email: return "\(user)@example.com"
         case .domain: return "\(last.lowercased())\(number).example.com"
         case .url: return "https://\(last.lowercased())\(number).example.com"
-        // Of a network that is for examples (RFC 5737).
+        // An address of a network for examples (RFC 5737).
         case .ipv4: return "192.0.2.\(number % 254 + 1)"
         case .company: return "\(last) and \(one(Self.lastNames, &generator))"
         case .city: return one(Self.cities, &generator)

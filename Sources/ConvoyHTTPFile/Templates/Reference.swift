@@ -1,4 +1,4 @@
-// References into what was sent and what was answered: `login.response.body.$.token`.
+// References to requests and their answers: `login.response.body.$.token`.
 
 /// A part of a named request, or of its answer.
 package struct Reference: Hashable, Sendable {
@@ -8,13 +8,13 @@ package struct Reference: Hashable, Sendable {
     }
 
     package enum Part: Hashable, Sendable {
-        /// The body as it is.
+        /// The unchanged body.
         case body
         case json(JSONPath)
         case header(String)
         /// The value of a cookie that the answer sets.
         case cookie(String)
-        /// What a handler of the request has set.
+        /// A variable that a handler of the request sets.
         case global(String)
     }
 
@@ -22,14 +22,14 @@ package struct Reference: Hashable, Sendable {
     package var name: String
     package var side: Side
     package var part: Part
-    /// As it was written.
+    /// The reference as written.
     package var source: String
 
     package init(name: String, side: Side, part: Part, source: String) {
         (self.name, self.side, self.part, self.source) = (name, side, part, source)
     }
 
-    /// Reads one; nil where the text is no reference but a name.
+    /// Parses a reference; nil when the text is only a name.
     init?(_ text: String, at position: Position, file: String?) throws(Problem) {
         let parts = text.split(separator: ".", maxSplits: 3, omittingEmptySubsequences: false).map(String.init)
         guard parts.count > 1, parts[0].isRequestName, let side = Side(rawValue: parts[1]) else { return nil }
@@ -72,7 +72,7 @@ package struct Reference: Hashable, Sendable {
                 "XPath is not read here", "have the server answer JSON, and write {{\(stem).body.$.name}}", .impossible)
         }
         var path = rest.hasPrefix("asJson.") ? String(rest.dropFirst(7)) : rest
-        // The path of the documents' own example, `body.token`.
+        // A path such as `body.token`, as in REST Client's documentation.
         if !path.hasPrefix("$") { path = (path.hasPrefix("[") ? "$" : "$.") + path }
         do throws(JSONPath.Defect) { part = .json(try JSONPath(path)) } catch {
             throw problem("\(path.shown) is no JSONPath: \(error.what)", error.advice)
@@ -81,7 +81,7 @@ package struct Reference: Hashable, Sendable {
 }
 
 extension StringProtocol {
-    /// Whether it is a token of RFC 9110, as names of header fields are.
+    /// Whether it is a token of RFC 9110, like names of header fields.
     var isFieldName: Bool {
         !isEmpty
             && utf8.allSatisfy { byte in

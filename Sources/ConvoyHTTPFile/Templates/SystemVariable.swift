@@ -1,19 +1,19 @@
-// Variables with a dollar sign, which nobody defines: `{{$guid}}`, `{{$timestamp -1 d}}`.
+// Built-in variables with a dollar sign: `{{$guid}}`, `{{$timestamp -1 d}}`.
 import Foundation
 
 /// A value that is made when it is needed.
 package enum SystemVariable: Hashable, Sendable {
-    /// `3 d`: so many units later, or with a minus sign earlier.
+    /// `3 d`: a number of units later, or earlier with a minus sign.
     package struct Offset: Hashable, Sendable {
         package var count: Int
         package var unit: String
     }
 
-    /// What is wrong with one.
+    /// Why a system variable is invalid.
     struct Defect: Error {
         var what: String
         var advice: String
-        /// Whether no other spelling helps: it is something that is not done here.
+        /// Whether no other spelling helps, because the feature is not supported.
         var isImpossible = false
 
         init(_ what: String, _ advice: String, isImpossible: Bool = false) {
@@ -24,17 +24,19 @@ package enum SystemVariable: Hashable, Sendable {
     case uuid
     case timestamp(Offset?)
     case datetime(DateStyle, Offset?, isLocal: Bool)
-    /// At least the first, below the second.
+    /// At least the first number, less than the second.
     case randomInt(Int, Int)
-    /// So many of some characters.
+    /// A number of characters from a set.
     case randomText(String, count: Int)
-    /// At least the first, below the second.
+    /// At least the first number, less than the second.
     case randomFloat(Double, Double)
-    /// What looks like a name, a place or an address.
+    /// A value that looks like a name, a place or an address.
     case randomWords(RandomWords)
-    /// Of the environment of the process; by the value of a variable of that name where it is indirect.
+    /// A variable of the process's environment.
+    ///
+    /// If `isIndirect`, the name is the value of another variable.
     case processEnvironment(String, isIndirect: Bool)
-    /// Of the file `.env`.
+    /// A variable of the file `.env`.
     case dotEnvironment(String, isIndirect: Bool)
 
     private static let letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -151,7 +153,7 @@ package enum SystemVariable: Hashable, Sendable {
         return .randomText(alphabet, count: count)
     }
 
-    /// What stands in parentheses, with commas between.
+    /// The arguments in parentheses, separated by commas.
     private static func arguments(_ source: String) -> [String] {
         guard let open = source.firstIndex(of: "("), source.last == ")" else { return [] }
         return source[source.index(after: open)...].dropLast().split(separator: ",").map(\.trimmed)

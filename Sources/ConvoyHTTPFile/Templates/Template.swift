@@ -1,6 +1,6 @@
 // Text with `{{…}}` in it.
 
-/// Text in which values are to be filled in.
+/// Text with placeholders.
 package struct Template: Hashable, Sendable {
     package enum Part: Hashable, Sendable {
         case text(String)
@@ -13,7 +13,7 @@ package struct Template: Hashable, Sendable {
 
     package init(_ text: some StringProtocol) { parts = text.isEmpty ? [] : [.text(String(text))] }
 
-    /// The text, where nothing is to be filled in.
+    /// The text, if it has no placeholders.
     package var plainText: String? {
         switch parts.count {
         case 0: return ""
@@ -26,7 +26,7 @@ package struct Template: Hashable, Sendable {
         parts.compactMap { if case .placeholder(let placeholder) = $0 { placeholder } else { nil } }
     }
 
-    /// As it was written.
+    /// The template as written.
     package var source: String {
         parts.map { part in
             switch part {
@@ -36,13 +36,13 @@ package struct Template: Hashable, Sendable {
         }.joined()
     }
 
-    /// The text at its beginning.
+    /// The text before the first placeholder.
     package var prefixText: String { if case .text(let text)? = parts.first { text } else { "" } }
 
     mutating func append(_ text: String) {
         guard !text.isEmpty else { return }
         guard case .text(var last)? = parts.last else { return parts.append(.text(text)) }
-        // Taken out first, so that it grows in place: a body may have 100,000 lines.
+        // Removed first, so that the text grows in place. A body may have 100,000 lines.
         parts.removeLast()
         last += text
         parts.append(.text(last))
@@ -60,17 +60,17 @@ package struct Template: Hashable, Sendable {
 
 /// One `{{…}}`.
 package struct Placeholder: Hashable, Sendable {
-    /// What stands between the braces.
+    /// The text between the braces.
     package var source: String
     package var position: Position
     package var expression: Expression
-    /// The file it is in, where that is not the file of requests.
+    /// Its file, if it is not the file of requests.
     package var file: String?
 }
 
-/// What is to be filled in.
+/// The meaning of a placeholder.
 package enum Expression: Hashable, Sendable {
-    /// A variable, or by a name with dots a part of what one holds.
+    /// A variable, or a part of its value by a name with dots.
     case variable(String, ValueEncoding)
     /// `$shared name`.
     case shared(String)
@@ -78,26 +78,26 @@ package enum Expression: Hashable, Sendable {
     case reference(Reference, ValueEncoding)
 }
 
-/// Whether a value is percent-encoded where it is filled in.
+/// Whether a value is percent-encoded.
 package enum ValueEncoding: Hashable, Sendable {
-    /// `{{name}}`: a value of an answer or a row is, in a path, a query or a form.
+    /// `{{name}}`: a value of an answer or a row is encoded in a path, a query or a form.
     case byPlace
     /// `{{%name}}`.
     case always
-    /// `{{&name}}`: what it brings may be several parts of a URL.
+    /// `{{&name}}`: the value may contain several parts of a URL.
     case never
 }
 
 extension Template {
-    /// Reads one line.
+    /// Parses one line.
     ///
-    /// `\{\{` and `\}\}` are the braces themselves.
+    /// `\{\{` and `\}\}` are literal braces.
     ///
     /// - Complexity: O(*n*).
     static func read(
         _ line: some StringProtocol, at position: Position, file: String? = nil, _ problems: inout [Problem]
     ) -> Template {
-        // By bytes first: most lines have neither.
+        // Checks the bytes first, because most lines contain neither.
         guard line.utf8.contains(where: { $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "\\") }),
             line.contains("{{") || line.contains("\\{") || line.contains("\\}")
         else { return Template(line) }
@@ -111,7 +111,7 @@ extension Template {
                 index += 4
                 continue
             }
-            // Of three braces the last two count: {"a":{{{name}}}}.
+            // Of three braces the last two open the placeholder: {"a":{{{name}}}}.
             guard rest.starts(with: "{{"), !rest.starts(with: "{{{") else {
                 text.append(characters[index])
                 index += 1
@@ -151,7 +151,7 @@ extension Template {
 }
 
 extension UInt8 {
-    /// Whether it is a blank of ASCII, a line end too.
+    /// Whether it is an ASCII blank or line end.
     var isBlank: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
 }
 
@@ -160,9 +160,9 @@ extension Unicode.Scalar {
 }
 
 extension StringProtocol {
-    /// Without the blanks around it.
+    /// The text without the blanks around it.
     var trimmed: String {
-        // By scalars where those at the ends are ASCII: characters take tables of Unicode.
+        // Uses scalars if those at the ends are ASCII, because characters need Unicode tables.
         let scalars = unicodeScalars
         if let first = scalars.firstIndex(where: { !$0.isBlank }), let last = scalars.lastIndex(where: { !$0.isBlank }),
             scalars[first].isASCII, scalars[last].isASCII

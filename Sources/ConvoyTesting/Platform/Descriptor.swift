@@ -3,8 +3,8 @@ import Foundation
 
 /// A file descriptor that one thread owns and others may borrow.
 ///
-/// A borrowed descriptor stays open until the borrower is done, so a late `shutdown(2)` or `write(2)` can never hit
-/// a number that the system has given away again. No system call is made under the lock.
+/// A borrowed descriptor stays open until the borrower is done. A late `shutdown(2)` or `write(2)` can therefore
+/// never use a number that the system has reused. No system call is made under the lock.
 final class Descriptor: Sendable {
     private struct Uses: Sendable {
         var count = 0
@@ -18,7 +18,9 @@ final class Descriptor: Sendable {
         }
     }
 
-    /// For the owner, which alone calls ``close()``; others go through ``use(_:)``.
+    /// For the owner, which alone calls ``close()``.
+    ///
+    /// Others use ``use(_:)``.
     let number: Int32
     private let uses = Locked(Uses())
 
@@ -30,7 +32,9 @@ final class Descriptor: Sendable {
         close()
     }
 
-    /// Calls `body` with the open descriptor, or not at all once it is closed.
+    /// Calls `body` with the open descriptor.
+    ///
+    /// Does nothing once it is closed.
     func use(_ body: (Int32) -> Void) {
         let isOpen = uses.withLock { uses in
             guard !uses.isClosing else { return false }
@@ -46,7 +50,9 @@ final class Descriptor: Sendable {
         if closes { systemClose(number) }
     }
 
-    /// Closes the descriptor now, or when the last borrower is done; safe to call again.
+    /// Closes the descriptor at once, or when the last borrower is done.
+    ///
+    /// Safe to call again.
     func close() {
         let closes = uses.withLock { uses in
             uses.isClosing = true

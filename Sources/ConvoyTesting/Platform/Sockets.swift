@@ -16,7 +16,7 @@ enum SocketWait {
 }
 
 extension Descriptor {
-    /// A socket that listens on the loopback address, and the port it got.
+    /// Makes a listening socket on the loopback address, and returns its port.
     static func listening(on port: UInt16) throws(TestServerError) -> (socket: Descriptor, port: UInt16) {
         let number = socket(AF_INET, streamType, 0)
         guard number >= 0 else { throw .cannotListen(call: "socket", code: errno) }
@@ -40,10 +40,12 @@ extension Descriptor {
         return (listener, UInt16(bigEndian: address.sin_port))
     }
 
-    /// Two connected sockets, neither of which ever blocks: what is signalled at one wakes a wait for the other.
+    /// Two connected non-blocking sockets.
     ///
-    /// Not a pipe: the thread that waits may close its end while another thread signals, and a write to a pipe without a
-    /// reader sends SIGPIPE, which ends the process.
+    /// A signal at one ends a wait for the other.
+    ///
+    /// They are not a pipe, because the waiting thread may close its end while another thread signals. A write to a
+    /// pipe without a reader sends SIGPIPE, which ends the process.
     static func wakePair() -> (reading: Descriptor, writing: Descriptor)? {
         var ends: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, streamType, 0, &ends) == 0 else { return nil }
@@ -56,7 +58,7 @@ extension Descriptor {
         return pair
     }
 
-    /// The next connection of a listening socket; `nil` with `errno` set if there is none.
+    /// Accepts the next connection; nil with `errno` set if there is none.
     func acceptConnection() -> Descriptor? {
         let accepted = accept(number, nil, nil)
         guard accepted >= 0 else { return nil }
@@ -69,7 +71,9 @@ extension Descriptor {
         return connection
     }
 
-    /// Reads what has arrived, at most `buffer.count` bytes; 0 at the end of the stream, negative after a failure.
+    /// Reads available bytes, at most `buffer.count`.
+    ///
+    /// Returns 0 at the end of the stream, and a negative number after a failure.
     func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         while true {
             let count = recv(number, buffer.baseAddress, buffer.count, 0)
@@ -77,7 +81,7 @@ extension Descriptor {
         }
     }
 
-    /// Writes everything; `false` when the peer has gone.
+    /// Writes all bytes; false when the peer has disconnected.
     func sendAll(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -93,7 +97,7 @@ extension Descriptor {
         return true
     }
 
-    /// Ends one half or the whole conversation, and wakes the threads blocked on the socket.
+    /// Closes one or both directions, and wakes the threads that are blocked on the socket.
     func shutDown(reading: Bool, writing: Bool) {
         let how = reading ? (writing ? Int32(SHUT_RDWR) : Int32(SHUT_RD)) : Int32(SHUT_WR)
         use { _ = shutdown($0, how) }
@@ -101,8 +105,8 @@ extension Descriptor {
 
     /// Makes the next ``close()`` send RST instead of FIN, after everything written has been acknowledged.
     func prepareReset() {
-        // Closing with a zero linger time throws away what the peer has not acknowledged yet. The system tells no one
-        // when the queue runs empty, so it is asked: a millisecond at a time, for two seconds at most.
+        // Closing with a zero linger time discards bytes that the peer has not acknowledged. The system does not
+        // report when the queue is empty, so this polls it each millisecond, for at most two seconds.
         var attempts = 0
         while unsentByteCount > 0, attempts < 2_000 {
             attempts += 1
@@ -112,13 +116,15 @@ extension Descriptor {
         _ = setsockopt(number, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
     }
 
-    /// Whether unread bytes have arrived; closing then would send RST.
+    /// Whether unread bytes have arrived.
+    ///
+    /// Closing would then send RST.
     var hasUnreadInput: Bool {
         var byte: UInt8 = 0
         return recv(number, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0
     }
 
-    /// Waits until the peer has gone, the other descriptor becomes readable, or the time is over.
+    /// Waits until the peer disconnects, the other descriptor becomes readable, or the time is over.
     func waitForHangUp(milliseconds: Int32, watchesReading: Bool, or other: Descriptor? = nil) -> SocketWait {
         var entries = [pollfd(fd: number, events: watchesReading ? hangUpEvents : 0, revents: 0)]
         if let other { entries.append(pollfd(fd: other.number, events: Int16(POLLIN), revents: 0)) }
@@ -128,7 +134,7 @@ extension Descriptor {
         return .peerIsGone
     }
 
-    /// Waits until the descriptor is readable (`woken`) or at its end (`woken`), or `other` is readable (`stopped`).
+    /// Waits until the descriptor is readable or at its end (`woken`), or `other` is readable (`stopped`).
     func waitForInput(milliseconds: Int32, or other: Descriptor?) -> SocketWait {
         var entries = [pollfd(fd: number, events: Int16(POLLIN), revents: 0)]
         if let other { entries.append(pollfd(fd: other.number, events: Int16(POLLIN), revents: 0)) }
@@ -136,7 +142,9 @@ extension Descriptor {
         return entries.dropFirst().contains { $0.revents != 0 } ? .stopped : .woken
     }
 
-    /// Makes the other end of a pair from ``wakePair()`` readable; without effect when that has been closed.
+    /// Makes the other end of a pair from ``wakePair()`` readable.
+    ///
+    /// No effect if that is closed.
     func signal() {
         use { number in
             var byte: UInt8 = 1

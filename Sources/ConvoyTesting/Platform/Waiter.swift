@@ -1,19 +1,25 @@
 import Convoy
 
-/// One bounded wait of a test for something the server does: resolved once, the first wins.
+/// A test's wait for an event of the server, with a time limit.
+///
+/// The first result is final.
 final class Waiter<Value: Sendable>: Sendable {
     private enum Phase: Sendable {
-        /// Not waited for yet. Next: waiting, resolved.
+        /// Nobody waits yet.
+        ///
+        /// Next: waiting, resolved.
         case idle
         /// A task is suspended. Next: resolved.
         case waiting(CheckedContinuation<Result<Value, TestServerError>, Never>)
-        /// The end.
+        /// Final.
         case resolved(Result<Value, TestServerError>)
     }
 
     private let phase = Locked(Phase.idle)
 
-    /// Stores the result and wakes the waiting task; `false` if a result, a time-out or a cancellation was first.
+    /// Stores the result and resumes the waiting task.
+    ///
+    /// False if a result, a time-out or a cancellation was first.
     @discardableResult
     func resolve(_ result: Result<Value, TestServerError>) -> Bool {
         let (isFirst, continuation) = phase.withLock { phase in
@@ -34,7 +40,7 @@ final class Waiter<Value: Sendable>: Sendable {
 
     func value(within bound: Duration, of what: String) async throws(TestServerError) -> Value {
         let timer = Task {
-            // Thirty years are for ever: a longer sleep traps.
+            // Limited to thirty years, because a longer sleep traps.
             try? await Task.sleep(for: min(bound, .seconds(1_000_000_000)))
             if !Task.isCancelled { resolve(.failure(.timedOut(waitingFor: what, bound: bound))) }
         }

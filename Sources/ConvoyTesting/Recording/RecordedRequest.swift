@@ -1,7 +1,7 @@
 import Convoy
 import Foundation
 
-/// A request as it came over the wire to a ``TestServer``.
+/// A request as a ``TestServer`` received it.
 ///
 /// ```swift
 /// let request = try await server.takeRequest()
@@ -10,8 +10,7 @@ import Foundation
 /// #expect(request.connectionNumber == 1)
 /// ```
 ///
-/// ## Concurrency
-/// A value: it does not change any more and may be sent across threads freely.
+/// ## Concurrency An immutable value, for any thread.
 ///
 /// ## Topics
 /// - ``method``
@@ -21,46 +20,54 @@ import Foundation
 public struct RecordedRequest: Sendable {
     /// The method, as sent.
     public let method: String
-    /// The request target, as sent: usually a path and a query, a whole URL if the server is used as a proxy.
+    /// The request target as sent: usually a path and a query, or an absolute URL for a proxy.
     public let target: String
-    /// The header fields in the order they came; bytes that are no UTF-8 are replaced, see ``headerBytes``.
-    public let headerFields: [(name: String, value: String)]
-    /// The request line and the header section, byte for byte, with the empty line at the end.
-    public let headerBytes: Data
-    /// Which accepted connection of the server brought it; the first is 1.
-    public let connectionNumber: Int
-    /// Which request on its connection it was; the first is 1.
+    /// The header fields in order.
     ///
-    /// More than 1 means that the connection was used again.
+    /// Invalid UTF-8 is replaced, see ``headerBytes``.
+    public let headerFields: [(name: String, value: String)]
+    /// The request line and the header section as bytes, including the final empty line.
+    public let headerBytes: Data
+    /// The number of the connection that the server accepted; the first is 1.
+    public let connectionNumber: Int
+    /// The number of the request on its connection; the first is 1.
+    ///
+    /// More than 1 means that the connection was reused.
     public let numberOnConnection: Int
-    /// The body without its framing, cut at the limit of the server; empty for a handler that runs before the body is read.
+    /// The body without its framing, truncated at the limit of the server.
+    ///
+    /// Empty for a handler that runs before the body is read.
     public internal(set) var body = Data()
-    /// How many bytes of body came in all, those beyond the limit counted.
+    /// The number of received body bytes, including those beyond the limit.
     public internal(set) var bodyByteCount: Int64 = 0
-    /// The FNV-1a hash (64 bits) of every byte of the body, those beyond the limit included; see ``digest(of:)``.
+    /// The FNV-1a hash (64 bits) of all body bytes, including those beyond the limit; see ``digest(of:)``.
     public internal(set) var bodyDigest: UInt64 = BodyRecorder.emptyDigest
-    /// Whether the end of the body came; `false` if the client or the script broke off or the body was not read.
+    /// Whether the end of the body was received.
+    ///
+    /// False if the client or the script ended the connection, or the body was not read.
     public internal(set) var isBodyComplete = false
     /// The fields after the last chunk of a chunked body.
     public internal(set) var trailerFields: [(name: String, value: String)] = []
 
     let isHTTP10: Bool
 
-    /// Whether ``body`` lacks bytes that came, because they were more than the limit.
+    /// Whether ``body`` was truncated at the limit.
     public var isBodyCut: Bool { Int64(body.count) < bodyByteCount }
 
-    /// The part of the target before the question mark, percent escapes kept, without scheme and host.
+    /// The target before the question mark, without scheme and host, with percent escapes.
     public var path: String { String(Self.originForm(of: target).prefix { $0 != "?" }) }
 
-    /// The part of the target after the first question mark, percent escapes kept; `nil` without one.
+    /// The target after the first question mark, with percent escapes; nil without one.
     public var query: String? {
         target.firstIndex(of: "?").map { String(target[target.index(after: $0)...]) }
     }
 
-    /// The body as text; bytes that are no UTF-8 are replaced.
+    /// The body as text.
+    ///
+    /// Invalid UTF-8 is replaced.
     public var bodyText: String { String(decoding: body, as: UTF8.self) }
 
-    /// The value of the first field of that name, in any case; `nil` if there is none.
+    /// The value of the first field of that name, case-insensitive; nil if there is none.
     ///
     /// - Parameter name: a field name.
     /// - Complexity: O(*n*) for *n* fields.
@@ -68,7 +75,7 @@ public struct RecordedRequest: Sendable {
         headerFields.first { $0.name.equalsIgnoringCase(name) }?.value
     }
 
-    /// The values of all fields of that name, in any case, in order.
+    /// The values of all fields of that name, case-insensitive, in order.
     ///
     /// - Parameter name: a field name.
     /// - Complexity: O(*n*) for *n* fields.
@@ -76,9 +83,9 @@ public struct RecordedRequest: Sendable {
         headerFields.filter { $0.name.equalsIgnoringCase(name) }.map(\.value)
     }
 
-    /// The digest that ``bodyDigest`` has for a body with these bytes.
+    /// The value of ``bodyDigest`` for a body with these bytes.
     ///
-    /// - Parameter bytes: a whole body.
+    /// - Parameter bytes: a complete body.
     /// - Complexity: O(*n*) for *n* bytes.
     public static func digest(of bytes: some Sequence<UInt8>) -> UInt64 {
         bytes.reduce(BodyRecorder.emptyDigest) { ($0 ^ UInt64($1)) &* BodyRecorder.prime }
@@ -95,8 +102,12 @@ public struct RecordedRequest: Sendable {
 public enum RequestRecording: Sendable, Hashable {
     /// Every request, until it is taken.
     case all
-    /// The newest ones up to a number; older ones that were not taken are forgotten.
+    /// The newest ones, up to a number.
+    ///
+    /// Older ones that were not taken are dropped.
     case last(Int)
-    /// None; counts still go on. For benchmarks.
+    /// None, but requests are still counted.
+    ///
+    /// For benchmarks.
     case none
 }

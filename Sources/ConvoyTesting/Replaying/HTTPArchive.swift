@@ -21,7 +21,7 @@ struct HTTPArchive: Decodable {
         let status: Int
         let headers: [Header]
         let content: Content
-        /// A failure, by its code: an extension of `HARRecorder`.
+        /// The code of a failure: an extension of `HARRecorder`.
         let failure: String?
 
         enum CodingKeys: String, CodingKey {
@@ -42,7 +42,7 @@ struct HTTPArchive: Decodable {
         let text: String?
         let encoding: String?
 
-        /// Empty where none was recorded; nil where it is not what its encoding says.
+        /// Empty when none was recorded; nil when it does not match its encoding.
         var body: Data? {
             guard let text else { return Data() }
             guard encoding?.lowercased() == "base64" else { return Data(text.utf8) }
@@ -54,23 +54,26 @@ struct HTTPArchive: Decodable {
 }
 
 extension HTTPArchive.Entry {
-    /// Fields of the bytes on the wire, of which the body here is what was made.
+    /// Fields that describe the bytes on the wire.
+    ///
+    /// The recorded body is decoded.
     private static let fieldsOfTheWire: Set = [
         "connection", "content-digest", "content-encoding", "content-length", "content-md5", "digest", "keep-alive",
         "repr-digest", "trailer", "transfer-encoding",
     ]
 
-    /// The answer, or the failure.
+    /// The answer or the failure.
     var reply: StubReply {
-        // Of other recorders there is no failure in an entry without an answer but its status.
+        // Other recorders mark an entry without an answer only by its status.
         if let failure = response.failure ?? (response.status < 100 ? "" : nil) {
-            // Browsers have words of their own there: `net::ERR_CONNECTION_REFUSED`.
+            // Browsers record their own texts there, for example `net::ERR_CONNECTION_REFUSED`.
             let isCode = !failure.isEmpty && failure.allSatisfy { $0.isASCII && $0.isLetter }
             let words = failure.isEmpty ? "" : ": \(failure)"
             let code: RequestError.Code = isCode ? .init(rawValue: failure) : .connectionLost
             return .failure(RequestError(code, "the archive has this failure\(words)"))
         }
-        // An empty body would pass for the answer: of a refusal or a redirect it can, of a success it cannot.
+        // An empty body would look like the answer. That is acceptable for a refusal or a redirect, but not for a
+        // success.
         if (200..<300).contains(response.status), response.content.text == nil, let size = response.content.size,
             size > 0
         {
@@ -86,7 +89,7 @@ extension HTTPArchive.Entry {
         }
         var fields = HeaderFields()
         for field in response.headers {
-            // Of HTTP/2, as browsers record it.
+            // Pseudo-header fields of HTTP/2, which browsers record.
             guard !field.name.hasPrefix(":"), field.value != "<redacted>",
                 !Self.fieldsOfTheWire.contains(field.name.lowercased())
             else { continue }

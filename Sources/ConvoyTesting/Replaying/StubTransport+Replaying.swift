@@ -2,8 +2,7 @@ import Convoy
 import Foundation
 
 extension StubTransport {
-    /// Makes a transport that answers as the requests of an HTTP archive were answered (HAR 1.2), for example one that
-    /// `HARRecorder` has written.
+    /// Makes a transport that replays the answers of an HTTP archive (HAR 1.2), for example one of `HARRecorder`.
     ///
     /// ```swift
     /// let archive = URL(fileURLWithPath: "Tests/requests.har")
@@ -12,34 +11,34 @@ extension StubTransport {
     ///     configuration: .init(transport: .custom(stub)))
     /// ```
     ///
-    /// An entry answers requests with its method and its URL, of which user name, password and fragment do not count. Several
-    /// entries for one of them answer one after the other, redirects and refusals before a retry too; the last one again and
-    /// again. Query parameters whose values were left out as secrets may have any value; header fields and bodies of requests
-    /// are not compared. A request for which there is no entry ends with `.transportFailed`, which names it and what there is.
+    /// An entry answers requests with the same method and URL, ignoring user name, password and fragment. Several
+    /// matching entries answer in order, including redirects and failures before a retry. The last one is repeated.
+    /// Query parameters with redacted values match any value. Header fields and bodies of requests are not compared.
+    /// A request without a matching entry fails with `.transportFailed`, and the message names it and some entries.
     ///
-    /// An answer has the status, the header fields and the body of its entry. Where the body was left out, for its size or
-    /// because it went into a file, a success (200 to 299) is a `.transportFailed` that says so, and any other answer has an
-    /// empty one. Fields whose values were left out are missing, and so are those of a coding that has been undone: `Content-Encoding`,
-    /// `Content-Length`, `Transfer-Encoding` and the digests of what was sent. A failure that was recorded comes again as a
-    /// failure. Everything comes at once: times are not replayed.
+    /// An answer has the status, the header fields and the body of its entry. The recorder may omit a body because of
+    /// its size or because it was saved to a file. A success (200 to 299) then fails with `.transportFailed`, and any
+    /// other answer has an empty body. Redacted fields are missing. Fields of the encoded body are missing too:
+    /// `Content-Encoding`, `Content-Length`, `Transfer-Encoding` and digests. A recorded failure is replayed as a
+    /// failure. Answers arrive at once, without the recorded delays.
     ///
-    /// Routes that are added answer before the archive does, and `calls` has what was sent.
+    /// Added routes take precedence over the archive, and `calls` records the requests.
     ///
     /// - Parameters:
-    ///   - archive: a file.
-    ///   - clock: what delays of added routes are measured by.
-    ///   - pausesInPlace: whether tasks go on where they were when suspended and resumed.
-    /// - Throws: Foundation's error for a file that cannot be read; `DecodingError` for one that is no archive.
-    /// - Complexity: O(*n*) for *n* bytes, which are read at once; a request is answered in O(1).
+    ///   - archive: the file.
+    ///   - clock: the clock for delays of added routes.
+    ///   - pausesInPlace: whether suspended tasks continue where they were.
+    /// - Throws: Foundation's error for a file that cannot be read; `DecodingError` for one that is not an archive.
+    /// - Complexity: O(*n*) for *n* bytes, which are read at once. Answering a request is O(1).
     public convenience init(
         replaying archive: URL, clock: any RequestClock = SystemClock.shared, pausesInPlace: Bool = true
     ) throws {
         try self.init(replaying: Data(contentsOf: archive), clock: clock, pausesInPlace: pausesInPlace)
     }
 
-    /// Makes a transport that answers as an archive in memory says, as for one in a file.
+    /// Makes a transport that replays an archive in memory.
     ///
-    /// - Throws: `DecodingError` for what is no archive.
+    /// - Throws: `DecodingError` when the data is not an archive.
     public convenience init(
         replaying archive: Data, clock: any RequestClock = SystemClock.shared, pausesInPlace: Bool = true
     ) throws {
@@ -49,7 +48,7 @@ extension StubTransport {
     }
 }
 
-/// The entries of an archive, by what they answer.
+/// The entries of an archive, by the requests that they answer.
 private final class Replayer: Sendable {
     private struct Sequence {
         var replies: [StubReply] = []
@@ -61,7 +60,7 @@ private final class Replayer: Sendable {
         }
     }
 
-    /// Names of query parameters of which some value was left out.
+    /// Names of query parameters with a redacted value.
     private let secretNames: Set<String>
     private let sequences: Locked<[String: Sequence]>
 
@@ -86,7 +85,7 @@ private final class Replayer: Sendable {
         "\(method) \(ReplayedURL(url).leavingOut(secretNames))"
     }
 
-    /// Some of what there is.
+    /// Some of the known requests, for the message.
     private var known: String {
         let keys = sequences.withLock { $0.keys.sorted() }
         let more = keys.count > 10 ? " and \(keys.count - 10) more" : ""
@@ -94,9 +93,9 @@ private final class Replayer: Sendable {
     }
 }
 
-/// A URL as far as it tells which entry is meant.
+/// The parts of a URL that identify its entry.
 private struct ReplayedURL {
-    /// What the recorder writes in the place of a secret, in a query.
+    /// The recorder's placeholder for a secret in a query.
     private static let placeholder = "%3Credacted%3E"
 
     private let start: Substring
@@ -115,13 +114,13 @@ private struct ReplayedURL {
         items.compactMap { $0.count > 1 && $0[1] == Self.placeholder ? String($0[0]) : nil }
     }
 
-    /// Without user name and password, and without the values of these parameters.
+    /// The URL without user name and password, and without the values of these parameters.
     func leavingOut(_ names: Set<String>) -> String {
         var components = start.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).map(String.init)
         if components.count > 2, let at = components[2].lastIndex(of: "@") {
             components[2] = String(components[2][components[2].index(after: at)...])
         }
-        // A host alone and the path of its root are one.
+        // An empty path and `/` are equal.
         if components.count == 3 { components.append("") }
         let query = items.map { item in
             item.count > 1 && names.contains(String(item[0]))

@@ -1,9 +1,9 @@
 import Foundation
 
-/// The content of generated bodies: a function of the offset alone, without a period.
+/// The content of generated bodies, a non-periodic function of the offset.
 ///
-/// Bytes 8*k* to 8*k*+7 are the little-endian bytes of SplitMix64's output for *k*, so a block that is lost, doubled
-/// or written at the wrong place changes the content whatever its size.
+/// Bytes 8*k* to 8*k*+7 are the little-endian bytes of SplitMix64's output for *k*. A lost, duplicated or misplaced
+/// block of any size therefore changes the content.
 enum Pattern {
     static func word(_ index: UInt64) -> UInt64 {
         var word = (index &+ 1) &* 0x9E37_79B9_7F4A_7C15
@@ -19,7 +19,7 @@ enum Pattern {
 
     static func append(_ range: Range<Int64>, to bytes: inout [UInt8]) {
         guard !range.isEmpty else { return }
-        // In words: byte by byte takes seconds in a debug build.
+        // Works with 64-bit words, because single bytes take seconds in a debug build.
         let first = UInt64(bitPattern: range.lowerBound) / 8
         let last = UInt64(bitPattern: range.upperBound - 1) / 8
         let words = [UInt64](unsafeUninitializedCapacity: Int(last - first) + 1) { words, count in
@@ -36,20 +36,20 @@ enum Pattern {
 }
 
 extension Reply {
-    /// The byte that a generated body has at an offset, so that a test can check what it received.
+    /// The byte of a generated body at an offset, so that a test can check received bytes.
     ///
-    /// - Parameter offset: counted from the start of the whole resource, 0 or more.
+    /// - Parameter offset: from the start of the complete resource, 0 or more.
     /// - Thread: any.
     /// - Complexity: O(1).
     public static func patternByte(at offset: Int64) -> UInt8 {
         Pattern.byte(at: offset)
     }
 
-    /// The bytes that a generated body has in a range of offsets.
+    /// The bytes of a generated body in a range of offsets.
     ///
-    /// - Parameter range: offsets from the start of the whole resource.
+    /// - Parameter range: offsets from the start of the complete resource.
     /// - Thread: any.
-    /// - Complexity: O(*n*) in time and memory for *n* bytes; ask for pieces of a large body.
+    /// - Complexity: O(*n*) in time and memory for *n* bytes; read a large body in portions.
     public static func pattern(range: Range<Int64>) -> Data {
         var bytes: [UInt8] = []
         Pattern.append(range, to: &bytes)

@@ -1,13 +1,15 @@
 extension Reply {
-    /// Adds a step at a moment of the exchange; every other fault is a short form of this.
+    /// Adds a step at a moment of the exchange.
     ///
-    /// A moment past the end of the reply counts as its end. The moments of the request reach only replies that are
-    /// chosen before the body is read: those of ``TestServer/enqueue(_:)-(Reply)`` and of handlers that run at
-    /// ``TestServer/HandlerMoment/head``. A close or a reset there ends the exchange without a response.
+    /// All other faults are short forms of this function.
+    ///
+    /// A moment after the end of the reply counts as its end. Moments of the request only work for replies that are
+    /// chosen before the body is read. These are replies of ``TestServer/enqueue(_:)-(Reply)`` and of handlers at
+    /// ``TestServer/HandlerMoment/head``. A close or a reset during the request ends the exchange without a response.
     ///
     /// - Parameters:
-    ///   - step: done once.
-    ///   - moment: when; steps at the same moment keep their order.
+    ///   - step: performed once.
+    ///   - moment: when to perform it. Steps at the same moment keep their order.
     public func performing(_ step: Step, at moment: Moment) -> Reply {
         var reply = self
         reply.effects.append(Effect(moment: moment, step: step))
@@ -16,44 +18,47 @@ extension Reply {
 
     /// Sends nothing until the gate is open.
     ///
-    /// - Parameter gate: by default one that cannot be opened: the reply stalls until the client or the server gives up.
+    /// - Parameter gate: by default one that nobody opens, so that the reply stalls until the client or the server
+    ///   gives up.
     public func stalling(until gate: Gate = Gate()) -> Reply {
         performing(.wait(gate), at: .responseStart)
     }
 
-    /// Stands still in the middle of the body until the gate is open.
+    /// Stops in the middle of the body until the gate is open.
     ///
     /// - Parameters:
-    ///   - byteCount: bytes after the head that are sent before, chunk framing counted.
-    ///   - gate: by default one that cannot be opened.
+    ///   - byteCount: the bytes after the head that are sent before, including chunk framing.
+    ///   - gate: by default one that nobody opens.
     public func stalling(afterBodyBytes byteCount: Int64, until gate: Gate = Gate()) -> Reply {
         performing(.wait(gate), at: .responseBody(afterBytes: byteCount))
     }
 
-    /// Closes the connection in order (FIN) in the middle of the reply.
+    /// Closes the connection normally (FIN) in the middle of the reply.
     ///
-    /// - Parameter byteCount: bytes of the reply, head counted, that are sent before; 0 for a close before the status.
+    /// - Parameter byteCount: the bytes of the reply that are sent before, including the head; 0 for a close before
+    ///   the status.
     public func disconnecting(afterBytes byteCount: Int64) -> Reply {
         performing(.close, at: .response(afterBytes: byteCount))
     }
 
-    /// Closes the connection in order when the reply is complete, without having announced it by `Connection: close`.
+    /// Closes the connection normally after the complete reply, without announcing `Connection: close`.
     public func disconnectingAtEnd() -> Reply {
         performing(.close, at: .responseEnd)
     }
 
-    /// Resets the connection (RST) in the middle of the reply; the client has received the bytes before it.
+    /// Resets the connection (RST) in the middle of the reply, after the client has received the bytes before it.
     ///
-    /// - Parameter byteCount: bytes of the reply, head counted, that are sent before; 0 for a reset before the status.
+    /// - Parameter byteCount: the bytes of the reply that are sent before, including the head; 0 for a reset before
+    ///   the status.
     public func resetting(afterBytes byteCount: Int64) -> Reply {
         performing(.reset, at: .response(afterBytes: byteCount))
     }
 
-    /// Sends the body slowly; the head goes out at once.
+    /// Sends the head at once and the body slowly.
     ///
     /// - Parameters:
-    ///   - bytesPerSecond: the rate; below 1 it is 1.
-    ///   - pieceBytes: bytes of each write, by default a tenth of a second's worth.
+    ///   - bytesPerSecond: the rate, at least 1.
+    ///   - pieceBytes: the bytes of each write, by default those of a tenth of a second.
     public func dripping(bytesPerSecond: Int, pieceBytes: Int? = nil) -> Reply {
         var reply = self
         let rate = max(1, bytesPerSecond)
@@ -70,7 +75,7 @@ extension Reply {
 
     /// Sends informational responses without fields before the final one.
     ///
-    /// - Parameter statusCodes: in this order, for example `[100, 103]`; not checked.
+    /// - Parameter statusCodes: the codes in order, for example `[100, 103]`. They are not checked.
     public func informational(_ statusCodes: [Int]) -> Reply {
         var reply = self
         reply.informational += statusCodes.map { ($0, []) }
@@ -88,19 +93,19 @@ extension Reply {
         return reply
     }
 
-    /// Leaves `Expect: 100-continue` without its 100, so that the client must decide by itself to send the body.
+    /// Sends no 100 for `Expect: 100-continue`, so that the client must decide when to send the body.
     ///
-    /// Works where the moments of the request do, see ``performing(_:at:)``.
+    /// Works in the same cases as moments of the request, see ``performing(_:at:)``.
     public func withholdingContinue() -> Reply {
         var reply = self
         reply.withholdsContinue = true
         return reply
     }
 
-    /// Answers without reading the request's body, and closes the connection, as a server does that sends 413.
+    /// Answers without reading the request's body, and closes the connection, like a server that sends 413.
     ///
-    /// Works where the moments of the request do, see ``performing(_:at:)``. What the client still sends is thrown away for
-    /// up to two seconds, so that the response is not lost to a reset.
+    /// Works in the same cases as moments of the request, see ``performing(_:at:)``. For up to two seconds, further
+    /// bytes of the client are read and dropped, so that a reset does not destroy the response.
     public func ignoringRequestBody() -> Reply {
         var reply = self
         reply.ignoresRequestBody = true

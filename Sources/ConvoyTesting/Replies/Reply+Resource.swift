@@ -1,7 +1,7 @@
 import Foundation
 
 extension Reply {
-    /// A representation that is asked for by ranges.
+    /// A representation that supports range requests.
     struct Resource: Sendable {
         var content: Body
         var byteCount: Int64
@@ -10,15 +10,16 @@ extension Reply {
         var headerFields: [(String, String)]
     }
 
-    /// A resource in memory that honours `Range` and `If-Range`: 200, 206 or 416 as RFC 9110 section 14 says.
+    /// A resource in memory that supports `Range` and `If-Range`, with 200, 206 or 416 as in RFC 9110, section 14.
     ///
-    /// One range of bytes is served; several at once, other units and malformed ranges get the whole with 200, which the
-    /// RFC allows. `If-Range` compares strongly: a weak entity tag never matches, a date matches only if it is the same text.
+    /// It serves one range of bytes. Several ranges, other units and malformed ranges receive the complete
+    /// representation with 200, which the RFC allows. `If-Range` compares strongly. A weak entity tag never matches,
+    /// and a date matches only if the text is equal.
     ///
     /// - Parameters:
-    ///   - data: the whole representation.
+    ///   - data: the complete representation.
     ///   - etag: with its quotes, for example `"\"v1\""`; none by default.
-    ///   - lastModified: an HTTP date, sent as it is; none by default.
+    ///   - lastModified: an HTTP date, sent unchanged; none by default.
     ///   - headerFields: further fields.
     public static func resource(
         _ data: Data, etag: String? = nil, lastModified: String? = nil, headerFields: [(String, String)] = []
@@ -30,12 +31,12 @@ extension Reply {
                     headerFields: headerFields)))
     }
 
-    /// A generated resource of any size that honours `Range` and `If-Range`, see the other form.
+    /// A generated resource of any size that supports `Range` and `If-Range`, see the other function.
     ///
     /// - Parameters:
-    ///   - byteCount: bytes of the whole, whose content is ``pattern(range:)``; a negative count is 0.
+    ///   - byteCount: the size of the resource, whose content is ``pattern(range:)``; a negative count means 0.
     ///   - etag: with its quotes; none by default.
-    ///   - lastModified: an HTTP date, sent as it is; none by default.
+    ///   - lastModified: an HTTP date, sent unchanged; none by default.
     ///   - headerFields: further fields.
     public static func resource(
         generatedByteCount byteCount: Int64, etag: String? = nil, lastModified: String? = nil,
@@ -75,7 +76,7 @@ extension Reply.Resource {
     }
 
     private func selection(for request: RecordedRequest) -> Selection {
-        // RFC 9110 section 14.2: Range is defined for GET only, and is ignored when If-Range does not match.
+        // RFC 9110, section 14.2: `Range` is defined for GET only, and is ignored when `If-Range` does not match.
         guard request.method == "GET", let range = request.value(of: "Range"), ifRangeMatches(request) else {
             return .whole
         }
@@ -86,7 +87,7 @@ extension Reply.Resource {
         guard ends.count == 2, ends.allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }) else {
             return .whole
         }
-        // Digits beyond Int64 lie behind every end.
+        // A number beyond `Int64` is behind every end.
         let first = ends[0].isEmpty ? nil : Int64(ends[0]) ?? .max
         let last = ends[1].isEmpty ? nil : Int64(ends[1]) ?? .max
         switch (first, last) {

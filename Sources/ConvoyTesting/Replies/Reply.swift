@@ -1,8 +1,8 @@
 import Foundation
 
-/// What a ``TestServer`` does with one request: a response, or any misuse of the wire that looks like one.
+/// The answer of a ``TestServer`` to one request: a correct response, or any deliberate fault.
 ///
-/// A reply is a value. Make one from a factory, change it with modifiers, hand it out as often as you like:
+/// A reply is a value. Make one with a factory, change it with modifiers, and use it any number of times:
 ///
 /// ```swift
 /// let fields = [("ETag", "\"1\"")]
@@ -13,12 +13,12 @@ import Foundation
 /// let anything = Reply(steps: [.write(Data("HTTP/1.1 200".utf8)), .reset])
 /// ```
 ///
-/// Factories write a correct response: status line, the fields given, `Content-Length` unless the fields given have it
-/// or `Transfer-Encoding`, and `Connection: close` where it closes. No `Date` and no `Server` field is added, so
-/// the bytes are the same on every run. HEAD requests and the codes 1xx, 204 and 304 get no body.
+/// Factories write a correct response: status line, the given fields, `Content-Length`, and `Connection: close` if
+/// the reply closes the connection. `Content-Length` is left out if the fields contain it or `Transfer-Encoding`. No
+/// `Date` and no `Server` field is added, so the bytes are the same on every run. HEAD requests and the codes 1xx,
+/// 204 and 304 get no body.
 ///
-/// ## Concurrency
-/// A value without reference to its server: it may be made and sent across threads freely. Only a ``Gate`` in it is shared.
+/// ## Concurrency A value without a reference to its server, for any thread. Only a ``Gate`` in it is shared.
 ///
 /// ## Topics
 /// - ``status(_:headerFields:body:)-(_,_,Data)``
@@ -62,11 +62,11 @@ public struct Reply: Sendable {
         self.content = content
     }
 
-    /// Makes a reply that does exactly these steps and adds no byte of its own.
+    /// Makes a reply that performs exactly these steps and adds no bytes.
     ///
     /// The connection then waits for the next request, unless a step closed it.
     ///
-    /// - Parameter steps: done in this order.
+    /// - Parameter steps: performed in this order.
     public init(steps: [Step]) {
         self.init(.steps(steps))
     }

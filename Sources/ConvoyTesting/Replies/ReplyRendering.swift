@@ -2,7 +2,7 @@ import Convoy
 import Foundation
 
 extension Reply {
-    /// The steps for one request, and whether the connection may serve another one afterwards.
+    /// The steps for one request, and whether the connection can serve another one afterwards.
     func rendered(for request: RecordedRequest, keepsAlive: Bool) -> (steps: [Step], keepsConnection: Bool) {
         var keepsConnection = keepsAlive && !closesConnection
         var head = Data()
@@ -12,7 +12,7 @@ extension Reply {
         }
         switch content {
         case .steps(let steps):
-            // The script says itself when the connection ends; only what the client asked for is added.
+            // The script decides when the connection ends. Only the client's own request for a close is added.
             body = steps
         case .message(let message):
             body = message.render(into: &head, for: request, keepsConnection: &keepsConnection)
@@ -24,12 +24,12 @@ extension Reply {
         return (inserting(into: body, headByteCount: headByteCount), keepsConnection)
     }
 
-    /// The steps for a moment of the request, done before there is a response.
+    /// The steps for a moment of the request, performed before there is a response.
     func steps(at moment: Moment) -> [Step] {
         effects.filter { $0.moment == moment }.map(\.step)
     }
 
-    /// The byte counts at which something happens while the request's body is read, in order.
+    /// The byte counts at which steps are due while the request's body is read, in order.
     var requestBodyMoments: [Int64] {
         let counts = effects.compactMap { effect in
             if case .requestBody(let byteCount) = effect.moment { byteCount } else { nil }
@@ -58,7 +58,7 @@ extension Reply {
         var position: Int64 = 0
         for step in base {
             var rest = [step]
-            // A script may claim more than there are numbers for.
+            // The counts of a script may overflow.
             let (sum, isTooLarge) = position.addingReportingOverflow(step.byteCount)
             let end = isTooLarge ? Int64.max : sum
             while let next = pending.first, next.offset < end {
@@ -160,7 +160,7 @@ extension Data {
     }
 }
 
-/// The phrase for the codes that tests use, else `Status`.
+/// The reason phrase for common codes, otherwise `Status`.
 func reasonPhrase(of statusCode: Int) -> String {
     switch statusCode {
     case 100: "Continue"

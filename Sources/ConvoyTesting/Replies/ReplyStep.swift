@@ -1,35 +1,49 @@
 import Foundation
 
 extension Reply {
-    /// One thing that a connection does while it answers; a reply is a sequence of these.
+    /// One action of a connection while it answers.
     ///
-    /// Bytes of neighbouring steps go out in one write as far as 64 KiB; every step that is not bytes writes out first
-    /// what is pending.
+    /// A reply is a sequence of steps.
+    ///
+    /// Bytes of adjacent steps are combined in one write of up to 64 KiB. Every other step first writes the pending
+    /// bytes.
     public enum Step: Sendable {
-        /// Sends these bytes as they are.
+        /// Sends these bytes unchanged.
         case write(Data)
-        /// Sends the same bytes over and over, for endless header sections; nothing is sent for a count below 1.
+        /// Sends the same bytes repeatedly, for endless header sections.
+        ///
+        /// A count below 1 sends nothing.
         case writeRepeatedly(Data, count: Int)
-        /// Sends that range of the pattern, see ``Reply/patternByte(at:)``; never held in memory whole.
+        /// Sends a range of the pattern, see ``Reply/patternByte(at:)``, without storing it in memory.
         case generate(Range<Int64>)
-        /// Writes out what is pending, so that the next bytes go in a write of their own.
+        /// Writes the pending bytes, so that the next bytes use a separate write.
         case flush
-        /// Stands still until the gate is open.
+        /// Waits until the gate is open.
         case wait(Gate)
-        /// Stands still for a while, or until the client goes away.
+        /// Waits for a time, or until the client disconnects.
         case pause(Duration)
-        /// Sends what follows at a rate, in pieces of so many bytes; a rate below 1 ends pacing.
+        /// Sends the following bytes at a rate, in writes of `pieceBytes`.
+        ///
+        /// A rate below 1 ends the pacing.
         case pace(bytesPerSecond: Int, pieceBytes: Int)
-        /// Closes the connection in order (FIN). Nothing after it is done.
+        /// Closes the connection normally (FIN).
+        ///
+        /// Later steps are ignored.
         case close
-        /// Closes the connection with a reset (RST), after everything sent has been acknowledged. Nothing after it is done.
+        /// Closes the connection with a reset (RST), after everything sent was acknowledged.
+        ///
+        /// Later steps are ignored.
         case reset
-        /// Stops reading; what the client sends from then on is not looked at.
+        /// Stops reading.
+        ///
+        /// Further bytes of the client are ignored.
         case shutDownReading
-        /// Sends FIN but goes on reading. The connection is closed when the reply ends.
+        /// Sends FIN but continues to read.
+        ///
+        /// The connection is closed when the reply ends.
         case shutDownWriting
 
-        /// How many bytes the step sends.
+        /// The number of bytes that the step sends.
         var byteCount: Int64 {
             switch self {
             case .write(let data): Int64(data.count)
@@ -39,7 +53,7 @@ extension Reply {
             }
         }
 
-        /// The same bytes as steps before and after an offset that lies inside.
+        /// The same bytes as steps before and after an offset inside.
         func split(at offset: Int64) -> (before: [Step], after: [Step]) {
             switch self {
             case .write(let data):
@@ -61,19 +75,23 @@ extension Reply {
         }
     }
 
-    /// When a step of ``performing(_:at:)`` is done; steps at the same moment run in the order they were added.
+    /// When a step of ``performing(_:at:)`` is performed.
+    ///
+    /// Steps at the same moment keep their order.
     public enum Moment: Sendable, Hashable {
-        /// The head of the request has been read, its body has not.
+        /// After the head of the request was read, before its body.
         case requestStart
-        /// So many bytes of the request's body have been read. A shorter body never gets there.
+        /// After a number of bytes of the request's body were read.
+        ///
+        /// A shorter body never reaches it.
         case requestBody(afterBytes: Int64)
-        /// The request has been read whole; no byte of the reply has been sent.
+        /// After the complete request was read, before any byte of the reply.
         case responseStart
-        /// So many bytes have been sent after the head of the final response, chunk framing counted.
+        /// After a number of bytes behind the head of the final response, including chunk framing.
         case responseBody(afterBytes: Int64)
-        /// So many bytes of the reply have been sent, heads and informational responses counted.
+        /// After a number of bytes of the reply, including heads and informational responses.
         case response(afterBytes: Int64)
-        /// Everything has been sent.
+        /// After everything was sent.
         case responseEnd
     }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Serves one accepted connection on a thread of its own, from the first request to the close.
+/// Serves one accepted connection on its own thread, from the first request to the close.
 struct Connection {
     let core: ServerCore
     let number: Int
@@ -10,7 +10,7 @@ struct Connection {
     private var requestCount = 0
     private var leavesInputUnread = false
 
-    /// What becomes of the connection after one request.
+    /// How the connection continues after a request.
     private enum Next {
         case serve, close, reset
     }
@@ -64,7 +64,7 @@ struct Connection {
 
         guard let reply = reply ?? handler?(request) else { return .close }
         let (steps, keepsConnection) = reply.rendered(for: request, keepsAlive: head.keepsAlive)
-        // Not as an argument: `next` reads the writer, and would read a copy from before the steps.
+        // Not passed as an argument, because `next` would then read a copy of the writer from before the steps.
         let ending = writer.perform(steps)
         return next(after: ending, keepsConnection: keepsConnection)
     }
@@ -136,7 +136,9 @@ struct Connection {
         }
     }
 
-    /// Closing with unread input would send RST, and the client could lose the reply: end the own half, throw away the rest.
+    /// Closing with unread input would send RST, and the client could lose the reply.
+    ///
+    /// Therefore this half-closes the connection and discards the rest.
     private func drain() {
         socket.shutDown(reading: false, writing: true)
         var scratch = [UInt8](repeating: 0, count: 16 * 1024)

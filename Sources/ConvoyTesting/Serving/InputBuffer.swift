@@ -1,14 +1,16 @@
-/// What has been received on a connection and not been used yet; keeps pipelined requests.
+/// Received bytes of a connection that were not used yet, including pipelined requests.
 struct InputBuffer {
     private var storage = [UInt8](repeating: 0, count: 16 * 1024)
     private(set) var start = 0
     private(set) var end = 0
 
-    /// The bytes not used yet.
+    /// The unused bytes.
     var bytes: ArraySlice<UInt8> { storage[start..<end] }
     var isEmpty: Bool { start == end }
 
-    /// Receives once and blocks until something comes; `false` at the end of the stream or after a failure.
+    /// Receives once, and blocks until bytes arrive.
+    ///
+    /// False at the end of the stream or after a failure.
     mutating func fill(from socket: Descriptor) -> Bool {
         if start == end {
             start = 0
@@ -31,14 +33,16 @@ struct InputBuffer {
         return true
     }
 
-    /// Gives away the first bytes, as many as there are and at most `count`.
+    /// Takes the first bytes, at most `count`.
     mutating func take(_ count: Int) -> ArraySlice<UInt8> {
         let first = start
         start += min(max(0, count), end - start)
         return storage[first..<start]
     }
 
-    /// The length of the first section with its empty line; scans on from where the last call stopped.
+    /// The length of the first section including its empty line.
+    ///
+    /// Continues the scan of the last call.
     func endOfSection(scanningFrom scanned: inout Int) -> Int? {
         storage.withUnsafeBufferPointer { storage in
             var index = start + scanned
@@ -56,7 +60,7 @@ struct InputBuffer {
         }
     }
 
-    /// The length of the first line with its line feed.
+    /// The length of the first line including its line feed.
     var firstLineLength: Int? {
         bytes.firstIndex(of: 0x0A).map { $0 + 1 - start }
     }

@@ -1,11 +1,11 @@
 import Foundation
 
-/// Does the steps of replies on one socket.
+/// Performs the steps of replies on one socket.
 struct ReplyWriter {
-    /// What the steps left behind.
+    /// How the steps ended.
     enum Ending {
         case open, closed, reset
-        /// The peer went away, the server was shut down, or a gate stayed closed for too long.
+        /// The peer disconnected, the server was shut down, or a gate stayed closed for too long.
         case lost
     }
 
@@ -30,7 +30,7 @@ struct ReplyWriter {
         pending.reserveCapacity(1024)
     }
 
-    /// Does all steps and writes everything out.
+    /// Performs all steps and writes all bytes.
     mutating func perform(_ steps: [Reply.Step]) -> Ending {
         for step in steps {
             let ending = perform(step)
@@ -108,7 +108,7 @@ struct ReplyWriter {
         pace.sentBytes += pending.count
         self.pace = pace
         guard flush() else { return false }
-        // Each piece is due at its place on the time line, so that late wake-ups do not add up.
+        // Each write is due at a fixed time, so that delays do not add up.
         return pause(until: pace.start + .seconds(Double(pace.sentBytes) / Double(pace.bytesPerSecond)))
     }
 
@@ -131,7 +131,7 @@ struct ReplyWriter {
 
     private func stand(at gate: Gate) -> Bool {
         let wake = Descriptor.wakePair()
-        // Without descriptors left for the pair the gate is looked at every 20 ms.
+        // If no descriptors are left for the pair, the gate is polled every 20 ms.
         let slice: Duration = wake == nil ? .milliseconds(20) : Self.gateBound
         guard let ticket = gate.arrive(waking: wake?.writing) else { return true }
         defer { gate.leave(ticket) }
@@ -148,7 +148,7 @@ struct ReplyWriter {
 }
 
 extension Duration {
-    /// Rounded up, and at most half an hour.
+    /// Rounded up, at most half an hour.
     fileprivate var wholeMilliseconds: Int32 {
         guard self < .seconds(1_800) else { return 1_800_000 }
         let (seconds, attoseconds) = components

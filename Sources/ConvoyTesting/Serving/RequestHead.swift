@@ -1,13 +1,15 @@
 import Convoy
 import Foundation
 
-/// Why a request was turned down; becomes the body of the 400.
+/// Why a request was refused.
+///
+/// It becomes the body of the 400.
 struct MalformedRequest: Error {
     var statusCode = 400
     var reason: String
 }
 
-/// The request line and header section, read strictly: a test server should show a client's mistakes.
+/// The request line and header section, parsed strictly, because a test server should show a client's mistakes.
 struct RequestHead {
     enum Framing: Equatable {
         case none, chunked
@@ -52,9 +54,9 @@ struct RequestHead {
         target = String(decoding: parts[1], as: UTF8.self)
     }
 
-    /// One field line, of a head or of trailers.
+    /// Parses one field line of a head or of trailers.
     ///
-    /// RFC 9112 section 5: no space before the colon, no folding.
+    /// RFC 9112, section 5: no space before the colon, no folding.
     static func parseField(_ line: ArraySlice<UInt8>) throws(MalformedRequest) -> (name: String, value: String) {
         guard let colon = line.firstIndex(of: 0x3A) else { throw MalformedRequest(reason: "field without colon") }
         let name = line[..<colon]
@@ -95,7 +97,7 @@ struct RequestHead {
             }
         }
         guard isHTTP10 || hosts == 1 else { throw MalformedRequest(reason: "Host") }
-        // RFC 9112 section 6.3 lets a server turn down both at once: the sign of an attempt at smuggling.
+        // RFC 9112, section 6.3, allows a server to refuse both together, because they indicate request smuggling.
         if let length {
             guard framing == .none else { throw MalformedRequest(reason: "Content-Length and Transfer-Encoding") }
             framing = .length(length)

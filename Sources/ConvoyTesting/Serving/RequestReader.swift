@@ -5,10 +5,10 @@ struct RequestReader {
     /// How reading a body ended.
     enum BodyEnd {
         case complete
-        /// The client ended or broke off.
+        /// The client ended the connection.
         case lost
         case malformed(MalformedRequest)
-        /// A step of the script at a byte of the body ended the connection.
+        /// A step of the script during the body ended the connection.
         case stopped
     }
 
@@ -22,9 +22,9 @@ struct RequestReader {
         self.socket = socket
     }
 
-    /// The next request's head; `nil` when the client has ended the connection.
+    /// The next request's head; nil when the client has ended the connection.
     mutating func readHead() throws(MalformedRequest) -> RequestHead? {
-        // RFC 9112 section 2.2: empty lines before a request are passed over; a few are enough.
+        // RFC 9112, section 2.2: empty lines before a request are ignored, up to a limit.
         var emptyLines = 0
         while true {
             if input.isEmpty, !input.fill(from: socket) { return nil }
@@ -49,7 +49,9 @@ struct RequestReader {
         throw MalformedRequest(statusCode: 431, reason: "more than \(Self.headLimitBytes) bytes of head")
     }
 
-    /// Reads a body into `recorder`, and stops at each of the byte counts to ask `mayGoOn`.
+    /// Reads a body into `recorder`.
+    ///
+    /// Calls `mayGoOn` at each of the byte counts.
     mutating func readBody(
         _ framing: RequestHead.Framing, into recorder: inout BodyRecorder, stoppingAt moments: [Int64],
         mayGoOn: (Int64) -> Bool
@@ -78,7 +80,7 @@ struct RequestReader {
         }
     }
 
-    /// `nil` when all bytes came.
+    /// Nil when all bytes were read.
     private mutating func readBytes(
         _ count: Int64, into recorder: inout BodyRecorder, moments: inout ArraySlice<Int64>, mayGoOn: (Int64) -> Bool
     ) -> BodyEnd? {

@@ -1,8 +1,8 @@
 import Foundation
 
-/// How many threads of a server are running; lets ``TestServer/shutDown()`` wait for the last one.
+/// Counts the running threads of a server, so that ``TestServer/shutDown()`` can wait for the last one.
 ///
-/// `@unchecked Sendable`: `running` is touched only while `condition` is locked.
+/// `@unchecked Sendable`: `running` is used only while `condition` is locked.
 final class ThreadCount: @unchecked Sendable {
     private let condition = NSCondition()
     private var running = 0
@@ -20,7 +20,7 @@ final class ThreadCount: @unchecked Sendable {
         condition.unlock()
     }
 
-    /// Waits until no more than `rest` threads run, or the time is over.
+    /// Waits until at most `rest` threads run, or the time is over.
     func wait(downTo rest: Int, until end: Date) {
         condition.lock()
         defer { condition.unlock() }
@@ -28,8 +28,9 @@ final class ThreadCount: @unchecked Sendable {
     }
 }
 
-/// Under this key a thread of a server holds the identity of its core, so that a handler that shuts its own server down
-/// does not wait for itself.
+/// The key under which a server's thread stores the identity of its core.
+///
+/// A handler that shuts down its own server then does not wait for itself.
 private let coreKey = "ConvoyTesting.core"
 
 extension ServerCore {
@@ -48,7 +49,8 @@ extension ServerCore {
     func startAccepting(on listener: Descriptor, until wake: Descriptor) {
         startThread("ConvoyTesting accept") { [self] in
             accept(on: listener, until: wake)
-            // A child process that is being started has a copy for a moment, which would go on taking connections.
+            // A child process that is being started briefly has a copy of the listener, which would still accept
+            // connections.
             listener.shutDown(reading: true, writing: true)
             listener.close()
             wake.close()
@@ -58,9 +60,10 @@ extension ServerCore {
     private func accept(on listener: Descriptor, until wake: Descriptor) {
         while true {
             guard listener.waitForInput(milliseconds: 60_000, or: wake) != .stopped else { return }
-            // Several may have come since; then poll is asked once for all of them.
+            // Accepts all waiting connections, so that poll is called once for several.
             while let socket = listener.acceptConnection() { startConnection(socket) }
-            // Out of descriptors: the listener stays readable, so look again a little later, or stop.
+            // No descriptors are left, and the listener stays readable. Tries again a little later, unless the server
+            // stops.
             if errno == EMFILE || errno == ENFILE, wake.waitForInput(milliseconds: 10, or: nil) == .woken { return }
         }
     }
@@ -81,7 +84,9 @@ extension ServerCore {
         }
     }
 
-    /// Ends every open connection; their threads notice at once.
+    /// Ends every open connection.
+    ///
+    /// Their threads notice at once.
     func disconnectAll() {
         let sockets = read { Array($0.connections.values) }
         for socket in sockets { socket.shutDown(reading: true, writing: true) }

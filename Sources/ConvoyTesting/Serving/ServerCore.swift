@@ -1,9 +1,9 @@
 import Convoy
 import Foundation
 
-/// What a server, its accept thread and its connection threads share.
+/// The state that a server, its accept thread and its connection threads share.
 ///
-/// The threads hold this and not the `TestServer`, so that letting go of the latter ends them.
+/// The threads retain this object instead of the `TestServer`, so that releasing the server ends them.
 final class ServerCore: Sendable {
     struct Options: Sendable {
         var recording: RequestRecording
@@ -24,7 +24,7 @@ final class ServerCore: Sendable {
         self.options = options
     }
 
-    /// Changes the state, then wakes those that waited for it.
+    /// Changes the state, then resumes waiters whose condition is met.
     func change<Value: Sendable>(_ body: (inout ServerState) -> Value) -> Value {
         let (value, ready) = state.withLock { state in
             let value = body(&state)
@@ -59,7 +59,9 @@ final class ServerCore: Sendable {
         change { $0.rejectedRequestCount += 1 }
     }
 
-    /// Resolved outside the lock; a taker that has given up in between leaves the request to the next one.
+    /// Resolved outside the lock.
+    ///
+    /// If a waiter has given up meanwhile, the request goes to the next one.
     private func hand(_ request: RecordedRequest, to first: Waiter<RecordedRequest>) {
         var taker: Waiter<RecordedRequest>? = first
         while let current = taker {
@@ -108,7 +110,7 @@ final class ServerCore: Sendable {
     }
 }
 
-/// Everything that changes while a server runs, behind one lock.
+/// All mutable state of a running server, behind one lock.
 struct ServerState: Sendable {
     typealias Route = (handler: TestServer.Handler, moment: TestServer.HandlerMoment)
 
@@ -138,7 +140,7 @@ struct ServerState: Sendable {
         return ready.values.map(\.waiter)
     }
 
-    /// Keeps a request, or returns the waiter for it.
+    /// Records a request, or returns the waiter for it.
     mutating func keep(_ request: RecordedRequest, _ recording: RequestRecording) -> Waiter<RecordedRequest>? {
         if recording == .none { return nil }
         if let taker = takers.popFirst() { return taker }
